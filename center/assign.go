@@ -1,0 +1,215 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Assignment is one planning.
+type Assignment struct {
+	Actor  string // the uuid of who plans
+	Expire bool   // bury the dead first: the actor has watched for long enough to tell (S7)
+	Always bool   // plan although nothing that the planner reads has changed
+}
+
+// Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
+// expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
+// another has planned meanwhile.
+func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) error {
+	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		return l.assign(ctx, planning{actor: a.Actor, expire: a.Expire, always: a.Always})
+	})
+	if err != nil {
+		return fmt.Errorf("assign %w", err)
+	}
+	return nil
+}
+
+// auditInterval is how often some server of a roster checks that the rows are as planned.
+const auditInterval = 30 * time.Second
+
+// Audit plans from unlocked reads, once per audit interval and roster (S4), and repairs what is
+// wrong, whoever made it: a row that was edited by hand, say. It tells whether it was this
+// server's turn.
+func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
+	n, err := affected(c.store.ExecContext(ctx, c.dialect.sql(`UPDATE schedule_task_running SET audited_at = {now}
+		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`), taskType, c.ownSign))
+	if err != nil || n == 0 {
+		return false, err
+	}
+	l := reader{q: c.store, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	servers, err := l.servers(ctx)
+	if err != nil {
+		return true, fmt.Errorf("audit %s$%s: %w", taskType, c.ownSign, err)
+	}
+	changes, err := l.plan(ctx, servers)
+	if err != nil || len(changes) == 0 {
+		return true, err
+	}
+	return true, c.Assign(ctx, taskType, Assignment{Actor: actor, Always: true})
+}
+
+// planning is an Assignment, or the one of a server that leaves.
+type planning struct {
+	actor  string
+	expire bool
+	always bool
+	leaver string   // its row is gone already; what it owned was handed over in order,
+	forced []string // but for these
+}
+
+func (l *locked) assign(ctx context.Context, p planning) error {
+	r := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: l.ownSign}
+	servers, err := r.servers(ctx)
+	if err != nil {
+		return err
+	}
+	if p.expire {
+		if servers, err = l.expire(ctx, servers, p.actor); err != nil {
+			return err
+		}
+	}
+	if l.plannedVersion == l.membershipVersion && !p.always {
+		return nil
+	}
+	changes, err := r.plan(ctx, servers)
+	if err != nil {
+		return err
+	}
+	written, err := l.write(ctx, changes)
+	if err != nil {
+		return err
+	}
+	if err := l.record(ctx, p.events(written)...); err != nil {
+		return err
+	}
+	return l.planned(ctx, p.actor, len(written) > 0, len(written) == len(changes))
+}
+
+// planned notes on the lock row what was done. A plan of which a part had to wait stays due.
+func (l *locked) planned(ctx context.Context, actor string, changed, complete bool) error {
+	if complete {
+		l.plannedVersion = l.membershipVersion
+	}
+	if changed {
+		l.planVersion++
+	}
+	_, err := l.exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
+		WHERE task_type = ? AND own_sign = ?`, l.plannedVersion, l.planVersion, actor, l.taskType, l.ownSign)
+	return err
+}
+
+// events tells of each change in the words of schedule_event.
+func (p planning) events(changes []Change) []event {
+	var events []event
+	for _, c := range changes {
+		e := event{queue: c.QueueID, from: c.OldCur, to: c.Cur, epoch: c.OldEpoch + 1, actor: p.actor}
+		switch {
+		case !c.Regrants() && c.Req == "":
+			continue // a request was withdrawn
+		case !c.Regrants():
+			e.kind, e.to, e.epoch = EventRequested, c.Req, c.OldEpoch
+		case c.OldCur == p.leaver && p.leaver != "" && slices.Contains(p.forced, c.QueueID):
+			e.kind, e.reason = EventForced, "drain_timeout"
+		case c.OldCur == p.leaver && p.leaver != "" && c.Cur != "":
+			e.kind, e.reason = EventReleased, "the owner left"
+		case c.Cur == "":
+			e.kind = EventUnassigned
+		case c.OldCur == "":
+			e.kind = EventGranted
+		default:
+			e.kind = EventTakenOver
+		}
+		events = append(events, e)
+		if c.Regrants() && c.Req != "" {
+			events = append(events, event{kind: EventRequested, queue: c.QueueID, from: c.Cur, to: c.Req, epoch: c.OldEpoch + 1, actor: p.actor})
+		}
+	}
+	return events
+}
+
+// changeRow is a Change as the statement that writes it reads it.
+type changeRow struct {
+	ID       string  `json:"id"`
+	OldCur   *string `json:"old_cur"`
+	OldEpoch int64   `json:"old_epoch"`
+	Cur      *string `json:"cur"`
+	Req      *string `json:"req"`
+	Bump     int     `json:"bump"`
+}
+
+func newChangeRow(c Change) changeRow {
+	row := changeRow{ID: c.QueueID, OldEpoch: c.OldEpoch}
+	for _, f := range []struct {
+		to   **string
+		from string
+	}{{&row.OldCur, c.OldCur}, {&row.Cur, c.Cur}, {&row.Req, c.Req}} {
+		if f.from != "" {
+			*f.to = &f.from
+		}
+	}
+	if c.Regrants() {
+		row.Bump = 1
+	}
+	return row
+}
+
+// writeRows is how many changes go into one statement, as one parameter.
+const writeRows = 2_000
+
+// write writes the changes whose rows nobody holds, and returns those. A row in a stalled
+// fenced transaction waits for the next time and stops nobody (L5). Each change is a
+// compare-and-set; if one misses, all is rolled back and planned anew (L4).
+func (l *locked) write(ctx context.Context, changes []Change) ([]Change, error) {
+	changes, err := l.pick(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	for part := range slices.Chunk(changes, writeRows) {
+		rows := make([]changeRow, len(part))
+		for i, c := range part {
+			rows[i] = newChangeRow(c)
+		}
+		doc, err := json.Marshal(rows)
+		if err != nil {
+			return nil, err
+		}
+		n, err := l.exec(ctx, l.d.change, string(doc), l.taskType, l.ownSign)
+		if err != nil {
+			return nil, fmt.Errorf("write the plan: %w", err)
+		}
+		if n != len(part) {
+			return nil, fmt.Errorf("write the plan: %d of %d rows: %w", n, len(part), errRaced)
+		}
+	}
+	return changes, nil
+}
+
+// pick locks the rows to be written that can be had at once. SQLite has no row locks: there a
+// stalled transaction stalls every writer.
+func (l *locked) pick(ctx context.Context, changes []Change) ([]Change, error) {
+	if l.d.skipLocked == "" {
+		return changes, nil
+	}
+	free := make(map[string]bool, len(changes))
+	for part := range slices.Chunk(changes, eventRows) {
+		args := []any{l.taskType, l.ownSign}
+		for _, c := range part {
+			args = append(args, c.QueueID)
+		}
+		err := l.query(ctx, func(rows *sql.Rows) error {
+			var id string
+			defer func() { free[id] = true }()
+			return rows.Scan(&id)
+		}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id IN (`+marks(len(part))+`)
+			ORDER BY queue_id`+l.d.skipLocked, args...)
+		if err != nil {
+			return nil, fmt.Errorf("lock the rows of the plan: %w", err)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !free[c.QueueID] }), nil
+}

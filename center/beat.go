@@ -1,0 +1,226 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Beat is the heartbeat of a process: of all its servers at once.
+type Beat struct {
+	// Token replaces the token in the servers' rows; Was lists those that may stand there: the last
+	// that was confirmed, and Token itself, which a beat whose reply was lost may have written. A
+	// row with any other token is another process's.
+	Token string
+	Was   string
+
+	Servers []ServerBeat
+}
+
+// ServerBeat is what one server tells with the heartbeat.
+type ServerBeat struct {
+	UUID  string
+	State string // SERVING or STANDBY; PAUSED and DRAINING are left as they are
+
+	Threads        int
+	FetchCount     int64
+	FetchItemCount int64
+	SuccessCount   int64
+	FailureCount   int64
+	SkipCount      int64
+	ExecuteTime    time.Duration
+	InHand         int64
+	LastFetch      time.Time // by the database's clock, as the caller estimates it; zero: never
+	OldestInHand   time.Time // the same; zero: nothing is in hand
+	LastError      string
+}
+
+// Pulse is what a server learns with the heartbeat. All of it comes from one statement (S2).
+type Pulse struct {
+	UUID string
+	Now  time.Time // the database's clock
+
+	State             string
+	SettingsVersion   int64
+	Paused            bool
+	QueueTotal        int
+	PartitionVersion  int64
+	MembershipVersion int64
+	PlannedVersion    int64
+	PlanVersion       int64
+	AuditDue          bool
+	AnyDead           bool // some server of the roster has been silent for its judge_dead_interval
+
+	Owned     int64 // queues that this server owns,
+	EpochSum  int64 // the sum of their epochs,
+	Requested int64 // and how many of them others wait for
+	Awaited   int64 // queues that this server waits for
+}
+
+// Beat renews the servers' leases and reads what has changed: one UPDATE and one SELECT,
+// whatever the number of servers, queues and task types. They run on a connection of their own,
+// in autocommit, and touch no rows but the process's, so that nothing can queue in front of
+// them (S1). A server without a pulse in the result is gone. Not for concurrent use.
+func (c *Center) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
+	if len(b.Servers) == 0 {
+		return map[string]Pulse{}, nil
+	}
+	query, args := c.beatUpdate(b)
+	if _, err := c.beat.ExecContext(ctx, c.dialect.sql(query), args...); err != nil {
+		return nil, fmt.Errorf("heartbeat: %w", err)
+	}
+	pulses, err := c.pulses(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("heartbeat: read: %w", err)
+	}
+	return pulses, nil
+}
+
+// beatColumn is a column of schedule_server and its value for each server.
+type beatColumn struct {
+	name  string
+	value func(ServerBeat) any
+}
+
+func (c *Center) beatColumns() []beatColumn {
+	moment := func(t time.Time) any {
+		if t.IsZero() {
+			return nil
+		}
+		return c.dialect.time(t)
+	}
+	return []beatColumn{
+		{"thread_number", func(s ServerBeat) any { return s.Threads }},
+		{"fetch_count", func(s ServerBeat) any { return s.FetchCount }},
+		{"fetch_item_count", func(s ServerBeat) any { return s.FetchItemCount }},
+		{"success_count", func(s ServerBeat) any { return s.SuccessCount }},
+		{"failure_count", func(s ServerBeat) any { return s.FailureCount }},
+		{"skip_count", func(s ServerBeat) any { return s.SkipCount }},
+		{"execute_ms", func(s ServerBeat) any { return s.ExecuteTime.Milliseconds() }},
+		{"in_hand", func(s ServerBeat) any { return s.InHand }},
+		{"last_fetch_time", func(s ServerBeat) any { return moment(s.LastFetch) }},
+		{"oldest_in_hand_since", func(s ServerBeat) any { return moment(s.OldestInHand) }},
+		{"last_error", func(s ServerBeat) any { return s.LastError }},
+	}
+}
+
+// beatUpdate writes each column as a CASE over the servers: the one form of an UPDATE of several
+// rows that all databases know. The column itself in ELSE gives the parameters its type.
+func (c *Center) beatUpdate(b Beat) (query string, args []any) {
+	var set strings.Builder
+	add := func(name, otherwise string, value func(ServerBeat) any) {
+		fmt.Fprintf(&set, ", %s = CASE %suuid", name, otherwise)
+		for _, s := range b.Servers {
+			set.WriteString(" WHEN ? THEN ?")
+			args = append(args, s.UUID, value(s))
+		}
+		fmt.Fprintf(&set, " ELSE %s END", name)
+	}
+	args = append(args, b.Token)
+	for _, col := range c.beatColumns() {
+		add(col.name, "", col.value)
+	}
+	add("state", "WHEN state IN ('PAUSED', 'DRAINING') THEN state ELSE CASE ", func(s ServerBeat) any { return s.State })
+	set.WriteString(" END")
+	uuids := b.uuids()
+	args = append(args, strs(uuids)...)
+	args = append(args, b.Was, b.Token)
+	return `UPDATE schedule_server SET heartbeat_time = {now}, beat_count = beat_count + 1, beat_token = ?` + set.String() +
+		` WHERE uuid IN (` + marks(len(uuids)) + `) AND beat_token IN (?, ?)`, args
+}
+
+func (b Beat) uuids() []string {
+	uuids := make([]string, len(b.Servers))
+	for i, s := range b.Servers {
+		uuids[i] = s.UUID
+	}
+	return uuids
+}
+
+func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
+	uuids := b.uuids()
+	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, t.version, r.paused, r.queue_total,
+		r.partition_version, r.membership_version, r.planned_version, r.plan_version,
+		CASE WHEN r.audited_at IS NULL OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
+		CASE WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = s.task_type AND d.own_sign = s.own_sign
+			AND d.heartbeat_time < {ago d.judge_dead_interval_ms}) THEN 1 ELSE 0 END,
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid),
+		(SELECT COALESCE(SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid),
+		(SELECT COUNT(q.req_server) FROM schedule_queue q WHERE q.cur_server = s.uuid),
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid)
+		FROM schedule_server s
+		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
+		JOIN schedule_task_type t ON t.task_type = s.task_type
+		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), append(strs(uuids), b.Token)...)
+	pulses := make(map[string]Pulse, len(uuids))
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var p Pulse
+		var audit, dead int
+		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
+			&p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion,
+			&audit, &dead, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited)
+		p.AuditDue, p.AnyDead = audit == 1, dead == 1
+		pulses[p.UUID] = p
+		return err
+	})
+	return pulses, err
+}
+
+// View is a server's part of the roster, read in one statement.
+type View struct {
+	PlanVersion int64
+	QueueTotal  int
+	Queues      []ViewQueue // owned, or requested for this server; ordered by id
+}
+
+// ViewQueue is a queue that this server owns or waits for.
+type ViewQueue struct {
+	ID        string
+	Index     int
+	Cur, Req  string
+	Epoch     int64
+	Parameter string
+	Cursor    string
+}
+
+// View reads the queues that the server owns or waits for, together with the version of the plan
+// that they belong to.
+func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) {
+	const columns = `task_type, own_sign, queue_id, queue_index, cur_server, req_server, epoch, queue_parameter, cursor_value`
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT r.plan_version, r.queue_total,
+		q.queue_id, COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value
+		FROM schedule_task_running r LEFT JOIN (
+			SELECT `+columns+` FROM schedule_queue WHERE cur_server = ?
+			UNION ALL
+			SELECT `+columns+` FROM schedule_queue WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)
+		) q ON q.task_type = r.task_type AND q.own_sign = r.own_sign
+		WHERE r.task_type = ? AND r.own_sign = ? ORDER BY q.queue_id`), uuid, uuid, uuid, taskType, c.ownSign)
+	var v View
+	found := false
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var q ViewQueue
+		found = true
+		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*text)(&q.ID), &q.Index, (*text)(&q.Cur), (*text)(&q.Req),
+			&q.Epoch, (*text)(&q.Parameter), (*text)(&q.Cursor))
+		if q.ID != "" {
+			v.Queues = append(v.Queues, q)
+		}
+		return err
+	})
+	if err == nil && !found {
+		err = ErrUnknownTask
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("read the queues of %s: %w", uuid, err)
+	}
+	return v, nil
+}
+
+// IsTransient reports that an error came from the connection or from a collision, so that the
+// same call may succeed later.
+func (c *Center) IsTransient(err error) bool {
+	return err != nil && (c.dialect.again(err) || errors.Is(err, ErrUnknownCommit) || errors.Is(err, context.DeadlineExceeded))
+}

@@ -1,0 +1,407 @@
+package centertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/schema"
+)
+
+func testDefine(t *testing.T, c *center.Center) {
+	t.Run("the first is stored", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"})
+		want := center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"}.WithDefaults()
+		row, err := c.Settings(t.Context(), r.task)
+		r.must(err)
+		if diff := cmp.Diff(want, row); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		r.wantOwners("-", "-", "-")
+	})
+	t.Run("the row wins", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 3, ThreadNumber: 2})
+		given := center.Settings{Queues: 5, ThreadNumber: 2, HeartbeatInterval: time.Second}
+		row := r.define(given)
+		want := []center.Difference{{Name: "queues", Given: "5", Row: "3"}, {Name: "heartbeat_interval", Given: "1s", Row: "2s"}}
+		if diff := cmp.Diff(want, given.DiffersFrom(row)); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("names", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{QueueNames: []string{"süd", "nord"}})
+		row := r.define(center.Settings{QueueNames: []string{"other"}})
+		if diff := cmp.Diff([]string{"süd", "nord"}, row.QueueNames); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+	t.Run("H6 epochs start above those ever used", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		r.exec("DELETE FROM schedule_queue WHERE task_type = '%s'", r.task)
+		r.exec("UPDATE schedule_task_running SET queue_total = 0, epoch_high = 41 WHERE task_type = '%s'", r.task)
+		r.define(center.Settings{Queues: 1})
+		if e := r.epoch("0"); e != 42 {
+			t.Fatalf("epoch %d, want 42", e)
+		}
+	})
+	t.Run("unknown task", func(t *testing.T) {
+		if _, err := c.Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
+			t.Fatal(err)
+		}
+		if err := c.Assign(t.Context(), "nobody", center.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func testOwnSigns(t *testing.T, url string) {
+	base := newRoster(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y"}})
+	test := newRoster(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
+	base.join("A")
+	test.task = base.task
+	test.define(center.Settings{Queues: 9})
+	test.join("B")
+	base.wantOwners("A", "A")
+	test.wantOwners("B", "B")
+}
+
+// testConcurrent: what many do at once is done once.
+func testConcurrent(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 1})
+	task := r.task + "2"
+	var g errgroup.Group
+	for i := range 8 {
+		g.Go(func() error {
+			if _, err := c.Define(t.Context(), task, center.Settings{Queues: 6}); err != nil {
+				return err
+			}
+			uuid := fmt.Sprintf("%s:%d", task, i)
+			if _, err := c.Register(t.Context(), center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
+				return err
+			}
+			return c.Assign(t.Context(), task, center.Assignment{Actor: uuid})
+		})
+	}
+	r.must(g.Wait())
+	r.task = task
+	if n := r.one("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cur_server IS NOT NULL", task); n != 6 {
+		t.Fatalf("%d queues have an owner, want 6: %v", n, r.owners())
+	}
+	if n := r.one("SELECT membership_version - planned_version FROM schedule_task_running WHERE task_type = '%s'", task); n != 0 {
+		t.Fatalf("the plan is %d versions behind", n)
+	}
+}
+
+func testPlan(t *testing.T, c *center.Center) {
+	t.Run("P8 the table of the seed", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{QueueNames: []string{"1", "2", "3", "4", "5"}})
+		r.join("A")
+		r.wantOwners("A", "A", "A", "A", "A")
+		r.join("B")
+		r.wantOwners("A", "A>B", "A", "A>B", "A")
+		r.join("C")
+		r.wantOwners("A", "A>B", "A>C", "A", "A>B")
+		r.join("D")
+		r.wantOwners("A", "A>B", "A>C", "A>D", "A")
+		r.release("A", r.handover("2", "B"), r.handover("3", "C"), r.handover("4", "D"))
+		r.wantOwners("A", "B", "C", "D", "A")
+		r.assign("A")
+		r.wantOwners("A", "B", "C", "D", "A")
+		want := []string{center.EventGranted, center.EventRequested, center.EventReleased}
+		if diff := cmp.Diff(want, r.kinds("2")); diff != "" {
+			t.Fatalf("the story of queue 2 (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("limit", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 3, MaxQueuesPerServer: 1})
+		r.join("A")
+		r.wantOwners("A", "-", "-")
+		r.join("B")
+		r.wantOwners("A", "B", "-")
+	})
+	t.Run("L3 nothing changes, nothing is written", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 3})
+		r.join("A", "B")
+		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		r.assign("A")
+		r.must(c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, Expire: true}))
+		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
+			t.Fatalf("plan_version went from %d to %d", before, after)
+		}
+	})
+	t.Run("S4 the audit repairs what was edited by hand", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.exec("UPDATE schedule_queue SET cur_server = 'typo' WHERE task_type = '%s' AND queue_id = '1'", r.task)
+		turn, err := c.Audit(t.Context(), r.task, r.uuid("A"))
+		r.must(err)
+		if !turn {
+			t.Fatal("the first audit was not this server's turn")
+		}
+		r.wantOwners("A", "B")
+		if turn, err := c.Audit(t.Context(), r.task, r.uuid("B")); err != nil || turn {
+			t.Fatalf("a second audit right after the first: %v, %v", turn, err)
+		}
+	})
+	t.Run("L5 a stalled transaction delays its own queue only", func(t *testing.T) {
+		if c.Dialect() == schema.SQLite {
+			t.Skip("SQLite has one lock for all: a stalled writer stalls the others, as the README says")
+		}
+		r := newRoster(t, c, center.Settings{Queues: 3})
+		r.join("A")
+		ctx := r.batch("A", "1")
+		tx, err := c.DB().BeginTx(ctx, nil)
+		r.must(err)
+		r.must(center.Fence(ctx, tx))
+		r.silence("A")
+		r.register("B")
+		r.expire("B")
+		r.wantOwners("B", "A", "B")
+		r.must(tx.Commit()) // the fence held: nobody took the queue before this commit
+		r.assign("B")
+		r.wantOwners("B", "B", "B")
+	})
+}
+
+func testServers(t *testing.T, c *center.Center) {
+	t.Run("a silent server is expired and its queues are taken over", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		epoch := r.epoch("1")
+		r.silence("B")
+		r.assign("A")
+		r.wantOwners("A", "B", "A", "B") // who has not watched expires nobody
+		r.expire("A")
+		r.wantOwners("A", "A", "A", "A")
+		if got := r.epoch("1"); got != epoch+1 {
+			t.Fatalf("epoch %d, want %d", got, epoch+1)
+		}
+		if _, ok := r.beat("B"); ok {
+			t.Fatal("the expired server has a pulse")
+		}
+		if diff := cmp.Diff([]string{"EXPIRED"}, r.column("SELECT reason FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B"))); diff != "" {
+			t.Fatalf("history (-want +got):\n%s", diff)
+		}
+		want := []string{center.EventJoined, center.EventJoined, center.EventExpired}
+		if diff := cmp.Diff(want, r.kinds("")); diff != "" {
+			t.Fatalf("events (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a server that beats survives", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.silence("B")
+		if _, ok := r.beat("B"); !ok {
+			t.Fatal("no pulse")
+		}
+		r.expire("A")
+		r.wantOwners("A", "A>B")
+	})
+	t.Run("the requester dies, the request goes", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.silence("B")
+		r.expire("A")
+		r.wantOwners("A", "A")
+	})
+	t.Run("a draining server is asked for its queues and gets none", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.must(c.Drain(t.Context(), r.task, r.uuid("B")))
+		r.assign("A")
+		r.wantOwners("A", "B>A")
+		if p, ok := r.beat("B"); !ok || p.State != center.StateDraining {
+			t.Fatalf("a heartbeat overwrote the state: %+v", p)
+		}
+		if err := c.Drain(t.Context(), r.task, "nobody"); !errors.Is(err, center.ErrGone) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func testHeartbeat(t *testing.T, c *center.Center) {
+	t.Run("S2 the pulse", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 3})
+		r.join("A", "B")
+		a, _ := r.beat("A")
+		b, _ := r.beat("B")
+		if a.Owned != 3 || a.Requested != 1 || a.Awaited != 0 || b.Owned != 0 || b.Awaited != 1 {
+			t.Fatalf("A %+v\nB %+v", a, b)
+		}
+		if want := r.epoch("0") + r.epoch("1") + r.epoch("2"); a.EpochSum != want {
+			t.Fatalf("sum of epochs %d, want %d", a.EpochSum, want)
+		}
+		if a.MembershipVersion != a.PlannedVersion || a.AnyDead || a.QueueTotal != 3 || a.Now.IsZero() {
+			t.Fatalf("%+v", a)
+		}
+		r.silence("B")
+		r.register("C")
+		if a, _ = r.beat("A"); !a.AnyDead || a.MembershipVersion == a.PlannedVersion {
+			t.Fatalf("a dead and a new server go unnoticed: %+v", a)
+		}
+		v, err := c.View(t.Context(), r.task, r.uuid("A"))
+		r.must(err)
+		if len(v.Queues) != 3 || v.PlanVersion != a.PlanVersion || v.QueueTotal != 3 {
+			t.Fatalf("%+v", v)
+		}
+	})
+	t.Run("S6 two processes with one uuid", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		clone := r.tokens["A"]
+		if _, ok := r.beat("A"); !ok {
+			t.Fatal("no pulse")
+		}
+		mine := r.tokens["A"]
+		r.tokens["A"] = clone + "clone"
+		if _, ok := r.beat("A"); ok {
+			t.Fatal("a clone that missed a beat has a pulse")
+		}
+		r.tokens["A"] = mine
+		if _, ok := r.beat("A"); !ok {
+			t.Fatal("the clone stole the row")
+		}
+	})
+	t.Run("S6 a beat whose reply was lost", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		was := r.tokens["A"]
+		r.beat("A")
+		r.tokens["A"] = was // the reply never came: the same token is sent again
+		if _, ok := r.beat("A"); !ok {
+			t.Fatal("a beat that was lost on the way back cost the row")
+		}
+	})
+	t.Run("several servers, counters", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		r.register("A")
+		r.register("B")
+		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
+		_, err := c.Beat(t.Context(), center.Beat{Was: "first", Token: "x", Servers: []center.ServerBeat{
+			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
+			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's broken"},
+		}})
+		r.must(err)
+		got := r.column(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
+			FROM schedule_server WHERE task_type = '%s' ORDER BY uuid`, r.task)
+		for i, s := range got {
+			got[i] = map[bool]string{true: s[:len(s)-1] + "f", false: s}[s[len(s)-1] == '0']
+			got[i] = map[bool]string{true: s[:len(s)-1] + "t", false: got[i]}[s[len(s)-1] == '1']
+		}
+		if diff := cmp.Diff([]string{"SERVING 11 3000  f", "STANDBY 22 0 it's broken t"}, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func testRelease(t *testing.T, c *center.Center) {
+	// H2: each part of the guard, alone.
+	spoil := map[string]func(r *roster, h *center.Handover){
+		"another epoch":     func(_ *roster, h *center.Handover) { h.Epoch++ },
+		"another requester": func(r *roster, h *center.Handover) { h.To = r.uuid("A") },
+		"the requester is gone": func(r *roster, _ *center.Handover) {
+			r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
+		},
+		"the requester drains": func(r *roster, _ *center.Handover) { r.must(c.Drain(r.Context(), r.task, r.uuid("B"))) },
+		"the request is withdrawn": func(r *roster, _ *center.Handover) {
+			r.exec("UPDATE schedule_queue SET req_server = NULL WHERE task_type = '%s'", r.task)
+		},
+		"another owner": func(r *roster, _ *center.Handover) {
+			r.exec("UPDATE schedule_queue SET cur_server = 'x' WHERE task_type = '%s'", r.task)
+		},
+	}
+	for name, f := range spoil {
+		t.Run("H2 "+name, func(t *testing.T) {
+			r := newRoster(t, c, center.Settings{Queues: 2})
+			r.join("A", "B")
+			h := r.handover("1", "B")
+			epoch := h.Epoch
+			f(r, &h)
+			if released := r.release("A", h); len(released) > 0 {
+				t.Fatalf("released %v", released)
+			}
+			if got := r.epoch("1"); got != epoch {
+				t.Fatalf("epoch went from %d to %d", epoch, got)
+			}
+		})
+	}
+	t.Run("H2 in order", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		before, _ := r.beat("B")
+		epoch := r.epoch("1")
+		got := r.release("A", r.handover("3", "B"), r.handover("1", "B"))
+		if diff := cmp.Diff([]string{"1", "3"}, got); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		r.wantOwners("A", "B", "A", "B")
+		after, _ := r.beat("B")
+		if after.PlanVersion <= before.PlanVersion || r.epoch("1") != epoch+1 {
+			t.Fatalf("plan_version %d -> %d, epoch %d -> %d", before.PlanVersion, after.PlanVersion, epoch, r.epoch("1"))
+		}
+	})
+	t.Run("H3 retake", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		epoch := r.epoch("0")
+		kept, err := c.Retake(t.Context(), r.task, r.uuid("A"), "0", epoch)
+		r.must(err)
+		if !kept || r.epoch("0") != epoch+1 {
+			t.Fatalf("kept %v, epoch %d", kept, r.epoch("0"))
+		}
+		if kept, err = c.Retake(t.Context(), r.task, r.uuid("A"), "0", epoch); err != nil || kept {
+			t.Fatalf("kept under a stale epoch: %v %v", kept, err)
+		}
+	})
+}
+
+func testLeave(t *testing.T, c *center.Center) {
+	t.Run("H4 to others, and what was asked for is withdrawn", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		r.join("C")
+		r.must(c.Leave(t.Context(), r.task, r.uuid("A"), nil))
+		owners := r.owners()
+		if slices.Contains(owners, "A") || slices.Contains(owners, "-") {
+			t.Fatalf("owners %v", owners)
+		}
+		r.must(c.Leave(t.Context(), r.task, r.uuid("C"), nil))
+		r.must(c.Leave(t.Context(), r.task, r.uuid("C"), nil)) // again: it has left
+		r.wantOwners("B", "B", "B", "B")
+		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.column("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
+			t.Fatalf("history (-want +got):\n%s", diff)
+		}
+		if got := r.kinds("0"); got[len(got)-1] == center.EventTakenOver {
+			t.Fatalf("an orderly hand-over is told as a take-over: %v", got)
+		}
+	})
+	t.Run("H4 H6 the last one leaves nobody, under a new epoch", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		epoch := r.epoch("0")
+		r.must(c.Leave(t.Context(), r.task, r.uuid("A"), nil))
+		r.wantOwners("-", "-")
+		if got := r.epoch("0"); got != epoch+1 {
+			t.Fatalf("epoch %d, want %d", got, epoch+1)
+		}
+	})
+	t.Run("H5 what was still in hand is told as forced", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.must(c.Leave(t.Context(), r.task, r.uuid("A"), []string{"0"}))
+		r.wantOwners("B", "B")
+		if got := r.kinds("0"); got[len(got)-1] != center.EventForced {
+			t.Fatalf("%v", got)
+		}
+	})
+}

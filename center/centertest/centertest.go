@@ -1,0 +1,47 @@
+// Package centertest is the conformance suite of the roster: what must hold on every database that Rota
+// runs on. A new rule of the store is a new case here.
+package centertest
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Run runs all cases against the empty database at url. The cases share it, each with a task type
+// of its own.
+func Run(t *testing.T, url string) {
+	c := Open(t, url, center.Options{})
+	cases := map[string]func(*testing.T, *center.Center){
+		"define":     testDefine,
+		"plan":       testPlan,
+		"servers":    testServers,
+		"heartbeat":  testHeartbeat,
+		"release":    testRelease,
+		"leave":      testLeave,
+		"fence":      testFence,
+		"in tx":      testInTx,
+		"walk":       testWalk,
+		"own signs":  func(t *testing.T, _ *center.Center) { testOwnSigns(t, url) },
+		"no roster":  testNoRoster,
+		"concurrent": testConcurrent,
+	}
+	for name, f := range cases {
+		t.Run(name, func(t *testing.T) { f(t, c) })
+	}
+}
+
+// Open opens a Center that is closed when the test ends.
+func Open(t testing.TB, url string, o center.Options) *center.Center {
+	t.Helper()
+	c, err := center.Open(t.Context(), url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}

@@ -1,0 +1,213 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Define makes the rows of a task type and of its roster in this own_sign unless they are there,
+// and returns the settings that are in force: those of the row, whoever made it. It takes the
+// queues from BASE when another own_sign meets the task type for the first time. Safe when
+// several processes do it at once.
+func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
+	if err := validName("task type", taskType, 100); err != nil {
+		return Settings{}, err
+	}
+	if err := s.Validate(); err != nil {
+		return Settings{}, fmt.Errorf("task %s: %w", taskType, err)
+	}
+	if err := c.insertLockRow(ctx, taskType); err != nil {
+		return Settings{}, fmt.Errorf("define %s$%s: %w", taskType, c.ownSign, err)
+	}
+	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		if err := l.insertTaskType(ctx, s.WithDefaults()); err != nil {
+			return err
+		}
+		return l.insertQueues(ctx, s.queueIDs())
+	})
+	if errors.Is(err, ErrUnknownCommit) {
+		err = nil // reading the row below tells
+	}
+	if err != nil {
+		return Settings{}, fmt.Errorf("define %w", err)
+	}
+	row, err := c.Settings(ctx, taskType)
+	if err != nil {
+		return Settings{}, err
+	}
+	return row, nil
+}
+
+// insertLockRow is a transaction of its own: two that insert the row inside larger ones would
+// wait for each other.
+func (c *Center) insertLockRow(ctx context.Context, taskType string) error {
+	return c.dialect.retry(ctx, func() (bool, error) {
+		_, err := c.store.ExecContext(ctx, c.dialect.sql(`INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`+c.dialect.ignore),
+			taskType, c.ownSign)
+		return true, err // doing it twice is doing it once
+	})
+}
+
+// column is a setting and where it stands in schedule_task_type.
+type column struct {
+	name  string
+	value any // a pointer into Settings
+}
+
+// columns is the one place that knows which setting is which column.
+func (s *Settings) columns() []column {
+	return []column{
+		{"processor_type", &s.ProcessorType},
+		{"heartbeat_interval_ms", (*millis)(&s.HeartbeatInterval)},
+		{"judge_dead_interval_ms", (*millis)(&s.JudgeDeadInterval)},
+		{"thread_number", &s.ThreadNumber},
+		{"fetch_number", &s.FetchNumber},
+		{"execute_number", &s.ExecuteNumber},
+		{"sleep_time_nodata_ms", (*millis)(&s.SleepTimeNoData)},
+		{"sleep_time_interval_ms", (*millis)(&s.SleepTimeInterval)},
+		{"task_parameter", &s.TaskParameter},
+		{"max_queues_per_server", &s.MaxQueuesPerServer},
+		{"drain_timeout_ms", (*millis)(&s.DrainTimeout)},
+		{"item_retry_ms", (*millis)(&s.ItemRetry)},
+		{"item_retry_max_ms", (*millis)(&s.ItemRetryMax)},
+	}
+}
+
+// millis is a duration that is stored as whole milliseconds.
+type millis time.Duration
+
+// Scan implements sql.Scanner.
+func (m *millis) Scan(src any) error {
+	var n sql.NullInt64
+	if err := n.Scan(src); err != nil {
+		return err
+	}
+	*m = millis(time.Duration(n.Int64) * time.Millisecond)
+	return nil
+}
+
+// argument is the column's value as a parameter.
+func (c column) argument() any {
+	switch v := c.value.(type) {
+	case *millis:
+		return time.Duration(*v).Milliseconds()
+	case *int:
+		return *v
+	case *string:
+		return *v
+	}
+	panic(fmt.Sprintf("column %s: %T has no form in the database", c.name, c.value))
+}
+
+func (l *locked) insertTaskType(ctx context.Context, s Settings) error {
+	names, args := []string{"task_type"}, []any{l.taskType}
+	for _, col := range s.columns() {
+		names, args = append(names, col.name), append(args, col.argument())
+	}
+	_, err := l.exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
+		VALUES (`+marks(len(args))+`, {now}, {now})`+l.d.ignore, args...)
+	if err != nil {
+		return fmt.Errorf("insert the task type: %w", err)
+	}
+	return nil
+}
+
+// insertQueues makes the queues of a roster that has none yet.
+func (l *locked) insertQueues(ctx context.Context, ids []string) error {
+	if l.queueTotal > 0 {
+		return nil
+	}
+	base, err := l.queuesOfBase(ctx)
+	if err != nil {
+		return err
+	}
+	if len(base) > 0 {
+		ids = base
+	}
+	for from := 0; from < len(ids); from += eventRows {
+		if err := l.insertQueueRows(ctx, ids[from:min(from+eventRows, len(ids))], from); err != nil {
+			return err
+		}
+	}
+	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
+		WHERE task_type = ? AND own_sign = ?`, len(ids), l.taskType, l.ownSign)
+	if err != nil {
+		return fmt.Errorf("set the number of queues: %w", err)
+	}
+	return nil
+}
+
+// queuesOfBase returns the ids to clone, in the order of their index.
+func (l *locked) queuesOfBase(ctx context.Context) (ids []string, err error) {
+	if l.ownSign == DefaultOwnSign {
+		return nil, nil
+	}
+	err = l.query(ctx, func(rows *sql.Rows) error {
+		var id string
+		defer func() { ids = append(ids, id) }()
+		return rows.Scan(&id)
+	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.taskType, DefaultOwnSign)
+	if err != nil {
+		return nil, fmt.Errorf("read the queues of %s: %w", DefaultOwnSign, err)
+	}
+	return ids, nil
+}
+
+// insertQueueRows starts epochs above every one that was ever used in this roster (H6).
+func (l *locked) insertQueueRows(ctx context.Context, ids []string, first int) error {
+	args := make([]any, 0, 5*len(ids))
+	for i, id := range ids {
+		args = append(args, l.taskType, l.ownSign, id, first+i, l.epochHigh+1)
+	}
+	values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, {now}, {now}), ", len(ids)), ", ")
+	_, err := l.exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, epoch, gmt_created, gmt_modified) VALUES `+values, args...)
+	if err != nil {
+		return fmt.Errorf("insert the queues: %w", err)
+	}
+	return nil
+}
+
+// Settings returns the settings in force. ErrUnknownTask when the task type has no row.
+func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error) {
+	var s Settings
+	var names []string
+	var into []any
+	for _, col := range s.columns() {
+		names, into = append(names, col.name), append(into, col.value)
+	}
+	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`), taskType).Scan(into...)
+	if noRows(err) {
+		return Settings{}, fmt.Errorf("%s: %w", taskType, ErrUnknownTask)
+	}
+	if err != nil {
+		return Settings{}, fmt.Errorf("read the settings of %s: %w", taskType, err)
+	}
+	if err := c.readQueueSettings(ctx, taskType, &s); err != nil {
+		return Settings{}, fmt.Errorf("read the queues of %s: %w", taskType, err)
+	}
+	return s, nil
+}
+
+// readQueueSettings tells numbered queues, "0" to n-1, from named ones.
+func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT queue_id FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`), taskType, c.ownSign)
+	numbered := true
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		numbered = numbered && id == fmt.Sprint(len(s.QueueNames))
+		s.QueueNames = append(s.QueueNames, id)
+		return nil
+	})
+	if numbered {
+		s.Queues, s.QueueNames = len(s.QueueNames), nil
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package center
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+// dialect is what differs between the databases. Statements are written once, with ? for
+// parameters, {now} for the database's clock and {ago COLUMN} for the instant that lies
+// COLUMN milliseconds back; sql turns them into the dialect's own.
+type dialect struct {
+	name schema.Dialect
+
+	now        string              // the clock now, not at the transaction's start (L2)
+	ago        func(string) string // the clock less so many milliseconds
+	numbered   bool                // $1 instead of ?
+	share      string              // ends a SELECT that keeps its rows as they are until the commit
+	skipLocked string              // ends a SELECT that locks the rows it can have at once (L5)
+	ignore     string              // ends an INSERT that may find the row already there
+	change     string              // writes a plan: see write
+	time       func(time.Time) any // a parameter that compares with a column of times
+	classify   func(error) class   // what an error of the driver means for the transaction
+}
+
+var agoMacro = regexp.MustCompile(`\{ago ([a-z0-9_.]+)\}`)
+
+// sql translates a statement into the dialect's own.
+func (d *dialect) sql(text string) string {
+	text = strings.ReplaceAll(text, "{now}", d.now)
+	text = agoMacro.ReplaceAllStringFunc(text, func(m string) string {
+		return d.ago(agoMacro.FindStringSubmatch(m)[1])
+	})
+	if !d.numbered {
+		return text
+	}
+	return number(text)
+}
+
+// number turns each ? into $1, $2 and so on. Our statements hold no ? in literals.
+func number(text string) string {
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(text, "?") {
+		if n > 0 {
+			b.WriteByte('$')
+			b.WriteString(strconv.Itoa(n))
+		}
+		b.WriteString(part)
+		n++
+	}
+	return b.String()
+}
+
+// marks returns n parameter marks: "?, ?, ?".
+func marks(n int) string {
+	return strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
+}
+
+// strs turns strings into parameters.
+func strs(list []string) []any {
+	args := make([]any, len(list))
+	for i, s := range list {
+		args[i] = s
+	}
+	return args
+}
+
+func utc(t time.Time) any { return t.UTC() }

@@ -1,0 +1,60 @@
+package center
+
+import (
+	"context"
+	"strings"
+)
+
+// The kinds of schedule_event. Each tells one thing that happened to a queue or a server.
+const (
+	EventJoined     = "JOINED"     // a server registered
+	EventLeft       = "LEFT"       // a server left in order
+	EventExpired    = "EXPIRED"    // a server was silent for too long
+	EventFenced     = "FENCED"     // a server found itself expired, or stopped trusting itself
+	EventRequested  = "REQUESTED"  // a queue shall move from a living owner
+	EventGranted    = "GRANTED"    // a queue that had no owner got one
+	EventReleased   = "RELEASED"   // a drained queue was handed over
+	EventTakenOver  = "TAKEN_OVER" // a queue whose owner is gone got another
+	EventUnassigned = "UNASSIGNED" // a queue lost its owner, and there is nobody to take it
+	EventForced     = "FORCED"     // a queue was taken although its owner had it in hand
+	EventRetaken    = "RETAKEN"    // an owner kept a queue that it had been about to release
+)
+
+// event is a row of schedule_event, written in the transaction that it tells of.
+type event struct {
+	kind     string
+	queue    string
+	from, to string
+	epoch    int64
+	reason   string
+	actor    string
+}
+
+// eventRows is how many events one INSERT writes: 10 parameters each, below every limit.
+const eventRows = 500
+
+// record writes the events, in their order.
+func (l *locked) record(ctx context.Context, events ...event) error {
+	for len(events) > 0 {
+		n := min(eventRows, len(events))
+		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
+		args := make([]any, 0, 9*n)
+		for _, e := range events[:n] {
+			args = append(args, l.taskType, l.ownSign, null(e.queue), e.kind, null(e.from), null(e.to), nullEpoch(e), e.reason, e.actor)
+		}
+		_, err := l.exec(ctx, `INSERT INTO schedule_event
+			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor) VALUES `+values, args...)
+		if err != nil {
+			return err
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
+func nullEpoch(e event) any {
+	if e.queue == "" {
+		return nil
+	}
+	return e.epoch
+}

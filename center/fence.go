@@ -1,0 +1,171 @@
+package center
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Held is a queue as a server held it when it selected a batch.
+type Held struct {
+	ID    string
+	Epoch int64
+}
+
+// Batch is what the fence compares with the table: the queues of a batch and the epochs under
+// which its items were selected (F2). It travels in the context of Execute.
+type Batch struct {
+	Server   string // uuid
+	TaskType string
+	OwnSign  string
+	Queues   []Held
+
+	// Cursor, if not nil, is saved in the one queue of the batch by the fencing statement itself
+	// (F4): the position after the batch's last item.
+	Cursor *string
+}
+
+type batchKey struct{}
+
+type boundBatch struct {
+	Batch
+	c *Center
+}
+
+// Bind returns a context that carries the batch to Fence and InTx. The manager calls it before
+// each Execute; a test of a dealer that uses InTx may do the same.
+func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
+	b.OwnSign = c.ownSign
+	b.Queues = slices.Clone(b.Queues)
+	// One order for all batches and plans, that of the bytes: two that lock the same rows in
+	// opposite orders would deadlock (F1).
+	slices.SortFunc(b.Queues, func(x, y Held) int { return cmp.Compare(x.ID, y.ID) })
+	return context.WithValue(ctx, batchKey{}, boundBatch{b, c})
+}
+
+// BatchFrom returns the batch that the context of Execute carries.
+func BatchFrom(ctx context.Context) (Batch, bool) {
+	b, ok := ctx.Value(batchKey{}).(boundBatch)
+	return b.Batch, ok
+}
+
+// Tx is a transaction that can be fenced: *sql.Tx, or what wraps one.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Fence makes the transaction commit only while this server owns the batch's queues under the
+// epochs of the batch's selection. It is one statement; make it the transaction's first, before any
+// savepoint: rolling back to an earlier savepoint would drop its lock. Until the transaction ends,
+// the queues cannot change hands; so keep it short. On SQLite the transaction must be an
+// immediate one, as those of DB are.
+//
+// Errors: ErrFenced when a queue has changed hands, and the transaction must be rolled back;
+// ErrNoBatch when ctx does not come from Execute; ErrNoRoster when the transaction is in a
+// database without the roster's tables.
+func Fence(ctx context.Context, tx Tx) error {
+	b, ok := ctx.Value(batchKey{}).(boundBatch)
+	if !ok {
+		return ErrNoBatch
+	}
+	err := b.fence(ctx, tx)
+	if b.c.dialect.class(err) == classNoTable {
+		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
+	}
+	if err != nil {
+		return fmt.Errorf("fence %s$%s: %w", b.TaskType, b.OwnSign, err)
+	}
+	return nil
+}
+
+func (b boundBatch) fence(ctx context.Context, tx Tx) error {
+	switch {
+	case b.Cursor != nil:
+		return b.fenceByWriting(ctx, tx, `cursor_value = ?, `, *b.Cursor)
+	case b.c.writeFence:
+		return b.fenceByWriting(ctx, tx, ``)
+	}
+	return b.fenceByReading(ctx, tx)
+}
+
+// fenceByReading locks the rows in share mode: batches of one queue run side by side, and whoever
+// would give the queue away waits, or passes it over (F3).
+func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
+	owners := make(map[string]Held, len(b.Queues)) // by queue id: who owns it now
+	for part := range slices.Chunk(b.Queues, eventRows) {
+		args := []any{b.TaskType, b.OwnSign}
+		for _, q := range part {
+			args = append(args, q.ID)
+		}
+		rows, err := tx.QueryContext(ctx, b.c.dialect.sql(`SELECT queue_id, cur_server, epoch FROM schedule_queue
+			WHERE task_type = ? AND own_sign = ? AND queue_id IN (`+marks(len(part))+`) ORDER BY queue_id`+b.c.dialect.share), args...)
+		err = each(rows, err, func(rows *sql.Rows) error {
+			var id string
+			var now Held
+			err := rows.Scan(&id, (*text)(&now.ID), &now.Epoch)
+			owners[id] = now
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, q := range b.Queues {
+		if now, ok := owners[q.ID]; !ok || now.ID != b.Server || now.Epoch != q.Epoch {
+			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
+		}
+	}
+	return nil
+}
+
+// fenceByWriting changes each row, so that databases without share locks across their nodes
+// notice; the time makes sure that there is a change. Batches of one queue then run one by one.
+func (b boundBatch) fenceByWriting(ctx context.Context, tx Tx, set string, args ...any) error {
+	for _, q := range b.Queues {
+		args := append(slices.Clone(args), b.TaskType, b.OwnSign, q.ID, b.Server, q.Epoch)
+		n, err := affected(tx.ExecContext(ctx, b.c.dialect.sql(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
+			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`), args...))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
+		}
+	}
+	return nil
+}
+
+// InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. With
+// it, an item takes effect exactly once if fn changes what Select filters on (F5).
+//
+// fn may run several times, each time after a transaction that surely rolled back: it must have
+// no effect but through tx. When the outcome of the commit is unknown, InTx returns
+// ErrUnknownCommit and does not run fn again; the items are selected afresh, those that took
+// effect no longer. Other errors are those of Fence, of fn and of the database, wrapped.
+func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
+	b, ok := ctx.Value(batchKey{}).(boundBatch)
+	if !ok {
+		return ErrNoBatch
+	}
+	return b.c.dialect.retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) })
+}
+
+func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (clean bool, err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return true, fmt.Errorf("begin: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing; else the server forgets the transaction by itself
+	if err := Fence(ctx, tx); err != nil {
+		return true, err
+	}
+	if err := fn(tx); err != nil {
+		return true, err
+	}
+	err = b.c.dialect.unknown(ctx, tx.Commit())
+	return !errors.Is(err, ErrUnknownCommit), err
+}

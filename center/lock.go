@@ -1,0 +1,108 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// locked is a transaction that holds the lock row of a roster (L1). Its fields are read after
+// the lock, so that they stay true until the commit.
+type locked struct {
+	tx       *sql.Tx
+	d        *dialect
+	taskType string
+	ownSign  string
+
+	now               time.Time // the database's clock: no other decides anything about others (L2)
+	queueTotal        int
+	membershipVersion int64
+	plannedVersion    int64
+	planVersion       int64
+	epochHigh         int64
+}
+
+// attemptTimeout bounds one try of a transaction whose caller gave no earlier deadline.
+const attemptTimeout = 5 * time.Second
+
+// underLock runs f in a transaction that holds the lock row of the task type, as often as it
+// takes. f may run several times: it must not keep what a try that failed has told it.
+func (c *Center) underLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
+	err := c.dialect.retry(ctx, func() (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+		defer cancel()
+		return c.tryUnderLock(ctx, taskType, f)
+	})
+	if err != nil {
+		return fmt.Errorf("%s$%s: %w", taskType, c.ownSign, err)
+	}
+	return nil
+}
+
+// tryUnderLock reports whether a failure surely left nothing behind.
+func (c *Center) tryUnderLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) (clean bool, err error) {
+	tx, err := c.store.BeginTx(ctx, nil)
+	if err != nil {
+		return true, fmt.Errorf("begin: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing; else the server forgets the transaction by itself
+	l := &locked{tx: tx, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	if err := l.lock(ctx); err != nil {
+		return true, err
+	}
+	if err := f(ctx, l); err != nil {
+		return true, err
+	}
+	err = c.dialect.unknown(ctx, tx.Commit())
+	return !errors.Is(err, ErrUnknownCommit), err
+}
+
+// lock locks by writing: the same row lock in each database, with a trace. Then it reads the
+// row and the clock.
+func (l *locked) lock(ctx context.Context) error {
+	n, err := l.exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	if n == 0 {
+		return ErrUnknownTask
+	}
+	err = l.queryRow(ctx, `SELECT {now}, queue_total, membership_version, planned_version, plan_version, epoch_high
+		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
+		Scan((*instant)(&l.now), &l.queueTotal, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh)
+	if err != nil {
+		return fmt.Errorf("read the lock row: %w", err)
+	}
+	return nil
+}
+
+// membershipChanged makes everybody plan anew (S3).
+func (l *locked) membershipChanged(ctx context.Context) error {
+	_, err := l.exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
+		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+	l.membershipVersion++
+	return err
+}
+
+// planChanged makes everybody read their queues anew.
+func (l *locked) planChanged(ctx context.Context) error {
+	_, err := l.exec(ctx, `UPDATE schedule_task_running SET plan_version = plan_version + 1
+		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+	l.planVersion++
+	return err
+}
+
+func (l *locked) exec(ctx context.Context, query string, args ...any) (int, error) {
+	return affected(l.tx.ExecContext(ctx, l.d.sql(query), args...))
+}
+
+func (l *locked) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return l.tx.QueryRowContext(ctx, l.d.sql(query), args...)
+}
+
+func (l *locked) query(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := l.tx.QueryContext(ctx, l.d.sql(query), args...)
+	return each(rows, err, scan)
+}

@@ -1,0 +1,101 @@
+package center
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+var mysqlDialect = &dialect{
+	name:       schema.MySQL,
+	now:        "UTC_TIMESTAMP(6)",
+	ago:        func(ms string) string { return "UTC_TIMESTAMP(6) - INTERVAL " + ms + " * 1000 MICROSECOND" },
+	share:      " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
+	skipLocked: " FOR UPDATE SKIP LOCKED",
+	ignore:     " ON DUPLICATE KEY UPDATE task_type = task_type", // INSERT IGNORE would hide other errors
+	// STRAIGHT_JOIN looks up the listed rows and locks no others. SET goes from left to right
+	// (L6): what reads an old value stands before what overwrites it.
+	change: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
+			id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.id',
+			old_cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.old_cur',
+			old_epoch BIGINT PATH '$.old_epoch',
+			cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.cur',
+			req VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.req',
+			bump BIGINT PATH '$.bump')) AS v
+		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
+		SET q.req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
+		q.cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
+		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.gmt_modified = {now}
+		WHERE q.epoch = v.old_epoch AND q.cur_server <=> v.old_cur`,
+	time:     utc,
+	classify: classifyMySQL,
+}
+
+func classifyMySQL(err error) class {
+	if errors.Is(err, mysql.ErrInvalidConn) {
+		return classBroken
+	}
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return classOther
+	}
+	switch e.Number {
+	case 1213, 1205, 3572, 1020, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, TiDB's conflict
+		return classRollback
+	case 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // no quorum, shutdown, killed, gone away, idle too long
+		return classBroken
+	case 1146:
+		return classNoTable
+	case 1290, 1792, 1836:
+		return classReadOnly
+	}
+	return classRefused
+}
+
+// mysqlConnector turns mysql://user:password@host:port/db?param=value into a connector, and
+// forces what correctness needs.
+func mysqlConnector(u *url.URL, role role) (driver.Connector, error) {
+	address := "tcp(" + u.Host + ")"
+	params := u.Query()
+	if socket := params.Get("socket"); socket != "" {
+		address = "unix(" + socket + ")"
+		params.Del("socket")
+	}
+	cfg, err := mysql.ParseDSN(address + "/?" + params.Encode())
+	if err != nil {
+		return nil, err
+	}
+	cfg.User = u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	cfg.DBName = strings.TrimPrefix(u.Path, "/")
+	if cfg.DBName == "" {
+		return nil, errors.New("the URL names no database: mysql://user@host:3306/DATABASE")
+	}
+	cfg.ParseTime = true
+	cfg.ClientFoundRows = true // affected rows are matched rows, or a compare-and-set would lie
+	cfg.InterpolateParams = true
+	cfg.RejectReadOnly = true // after a fail-over the pool leaves the old primary
+	cfg.MultiStatements = false
+	if cfg.Params == nil {
+		cfg.Params = map[string]string{}
+	}
+	cfg.Params["time_zone"] = "'+00:00'"
+	if cfg.Timeout == 0 {
+		cfg.Timeout = ioTimeout
+	}
+	if role != roleDealers {
+		cfg.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'" // nothing is cut off silently
+		cfg.ReadTimeout, cfg.WriteTimeout = ioTimeout, ioTimeout
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w", err)
+	}
+	return connector, nil
+}

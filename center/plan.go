@@ -1,0 +1,249 @@
+package center
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/maruel/natural"
+)
+
+// PlanQueue is a queue as the planner sees it. An empty Cur or Req is a NULL of the table.
+type PlanQueue struct {
+	ID    string
+	Cur   string // cur_server: the owner
+	Req   string // req_server: who is to have it next
+	Epoch int64
+}
+
+// PlanServer is a server that is alive. One that is not eligible (paused or draining) keeps
+// its queues until an eligible one can take them, and gets none.
+type PlanServer struct {
+	UUID         string
+	RegisterTime time.Time
+	Eligible     bool
+}
+
+// Change is what the planner wants written to one row, guarded by the row's old owner and
+// epoch (L4). A change of owner adds one to the epoch; a change of request does not.
+type Change struct {
+	QueueID  string
+	OldCur   string
+	OldEpoch int64
+	Cur      string
+	Req      string
+}
+
+// Regrants reports whether the change gives the queue another owner, or takes its owner away.
+func (c Change) Regrants() bool { return c.Cur != c.OldCur }
+
+// Plan deals the queues over the living servers and returns only the rows to change, in
+// natural order of their ids (rules P1-P8 of the package comment). limit is the most that one
+// server may own, 0 for no limit. It is pure: no I/O, no clock, and the order of its input
+// does not matter. Applying its result and planning again changes nothing.
+func Plan(queues []PlanQueue, servers []PlanServer, limit int) []Change {
+	t := newTable(queues, servers, limit)
+	t.grant()
+	t.request() // deals once more over the granted (P6): only so is the result stable
+	return t.changes(queues)
+}
+
+// table is one planning: rows in natural order, eligible servers in the order of their age.
+type table struct {
+	rows     []PlanQueue
+	eligible []string
+	seat     map[string]int // position of an eligible server
+	living   map[string]bool
+	limit    int
+}
+
+func newTable(queues []PlanQueue, servers []PlanServer, limit int) *table {
+	t := &table{
+		rows:   slices.Clone(queues),
+		seat:   make(map[string]int, len(servers)),
+		living: make(map[string]bool, len(servers)),
+		limit:  limit,
+	}
+	slices.SortFunc(t.rows, func(a, b PlanQueue) int { return compareIDs(a.ID, b.ID) })
+	byAge := slices.Clone(servers)
+	slices.SortFunc(byAge, func(a, b PlanServer) int {
+		return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
+	})
+	for _, s := range byAge {
+		t.living[s.UUID] = true
+		if s.Eligible {
+			t.seat[s.UUID] = len(t.eligible)
+			t.eligible = append(t.eligible, s.UUID)
+		}
+	}
+	return t
+}
+
+// compareIDs sorts naturally, 2 before 10 (P1); ids that natural order cannot tell apart
+// ("1" and "01") fall back to bytes.
+func compareIDs(a, b string) int {
+	switch {
+	case natural.Less(a, b):
+		return -1
+	case natural.Less(b, a):
+		return 1
+	}
+	return cmp.Compare(a, b)
+}
+
+// grant gives each queue without a living owner to the server it is dealt to, or to nobody.
+// The living are never robbed: their queues do not change hands here (P5).
+func (t *table) grant() {
+	for i := range t.rows {
+		if !t.living[t.rows[i].Cur] {
+			t.rows[i].Cur = ""
+		}
+	}
+	for i, to := range t.deal() {
+		if t.rows[i].Cur == "" {
+			t.rows[i].Cur = to
+		}
+	}
+}
+
+// request asks for the queues that should be elsewhere, and withdraws every other request.
+func (t *table) request() {
+	for i, to := range t.deal() {
+		row := &t.rows[i]
+		row.Req = ""
+		if to != row.Cur && row.Cur != "" {
+			row.Req = to
+		}
+	}
+}
+
+// deal says for each row which eligible server should have it; "" means that nobody may take
+// it, so that a living owner keeps it, over its limit or not eligible as it may be (P7).
+func (t *table) deal() []string {
+	to := make([]string, len(t.rows))
+	n := len(t.eligible)
+	if n == 0 {
+		return to
+	}
+	room := t.quotas()
+	t.keep(to, room)
+	free := newRing(room)
+	take := func(i int) {
+		if s := free.from(i % n); s >= 0 {
+			to[i] = t.eligible[s]
+			free.take(s)
+		}
+	}
+	// The ownerless come first: where the limits leave room for some only, a queue that
+	// nobody serves matters more than one whose owner has too many.
+	for i, row := range t.rows {
+		if to[i] == "" && row.Cur == "" {
+			take(i)
+		}
+	}
+	for i, row := range t.rows {
+		if to[i] == "" && row.Cur != "" {
+			take(i)
+		}
+	}
+	return to
+}
+
+// quotas says how many queues each eligible server should have: the floor or the ceiling of
+// the average, within the limit. The ceilings go to those that hold most, ties to the older (P2).
+func (t *table) quotas() []int {
+	n := len(t.eligible)
+	held := make([]int, n)
+	for _, row := range t.rows {
+		if s, ok := t.seat[row.Cur]; ok {
+			held[s]++
+		}
+	}
+	quotas := make([]int, n)
+	floor, ceilings := len(t.rows)/n, len(t.rows)%n
+	if t.limit > 0 && floor >= t.limit {
+		floor, ceilings = t.limit, 0
+	}
+	most := make([]int, n)
+	for s := range quotas {
+		quotas[s], most[s] = floor, s
+	}
+	slices.SortStableFunc(most, func(a, b int) int { return cmp.Compare(held[b], held[a]) })
+	for _, s := range most[:ceilings] {
+		quotas[s]++
+	}
+	return quotas
+}
+
+// keep lets each server keep its queues up to its quota, those at its own round-robin position
+// first, then by index (P3), and leaves in room what it may still take.
+func (t *table) keep(to []string, room []int) {
+	n := len(t.eligible)
+	for _, ownPosition := range []bool{true, false} {
+		for i, row := range t.rows {
+			s, ok := t.seat[row.Cur]
+			if ok && to[i] == "" && room[s] > 0 && (i%n == s) == ownPosition {
+				to[i] = row.Cur
+				room[s]--
+			}
+		}
+	}
+}
+
+// changes lists what differs from the rows as they were read.
+func (t *table) changes(queues []PlanQueue) []Change {
+	was := make(map[string]PlanQueue, len(queues))
+	for _, q := range queues {
+		was[q.ID] = q
+	}
+	var changes []Change
+	for _, row := range t.rows {
+		if old := was[row.ID]; old.Cur != row.Cur || old.Req != row.Req {
+			changes = append(changes, Change{row.ID, old.Cur, old.Epoch, row.Cur, row.Req})
+		}
+	}
+	return changes
+}
+
+// ring finds the next server with room, going round. It skips the full ones by union-find, so
+// that dealing stays near linear with thousands of servers.
+type ring struct {
+	room []int
+	next []int // next[s] is s, or a server further on once s is full
+	left int   // servers with room
+}
+
+func newRing(room []int) *ring {
+	r := &ring{room: room, next: make([]int, len(room))}
+	for s := range room {
+		r.next[s] = s
+	}
+	for s, n := range room {
+		if n > 0 {
+			r.left++
+		} else {
+			r.next[s] = (s + 1) % len(room)
+		}
+	}
+	return r
+}
+
+// from returns the first server with room at or after s, or -1.
+func (r *ring) from(s int) int {
+	if r.left == 0 {
+		return -1
+	}
+	for r.next[s] != s {
+		r.next[s] = r.next[r.next[s]]
+		s = r.next[s]
+	}
+	return s
+}
+
+func (r *ring) take(s int) {
+	r.room[s]--
+	if r.room[s] == 0 {
+		r.left--
+		r.next[s] = (s + 1) % len(r.room)
+	}
+}

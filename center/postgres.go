@@ -1,0 +1,138 @@
+package center
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+var postgres = &dialect{
+	name:       schema.Postgres,
+	now:        "clock_timestamp()", // now() would be the start of the transaction
+	ago:        func(ms string) string { return "clock_timestamp() - " + ms + " * INTERVAL '1 millisecond'" },
+	numbered:   true,
+	share:      " FOR SHARE",
+	skipLocked: " FOR UPDATE SKIP LOCKED",
+	ignore:     " ON CONFLICT DO NOTHING",
+	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
+		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
+		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
+		gmt_modified = {now}
+		FROM jsonb_to_recordset(CAST(? AS jsonb)) AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint)
+		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
+		AND q.epoch = v.old_epoch AND q.cur_server IS NOT DISTINCT FROM v.old_cur`,
+	time:     utc,
+	classify: classifyPostgres,
+}
+
+func classifyPostgres(err error) class {
+	var e *pq.Error
+	if !errors.As(err, &e) {
+		return classOther
+	}
+	switch e.Code {
+	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
+		return classRollback
+	case "57P01", "57P02", "57P03": // the server goes down or comes up
+		return classBroken
+	case "42P01", "3F000": // no such table or schema
+		return classNoTable
+	case "25006":
+		return classReadOnly
+	}
+	if strings.HasPrefix(string(e.Code), "08") {
+		return classBroken
+	}
+	return classRefused
+}
+
+// postgresConnector forces what correctness needs on the user's URL.
+func postgresConnector(raw string, role role) (driver.Connector, error) {
+	cfg, err := pq.NewConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	// Without it, lib/pq prepares and executes in two round trips, and PgBouncer in transaction
+	// mode sends them to different servers: another statement's rows come back.
+	cfg.BinaryParameters = true
+	if cfg.ApplicationName == "" {
+		cfg.FallbackApplicationName = "rota"
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = ioTimeout
+	}
+	connector, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	connector.Dialer(dialer{strict: role != roleDealers})
+	return connector, nil
+}
+
+// withSSLMode writes the sslmode that the URL leaves open: lib/pq's own default refuses a server
+// without TLS, which is what runs on one's own machine.
+func withSSLMode(u *url.URL) {
+	q := u.Query()
+	if q.Has("sslmode") {
+		return
+	}
+	mode := "require"
+	if loopback(u) {
+		mode = "disable"
+	}
+	q.Set("sslmode", mode)
+	u.RawQuery = q.Encode()
+}
+
+// ioTimeout bounds a read or a write of the roster's own connections. It is the only thing that
+// ends a statement of lib/pq when the network swallows packets (its issue 620).
+const ioTimeout = 3 * time.Second
+
+// dialer opens connections that notice a dead network: all by keep-alive, the roster's own
+// (strict) by a deadline for each read and write. Dealers may run statements of any length.
+type dialer struct{ strict bool }
+
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialTimeout(network, address, ioTimeout)
+}
+
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
+	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, network, address)
+	if err != nil || !d.strict {
+		return conn, err
+	}
+	return strictConn{conn}, nil
+}
+
+// strictConn fails a read or a write that takes longer than ioTimeout.
+type strictConn struct{ net.Conn }
+
+func (c strictConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(ioTimeout)); err != nil {
+		return 0, fmt.Errorf("set the read deadline: %w", err)
+	}
+	return c.Conn.Read(p)
+}
+
+func (c strictConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(ioTimeout)); err != nil {
+		return 0, fmt.Errorf("set the write deadline: %w", err)
+	}
+	return c.Conn.Write(p)
+}

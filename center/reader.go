@@ -1,0 +1,80 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// querier is a pool or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// reader reads what the planner needs to know of one roster, locked or not.
+type reader struct {
+	q        querier
+	d        *dialect
+	taskType string
+	ownSign  string
+}
+
+// serverRow is what the planner and the expiry look at.
+type serverRow struct {
+	uuid       string
+	state      string
+	registered time.Time
+	heartbeat  time.Time
+	judgeDead  time.Duration
+}
+
+func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
+	rows, err := r.q.QueryContext(ctx, r.d.sql(`SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms
+		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`), r.taskType, r.ownSign)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var s serverRow
+		err := rows.Scan(&s.uuid, &s.state, (*instant)(&s.registered), (*instant)(&s.heartbeat), (*millis)(&s.judgeDead))
+		servers = append(servers, s)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the servers: %w", err)
+	}
+	return servers, nil
+}
+
+// plan reads the queues and plans over the servers.
+func (r reader) plan(ctx context.Context, servers []serverRow) ([]Change, error) {
+	var limit int
+	err := r.q.QueryRowContext(ctx, r.d.sql(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.taskType).Scan(&limit)
+	if err != nil {
+		return nil, fmt.Errorf("read max_queues_per_server: %w", err)
+	}
+	queues, err := r.queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := make([]PlanServer, len(servers))
+	for i, s := range servers {
+		eligible := s.state == StateServing || s.state == StateStandby
+		live[i] = PlanServer{UUID: s.uuid, RegisterTime: s.registered, Eligible: eligible}
+	}
+	return Plan(queues, live, limit), nil
+}
+
+func (r reader) queues(ctx context.Context) (queues []PlanQueue, err error) {
+	rows, err := r.q.QueryContext(ctx, r.d.sql(`SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_id`), r.taskType, r.ownSign)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var q PlanQueue
+		err := rows.Scan(&q.ID, (*text)(&q.Cur), (*text)(&q.Req), &q.Epoch)
+		queues = append(queues, q)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the queues: %w", err)
+	}
+	return queues, nil
+}

@@ -1,0 +1,74 @@
+package center
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// instant scans a time from a native column or from SQLite's text. NULL is the zero time.
+type instant time.Time
+
+// Scan implements sql.Scanner.
+func (i *instant) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		*i = instant{}
+	case time.Time:
+		*i = instant(v.UTC())
+	case string:
+		t, err := time.ParseInLocation(sqliteLayout, v, time.UTC)
+		if err != nil {
+			return fmt.Errorf("read a time: %w", err)
+		}
+		*i = instant(t)
+	default:
+		return fmt.Errorf("read a time: %T is none", src)
+	}
+	return nil
+}
+
+// text scans a string. NULL is empty.
+type text string
+
+// Scan implements sql.Scanner.
+func (t *text) Scan(src any) error {
+	var s sql.NullString
+	err := s.Scan(src)
+	*t = text(s.String)
+	return err
+}
+
+// null turns an empty string into NULL.
+func null(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func noRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// each calls scan for each row and closes them.
+func each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells what Close would
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// affected returns how many rows a statement matched.
+func affected(res sql.Result, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}

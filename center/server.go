@@ -1,0 +1,161 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The states of a server. Only SERVING and STANDBY servers are dealt queues.
+const (
+	StateServing  = "SERVING"  // owns queues
+	StateStandby  = "STANDBY"  // owns none: there are more servers than queues; first in line
+	StatePaused   = "PAUSED"   // an operator paused it
+	StateDraining = "DRAINING" // about to leave
+)
+
+// Server is one registration of one process for one task type.
+type Server struct {
+	UUID     string // host:pid:8hex, never used twice
+	TaskType string
+	Host     string
+	IP       string
+	PID      int
+
+	ThreadNumber      int
+	JudgeDeadInterval time.Duration
+	BeatToken         string // proves in each heartbeat that the row is still this process's
+	LibraryVersion    string
+}
+
+// Register inserts the server's row: from now on others deal it queues, and expire it if it
+// stops beating. The uuid must never have been registered before. It returns the database's time
+// of the registration. After ErrUnknownCommit the caller registers under another uuid; the row
+// that is perhaps there expires.
+func (c *Center) Register(ctx context.Context, s Server) (at time.Time, err error) {
+	err = c.underLock(ctx, s.TaskType, func(ctx context.Context, l *locked) error {
+		at = l.now
+		_, err := l.exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
+			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, library_version)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?)`,
+			s.UUID, l.taskType, l.ownSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
+			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), s.LibraryVersion)
+		if err != nil {
+			return err
+		}
+		if err := l.membershipChanged(ctx); err != nil {
+			return err
+		}
+		return l.record(ctx, event{kind: EventJoined, to: s.UUID, actor: s.UUID})
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("register %s for %w", s.UUID, err)
+	}
+	return at, nil
+}
+
+// Drain marks the server as about to leave: its queues are dealt to others, and requested from it.
+func (c *Center) Drain(ctx context.Context, taskType, uuid string) error {
+	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		n, err := l.exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, StateDraining, uuid)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return ErrGone
+		}
+		return l.membershipChanged(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("drain %s of %w", uuid, err)
+	}
+	return nil
+}
+
+// Leave hands everything that the server owns to others, or to nobody, withdraws what was
+// requested for it and deletes its row, all in one transaction (H4). It waits for no requester.
+// The caller must have nothing in hand any more; forced lists the queues for which that is not
+// so. A server that is gone already has left; after ErrUnknownCommit it may be called again.
+func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []string) error {
+	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		if there, err := l.bury(ctx, uuid, reasonLeft, time.Time{}); err != nil || !there {
+			return err
+		}
+		if err := l.record(ctx, event{kind: EventLeft, from: uuid, actor: uuid}); err != nil {
+			return err
+		}
+		if err := l.membershipChanged(ctx); err != nil {
+			return err
+		}
+		return l.assign(ctx, planning{actor: uuid, leaver: uuid, forced: forced})
+	})
+	if err != nil {
+		return fmt.Errorf("leave %w", err)
+	}
+	return nil
+}
+
+// serverColumns are those that schedule_server and its history share.
+const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time,
+	beat_token, beat_count, judge_dead_interval_ms, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count,
+	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, dealinfo_desc,
+	last_error, library_version, labels`
+
+// bury moves a server's row to the history, if it is there and its heartbeat is older than
+// before (the zero time: in any case), and tells whether it did. Rows are named by their key, one
+// by one: InnoDB locks whatever a statement looks at, and a heartbeat must not wait for that.
+func (l *locked) bury(ctx context.Context, uuid, reason string, before time.Time) (bool, error) {
+	where, args := `WHERE uuid = ?`, []any{uuid}
+	if !before.IsZero() {
+		where, args = where+` AND heartbeat_time < ?`, append(args, l.d.time(before))
+	}
+	copied, err := l.exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
+		SELECT `+serverColumns+`, {now}, `+reason+` FROM schedule_server `+where, args...)
+	if err != nil {
+		return false, fmt.Errorf("write the history of %s: %w", uuid, err)
+	}
+	deleted, err := l.exec(ctx, `DELETE FROM schedule_server `+where, args...)
+	if err != nil {
+		return false, fmt.Errorf("delete %s: %w", uuid, err)
+	}
+	if copied != deleted {
+		return false, errRaced // a heartbeat came between the two
+	}
+	return deleted > 0, nil
+}
+
+// expire buries the servers whose heartbeat is older than their judge_dead_interval by the
+// clock that was read after the lock, and returns those that live on. One that has just beaten
+// survives: its row no longer matches.
+func (l *locked) expire(ctx context.Context, servers []serverRow, actor string) (alive []serverRow, err error) {
+	for _, s := range servers {
+		cutoff := l.now.Add(-s.judgeDead)
+		gone := false
+		if s.heartbeat.Before(cutoff) {
+			if gone, err = l.bury(ctx, s.uuid, reasonExpired, cutoff); err != nil {
+				return nil, err
+			}
+		}
+		if !gone {
+			alive = append(alive, s)
+			continue
+		}
+		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
+		err := l.record(ctx, event{kind: EventExpired, from: s.uuid, actor: actor,
+			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead)})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(alive) < len(servers) {
+		return alive, l.membershipChanged(ctx)
+	}
+	return alive, nil
+}
+
+// Why a server is gone, as literals of SQL: PostgreSQL cannot tell the type of a parameter in a
+// list of results.
+const (
+	reasonLeft    = "'" + EventLeft + "'"
+	reasonExpired = "'" + EventExpired + "'"
+)

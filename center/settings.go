@@ -1,0 +1,227 @@
+package center
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// SLEEP and NOTSLEEP are TBSchedule's two ways of processing.
+const (
+	// ProcessorSleep selects when nothing is in hand.
+	ProcessorSleep = "SLEEP"
+)
+
+// Settings are a task type's, as code or rota.yaml give them. The zero value of a field means
+// its default. They make the row of a task type that is not in the database yet; from then on the
+// row is in force, whoever changes it.
+type Settings struct {
+	// Queues is the number of numbered queues, "0" to Queues-1: an item's queue is
+	// mod(id, Queues). Either this or QueueNames must be given.
+	Queues int
+	// QueueNames are the queues' names where items are divided by something else than a number,
+	// a region, say. At most 150 bytes each.
+	QueueNames []string
+
+	// ProcessorType is how items are processed. Defaults to SLEEP.
+	ProcessorType string
+	// HeartbeatInterval is the pause between two heartbeats. Defaults to 2 s.
+	HeartbeatInterval time.Duration
+	// JudgeDeadInterval is how long a server may be silent before others take its queues; at
+	// least five heartbeats. Defaults to 10 s.
+	JudgeDeadInterval time.Duration
+	// ThreadNumber is how many calls of the dealer one server has under way at once. Defaults to 5.
+	ThreadNumber int
+	// FetchNumber is how many items one select is asked for. A hint. Defaults to 500.
+	FetchNumber int
+	// ExecuteNumber is how many items one call of Execute gets at most. Defaults to 1.
+	ExecuteNumber int
+	// SleepTimeNoData is how long an empty queue is left alone. Defaults to 500 ms.
+	SleepTimeNoData time.Duration
+	// SleepTimeInterval is the pause between the end of one page of items and the next select.
+	// Defaults to none.
+	SleepTimeInterval time.Duration
+	// TaskParameter is handed to the dealer in each Selection.
+	TaskParameter string
+	// MaxQueuesPerServer is the most that one server may own; queues beyond all limits wait for
+	// more servers. Defaults to no limit.
+	MaxQueuesPerServer int
+	// DrainTimeout is how long a leaving server waits for what it has in hand. Defaults to 30 s.
+	DrainTimeout time.Duration
+	// ItemRetry is the pause after a failure; it doubles with each further one. Defaults to 1 s.
+	ItemRetry time.Duration
+	// ItemRetryMax is the longest such pause. Defaults to 5 min.
+	ItemRetryMax time.Duration
+}
+
+// WithDefaults returns the settings with each zero field replaced by its default.
+func (s Settings) WithDefaults() Settings {
+	if s.ProcessorType == "" {
+		s.ProcessorType = ProcessorSleep
+	}
+	for _, f := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&s.HeartbeatInterval, 2 * time.Second},
+		{&s.JudgeDeadInterval, 10 * time.Second},
+		{&s.SleepTimeNoData, 500 * time.Millisecond},
+		{&s.DrainTimeout, 30 * time.Second},
+		{&s.ItemRetry, time.Second},
+		{&s.ItemRetryMax, 5 * time.Minute},
+	} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	for _, f := range []struct {
+		field *int
+		value int
+	}{{&s.ThreadNumber, 5}, {&s.FetchNumber, 500}, {&s.ExecuteNumber, 1}} {
+		if *f.field == 0 {
+			*f.field = f.value
+		}
+	}
+	return s
+}
+
+// Validate reports everything that is wrong with the settings, defaults applied, each error
+// naming the setting, its value and the rule.
+func (s Settings) Validate() error {
+	s = s.WithDefaults()
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	errs = append(errs, s.validateQueues())
+	if s.ProcessorType != ProcessorSleep {
+		bad("processor_type (%q) must be SLEEP", s.ProcessorType)
+	}
+	if s.HeartbeatInterval < 100*time.Millisecond {
+		bad("heartbeat_interval (%s) must be at least 100ms", s.HeartbeatInterval)
+	}
+	if s.JudgeDeadInterval < 5*s.HeartbeatInterval {
+		bad("judge_dead_interval (%s) must be at least 5 x heartbeat_interval (%s)", s.JudgeDeadInterval, s.HeartbeatInterval)
+	}
+	for _, f := range []struct {
+		name            string
+		value, from, to int
+	}{
+		{"thread_number", s.ThreadNumber, 1, 10_000},
+		{"fetch_number", s.FetchNumber, 1, 1_000_000},
+		{"execute_number", s.ExecuteNumber, 1, 1_000_000},
+		{"max_queues_per_server", s.MaxQueuesPerServer, 0, 1_000_000},
+	} {
+		if f.value < f.from || f.value > f.to {
+			bad("%s (%d) must be between %d and %d", f.name, f.value, f.from, f.to)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"sleep_time_nodata", s.SleepTimeNoData},
+		{"sleep_time_interval", s.SleepTimeInterval},
+		{"drain_timeout", s.DrainTimeout},
+		{"item_retry", s.ItemRetry},
+	} {
+		if f.value < 0 {
+			bad("%s (%s) must not be negative", f.name, f.value)
+		}
+	}
+	if s.ItemRetryMax < s.ItemRetry {
+		bad("item_retry_max (%s) must be at least item_retry (%s)", s.ItemRetryMax, s.ItemRetry)
+	}
+	return errors.Join(errs...)
+}
+
+// maxQueues keeps a typing error from filling the database.
+const maxQueues = 100_000
+
+func (s Settings) validateQueues() error {
+	switch {
+	case s.Queues != 0 && len(s.QueueNames) > 0:
+		return errors.New("queues must be a number or a list of names, not both")
+	case len(s.QueueNames) == 0 && s.Queues < 1, s.Queues > maxQueues:
+		return fmt.Errorf("queues (%d) must be between 1 and %d", s.Queues, maxQueues)
+	}
+	seen := map[string]bool{}
+	for _, name := range s.QueueNames {
+		if err := validName("queue", name, 150); err != nil {
+			return err
+		}
+		if seen[name] {
+			return fmt.Errorf("queue %q is named twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// queueIDs returns the ids of the queues in the order of their index.
+func (s Settings) queueIDs() []string {
+	if len(s.QueueNames) > 0 {
+		return slices.Clone(s.QueueNames)
+	}
+	ids := make([]string, s.Queues)
+	for i := range ids {
+		ids[i] = fmt.Sprint(i)
+	}
+	return ids
+}
+
+// Difference is a setting that was given another value than the row's.
+type Difference struct {
+	Name  string // the setting's name in rota.yaml
+	Given string
+	Row   string
+}
+
+// DiffersFrom lists the settings that s gives explicitly and that are otherwise in the row.
+func (s Settings) DiffersFrom(row Settings) []Difference {
+	var diffs []Difference
+	given, stored := reflect.ValueOf(s), reflect.ValueOf(row)
+	for i := range given.NumField() {
+		mine, theirs := given.Field(i), stored.Field(i)
+		if mine.IsZero() || reflect.DeepEqual(mine.Interface(), theirs.Interface()) {
+			continue
+		}
+		diffs = append(diffs, Difference{
+			Name:  settingName(given.Type().Field(i).Name),
+			Given: fmt.Sprint(mine.Interface()),
+			Row:   fmt.Sprint(theirs.Interface()),
+		})
+	}
+	return diffs
+}
+
+// settingName turns SleepTimeNoData into sleep_time_nodata, as the columns are spelled.
+func settingName(field string) string {
+	var b strings.Builder
+	for i, r := range strings.ReplaceAll(field, "NoData", "Nodata") {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+var nameRule = regexp.MustCompile(`^[^\s\x00-\x1f\x7f]+( [^\s\x00-\x1f\x7f]+)*$`)
+
+// validName keeps out what no operator could read in a SELECT or type into a command.
+func validName(what, name string, most int) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s must not be empty", what)
+	case len(name) > most:
+		return fmt.Errorf("%s (%q) must have at most %d bytes, not %d", what, name, most, len(name))
+	case !nameRule.MatchString(name):
+		return fmt.Errorf("%s (%q) must be printable, without white space around it", what, name)
+	}
+	return nil
+}
