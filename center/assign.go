@@ -11,9 +11,14 @@ import (
 
 // Assignment is one planning.
 type Assignment struct {
-	Actor  string // the uuid of who plans
-	Expire bool   // bury the dead first: the actor has watched for long enough to tell (S7)
-	Always bool   // plan although nothing that the planner reads has changed
+	Actor string // the uuid of who plans
+
+	// ExpireWithin says that the actor has watched for long enough to tell who is dead (S7), and
+	// that the dead shall be buried first, unless its own last heartbeat is older than this: then it
+	// has itself been away. Zero buries nobody.
+	ExpireWithin time.Duration
+
+	Always bool // plan although nothing that the planner reads has changed
 }
 
 // Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
@@ -21,7 +26,7 @@ type Assignment struct {
 // another has planned meanwhile.
 func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) error {
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		return l.assign(ctx, planning{actor: a.Actor, expire: a.Expire, always: a.Always})
+		return l.assign(ctx, planning{Assignment: a})
 	})
 	if err != nil {
 		return fmt.Errorf("assign %w", err)
@@ -55,11 +60,15 @@ func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, 
 
 // planning is an Assignment, or the one of a server that leaves.
 type planning struct {
-	actor  string
-	expire bool
-	always bool
+	Assignment
 	leaver string   // its row is gone already; what it owned was handed over in order,
 	forced []string // but for these
+}
+
+// mayExpire looks at the actor's own heartbeat by the clock that was read after the lock.
+func (p planning) mayExpire(servers []serverRow, now time.Time) bool {
+	own := slices.IndexFunc(servers, func(s serverRow) bool { return s.uuid == p.Actor })
+	return own >= 0 && now.Sub(servers[own].heartbeat) <= p.ExpireWithin
 }
 
 func (l *locked) assign(ctx context.Context, p planning) error {
@@ -68,12 +77,12 @@ func (l *locked) assign(ctx context.Context, p planning) error {
 	if err != nil {
 		return err
 	}
-	if p.expire {
-		if servers, err = l.expire(ctx, servers, p.actor); err != nil {
+	if p.ExpireWithin > 0 && p.mayExpire(servers, l.now) {
+		if servers, err = l.expire(ctx, servers, p.Actor); err != nil {
 			return err
 		}
 	}
-	if l.plannedVersion == l.membershipVersion && !p.always {
+	if l.plannedVersion == l.membershipVersion && !p.Always {
 		return nil
 	}
 	changes, err := r.plan(ctx, servers)
@@ -87,7 +96,7 @@ func (l *locked) assign(ctx context.Context, p planning) error {
 	if err := l.record(ctx, p.events(written)...); err != nil {
 		return err
 	}
-	return l.planned(ctx, p.actor, len(written) > 0, len(written) == len(changes))
+	return l.planned(ctx, p.Actor, len(written) > 0, len(written) == len(changes))
 }
 
 // planned notes on the lock row what was done. A plan of which a part had to wait stays due.
@@ -107,7 +116,7 @@ func (l *locked) planned(ctx context.Context, actor string, changed, complete bo
 func (p planning) events(changes []Change) []event {
 	var events []event
 	for _, c := range changes {
-		e := event{queue: c.QueueID, from: c.OldCur, to: c.Cur, epoch: c.OldEpoch + 1, actor: p.actor}
+		e := event{queue: c.QueueID, from: c.OldCur, to: c.Cur, epoch: c.OldEpoch + 1, actor: p.Actor}
 		switch {
 		case !c.Regrants() && c.Req == "":
 			continue // a request was withdrawn
@@ -126,7 +135,7 @@ func (p planning) events(changes []Change) []event {
 		}
 		events = append(events, e)
 		if c.Regrants() && c.Req != "" {
-			events = append(events, event{kind: EventRequested, queue: c.QueueID, from: c.Cur, to: c.Req, epoch: c.OldEpoch + 1, actor: p.actor})
+			events = append(events, event{kind: EventRequested, queue: c.QueueID, from: c.Cur, to: c.Req, epoch: c.OldEpoch + 1, actor: p.Actor})
 		}
 	}
 	return events

@@ -11,11 +11,12 @@ import (
 
 // Beat is the heartbeat of a process: of all its servers at once.
 type Beat struct {
-	// Token replaces the token in the servers' rows; Was lists those that may stand there: the last
-	// that was confirmed, and Token itself, which a beat whose reply was lost may have written. A
-	// row with any other token is another process's.
+	// Token replaces the tokens in the servers' rows. Those that may stand there are the ones in
+	// Was, each server's last that was confirmed, and Token itself, which a beat whose reply was lost
+	// may have written: so a beat that failed is repeated with the same Token. A row with any other
+	// token is another process's. Tokens are random, and never used for two beats that succeeded.
 	Token string
-	Was   string
+	Was   []string
 
 	Servers []ServerBeat
 }
@@ -25,7 +26,6 @@ type ServerBeat struct {
 	UUID  string
 	State string // SERVING or STANDBY; PAUSED and DRAINING are left as they are
 
-	Threads        int
 	FetchCount     int64
 	FetchItemCount int64
 	SuccessCount   int64
@@ -69,7 +69,11 @@ func (c *Center) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		return map[string]Pulse{}, nil
 	}
 	query, args := c.beatUpdate(b)
-	if _, err := c.beat.ExecContext(ctx, c.dialect.sql(query), args...); err != nil {
+	err := c.dialect.retry(ctx, func() (bool, error) {
+		_, err := c.beat.ExecContext(ctx, c.dialect.sql(query), args...)
+		return true, err // twice does no harm: the second finds the first's token
+	})
+	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
 	pulses, err := c.pulses(ctx, b)
@@ -93,7 +97,6 @@ func (c *Center) beatColumns() []beatColumn {
 		return c.dialect.time(t)
 	}
 	return []beatColumn{
-		{"thread_number", func(s ServerBeat) any { return s.Threads }},
 		{"fetch_count", func(s ServerBeat) any { return s.FetchCount }},
 		{"fetch_item_count", func(s ServerBeat) any { return s.FetchItemCount }},
 		{"success_count", func(s ServerBeat) any { return s.SuccessCount }},
@@ -127,9 +130,10 @@ func (c *Center) beatUpdate(b Beat) (query string, args []any) {
 	set.WriteString(" END")
 	uuids := b.uuids()
 	args = append(args, strs(uuids)...)
-	args = append(args, b.Was, b.Token)
+	args = append(args, strs(b.Was)...)
+	args = append(args, b.Token)
 	return `UPDATE schedule_server SET heartbeat_time = {now}, beat_count = beat_count + 1, beat_token = ?` + set.String() +
-		` WHERE uuid IN (` + marks(len(uuids)) + `) AND beat_token IN (?, ?)`, args
+		` WHERE uuid IN (` + marks(len(uuids)) + `) AND beat_token IN (` + marks(len(b.Was)+1) + `)`, args
 }
 
 func (b Beat) uuids() []string {

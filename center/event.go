@@ -10,7 +10,6 @@ const (
 	EventJoined     = "JOINED"     // a server registered
 	EventLeft       = "LEFT"       // a server left in order
 	EventExpired    = "EXPIRED"    // a server was silent for too long
-	EventFenced     = "FENCED"     // a server found itself expired, or stopped trusting itself
 	EventRequested  = "REQUESTED"  // a queue shall move from a living owner
 	EventGranted    = "GRANTED"    // a queue that had no owner got one
 	EventReleased   = "RELEASED"   // a drained queue was handed over

@@ -52,6 +52,9 @@ func BatchFrom(ctx context.Context) (Batch, bool) {
 	return b.Batch, ok
 }
 
+// IsFenced reports that an error means that a queue was lost, not that an item failed.
+func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
+
 // Tx is a transaction that can be fenced: *sql.Tx, or what wraps one.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

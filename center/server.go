@@ -87,7 +87,7 @@ func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []stri
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		return l.assign(ctx, planning{actor: uuid, leaver: uuid, forced: forced})
+		return l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced})
 	})
 	if err != nil {
 		return fmt.Errorf("leave %w", err)

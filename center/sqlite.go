@@ -71,10 +71,17 @@ func classifySQLite(err error) class {
 // sqliteDSN turns the part after "sqlite:" into a name for the driver. Every transaction takes
 // the write lock at its start: one that reads first and writes later would fail with
 // SQLITE_BUSY_SNAPSHOT at once, however patient its busy_timeout.
-func sqliteDSN(path string) string {
+//
+// A statement that waits for the lock does not notice that its context has ended. So the roster's
+// own wait briefly, and are tried again in Go; dealers, whose code may not try again, wait longer.
+func sqliteDSN(path string, r role) string {
+	busy := "busy_timeout(200)"
+	if r == roleDealers {
+		busy = "busy_timeout(5000)"
+	}
 	pragmas := url.Values{
 		"_txlock": {"immediate"},
-		"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)"},
+		"_pragma": {busy, "journal_mode(WAL)", "synchronous(NORMAL)"},
 	}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
 }

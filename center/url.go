@@ -94,7 +94,7 @@ func (a *address) String() string {
 func (a *address) open(r role) (*sql.DB, error) {
 	switch a.dialect.name {
 	case schema.SQLite:
-		return sql.Open("sqlite", sqliteDSN(a.path))
+		return sql.Open("sqlite", sqliteDSN(a.path, r))
 	case schema.Postgres:
 		connector, err := postgresConnector(a.url.String(), r)
 		if err != nil {

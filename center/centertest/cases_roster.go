@@ -130,7 +130,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.assign("A")
-		r.must(c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, Expire: true}))
+		r.must(c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, ExpireWithin: time.Minute}))
 		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("plan_version went from %d to %d", before, after)
 		}
@@ -202,6 +202,14 @@ func testServers(t *testing.T, c *center.Center) {
 		if _, ok := r.beat("B"); !ok {
 			t.Fatal("no pulse")
 		}
+		r.expire("A")
+		r.wantOwners("A", "A>B")
+	})
+	t.Run("S7 who has been away itself expires nobody", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.silence("A")
+		r.silence("B")
 		r.expire("A")
 		r.wantOwners("A", "A>B")
 	})
@@ -286,7 +294,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.register("A")
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
-		_, err := c.Beat(t.Context(), center.Beat{Was: "first", Token: "x", Servers: []center.ServerBeat{
+		_, err := c.Beat(t.Context(), center.Beat{Was: []string{"first"}, Token: "x", Servers: []center.ServerBeat{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
 			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's broken"},
 		}})

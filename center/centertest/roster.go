@@ -75,13 +75,13 @@ func (r *roster) assign(name string) {
 // expire plans as a server does that has watched for long enough.
 func (r *roster) expire(name string) {
 	r.Helper()
-	r.must(r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name), Expire: true}))
+	r.must(r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name), ExpireWithin: time.Minute}))
 }
 
 // beat sends a heartbeat with a new token and returns the pulse, if the server is still there.
 func (r *roster) beat(name string) (center.Pulse, bool) {
 	r.Helper()
-	b := center.Beat{Was: r.tokens[name], Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), State: center.StateServing}}}
+	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), State: center.StateServing}}}
 	pulses, err := r.c.Beat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token

@@ -1,0 +1,65 @@
+package manager
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// lease is the time for which a server may believe that it owns anything: from the start of its
+// last successful heartbeat, for the interval after which others judge it dead less a margin (S5).
+type lease struct {
+	length time.Duration
+	start  atomic.Pointer[time.Time]
+}
+
+func newLease(judgeDead, heartbeat time.Duration, start time.Time) *lease {
+	l := &lease{length: judgeDead - margin(judgeDead, heartbeat)}
+	l.renew(start)
+	return l
+}
+
+// margin is what a server gives away for the time that a heartbeat is on its way, and for clocks
+// that do not run alike.
+func margin(judgeDead, heartbeat time.Duration) time.Duration {
+	return max(heartbeat, judgeDead*15/100)
+}
+
+func (l *lease) renew(start time.Time) { l.start.Store(&start) }
+
+// left returns how long the lease still lasts; not above zero when it is over.
+func (l *lease) left() time.Duration {
+	return l.length - elapsed(*l.start.Load(), time.Now())
+}
+
+func (l *lease) valid() bool { return l.left() > 0 }
+
+// elapsed is the larger of the monotonic and the wall clock's difference: the monotonic clock
+// stands still while the machine sleeps, the wall clock may be set back.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// watch says whether a server has seen enough of the others to call one dead (S7): it has watched
+// for a whole judge_dead_interval without a gap in its own heartbeats, and by a clock of the
+// database that ran as its own did.
+type watch struct {
+	judgeDead, margin time.Duration
+
+	since     time.Time // by the database's clock; zero: not watching
+	lastDB    time.Time
+	lastLocal time.Time
+}
+
+// observe notes a pulse.
+func (w *watch) observe(db, local time.Time) {
+	passed := db.Sub(w.lastDB)
+	off := passed - local.Sub(w.lastLocal)
+	if w.since.IsZero() || passed >= w.judgeDead/2 || off.Abs() > w.margin/2 {
+		w.since = db
+	}
+	w.lastDB, w.lastLocal = db, local
+}
+
+func (w *watch) mayExpire() bool {
+	return !w.since.IsZero() && w.lastDB.Sub(w.since) >= w.judgeDead
+}

@@ -1,0 +1,429 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// cluster is some worker processes of one roster, in a bubble: one database in memory, fake time.
+type cluster struct {
+	*testing.T
+	c       *center.Center
+	workers []*worker
+
+	mu      sync.Mutex
+	inHand  map[int]string // queue: who executes it now
+	done    map[string]int // calls of Execute by worker
+	overlap error
+}
+
+// inBubble runs f with a roster of its own. Time passes only when everybody waits.
+func inBubble(t *testing.T, f func(*cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := center.Open(t.Context(), "sqlite::memory:", center.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cl := &cluster{T: t, c: c, inHand: map[int]string{}, done: map[string]int{}}
+		t.Cleanup(cl.close)
+		f(cl)
+	})
+}
+
+// close ends what a test that failed has left, for a bubble must end empty.
+func (cl *cluster) close() {
+	for _, w := range cl.workers {
+		w.stop()
+		<-w.done
+	}
+	time.Sleep(2 * time.Hour) // longer than any dealer that ignores its context
+	if err := cl.c.Close(); err != nil {
+		cl.Error(err)
+	}
+	if cl.overlap != nil {
+		cl.Error(cl.overlap)
+	}
+}
+
+// work is a dealer whose items are the queue's index; executing one takes a while, during which
+// nobody else may have the queue.
+type work struct {
+	cl     *cluster
+	name   string
+	takes  time.Duration
+	stub   bool // ignores its context
+	before func()
+}
+
+func (w *work) Select(_ context.Context, s processor.Selection) ([]int, error) {
+	return []int{s.Queue.Index}, nil
+}
+
+func (w *work) Execute(ctx context.Context, items []int) error {
+	w.cl.enter(w.name, items[0])
+	defer w.cl.exit(items[0])
+	if w.before != nil {
+		w.before()
+	}
+	if w.stub {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(w.takes):
+		return nil
+	}
+}
+
+func (cl *cluster) enter(name string, queue int) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if other, ok := cl.inHand[queue]; ok && cl.overlap == nil {
+		cl.overlap = fmt.Errorf("%s works queue %d while %s has it in hand", name, queue, other)
+	}
+	cl.inHand[queue] = name
+	cl.done[name]++
+}
+
+func (cl *cluster) exit(queue int) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	delete(cl.inHand, queue)
+}
+
+func (cl *cluster) executed(name string) int {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.done[name]
+}
+
+// worker is a process.
+type worker struct {
+	*manager.Manager
+	stop context.CancelFunc
+	done chan struct{}
+	err  error
+}
+
+var fast = manager.Settings{Queues: 6, SleepTimeInterval: 10 * time.Millisecond, DrainTimeout: 3 * time.Second}
+
+func (cl *cluster) start(name string, w *work, s manager.Settings) *worker {
+	cl.Helper()
+	if w == nil {
+		w = &work{takes: 100 * time.Millisecond}
+	}
+	w.cl, w.name = cl, name
+	m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("settle", w, s))
+	if err != nil {
+		cl.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(cl.Context())
+	wk := &worker{Manager: m, stop: cancel, done: make(chan struct{})}
+	cl.workers = append(cl.workers, wk)
+	go func() {
+		defer close(wk.done)
+		wk.err = m.Run(ctx)
+	}()
+	return wk
+}
+
+// leave stops a worker in order.
+func (cl *cluster) leave(w *worker) error {
+	w.stop()
+	<-w.done
+	return w.err
+}
+
+// owners returns the number of queues of each server that has any, and of nobody.
+func (cl *cluster) owners() (counts []int, nobody int) {
+	cl.Helper()
+	rows, err := cl.c.DB().QueryContext(cl.Context(), "SELECT cur_server, COUNT(*) FROM schedule_queue GROUP BY cur_server ORDER BY 2 DESC")
+	if err != nil {
+		cl.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			cl.Fatal(err)
+		}
+	}()
+	for rows.Next() {
+		var owner *string
+		var n int
+		if err := rows.Scan(&owner, &n); err != nil {
+			cl.Fatal(err)
+		}
+		if owner == nil {
+			nobody = n
+			continue
+		}
+		counts = append(counts, n)
+	}
+	return counts, nobody
+}
+
+func (cl *cluster) wantOwners(want ...int) {
+	cl.Helper()
+	got, nobody := cl.owners()
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		cl.Fatalf("queues per owner are %v and %d without, want %v", got, nobody, want)
+	}
+}
+
+func TestOneWorkerServesAndLeaves(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(300 * time.Millisecond) // no heartbeat has passed: the first plan is made at once
+		cl.wantOwners(6)
+		if err := a.Ready(); err != nil {
+			cl.Fatal(err)
+		}
+		if cl.executed("a") == 0 {
+			cl.Fatal("nothing was executed")
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantOwners()
+	})
+}
+
+func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		b := cl.start("b", nil, fast)
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(3, 3)
+		if cl.executed("b") == 0 {
+			cl.Fatal("the new worker does nothing")
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantOwners(6)
+		before := cl.executed("b")
+		time.Sleep(5 * time.Second)
+		if cl.executed("b") == before {
+			cl.Fatal("nobody works on")
+		}
+		if err := cl.leave(b); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// The wait before the release (H1): a batch that takes long delays the hand-over of its queue, and
+// the two workers never have a queue in hand at once. inBubble fails if they do.
+func TestReleaseWaitsForTheDrain(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		slow := fast
+		slow.ThreadNumber = slow.Queues
+		a := cl.start("a", &work{takes: 20 * time.Second}, slow)
+		time.Sleep(5 * time.Second)
+		b := cl.start("b", nil, slow)
+		time.Sleep(5 * time.Second)
+		cl.wantOwners(6) // requested, not released: a's batches run until the 20th second
+		time.Sleep(20 * time.Second)
+		cl.wantOwners(3, 3)
+		if err := errors.Join(cl.leave(b), cl.leave(a)); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// H4 H5: a drain that takes too long is cancelled; who heeds that has left in order.
+func TestLeaveCancelsAfterDrainTimeout(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: time.Hour}, fast)
+		time.Sleep(5 * time.Second)
+		started := time.Now()
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		if took := time.Since(started); took < fast.DrainTimeout || took > fast.DrainTimeout+time.Second {
+			cl.Fatalf("left after %s, drain_timeout is %s", took, fast.DrainTimeout)
+		}
+		cl.wantOwners()
+		if n := cl.events("FORCED"); n != 0 {
+			cl.Fatalf("%d queues are told as forced, though nothing was in hand any more", n)
+		}
+	})
+}
+
+// A dealer that ignores its context does not keep the process: its queue is told as forced.
+func TestLeaveWithAHungDealer(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: time.Minute, stub: true}, fast)
+		time.Sleep(5 * time.Second)
+		err := cl.leave(a)
+		if err == nil || !strings.Contains(err.Error(), "a dealer went on") {
+			cl.Fatalf("%v", err)
+		}
+		cl.wantOwners()
+		if n := cl.events("FORCED"); n != 5 { // one for each executor
+			cl.Fatalf("%d queues are told as forced, want 5", n)
+		}
+	})
+}
+
+func (cl *cluster) events(kind string) (n int) {
+	cl.Helper()
+	if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT COUNT(*) FROM schedule_event WHERE kind = ?", kind).Scan(&n); err != nil {
+		cl.Fatal(err)
+	}
+	return n
+}
+
+func (cl *cluster) exec(query string, args ...any) {
+	cl.Helper()
+	if _, err := cl.c.DB().ExecContext(cl.Context(), query, args...); err != nil {
+		cl.Fatal(err)
+	}
+}
+
+// A server that was expired forgets everything and joins under a new uuid (S6).
+func TestExpiredServerJoinsAnew(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: 3 * time.Second}, fast)
+		time.Sleep(5 * time.Second)
+		old := cl.uuid()
+		cl.exec("DELETE FROM schedule_server")
+		cl.exec("UPDATE schedule_queue SET cur_server = 'thief', epoch = epoch + 1 WHERE queue_id = '2'")
+		cl.exec("UPDATE schedule_task_running SET membership_version = membership_version + 1, plan_version = plan_version + 1")
+		time.Sleep(15 * time.Second)
+		if now := cl.uuid(); now == old {
+			cl.Fatalf("the old uuid %s was used again", old)
+		}
+		cl.wantOwners(6)
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+func (cl *cluster) uuid() (uuid string) {
+	cl.Helper()
+	if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT uuid FROM schedule_server").Scan(&uuid); err != nil {
+		cl.Fatal(err)
+	}
+	return uuid
+}
+
+// A server that cannot beat stops before others may take its queues, and resumes under the same
+// epochs when the database is back (S5, S6).
+func TestOutage(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		uuid := cl.uuid()
+		block, err := cl.c.DB().BeginTx(cl.Context(), nil) // the only connection: nobody gets an answer
+		if err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(9 * time.Second) // the lease is 10 s less 2 s, from the last beat
+		if err := a.Ready(); err == nil {
+			cl.Fatal("ready although no heartbeat came through")
+		}
+		before := cl.executed("a")
+		time.Sleep(time.Minute)
+		if after := cl.executed("a"); after != before {
+			cl.Fatalf("%d batches were started after the lease was over", after-before)
+		}
+		if err := block.Rollback(); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if cl.executed("a") == before || cl.uuid() != uuid {
+			cl.Fatal("the work did not resume in the old life")
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// Whoever is dead is noticed and replaced (S7): by one who has watched for judge_dead_interval.
+func TestTakeOver(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.exec("SELECT 1")
+		a := cl.start("a", nil, fast)
+		time.Sleep(time.Second)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'dead', epoch = epoch + 1")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		time.Sleep(8 * time.Second)
+		if n := cl.events("EXPIRED"); n != 0 {
+			cl.Fatal("expired before its judge_dead_interval")
+		}
+		time.Sleep(8 * time.Second)
+		cl.wantOwners(6)
+		if n := cl.events("TAKEN_OVER"); n != 6 {
+			cl.Fatalf("%d queues are told as taken over, want 6", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// A dealer that meets the fence is not at fault; the server reads its rows again.
+func TestSettingsTakeEffectWhileRunning(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: time.Millisecond}, manager.Settings{Queues: 1, SleepTimeInterval: time.Hour})
+		time.Sleep(5 * time.Second)
+		if n := cl.executed("a"); n != 1 {
+			cl.Fatalf("%d executions, want 1", n)
+		}
+		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = -1, version = version + 1")
+		time.Sleep(5 * time.Second)
+		if n := cl.executed("a"); n != 1 {
+			cl.Fatal("bad settings were taken over")
+		}
+		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = 1000, version = version + 1")
+		time.Sleep(10 * time.Second)
+		if n := cl.executed("a"); n < 5 {
+			cl.Fatalf("%d executions: the new settings are not in force", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	dealer := &work{}
+	cases := map[string]struct {
+		tasks []manager.Task
+		want  string
+	}{
+		"none":  {nil, "no task: a manager needs something to do"},
+		"twice": {[]manager.Task{manager.Serve("x", dealer, fast), manager.Serve("x", dealer, fast)}, "task x is there twice: a process serves a task type once"},
+		"dead":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{Queues: 1, JudgeDeadInterval: 8 * time.Second})}, "task x: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
+		"zero":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{})}, "task x: queues (0) must be between 1 and 100000"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := manager.New(nil, manager.Config{}, c.tasks...); err == nil || err.Error() != c.want {
+				t.Fatalf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
