@@ -1,0 +1,40 @@
+# Everything a change has to pass, and what a newcomer tries first. `make` alone lists it.
+
+LINT_VERSION := v2.15.0
+VULN_VERSION := v1.8.0
+
+# Tools are built into here; nothing outside the repository changes.
+BIN  := .bin
+LINT := $(BIN)/golangci-lint-$(LINT_VERSION)/golangci-lint
+# Built, where `go run` would do, because that one does not pass signals on: a `make test` that is told to
+# end would leave the tests and their servers running.
+WITH_DATABASES := $(BIN)/with-databases
+
+.PHONY: help test bench lint tidy vuln demo $(WITH_DATABASES)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+
+test: $(WITH_DATABASES) ## run all tests; gets PostgreSQL and MariaDB by itself, see internal/testdb
+	$(WITH_DATABASES) -- go test -race -timeout 9m ./...
+
+bench: $(WITH_DATABASES) ## run each benchmark once, so that none rots
+	$(WITH_DATABASES) -- go test -run '^$$' -bench . -benchtime 1x ./...
+
+lint: $(LINT) ## check style, import directions and formatting
+	$(LINT) run
+
+tidy: ## check that go.mod and go.sum are what the code needs
+	go mod tidy -diff
+
+vuln: ## look for known vulnerabilities; needs https://vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...
+
+demo: ## see several processes share one table of work
+	go run ./cmd/rota demo
+
+$(WITH_DATABASES):
+	go build -o $@ ./internal/testdb/run
+
+$(LINT):
+	GOBIN=$(abspath $(@D)) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+var packages = map[string]string{testdb.Postgres: "postgresql", testdb.MySQL: "mariadb-server"}
+
+// policy is the file that Debian's packages ask before they start a service.
+const policy = "/usr/sbin/policy-rc.d"
+
+// install installs the packages of the servers that are not there, where it can. Where it cannot,
+// testdb.StartServer says what to do.
+func install(kinds []string, signals <-chan os.Signal) (err error) {
+	var names []string
+	for _, kind := range kinds {
+		if !testdb.Installed(kind) {
+			names = append(names, packages[kind])
+		}
+	}
+	if _, err := exec.LookPath("apt-get"); len(names) == 0 || err != nil || os.Geteuid() != 0 {
+		return nil
+	}
+	restore, err := forbidServices(policy)
+	if err != nil {
+		return fmt.Errorf("forbid packages to start services: %w", err)
+	}
+	defer func() { err = errors.Join(err, restore()) }()
+	if err := apt(signals, "update"); err != nil {
+		return err
+	}
+	return apt(signals, append([]string{"install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, names...)...)
+}
+
+// forbidServices keeps what is installed from starting by itself, until restore is called.
+func forbidServices(policy string) (restore func() error, err error) {
+	aside := policy + ".rota"
+	// One that is aside already is the machine's own, left by a run that was killed.
+	if _, err := os.Stat(aside); errors.Is(err, fs.ErrNotExist) {
+		if err := os.Rename(policy, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	restore = func() error {
+		if err := os.Rename(aside, policy); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return os.Remove(policy)
+	}
+	return restore, os.WriteFile(policy, []byte("#!/bin/sh\nexit 101\n"), 0o755)
+}
+
+func apt(signals <-chan os.Signal, args ...string) error {
+	command := exec.Command("apt-get", args...)
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr // stdout is the command's
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	if err := execute(command, signals); err != nil {
+		return fmt.Errorf("apt-get %s: %w; or use the servers of compose.yaml", strings.Join(args, " "), err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+// Command run runs a command with the database servers that the tests need:
+//
+//	go run ./internal/testdb/run -- go test -race ./...
+//
+// For each wanted kind of database (see package testdb) it uses the server whose URL is in the environment;
+// else it starts a private one from installed binaries; else, on Debian as root, it installs the packages
+// first. The command finds the URLs in ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL. Signals are passed on
+// to it, its exit code is the exit code, and the private servers end with this process, however that ends.
+// But go run itself passes no signals on: where that matters build the program first, as the Makefile does.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+func main() {
+	args := os.Args[1:]
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		fmt.Fprintln(os.Stderr, "usage: run -- command [argument ...]")
+		os.Exit(2)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code, err := run(args, signals)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// run returns the exit code of the command, or an error of its own.
+func run(args []string, signals <-chan os.Signal) (code int, err error) {
+	kinds, err := missing()
+	if err != nil {
+		return 0, err
+	}
+	if err := install(kinds, signals); err != nil {
+		return 0, err
+	}
+	command := exec.Command(args[0], args[1:]...)
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Env = os.Environ()
+	for _, kind := range kinds {
+		server, err := testdb.StartServer(kind)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		command.Env = append(command.Env, testdb.Variable(kind)+"="+server.URL())
+	}
+	return exitCode(execute(command, signals))
+}
+
+// missing returns the kinds of database that need a server and were given none.
+func missing() (kinds []string, err error) {
+	wanted, err := testdb.Wanted()
+	for _, kind := range wanted {
+		if v := testdb.Variable(kind); v != "" && os.Getenv(v) == "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, err
+}
+
+// execute runs the command to its end, and meanwhile passes signals on to it and its children. They are a
+// process group of their own: a Ctrl-C reaches them through here, once.
+func execute(command *exec.Cmd, signals <-chan os.Signal) error {
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- command.Wait() }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case s := <-signals:
+			_ = syscall.Kill(-command.Process.Pid, s.(syscall.Signal)) // it may have just ended
+		}
+	}
+}
+
+// exitCode returns what a shell would for a command that ended with err, and err if it never ran.
+func exitCode(err error) (int, error) {
+	var exit *exec.ExitError
+	switch {
+	case !errors.As(err, &exit):
+		return 0, err
+	case exit.ExitCode() < 0:
+		return 128 + int(exit.Sys().(syscall.WaitStatus).Signal()), nil
+	default:
+		return exit.ExitCode(), nil
+	}
+}

@@ -1,0 +1,182 @@
+package testdb
+
+import (
+	"bufio"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+//go:embed server.sh
+var keeper []byte
+
+// Server is a private throw-away server that ends, and removes its data, with the process that started it:
+// a keeper beside it waits for the end of a pipe from here. There is no goroutine behind it that a test for
+// leaks would see. Its methods must not be called concurrently.
+type Server struct {
+	url     string
+	dir     string
+	keeper  *exec.Cmd
+	words   io.WriteCloser
+	answers *bufio.Reader
+}
+
+// StartServer starts a private server of the given kind, [Postgres] or [MySQL], from installed binaries and
+// returns once it answers. Commits survive a crash of the server, not one of the machine.
+func StartServer(kind string) (*Server, error) {
+	if !Installed(kind) {
+		return nil, notInstalled(kind)
+	}
+	// Not os.TempDir: that may be too long for a socket (107 bytes) or closed to the server's user.
+	dir, err := os.MkdirTemp("/tmp", "rota_testdb_")
+	if err != nil {
+		return nil, fmt.Errorf("create the directory of a %s server: %w", kind, err)
+	}
+	s, err := launch(kind, dir)
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("start a private %s server: %w", kind, err)
+	}
+	return s, nil
+}
+
+// URL returns the URL of an empty database on the server. Its user may do everything, and has no password.
+func (s *Server) URL() string { return s.url }
+
+// Stop stops the server in an orderly way, and keeps its data.
+func (s *Server) Stop() error { return s.say("stop") }
+
+// Kill stops the server as a crash would, and keeps its data.
+func (s *Server) Kill() error { return s.say("kill") }
+
+// Start starts the server after [Server.Stop] or [Server.Kill], on the same port and data.
+func (s *Server) Start() error { return s.say("start") }
+
+// Close ends the server for good and removes its data.
+func (s *Server) Close() error {
+	_ = s.words.Close() // the keeper takes the end of its input for the order to end
+	if err := s.keeper.Wait(); err != nil {
+		return fmt.Errorf("close %s: %w", s.url, err)
+	}
+	return nil
+}
+
+func (s *Server) say(word string) error {
+	if _, err := fmt.Fprintln(s.words, word); err != nil {
+		return fmt.Errorf("%s %s: %w", word, s.url, err)
+	}
+	if err := s.ready(); err != nil {
+		return fmt.Errorf("%s %s: %w", word, s.url, err)
+	}
+	return nil
+}
+
+func (s *Server) ready() error {
+	answer, err := s.answers.ReadString('\n')
+	if err == nil && answer == "ready\n" {
+		return nil
+	}
+	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // without one the message is just shorter
+	return errors.Join(fmt.Errorf("the server's keeper says %q, its log:\n%s", strings.TrimSpace(answer), log), err)
+}
+
+func launch(kind, dir string) (*Server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	script := filepath.Join(dir, "keeper.sh")
+	if err := os.WriteFile(script, keeper, 0o644); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("/bin/sh", script)
+	// Nothing of our own environment: a PGDATA or TMPDIR there is not meant for this server.
+	cmd.Env = []string{
+		"KIND=" + kind, "DIR=" + dir, "PORT=" + strconv.Itoa(port), "LC_ALL=C",
+		"PATH=" + strings.Join(searchPath(), string(filepath.ListSeparator)),
+	}
+	// A group of its own, so that the Ctrl-C for the tests does not reach it before they have ended.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() == 0 {
+		if cmd.SysProcAttr.Credential, err = unprivileged(dir, script); err != nil {
+			return nil, err
+		}
+	}
+	return converse(cmd, &Server{url: fmt.Sprintf(engines[kind].url, port), dir: dir, keeper: cmd})
+}
+
+// converse starts the keeper and waits until its server answers.
+func converse(cmd *exec.Cmd, s *Server) (*Server, error) {
+	var err error
+	if s.words, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	answers, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	s.answers = bufio.NewReader(answers)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := s.ready(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// unprivileged returns the user nobody, who then owns the files: PostgreSQL refuses to run as root.
+func unprivileged(files ...string) (*syscall.Credential, error) {
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.Atoi(nobody.Uid)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.Atoi(nobody.Gid)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		if err := os.Chown(file, uid, gid); err != nil {
+			return nil, err
+		}
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// freePort returns a port that is free now and likely to stay so. It is below those that the kernel hands out
+// to outgoing connections: a client that kept dialling a stopped server there could end up connected to itself.
+func freePort() (int, error) {
+	for {
+		port := 20000 + rand.IntN(12000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		return port, l.Close()
+	}
+}
+
+func notInstalled(kind string) error {
+	return fmt.Errorf("no %s server for the tests: %s is unset and there is no %s in PATH. One of these helps:\n"+
+		"  make test                               installs it (on Debian, as root) and runs all tests\n"+
+		"  docker compose up -d                    and the variables that compose.yaml shows\n"+
+		"  ROTA_TEST_DATABASES=sqlite go test ...  tests on fewer databases",
+		kind, engines[kind].variable, engines[kind].daemon)
+}

@@ -1,0 +1,81 @@
+# Keeps one private database server for the process at the other end of stdin.
+#
+# The environment gives KIND, PORT and DIR, a directory that is removed at the end. The script says "ready"
+# when the server answers, then obeys one word a line and says "ready" after each: stop (in order), kill (as
+# a crash would) and start (again, on the same port and data). If it cannot it says "failed"; DIR/log tells
+# why. When stdin ends, and the kernel sees to that however the other process ends, the server is killed.
+#
+# fsync is off, yet a commit has reached the operating system before it is acknowledged: a crash of the
+# server loses nothing, only one of the machine would.
+
+case $KIND in
+postgres)
+	stop=INT kill=QUIT # QUIT also ends the children and frees shared memory, which KILL would not
+	prepare() {
+		initdb -D "$DIR/data" -U postgres -A trust -E UTF8 --no-locale --no-sync --no-instructions
+	}
+	serve() {
+		exec postgres -D "$DIR/data" -p "$PORT" -c listen_addresses=127.0.0.1 \
+			-c unix_socket_directories="$DIR" -c fsync=off -c full_page_writes=off \
+			-c shared_buffers=64MB -c max_connections=200 -c autovacuum=off -c timezone=UTC -c jit=off
+	}
+	# Through the socket in DIR, lest another server that got PORT first should answer.
+	ping() { pg_isready -h "$DIR" -p "$PORT" -q; }
+	;;
+mysql)
+	stop=TERM kill=KILL
+	prepare() {
+		mariadb-install-db --no-defaults --datadir="$DIR/data" \
+			--auth-root-authentication-method=normal --skip-name-resolve
+	}
+	serve() {
+		exec mariadbd --no-defaults --datadir="$DIR/data" --tmpdir="$DIR" --socket="$DIR/socket" \
+			--pid-file="$DIR/pid" --port="$PORT" --bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin \
+			--innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=0 \
+			--innodb-buffer-pool-size=64M --innodb-log-file-size=16M --innodb-fast-shutdown=2 \
+			--performance-schema=0 --max-connections=300 --default-time-zone=+00:00 \
+			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin
+	}
+	ping() { mariadb-admin --no-defaults --socket="$DIR/socket" -u root ping; }
+	;;
+esac
+
+log() { "$@" </dev/null >>"$DIR/log" 2>&1; }
+
+start() {
+	log serve &
+	server=$!
+	tries=1200 # a minute
+	until log ping; do
+		tries=$((tries - 1))
+		[ $tries -gt 0 ] && kill -0 "$server" || return
+		sleep 0.05
+	done
+}
+
+end() {
+	[ "$server" ] || return 0
+	kill -CONT "$server" # a stopped process would not see the next signal
+	kill -"$1" "$server"
+	wait "$server"
+	server=
+}
+
+obey() {
+	start || return
+	echo ready
+	while read -r word; do
+		case $word in
+		start) start || return ;;
+		stop) log end $stop ;;
+		kill) log end $kill ;;
+		esac
+		echo ready
+	done
+}
+
+trap '' PIPE # nobody may be left to read our answers; there is still something to clean up
+server=
+cd "$DIR" && log prepare && obey || { echo failed; cat; }
+log end $kill
+rm -rf "$DIR"
