@@ -1,0 +1,43 @@
+package schema
+
+import (
+	"errors"
+	"slices"
+
+	driver "github.com/go-sql-driver/mysql"
+	"github.com/pressly/goose/v3/database"
+)
+
+var mysql = grammar{
+	name:  MySQL,
+	goose: database.DialectMySQL,
+	bookkeeping: []string{
+		`CREATE TABLE IF NOT EXISTS schedule_schema_version (
+			id         BIGINT      NOT NULL AUTO_INCREMENT PRIMARY KEY,
+			version_id BIGINT      NOT NULL UNIQUE,
+			is_applied BOOLEAN     NOT NULL,
+			tstamp     DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
+		) ENGINE = InnoDB`,
+		`INSERT IGNORE INTO schedule_schema_version (version_id, is_applied) VALUES (0, TRUE)`,
+		`CREATE TABLE IF NOT EXISTS schedule_schema_lock (
+			id         BIGINT       NOT NULL PRIMARY KEY,
+			holder     VARCHAR(300) NOT NULL DEFAULT '',
+			expires_at DATETIME(6)  NULL
+		) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`,
+		`INSERT IGNORE INTO schedule_schema_lock (id) VALUES (1)`,
+	},
+	now:  `UTC_TIMESTAMP(6)`,
+	soon: `UTC_TIMESTAMP(6) + INTERVAL (? * 1000) MICROSECOND`,
+	bind: unchanged,
+
+	noTable:   number(1146),
+	transient: number(1213, 1205, 1020), // deadlock (in Galera: another node was first), lock timeout, changed meanwhile
+	raced:     never,
+}
+
+func number(numbers ...uint16) func(error) bool {
+	return func(err error) bool {
+		var e *driver.MySQLError
+		return errors.As(err, &e) && slices.Contains(numbers, e.Number)
+	}
+}

@@ -1,0 +1,218 @@
+package schema
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/internal/testdb"
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token
+	beat_count judge_dead_interval_ms last_fetch_time next_run_start_time next_run_end_time fetch_count fetch_item_count
+	success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since dealinfo_desc last_error library_version labels`
+
+// columns are public. This list may grow, nothing in it may change.
+var columns = map[string]string{
+	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number
+		execute_number sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
+		max_queues_per_server rate_per_second batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
+		item_retry_max_ms queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms expire_own_sign_interval_ms version
+		gmt_created gmt_modified`,
+	"schedule_task_running": `task_type own_sign paused queue_total partition_version membership_version planned_version plan_version
+		epoch_high watching_since audited_at last_assign_time last_assign_server version`,
+	"schedule_server":         serverColumns,
+	"schedule_server_history": serverColumns + " left_time reason",
+	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch cur_since req_since queue_parameter
+		cursor_value gmt_created gmt_modified`,
+	"schedule_event": `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
+	"schedule_failed_item": `task_type own_sign item_key queue_id state attempts last_error first_failed_at
+		next_attempt_at`,
+	"schedule_assignment": `task_type own_sign queue_id cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
+		held_s requested_s epoch cursor_value status`,
+}
+
+func TestColumns(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, _ := migrated(t, url)
+		for table, want := range columns {
+			rows, err := db.QueryContext(t.Context(), `SELECT * FROM `+table+` WHERE 1 = 0`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := rows.Columns()
+			if err := cmp.Or(err, rows.Err(), rows.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(strings.Fields(want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", table, diff)
+			}
+		}
+	})
+}
+
+// An operator inserts a row by hand, from a session in another time zone.
+func TestDefaults(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		migrated(t, url)
+		db, _ := session(t, url, awayFromUTC(url))
+		execute(t, db, `INSERT INTO schedule_task_type (task_type) VALUES ('settle')`)
+		execute(t, db, `INSERT INTO schedule_task_running (task_type) VALUES ('settle')`)
+		execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`)
+		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
+		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
+		execute(t, db, `INSERT INTO schedule_failed_item (task_type, item_key, queue_id) VALUES ('settle', '17', '0')`)
+		settings(t, db)
+		var paused bool
+		var high int64
+		row := db.QueryRowContext(t.Context(), `SELECT paused, epoch_high FROM schedule_task_running WHERE own_sign = 'BASE'`)
+		if err := row.Scan(&paused, &high); err != nil || paused || high != 0 {
+			t.Errorf("lock row: paused %t, epoch_high %d, %v", paused, high, err)
+		}
+		if ids := texts(t, db, `SELECT event_id FROM schedule_event ORDER BY event_id`); !slices.Equal(ids, []string{"1", "2"}) {
+			t.Errorf("event_id: %v", ids)
+		}
+		recent(t, db, `SELECT gmt_created FROM schedule_task_type`)
+		recent(t, db, `SELECT gmt_modified FROM schedule_queue`)
+		recent(t, db, `SELECT event_time FROM schedule_event WHERE event_id = 1`)
+		recent(t, db, `SELECT first_failed_at FROM schedule_failed_item`)
+	})
+}
+
+func settings(t *testing.T, db *sql.DB) {
+	t.Helper()
+	var mode, processor string
+	got := make([]int64, 9)
+	err := db.QueryRowContext(t.Context(), `SELECT mode, processor_type, heartbeat_interval_ms, judge_dead_interval_ms, thread_number,
+		fetch_number, execute_number, sleep_time_nodata_ms, drain_timeout_ms, item_retry_ms, item_retry_max_ms
+		FROM schedule_task_type`).Scan(&mode, &processor, &got[0], &got[1], &got[2], &got[3], &got[4], &got[5], &got[6], &got[7], &got[8])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []int64{2000, 10000, 5, 500, 1, 500, 30000, 1000, 300000}
+	if mode != "CONTINUOUS" || processor != "SLEEP" || !slices.Equal(got, want) {
+		t.Errorf("settings: %s %s %v, want %v", mode, processor, got, want)
+	}
+}
+
+// recent checks that a time that the database has set is UTC.
+func recent(t *testing.T, db *sql.DB, query string) {
+	t.Helper()
+	var at time.Time
+	if err := db.QueryRowContext(t.Context(), query).Scan((*instant)(&at)); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	if off := time.Since(at).Abs(); off > time.Hour {
+		t.Errorf("%s: %s is %s off", query, at, off)
+	}
+}
+
+// Byte order is the order of locks: alike in Go and in every database.
+func TestQueueIDsSortByBytes(t *testing.T) {
+	ids := []string{"10", "2", "a", "A", "b", "B", "_", "-", "~", "a b", "a-b", "ab", "é", "e\u0301", "ß", "z", "ﬀ", "語", "😀", "\uffff"}
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, _ := migrated(t, url)
+		for i, id := range ids {
+			execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index) VALUES ('settle', ?, ?)`, id, i)
+		}
+		want := slices.Sorted(slices.Values(ids))
+		if diff := gocmp.Diff(want, texts(t, db, `SELECT queue_id FROM schedule_queue ORDER BY queue_id`)); diff != "" {
+			t.Errorf("order (-Go +database):\n%s", diff)
+		}
+	})
+}
+
+// The servers of the tests sort by bytes anyway; others do not.
+func TestIdentifiersHaveTheirCollation(t *testing.T) {
+	for kind, want := range map[string]string{testdb.Postgres: "C", testdb.MySQL: "utf8mb4_bin"} {
+		t.Run(kind, func(t *testing.T) {
+			db, _ := migrated(t, testdb.URL(t, kind))
+			got := texts(t, db, `SELECT DISTINCT COALESCE(collation_name, '(the default)') FROM information_schema.columns
+				WHERE table_name LIKE 'schedule%' AND column_name IN ('task_type', 'own_sign', 'queue_id', 'uuid', 'item_key', 'beat_token',
+				'cur_server', 'req_server', 'from_server', 'to_server', 'last_assign_server') ORDER BY 1`)
+			if !slices.Equal(got, []string{want}) {
+				t.Errorf("collations: %q, want %s", got, want)
+			}
+		})
+	}
+}
+
+// Keys at their full length fit into the indexes.
+func TestLongestIdentifiers(t *testing.T) {
+	wide := func(n int) string { return strings.Repeat("😀", n) }
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, _ := migrated(t, url)
+		execute(t, db, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, cur_server, req_server)
+			VALUES (?, ?, ?, 0, ?, ?)`, wide(100), wide(50), wide(150), wide(150), wide(150))
+		execute(t, db, `INSERT INTO schedule_failed_item (task_type, own_sign, item_key, queue_id)
+			VALUES (?, ?, ?, ?)`, wide(100), wide(50), wide(255), wide(150))
+	})
+}
+
+func TestAssignment(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := migrated(t, url)
+		g, err := d.grammar()
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := func(uuid, taskType string, ageMS int) {
+			execute(t, db, `INSERT INTO schedule_server (uuid, task_type, host_name, pid, judge_dead_interval_ms, heartbeat_time)
+				VALUES (?, ?, 'web1', 4711, 3600000, `+g.soon+`)`, uuid, taskType, -ageMS)
+		}
+		server("alive", "settle", 12250)
+		server("late", "settle", 3600250)
+		server("other", "push", 0)
+		queue := func(id string, cur, req any) {
+			execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index, cur_server, req_server, cur_since)
+				VALUES ('settle', ?, 0, ?, ?, `+g.soon+`)`, id, cur, req, -90_500)
+		}
+		queue("1 UNASSIGNED", nil, nil)
+		queue("2 UNASSIGNED", nil, "alive")
+		queue("3 ORPHAN", "gone", "alive")
+		queue("4 ORPHAN", "other", nil) // of another task type: it owns nothing here
+		queue("5 OVERDUE", "late", "alive")
+		queue("6 MOVING", "alive", "late")
+		queue("7 HELD", "alive", nil)
+		got := texts(t, db, `SELECT status FROM schedule_assignment ORDER BY queue_id`)
+		for i, id := range texts(t, db, `SELECT queue_id FROM schedule_queue ORDER BY queue_id`) {
+			if id[2:] != got[i] {
+				t.Errorf("queue %s is %s", id, got[i])
+			}
+		}
+		ages(t, db)
+	})
+}
+
+func ages(t *testing.T, db *sql.DB) {
+	t.Helper()
+	var host, pid, age, held string
+	var reqHost, requested sql.NullString
+	err := db.QueryRowContext(t.Context(), `SELECT cur_host, cur_pid, cur_heartbeat_age_s, held_s, req_host, requested_s
+		FROM schedule_assignment WHERE queue_id = '7 HELD'`).Scan(&host, &pid, &age, &held, &reqHost, &requested)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host != "web1" || pid != "4711" || reqHost.Valid || requested.Valid {
+		t.Errorf("host %s, pid %s, req_host %v, requested_s %v", host, pid, reqHost, requested)
+	}
+	between(t, "cur_heartbeat_age_s", age, 12.25)
+	between(t, "held_s", held, 90.5)
+}
+
+// between allows for the time that the test has taken since.
+func between(t *testing.T, name, text string, from float64) {
+	t.Helper()
+	var v float64
+	if _, err := fmt.Sscan(text, &v); err != nil || v < from || v > from+600 {
+		t.Errorf("%s = %q, want about %v", name, text, from)
+	}
+	if _, decimals, _ := strings.Cut(text, "."); len(decimals) > 3 {
+		t.Errorf("%s = %q, want 3 decimals", name, text)
+	}
+}

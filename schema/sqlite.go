@@ -1,0 +1,46 @@
+package schema
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/pressly/goose/v3/database"
+	driver "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+)
+
+var sqlite = grammar{
+	name:  SQLite,
+	goose: database.DialectSQLite3,
+	bookkeeping: []string{
+		`CREATE TABLE IF NOT EXISTS schedule_schema_version (
+			id         INTEGER PRIMARY KEY AUTOINCREMENT,
+			version_id BIGINT  NOT NULL UNIQUE,
+			is_applied BOOLEAN NOT NULL,
+			tstamp     TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000')
+		)`,
+		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (0, TRUE) ON CONFLICT DO NOTHING`,
+		`CREATE TABLE IF NOT EXISTS schedule_schema_lock (
+			id         BIGINT NOT NULL PRIMARY KEY,
+			holder     TEXT   NOT NULL DEFAULT '',
+			expires_at TEXT
+		)`,
+		`INSERT INTO schedule_schema_lock (id) VALUES (1) ON CONFLICT DO NOTHING`,
+	},
+	now:  `strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'`,
+	soon: `strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds') || '000'`,
+	bind: unchanged,
+
+	noTable:   func(err error) bool { return err != nil && strings.Contains(err.Error(), "no such table") },
+	transient: busy,
+	raced:     never,
+}
+
+func busy(err error) bool {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & 0xff // the rest says which kind of busy
+	return code == lib.SQLITE_BUSY || code == lib.SQLITE_LOCKED
+}
