@@ -103,6 +103,7 @@ func Open(ctx context.Context, url string, o Options) (*Center, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.mustExist = o.Schema == SchemaRequire
 	c := &Center{address: a, dialect: a.dialect, ownSign: o.OwnSign, log: o.Logger}
 	if err := c.openPools(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", a, err)
@@ -169,7 +170,7 @@ func (c *Center) OwnSign() string { return c.ownSign }
 // Migrate brings the schema of the database at url to this program's version, and returns the
 // versions before and after. Safe when several processes do it at once.
 func Migrate(ctx context.Context, url string) (from, to int64, err error) {
-	err = withStore(url, func(db *sql.DB, d schema.Dialect) error {
+	err = withStore(ctx, url, false, func(db *sql.DB, d schema.Dialect) error {
 		from, to, err = schema.Up(ctx, db, d)
 		return err
 	})
@@ -178,23 +179,28 @@ func Migrate(ctx context.Context, url string) (from, to int64, err error) {
 
 // MigrationStatus lists the migrations of the database at url, those to come included.
 func MigrationStatus(ctx context.Context, url string) (list []schema.Migration, err error) {
-	err = withStore(url, func(db *sql.DB, d schema.Dialect) error {
+	err = withStore(ctx, url, true, func(db *sql.DB, d schema.Dialect) error {
 		list, err = schema.Status(ctx, db, d)
 		return err
 	})
 	return list, err
 }
 
-func withStore(url string, f func(*sql.DB, schema.Dialect) error) error {
+func withStore(ctx context.Context, url string, mustExist bool, f func(*sql.DB, schema.Dialect) error) error {
 	a, err := parseURL(url)
 	if err != nil {
 		return err
 	}
+	a.mustExist = mustExist
 	db, err := a.open(roleStore)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", a, err)
 	}
-	if err := f(db, a.dialect.name); err != nil {
+	err = a.ping(ctx, db)
+	if err == nil {
+		err = f(db, a.dialect.name)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", a, oneLine(err)), db.Close())
 	}
 	return db.Close()

@@ -16,8 +16,8 @@ import (
 func (c *Center) guard(ctx context.Context, mode SchemaMode) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := c.store.PingContext(ctx); err != nil {
-		return fmt.Errorf("cannot connect: %w", err)
+	if err := c.address.ping(ctx, c.store); err != nil {
+		return err
 	}
 	check := map[schema.Dialect]func(context.Context) error{
 		schema.Postgres: c.guardPostgres,

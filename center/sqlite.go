@@ -74,7 +74,7 @@ func classifySQLite(err error) class {
 //
 // A statement that waits for the lock does not notice that its context has ended. So the roster's
 // own wait briefly, and are tried again in Go; dealers, whose code may not try again, wait longer.
-func sqliteDSN(path string, r role) string {
+func sqliteDSN(path string, r role, mustExist bool) string {
 	busy := "busy_timeout(200)"
 	if r == roleDealers {
 		busy = "busy_timeout(5000)"
@@ -82,6 +82,9 @@ func sqliteDSN(path string, r role) string {
 	pragmas := url.Values{
 		"_txlock": {"immediate"},
 		"_pragma": {busy, "journal_mode(WAL)", "synchronous(NORMAL)"},
+	}
+	if mustExist {
+		pragmas.Set("mode", "rw")
 	}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
 }

@@ -1,10 +1,14 @@
 package center
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -22,10 +26,11 @@ const (
 
 // address is a database URL that was understood.
 type address struct {
-	dialect  *dialect
-	url      *url.URL
-	path     string // SQLite's file
-	loopback bool   // on this host, so that a mistyped URL cannot make a second roster elsewhere
+	dialect   *dialect
+	url       *url.URL
+	path      string // SQLite's file
+	mustExist bool   // do not make that file
+	loopback  bool   // on this host, so that a mistyped URL cannot make a second roster elsewhere
 }
 
 // parseURL understands postgres://, mysql:// and sqlite: URLs.
@@ -48,6 +53,16 @@ func parseURL(raw string) (*address, error) {
 		return nil, fmt.Errorf("database URL %q: no scheme; want postgres://..., mysql://... or sqlite:FILE", u.Redacted())
 	}
 	return nil, fmt.Errorf("database URL %q: unknown scheme %q; want postgres, mysql or sqlite", u.Redacted(), u.Scheme)
+}
+
+// DialectOf returns the kind of database that a URL names, without connecting to it. It fails for
+// what Open would not understand.
+func DialectOf(url string) (schema.Dialect, error) {
+	a, err := parseURL(url)
+	if err != nil {
+		return "", err
+	}
+	return a.dialect.name, nil
 }
 
 func sqliteAddress(path string) (*address, error) {
@@ -94,7 +109,7 @@ func (a *address) String() string {
 func (a *address) open(r role) (*sql.DB, error) {
 	switch a.dialect.name {
 	case schema.SQLite:
-		return sql.Open("sqlite", sqliteDSN(a.path, r))
+		return sql.Open("sqlite", sqliteDSN(a.path, r, a.mustExist))
 	case schema.Postgres:
 		connector, err := postgresConnector(a.url.String(), r)
 		if err != nil {
@@ -109,4 +124,15 @@ func (a *address) open(r role) (*sql.DB, error) {
 		return sql.OpenDB(connector), nil
 	}
 	return nil, fmt.Errorf("no driver for %s", a.dialect.name)
+}
+
+// ping connects, so that an unreachable database is told in one line.
+func (a *address) ping(ctx context.Context, db *sql.DB) error {
+	if _, err := os.Stat(a.path); a.mustExist && errors.Is(err, fs.ErrNotExist) && a.path != "" {
+		return errors.New(`there is no such file: run "rota migrate up"`)
+	}
+	if err := db.PingContext(ctx); err != nil {
+		return fmt.Errorf("cannot connect: %w", err)
+	}
+	return nil
 }

@@ -20,7 +20,8 @@ func (r *roster) fenced(ctx context.Context) error {
 	return err
 }
 
-func testFence(t *testing.T, c *center.Center) {
+// Fence runs the cases of the fence alone, for a Center that fences in another way.
+func Fence(t *testing.T, c *center.Center) {
 	t.Run("F1 F2 what makes a batch stale", func(t *testing.T) {
 		spoil := map[string]string{
 			"":            "UPDATE schedule_queue SET gmt_modified = gmt_modified WHERE task_type = '%s'",
@@ -51,6 +52,33 @@ func testFence(t *testing.T, c *center.Center) {
 			t.Fatal(err)
 		}
 	})
+	t.Run("F4 the cursor is saved by the fence", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		cursor := func() string {
+			return r.column("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
+		}
+		save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
+			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.Held{{ID: "0", Epoch: epoch}}, Cursor: &to}
+			return center.InTx(c.Bind(t.Context(), b), c.DB(), fn)
+		}
+		ok := func(*sql.Tx) error { return nil }
+		r.must(save("17", r.epoch("0"), ok))
+		r.must(save("17", r.epoch("0"), ok)) // the same once more is no missing row
+		boom := errors.New("boom")
+		if err := save("18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
+			t.Fatal(err)
+		}
+		if err := save("19", r.epoch("0")-1, ok); !errors.Is(err, center.ErrFenced) {
+			t.Fatal(err)
+		}
+		if got := cursor(); got != "17" {
+			t.Fatalf("cursor %q, want 17", got)
+		}
+	})
+}
+
+func testShareFence(t *testing.T, c *center.Center) {
 	t.Run("F3 batches of one queue run side by side, a release waits for them", func(t *testing.T) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all writers")
@@ -83,30 +111,6 @@ func testFence(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "B")
 		if err := r.fenced(ctx); !errors.Is(err, center.ErrFenced) {
 			t.Fatal(err)
-		}
-	})
-	t.Run("F4 the cursor is saved by the fence", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
-		r.join("A")
-		cursor := func() string {
-			return r.column("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
-		}
-		save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
-			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.Held{{ID: "0", Epoch: epoch}}, Cursor: &to}
-			return center.InTx(c.Bind(t.Context(), b), c.DB(), fn)
-		}
-		ok := func(*sql.Tx) error { return nil }
-		r.must(save("17", r.epoch("0"), ok))
-		r.must(save("17", r.epoch("0"), ok)) // the same once more is no missing row
-		boom := errors.New("boom")
-		if err := save("18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
-			t.Fatal(err)
-		}
-		if err := save("19", r.epoch("0")-1, ok); !errors.Is(err, center.ErrFenced) {
-			t.Fatal(err)
-		}
-		if got := cursor(); got != "17" {
-			t.Fatalf("cursor %q, want 17", got)
 		}
 	})
 }

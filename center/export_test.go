@@ -1,0 +1,34 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+)
+
+// FenceByWriting makes a Center fence as it does on Galera, where share locks do not reach the other
+// nodes (F3).
+func (c *Center) FenceByWriting() { c.writeFence = true }
+
+// Store returns the roster's own pool.
+func (c *Center) Store() *sql.DB { return c.store }
+
+// Class names what an error means for the transaction that met it, by the dialect of url.
+func Class(url string, err error) string {
+	a, errURL := parseURL(url)
+	if errURL != nil {
+		return errURL.Error()
+	}
+	return [...]string{"other", "refused", "rollback", "broken", "read-only", "no table"}[a.dialect.class(err)]
+}
+
+// Unknown is what becomes of a commit's reply.
+func Unknown(ctx context.Context, err error) error { return postgres.unknown(ctx, err) }
+
+// SQL translates a statement for the dialect of url.
+func SQL(url, text string) string {
+	a, err := parseURL(url)
+	if err != nil {
+		return err.Error()
+	}
+	return a.dialect.sql(text)
+}

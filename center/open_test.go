@@ -1,0 +1,193 @@
+package center_test
+
+import (
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/schema"
+)
+
+type sqlResult = sql.Result
+
+func openError(t *testing.T, url string, o center.Options) string {
+	t.Helper()
+	c, err := center.Open(t.Context(), url, o)
+	if err == nil {
+		t.Fatal(errors.Join(errors.New("it opens"), c.Close()))
+	}
+	return err.Error()
+}
+
+func TestBadURLs(t *testing.T) {
+	cases := map[string]string{
+		"oracle://h/d":             `database URL "oracle://h/d": unknown scheme "oracle"; want postgres, mysql or sqlite`,
+		"oracle://app:secret@h/d":  `database URL "oracle://app:xxxxx@h/d": unknown scheme "oracle"; want postgres, mysql or sqlite`,
+		"orders.db":                `database URL "orders.db": no scheme; want postgres://..., mysql://... or sqlite:FILE`,
+		"sqlite:":                  `database URL "sqlite:": no file; want sqlite:FILE`,
+		"postgres://u:se%zzret@h/": `database URL: not a URL; want postgres://..., mysql://... or sqlite:FILE`,
+	}
+	for url, want := range cases {
+		if got := openError(t, url, center.Options{}); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", url, got, want)
+		}
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for want, o := range map[string]center.Options{
+		`schema ("maybe") must be auto, create or require`:                                {Schema: "maybe"},
+		`own_sign (" x") must be printable, without white space around it`:                {OwnSign: " x"},
+		`own_sign ("` + strings.Repeat("x", 51) + `") must have at most 50 bytes, not 51`: {OwnSign: strings.Repeat("x", 51)},
+	} {
+		if got := openError(t, "sqlite::memory:", o); got != want {
+			t.Errorf("\n got %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	for _, url := range []string{"postgres://app:secret@127.0.0.1:1/d", "mysql://app:secret@127.0.0.1:1/d", "sqlite:/no/such/folder/x.db"} {
+		got := openError(t, url, center.Options{})
+		if !strings.Contains(got, "cannot connect") || strings.Contains(got, "secret") || strings.Contains(got, "\n") {
+			t.Errorf("%s: %s", url, got)
+		}
+	}
+}
+
+func TestMySQLNeedsADatabase(t *testing.T) {
+	if got := openError(t, "mysql://app@127.0.0.1:1/", center.Options{}); !strings.Contains(got, "the URL names no database") {
+		t.Error(got)
+	}
+}
+
+func TestSchemaModes(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		got := openError(t, url, center.Options{Schema: center.SchemaRequire})
+		if !strings.Contains(got, `run "rota migrate up"`) || strings.Contains(got, "\n") {
+			t.Fatal(got)
+		}
+		c := centertest.Open(t, url, center.Options{}) // a loopback host: auto creates
+		centertest.Open(t, url, center.Options{Schema: center.SchemaRequire})
+		if _, err := c.Store().ExecContext(t.Context(), "INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)"); err != nil {
+			t.Fatal(err)
+		}
+		if got := openError(t, url, center.Options{}); !strings.Contains(got, "install a newer rota") {
+			t.Fatal(got)
+		}
+	})
+}
+
+// What must be there already is not made by looking for it.
+func TestNoFileIsLeftBehind(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.db")
+	openError(t, "sqlite:"+path, center.Options{Schema: center.SchemaRequire})
+	if _, err := center.MigrationStatus(t.Context(), "sqlite:"+path); err == nil {
+		t.Error("the status of no file")
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a file now: %v", err)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		from, to, err := center.Migrate(t.Context(), url)
+		if err != nil || from != 0 || to != schema.Latest() {
+			t.Fatalf("%d -> %d, %v", from, to, err)
+		}
+		list, err := center.MigrationStatus(t.Context(), url)
+		if err != nil || list[0].AppliedAt.IsZero() {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		centertest.Open(t, url, center.Options{Schema: center.SchemaRequire})
+	})
+}
+
+func TestReadOnlyServersAreRefused(t *testing.T) {
+	t.Run("postgres", func(t *testing.T) {
+		url := testdb.URL(t, testdb.Postgres)
+		got := openError(t, url+"&default_transaction_read_only=on", center.Options{})
+		if !strings.Contains(got, "read-only") {
+			t.Fatal(got)
+		}
+	})
+	t.Run("mysql", func(t *testing.T) {
+		url := testdb.Own(t, testdb.MySQL).URL()
+		exec(t, url, "SET GLOBAL read_only = 1")
+		if got := openError(t, url, center.Options{}); !strings.Contains(got, "read-only") {
+			t.Fatal(got)
+		}
+	})
+}
+
+func exec(t *testing.T, url, query string) {
+	t.Helper()
+	c := centertest.Open(t, url, center.Options{})
+	if _, err := c.DB().ExecContext(t.Context(), query); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEngineWithoutTransactionsIsRefused(t *testing.T) {
+	url := testdb.URL(t, testdb.MySQL)
+	exec(t, url, "ALTER TABLE schedule_server ENGINE = MyISAM")
+	got := openError(t, url, center.Options{})
+	if !strings.Contains(got, "table schedule_server has the engine MyISAM, which has no transactions: ALTER TABLE schedule_server ENGINE = InnoDB") {
+		t.Fatal(got)
+	}
+}
+
+func TestDialects(t *testing.T) {
+	const text = "SELECT {now}, {ago d.ms} FROM t WHERE a = ? AND b = ?"
+	want := map[string]string{
+		pgURL:     "SELECT clock_timestamp(), clock_timestamp() - d.ms * INTERVAL '1 millisecond' FROM t WHERE a = $1 AND b = $2",
+		mysqlURL:  "SELECT UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL d.ms * 1000 MICROSECOND FROM t WHERE a = ? AND b = ?",
+		sqliteURL: "SELECT rota_now(), rota_ago(d.ms) FROM t WHERE a = ? AND b = ?",
+	}
+	for url, want := range want {
+		if diff := cmp.Diff(want, center.SQL(url, text)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", url, diff)
+		}
+	}
+}
+
+func TestSettingsRules(t *testing.T) {
+	ok := center.Settings{Queues: 1}
+	cases := map[string]func(*center.Settings){
+		"": func(*center.Settings) {},
+		"judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)": func(s *center.Settings) { s.JudgeDeadInterval = 8 * time.Second },
+		"heartbeat_interval (1ms) must be at least 100ms":                       func(s *center.Settings) { s.HeartbeatInterval = time.Millisecond },
+		"queues (0) must be between 1 and 100000":                               func(s *center.Settings) { s.Queues = 0 },
+		"queues (-1) must be between 1 and 100000":                              func(s *center.Settings) { s.Queues = -1 },
+		"queues must be a number or a list of names, not both":                  func(s *center.Settings) { s.QueueNames = []string{"x"} },
+		`queue "x" is named twice`:                                              func(s *center.Settings) { s.Queues, s.QueueNames = 0, []string{"x", "x"} },
+		`queue ("x ") must be printable, without white space around it`:         func(s *center.Settings) { s.Queues, s.QueueNames = 0, []string{"x "} },
+		"queue must not be empty":                                               func(s *center.Settings) { s.Queues, s.QueueNames = 0, []string{""} },
+		`processor_type ("FAST") must be SLEEP`:                                 func(s *center.Settings) { s.ProcessorType = "FAST" },
+		"thread_number (-1) must be between 1 and 10000":                        func(s *center.Settings) { s.ThreadNumber = -1 },
+		"sleep_time_interval (-1s) must not be negative":                        func(s *center.Settings) { s.SleepTimeInterval = -time.Second },
+		"item_retry_max (1s) must be at least item_retry (2s)":                  func(s *center.Settings) { s.ItemRetry, s.ItemRetryMax = 2*time.Second, time.Second },
+	}
+	for want, spoil := range cases {
+		s := ok
+		spoil(&s)
+		got := ""
+		if err := s.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("\n got %s\nwant %s", got, want)
+		}
+	}
+}

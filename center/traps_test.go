@@ -1,0 +1,273 @@
+package center_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/lib/pq"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// Each trap of the drivers that was met has its test here: it fails when the option or the order of
+// statements that avoids the trap is taken away.
+
+const (
+	pgURL     = "postgres://h/d"
+	mysqlURL  = "mysql://h/d"
+	sqliteURL = "sqlite:f"
+)
+
+// Behind PgBouncer in transaction mode, a statement with parameters must be one round trip: else its
+// two halves go to different servers, and another statement's rows come back. One round trip has
+// one Sync message.
+func TestPostgresParametersInOneRoundTrip(t *testing.T) {
+	url, p := through(t, testdb.URL(t, testdb.Postgres))
+	c := centertest.Open(t, url+"&binary_parameters=no", center.Options{})
+	for name, db := range map[string]interface {
+		ExecContext(context.Context, string, ...any) (sqlResult, error)
+	}{"dealers": c.DB(), "store": c.Store()} {
+		if _, err := db.ExecContext(t.Context(), "SELECT 1"); err != nil { // connects
+			t.Fatal(err)
+		}
+		sent := p.listen(func() {
+			if _, err := db.ExecContext(t.Context(), "UPDATE schedule_server SET pid = $1 WHERE uuid = $2", 1, "x"); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n := messages(sent)['S']; n != 1 {
+			t.Errorf("%s: %d Sync messages for one statement, want 1", name, n)
+		}
+	}
+}
+
+// messages counts the messages of PostgreSQL's protocol by their type.
+func messages(sent []byte) map[byte]int {
+	counts := map[byte]int{}
+	for len(sent) >= 5 {
+		counts[sent[0]]++
+		sent = sent[min(len(sent), 1+int(binary.BigEndian.Uint32(sent[1:]))):]
+	}
+	return counts
+}
+
+// lib/pq does not heed a context's deadline when the network swallows packets (its issue 620): it
+// would hang for minutes.
+func TestSwallowedPackets(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			url, p := through(t, testdb.URL(t, kind))
+			c := centertest.Open(t, url, center.Options{})
+			beat := func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := c.Beat(ctx, center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
+				return err
+			}
+			if err := beat(); err != nil {
+				t.Fatal(err)
+			}
+			p.mute.Store(true)
+			ended := make(chan error, 1)
+			go func() { ended <- beat() }()
+			select {
+			case err := <-ended:
+				if err == nil {
+					t.Fatal("a heartbeat that nobody answered succeeded")
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("the heartbeat hangs")
+			}
+			p.mute.Store(false)
+			deadline := time.Now().Add(time.Minute)
+			for err := beat(); err != nil; err = beat() {
+				if time.Now().After(deadline) {
+					t.Fatalf("the pool does not heal: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A commit whose context has ended has an unknown outcome even when the reply is good: PostgreSQL says
+// so of a commit that its synchronous standby never saw. What the database answers can be believed.
+func TestUnknownCommit(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	serialization := &pq.Error{Code: "40001"}
+	cases := []struct {
+		name    string
+		ctx     context.Context
+		err     error
+		unknown bool
+	}{
+		{"committed", t.Context(), nil, false},
+		{"committed, they say, but the context has ended", ended, nil, true},
+		{"the connection was lost", t.Context(), io.EOF, true},
+		{"rolled back at the commit", t.Context(), serialization, false},
+		{"refused at the commit", t.Context(), &pq.Error{Code: "23503"}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			err := center.Unknown(c.ctx, c.err)
+			if errors.Is(err, center.ErrUnknownCommit) != c.unknown {
+				t.Fatalf("%v", err)
+			}
+			if !c.unknown && !errors.Is(err, c.err) {
+				t.Fatalf("%v hides %v", err, c.err)
+			}
+		})
+	}
+}
+
+func TestErrorClasses(t *testing.T) {
+	cases := map[string]map[string][]error{
+		pgURL: {
+			"rollback":  {&pq.Error{Code: "40001"}, &pq.Error{Code: "40P01"}, &pq.Error{Code: "55P03"}},
+			"broken":    {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "08006"}, io.ErrUnexpectedEOF},
+			"read-only": {&pq.Error{Code: "25006"}},
+			"no table":  {&pq.Error{Code: "42P01"}},
+			"refused":   {&pq.Error{Code: "23505"}},
+			"other":     {context.Canceled},
+		},
+		mysqlURL: {
+			"rollback":  {&mysql.MySQLError{Number: 1213}, &mysql.MySQLError{Number: 1205}, &mysql.MySQLError{Number: 3572}, &mysql.MySQLError{Number: 1020}, &mysql.MySQLError{Number: 9007}},
+			"broken":    {&mysql.MySQLError{Number: 1047}, mysql.ErrInvalidConn},
+			"read-only": {&mysql.MySQLError{Number: 1290}, &mysql.MySQLError{Number: 1836}},
+			"no table":  {&mysql.MySQLError{Number: 1146}},
+			"refused":   {&mysql.MySQLError{Number: 1062}},
+		},
+	}
+	for url, classes := range cases {
+		for want, errs := range classes {
+			for _, err := range errs {
+				if got := center.Class(url, fmt.Errorf("wrapped: %w", err)); got != want {
+					t.Errorf("%s: %v is %s, want %s", url, err, got, want)
+				}
+			}
+		}
+	}
+}
+
+// SQLite: a transaction that reads first and writes later fails with SQLITE_BUSY_SNAPSHOT at once,
+// however patient its busy_timeout, unless it takes the write lock at its start. On the other
+// databases the row is locked by the SELECT, and the same holds.
+func TestReadThenWrite(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		if _, err := c.Define(t.Context(), "count", center.Settings{Queues: 1}); err != nil {
+			t.Fatal(err)
+		}
+		lock := " FOR UPDATE"
+		if c.Dialect() == "sqlite" {
+			lock = ""
+		}
+		const times = 25
+		var g errgroup.Group
+		for range 4 {
+			g.Go(func() error {
+				for range times {
+					tx, err := c.DB().BeginTx(t.Context(), nil)
+					if err != nil {
+						return err
+					}
+					var n int
+					if err := tx.QueryRowContext(t.Context(), "SELECT queue_total FROM schedule_task_running WHERE task_type = 'count'"+lock).Scan(&n); err != nil {
+						return errors.Join(err, tx.Rollback())
+					}
+					if _, err := tx.ExecContext(t.Context(), fmt.Sprintf("UPDATE schedule_task_running SET queue_total = %d WHERE task_type = 'count'", n+1)); err != nil {
+						return errors.Join(err, tx.Rollback())
+					}
+					if err := tx.Commit(); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if err := c.DB().QueryRowContext(t.Context(), "SELECT queue_total FROM schedule_task_running").Scan(&n); err != nil || n != 1+4*times {
+			t.Fatalf("%d, %v", n, err)
+		}
+	})
+}
+
+// MySQL counts changed rows unless it is told to count matched ones, and a compare-and-set would lie.
+func TestMatchedRowsCount(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		if _, err := c.Define(t.Context(), "same", center.Settings{Queues: 1}); err != nil {
+			t.Fatal(err)
+		}
+		for name, db := range map[string]interface {
+			ExecContext(context.Context, string, ...any) (sqlResult, error)
+		}{"dealers": c.DB(), "store": c.Store()} {
+			res, err := db.ExecContext(t.Context(), "UPDATE schedule_task_type SET thread_number = thread_number")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := res.RowsAffected(); n != 1 || err != nil {
+				t.Errorf("%s: %d rows, %v", name, n, err)
+			}
+		}
+	})
+}
+
+// L2: the clock is read after the lock. PostgreSQL's now() is the start of the transaction, MySQL's
+// NOW() the start of the statement: both would be from before the wait.
+func TestClockIsReadAfterTheLock(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		if _, err := c.Define(t.Context(), "clock", center.Settings{Queues: 1}); err != nil {
+			t.Fatal(err)
+		}
+		block, err := c.DB().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := block.ExecContext(t.Context(), "UPDATE schedule_task_running SET paused = paused"); err != nil {
+			t.Fatal(err)
+		}
+		registered := make(chan time.Time, 1)
+		var g errgroup.Group
+		g.Go(func() error {
+			at, err := c.Register(t.Context(), center.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
+			registered <- at
+			return err
+		})
+		time.Sleep(100 * time.Millisecond) // should it not wait for the lock by now, the test just proves less
+		released := time.Now()
+		if err := block.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		at := <-registered
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if at.Before(released.Add(-10 * time.Millisecond)) { // one host, one clock
+			t.Fatalf("registered at %s, the lock was free at %s", at, released.UTC())
+		}
+	})
+}
+
+// F3: where share locks do not reach every writer the fence writes, and batches of one queue run one
+// by one.
+func TestFenceByWriting(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		c.FenceByWriting()
+		centertest.Fence(t, c)
+	})
+}

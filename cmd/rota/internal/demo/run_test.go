@@ -1,0 +1,352 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// The demo as a user runs it: the built program, with its output in a pipe.
+func TestRun(t *testing.T) {
+	rota := filepath.Join(t.TempDir(), "rota")
+	// Not the test's own binary, whose race detector would slow the workers down beyond what the demo is made for.
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", rota, "github.com/dutyrota/rota/cmd/rota").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for name, test := range map[string]func(t *testing.T, rota string){
+		"sqlite":        func(t *testing.T, rota string) { testWhole(t, start(t, rota)) },
+		testdb.Postgres: func(t *testing.T, rota string) { testOnServer(t, rota, testdb.Postgres) },
+		testdb.MySQL:    func(t *testing.T, rota string) { testOnServer(t, rota, testdb.MySQL) },
+		"tampered":      testTampered,
+		"sqlite file":   testFile,
+		"timeout":       testTimeout,
+		"interrupt":     testInterrupt,
+		"killed":        testKilled,
+		"pipe closed":   testPipeClosed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, rota)
+		})
+	}
+}
+
+// run is a demo that was started.
+type run struct {
+	cmd    *exec.Cmd
+	temp   string // where its temporary folder is
+	stdout *os.File
+	stderr bytes.Buffer
+	read   strings.Builder // of stdout
+}
+
+func start(t *testing.T, rota string, args ...string) *run {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // beyond the demo's own
+	r := &run{temp: t.TempDir()}
+	r.cmd = exec.CommandContext(ctx, rota, append([]string{"demo"}, args...)...)
+	// The user's own settings must not lead the workers elsewhere.
+	r.cmd.Env = append(os.Environ(), "TMPDIR="+r.temp, "ROTA_DATABASE=postgres://nowhere.invalid/", "ROTA_OWN_SIGN=MINE")
+	r.cmd.Stderr = &r.stderr
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stdout, r.cmd.Stdout = in, out
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = out.Close() // the demo has its own
+	t.Cleanup(func() {
+		cancel()
+		_ = in.Close()
+		_ = r.cmd.Wait() // most have been waited for already
+	})
+	return r
+}
+
+// until reads the output until it matches.
+func (r *run) until(t *testing.T, expression string) []string {
+	t.Helper()
+	buf := make([]byte, 4096)
+	for {
+		if m := regexp.MustCompile(expression).FindStringSubmatch(r.read.String()); m != nil {
+			return m
+		}
+		n, err := r.stdout.Read(buf)
+		if err != nil {
+			t.Fatalf("no %q in\n%s\n%s", expression, r.read.String(), r.stderr.String())
+		}
+		r.read.Write(buf[:n])
+	}
+}
+
+// wait reads the rest and returns the exit code.
+func (r *run) wait(t *testing.T) int {
+	t.Helper()
+	var rest bytes.Buffer
+	if _, err := rest.ReadFrom(r.stdout); err != nil {
+		t.Fatal(err)
+	}
+	r.read.Write(rest.Bytes())
+	if err := r.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// gone checks that the workers have ended and the temporary folder is removed.
+func (r *run) gone(t *testing.T) {
+	t.Helper()
+	for _, m := range regexp.MustCompile(`started, pid (\d+)`).FindAllStringSubmatch(r.read.String(), -1) {
+		pid, _ := strconv.Atoi(m[1])
+		eventually(t, "worker "+m[1]+" has ended", func() bool { return syscall.Kill(pid, 0) != nil })
+	}
+	if list, err := os.ReadDir(r.temp); err != nil || len(list) > 0 {
+		t.Errorf("the folder is still there: %v %v", list, err)
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+func testWhole(t *testing.T, r *run) {
+	if code := r.wait(t); code != 0 || r.stderr.Len() > 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, r.read.String(), r.stderr.String())
+	}
+	for _, want := range []string{
+		`worker 4 joined the roster`,
+		`handed over by worker \d to worker 4`,
+		`worker 2 was killed with SIGKILL`,
+		`of worker 2 taken over by worker \d`,
+		`100 %|worker \d left the roster`,
+		`(?m)^ok    each order took effect exactly once +20,000 orders, 20,000 effects$`,
+		`(?m)^ok    only servers of the roster settled orders +20,000 by \d workers$`,
+		`(?m)^ok    all workers but the killed left in order +1 expired, 3 left$`,
+		`(?m)^ok    each change of owner has its own epoch `,
+		`(?m)^ok    the join moved no more queues than it must +2 queues moved, minimum 2$`,
+		`(?m)^ok    the crash moved only the dead one's queues +2 queues moved, minimum 2$`,
+		`(?m)^(ok  |slow)  the take-over kept its promise `, // how fast it is is the machine's affair
+	} {
+		if !regexp.MustCompile(want).MatchString(r.read.String()) {
+			t.Errorf("no %s in\n%s", want, r.read.String())
+		}
+	}
+	if strings.Contains(r.read.String(), "\x1b") {
+		t.Error("escape sequences in a pipe")
+	}
+	r.gone(t)
+}
+
+// A roster and orders of the user's are there already, and stay as they are.
+func testOnServer(t *testing.T, rota, kind string) {
+	url := testdb.URL(t, kind)
+	db := roster(t, url, history...)
+	keep := filepath.Join(t.TempDir(), "new", "folder")
+	r := start(t, rota, "--keep", keep, "--db", url)
+	testWhole(t, r)
+	if n := number(t, db, `SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'rota\_demo\_%'`); n != 0 {
+		t.Errorf("%d schemas are left", n)
+	}
+	if n := number(t, db, `SELECT COUNT(*) FROM schedule_event`); n != 19 {
+		t.Errorf("the user's own roster has %d events, not 19", n)
+	}
+	testKept(t, keep, kind)
+}
+
+func number(t *testing.T, db *sql.DB, query string) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// testKept reads what --keep leaves: the rota.yaml is a good one, and each worker has a log.
+func testKept(t *testing.T, dir, scheme string) {
+	t.Helper()
+	file, err := config.Load(filepath.Join(dir, "rota.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := file.Tasks[0].Settings; !strings.HasPrefix(file.Database, scheme) || s.Queues != queueCount ||
+		s.HeartbeatInterval != heartbeatInterval || s.JudgeDeadInterval != judgeDeadInterval {
+		t.Errorf("rota.yaml says %+v", file)
+	}
+	if strings.Contains(file.Tasks[0].SQL.Execute, "state = 'NEW'") {
+		t.Error("the dealer's own condition would hide a double effect")
+	}
+	info, err := os.Stat(filepath.Join(dir, "rota.yaml"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the password: %v, %v", info.Mode(), err)
+	}
+	if logs, err := filepath.Glob(filepath.Join(dir, "worker-*.log")); err != nil || len(logs) == 0 {
+		t.Errorf("the logs are %v, %v", logs, err)
+	}
+}
+
+// Somebody lets an order take effect a second time, and another one not at all: the proof tells, and fails.
+func testTampered(t *testing.T, rota string) {
+	keep := t.TempDir()
+	r := start(t, rota, "--keep", keep)
+	r.until(t, `worker 4 joined the roster`)
+	c, err := center.Open(t.Context(), "sqlite:"+filepath.Join(keep, "rota.db"), center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, c.DB(), `UPDATE orders SET effects = effects + 1 WHERE id = 4711`, `UPDATE orders SET state = 'SETTLED' WHERE id = 20000 AND state = 'NEW'`)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code := r.wait(t)
+	want := "rota: it is not so that each order took effect exactly once: 1 × SETTLED with effects = 0, " +
+		"19,998 × SETTLED with effects = 1, 1 × SETTLED with effects = 2; want 20,000 × SETTLED with effects = 1\n"
+	if code != 1 || r.stderr.String() != want {
+		t.Errorf("exit %d: %s", code, r.stderr.String())
+	}
+	if !strings.Contains(r.read.String(), "OFF   each order took effect exactly once") {
+		t.Errorf("the proof says\n%s", r.read.String())
+	}
+	r.gone(t)
+}
+
+func testFile(t *testing.T, rota string) {
+	path := filepath.Join(t.TempDir(), "mine.db")
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, rota, "--db", "sqlite:"+path)
+	if code := r.wait(t); code != 1 || !strings.Contains(r.stderr.String(), "rota: --db: the demo needs a file of its own: ") {
+		t.Errorf("exit %d: %s", code, r.stderr.String())
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "mine" {
+		t.Errorf("the file is now %q, %v", text, err)
+	}
+}
+
+// What was off is said, and everything stays for reading but a file or tables at the user's place.
+func testTimeout(t *testing.T, rota string) {
+	path := filepath.Join(t.TempDir(), "new.db")
+	r := start(t, rota, "--timeout", "2s", "--db", "sqlite:"+path)
+	code := r.wait(t)
+	if want := `^rota: waiting for .+: not within --timeout 2s\n$`; code != 1 || !regexp.MustCompile(want).MatchString(r.stderr.String()) {
+		t.Errorf("exit %d: %s", code, r.stderr.String())
+	}
+	if list, err := filepath.Glob(path + "*"); err != nil || len(list) > 0 {
+		t.Errorf("left at the user's place: %v, %v", list, err)
+	}
+	kept := r.until(t, `(?m)^Left for reading: (.*)$`)[1]
+	testKept(t, kept, "sqlite")
+	if err := os.RemoveAll(kept); err != nil {
+		t.Fatal(err)
+	}
+	r.gone(t)
+}
+
+func testInterrupt(t *testing.T, rota string) {
+	r := start(t, rota)
+	r.until(t, `worker 3 joined the roster`)
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(t); code != 1 || !strings.HasSuffix(r.stderr.String(), "interrupt signal received\n") {
+		t.Errorf("exit %d: %s", code, r.stderr.String())
+	}
+	r.gone(t)
+}
+
+func testPipeClosed(t *testing.T, rota string) {
+	r := start(t, rota)
+	r.until(t, `worker 3 joined the roster`)
+	if err := r.stdout.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Wait(); err == nil || r.cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("%v: %s", err, r.stderr.String())
+	}
+	r.gone(t)
+}
+
+// Even then no worker stays behind.
+func testKilled(t *testing.T, rota string) {
+	r := start(t, rota)
+	r.until(t, `worker 3 joined the roster`)
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(t)
+	if err := os.RemoveAll(r.temp); err != nil { // nobody was left to do it
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(r.temp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.gone(t)
+}
+
+// In process: what a user does not get to choose.
+
+func TestWorkerThatFails(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho first words\necho $1 $2 $3: no luck >&2\nexit 3\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	var out strings.Builder
+	err := Run(t.Context(), Options{Out: &out, Program: program})
+	want := `^waiting for the first workers to share the queues: worker \d \(pid \d+\) ended by itself: exit status 3; its last words: worker -c rota.yaml: no luck$`
+	if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+		t.Errorf("the error is %v", err)
+	}
+	if !strings.Contains(out.String(), "Left for reading: ") {
+		t.Errorf("nothing is left for reading:\n%s", out.String())
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]Options{
+		"must be an empty or a new directory, and holds mine": {Keep: full},
+		"--timeout (-1s) must be above 0":                     {Timeout: -time.Second},
+		`--db oracle://u:xxxxx@h/d: unknown scheme "oracle"`:  {Database: "oracle://u:secret@h/d"},
+		"--db: not a URL": {Database: "postgres://u:sec%ret@h/d"},
+		"which postgres://u:xxxxx@127.0.0.1:1/d did not let it create: ": {Database: "postgres://u:secret@127.0.0.1:1/d"},
+		"which mysql://u:xxxxx@127.0.0.1:1/d did not let it create: ":    {Database: "mysql://u:secret@127.0.0.1:1/d"},
+		"a database in memory": {Database: "sqlite::memory:"},
+	} {
+		temp := t.TempDir()
+		t.Setenv("TMPDIR", temp)
+		var out strings.Builder
+		o.Out = &out
+		err := Run(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("want %q, got %v", want, err)
+		}
+		if list, err := os.ReadDir(temp); err != nil || len(list) > 0 {
+			t.Errorf("%s: left in the folder: %v, %v", want, list, err)
+		}
+	}
+}

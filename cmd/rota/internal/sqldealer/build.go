@@ -1,0 +1,91 @@
+package sqldealer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/schema"
+)
+
+func manyQueues(s center.Settings) bool { return s.Queues > 1 || len(s.QueueNames) > 1 }
+
+// build returns errors that begin with what follows "sql" in the path.
+func build(c config.SQLDealer, dialect schema.Dialect, many bool) (*Dealer, error) {
+	d := &Dealer{dialect: dialect, each: c.ExecuteEach != ""}
+	switch {
+	case c == config.SQLDealer{}:
+		return nil, errors.New(": is missing: give it select, execute and key")
+	case c.Select == "":
+		return nil, errors.New(".select: is missing")
+	case c.Execute != "" && d.each:
+		return nil, errors.New(": has both execute and execute_each: keep one")
+	case c.Execute == "" && !d.each:
+		return nil, errors.New(": has neither execute nor execute_each")
+	case c.Execute != "" && c.Key == "":
+		return nil, errors.New(".key: is missing: it names the column that {{keys}} of execute is bound to")
+	}
+	if c.Key != "" {
+		d.columns = []string{c.Key}
+	}
+	if err := d.parseSelect(c.Select, many); err != nil {
+		return nil, fmt.Errorf(".select: %w", err)
+	}
+	if d.each {
+		if err := d.parseEach(c.ExecuteEach); err != nil {
+			return nil, fmt.Errorf(".execute_each: %w", err)
+		}
+		return d, nil
+	}
+	if err := d.parseExecute(c.Execute); err != nil {
+		return nil, fmt.Errorf(".execute: %w", err)
+	}
+	return d, nil
+}
+
+func (d *Dealer) parseSelect(text string, many bool) (err error) {
+	d.sel, err = parse(text, d.dialect, total, index, queue, queueParameter, parameter, limit, ownSign)
+	if err != nil {
+		return err
+	}
+	if many && !d.sel.mentions(index, queue, queueParameter) {
+		return errors.New("every queue would get the same rows: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
+	}
+	return nil
+}
+
+func (d *Dealer) parseExecute(text string) (err error) {
+	d.exec, err = parse(text, d.dialect, keys, server, queue, parameter, ownSign)
+	if err != nil {
+		return err
+	}
+	if !d.exec.mentions(keys) {
+		return errors.New("must use {{keys}}, or it would not know its rows (or write execute_each)")
+	}
+	return nil
+}
+
+// parseEach also finds out which columns the statement needs.
+func (d *Dealer) parseEach(text string) (err error) {
+	d.exec, err = parse(text, d.dialect, row, server, queue, parameter, ownSign)
+	if err != nil {
+		return err
+	}
+	for _, name := range d.exec.names {
+		column, isColumn := strings.CutPrefix(name, row)
+		if !isColumn {
+			d.bindings = append(d.bindings, -1)
+			continue
+		}
+		i := slices.IndexFunc(d.columns, func(c string) bool { return strings.EqualFold(c, column) })
+		if i < 0 {
+			i = len(d.columns)
+			d.columns = append(d.columns, column)
+		}
+		d.bindings = append(d.bindings, i)
+	}
+	return nil
+}

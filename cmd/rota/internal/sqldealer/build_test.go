@@ -1,0 +1,72 @@
+package sqldealer
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/schema"
+)
+
+const (
+	aSelect  = "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}"
+	anUpdate = "UPDATE orders SET state = 1 WHERE id IN ({{keys}})"
+)
+
+func TestNewErrors(t *testing.T) {
+	const at = "tasks.settle.dealer.sql"
+	four := center.Settings{Queues: 4}
+	for name, test := range map[string]struct {
+		sql      config.SQLDealer
+		settings center.Settings
+		want     string
+	}{
+		"nothing":    {want: at + ": is missing: give it select, execute and key"},
+		"no select":  {sql: config.SQLDealer{Execute: anUpdate, Key: "id"}, want: at + ".select: is missing"},
+		"no execute": {sql: config.SQLDealer{Select: aSelect, Key: "id"}, want: at + ": has neither execute nor execute_each"},
+		"both": {
+			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, ExecuteEach: "x", Key: "id"},
+			want: at + ": has both execute and execute_each: keep one",
+		},
+		"no key": {
+			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate},
+			want: at + ".key: is missing: it names the column that {{keys}} of execute is bound to",
+		},
+		"unknown in select": {
+			sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: "id"},
+			want: at + ".select: unknown placeholder {{keys}}; known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{own_sign}}",
+		},
+		"unknown in execute": {
+			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: "id"},
+			want: at + ".execute: unknown placeholder {{row.a}}; known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}",
+		},
+		"unknown in execute_each": {
+			sql:  config.SQLDealer{Select: aSelect, ExecuteEach: "UPDATE orders SET a = 1 WHERE id IN ({{keys}})"},
+			want: at + ".execute_each: unknown placeholder {{keys}}; known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}",
+		},
+		"execute without keys": {
+			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET state = 1", Key: "id"},
+			want: at + ".execute: must use {{keys}}, or it would not know its rows (or write execute_each)",
+		},
+		"the same rows for all": {
+			sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: "id"}, settings: four,
+			want: at + ".select: every queue would get the same rows: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+		},
+		"the same rows, named queues": {
+			sql:      config.SQLDealer{Select: "SELECT id FROM orders -- {{queue}}", Execute: anUpdate, Key: "id"},
+			settings: center.Settings{QueueNames: []string{"north", "south"}},
+			want:     at + ".select: every queue would get the same rows: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+		},
+		"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders", Execute: anUpdate, Key: "id"}, settings: center.Settings{Queues: 1}},
+		"execute":                    {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: four},
+		"execute_each needs no key":  {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}, settings: four},
+		"a queue's name is its part": {sql: config.SQLDealer{Select: "SELECT {{queue}} AS id", Execute: anUpdate, Key: "id"}, settings: four},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(config.Task{Name: "settle", Settings: test.settings, SQL: test.sql}, schema.SQLite)
+			if got := errorText(err); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}

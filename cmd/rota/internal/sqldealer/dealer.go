@@ -1,0 +1,146 @@
+package sqldealer
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
+)
+
+// Dealer selects and executes rows. It is a processor.TaskDealer[Row] once
+// Use has given it a database. It may be used by several goroutines.
+type Dealer struct {
+	db       *sql.DB
+	dialect  schema.Dialect
+	sel      *statement
+	exec     *statement
+	each     bool     // exec runs once per row
+	columns  []string // what is kept of a row; with {{keys}}, the key comes first
+	bindings []int    // for each name of exec, its index in columns or -1
+}
+
+var _ processor.TaskDealer[Row] = (*Dealer)(nil)
+
+// New checks the statements of a task. It needs no database, so that a mistake
+// is found before anything is connected or created. The error names the key
+// and the rule.
+func New(task config.Task, d schema.Dialect) (*Dealer, error) {
+	dealer, err := build(task.SQL, d, manyQueues(task.Settings))
+	if err != nil {
+		return nil, fmt.Errorf("tasks.%s.dealer.sql%w", task.Name, err)
+	}
+	return dealer, nil
+}
+
+// Use sets the database to work on: the roster's own, or the fence could not
+// hold. It is called once, before anything else.
+func (d *Dealer) Use(db *sql.DB) { d.db = db }
+
+// Select returns the rows of one queue.
+func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
+	args := make([]any, len(d.sel.names))
+	for i, name := range d.sel.names {
+		args[i] = selectArg(name, &s)
+	}
+	rows, err := d.db.QueryContext(ctx, d.sel.text(0), args...)
+	if err != nil {
+		return nil, fmt.Errorf("run select: %w", err)
+	}
+	defer rows.Close()
+	list, err := d.read(rows, &s)
+	if err != nil {
+		return nil, fmt.Errorf("run select: %w", err)
+	}
+	return list, nil
+}
+
+func selectArg(name string, s *processor.Selection) any {
+	switch name {
+	case total:
+		return s.Total
+	case index:
+		return s.Queue.Index
+	case limit:
+		return s.Limit
+	case queueParameter:
+		return s.Queue.Parameter
+	}
+	return commonArg(name, s)
+}
+
+func commonArg(name string, s *processor.Selection) any {
+	switch name {
+	case queue:
+		return s.Queue.ID
+	case parameter:
+		return s.Parameter
+	case ownSign:
+		return s.OwnSign
+	}
+	panic("sqldealer: no value for {{" + name + "}}") // parse lets no other name through
+}
+
+// Execute settles the rows in one fenced transaction.
+func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return center.InTx(ctx, d.db, func(tx *sql.Tx) error {
+		if d.each {
+			return d.executeEach(ctx, tx, rows)
+		}
+		_, err := tx.ExecContext(ctx, d.exec.text(len(rows)), d.keyArgs(ctx, rows)...)
+		if err != nil {
+			return fmt.Errorf("run execute: %w", err)
+		}
+		return nil
+	})
+}
+
+func (d *Dealer) keyArgs(ctx context.Context, rows []Row) []any {
+	args := make([]any, 0, len(d.exec.names)-1+len(rows))
+	for _, name := range d.exec.names {
+		if name != keys {
+			args = append(args, executeArg(ctx, name, rows[0].from))
+			continue
+		}
+		for _, r := range rows {
+			args = append(args, r.values[0])
+		}
+	}
+	return args
+}
+
+func (d *Dealer) executeEach(ctx context.Context, tx *sql.Tx, rows []Row) error {
+	stmt, err := tx.PrepareContext(ctx, d.exec.text(0))
+	if err != nil {
+		return fmt.Errorf("prepare execute_each: %w", err)
+	}
+	defer stmt.Close() // before the commit: behind PgBouncer the session is ours only until then
+	args := make([]any, len(d.exec.names))
+	for _, r := range rows {
+		for i, name := range d.exec.names {
+			if column := d.bindings[i]; column >= 0 {
+				args[i] = r.values[column]
+			} else {
+				args[i] = executeArg(ctx, name, r.from)
+			}
+		}
+		if _, err := stmt.ExecContext(ctx, args...); err != nil {
+			return fmt.Errorf("run execute_each: %w", err)
+		}
+	}
+	return nil
+}
+
+func executeArg(ctx context.Context, name string, s *processor.Selection) any {
+	if name == server {
+		batch, _ := center.BatchFrom(ctx) // InTx has refused a context without
+		return batch.Server
+	}
+	return commonArg(name, s)
+}

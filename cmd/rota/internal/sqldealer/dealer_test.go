@@ -1,0 +1,355 @@
+package sqldealer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
+)
+
+const me = "web1:4711:0000abcd"
+
+// shop is a database with a roster in which me owns queue "1" of two.
+type shop struct {
+	testing.TB
+	*center.Center
+}
+
+func openShop(t testing.TB, url string) shop {
+	t.Helper()
+	c, err := center.Open(t.Context(), url, center.Options{Schema: center.SchemaCreate, OwnSign: "TEST"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := shop{t, c}
+	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 2}); err != nil {
+		t.Fatal(err)
+	}
+	s.exec("UPDATE schedule_queue SET cur_server = '" + me + "', epoch = 7 WHERE queue_id = '1'")
+	return s
+}
+
+func (s shop) exec(statements ...string) {
+	s.Helper()
+	for _, statement := range statements {
+		if _, err := s.DB().ExecContext(s.Context(), statement); err != nil {
+			s.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// want compares the result of a query, a line for each row.
+func (s shop) want(query string, want ...string) {
+	s.Helper()
+	rows, err := s.DB().QueryContext(s.Context(), query)
+	if err != nil {
+		s.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var got []string
+	columns, err := rows.Columns()
+	if err != nil {
+		s.Fatal(err)
+	}
+	for rows.Next() {
+		cells := make([]sql.NullString, len(columns))
+		into := make([]any, len(columns))
+		for i := range cells {
+			into[i] = &cells[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			s.Fatal(err)
+		}
+		line := make([]string, len(cells))
+		for i, cell := range cells {
+			line[i] = cell.String
+		}
+		got = append(got, strings.Join(line, " "))
+	}
+	if err := rows.Err(); err != nil {
+		s.Fatal(err)
+	}
+	if !slices.Equal(got, want) {
+		s.Errorf("%s:\ngot  %q\nwant %q", query, got, want)
+	}
+}
+
+func (s shop) dealer(c config.SQLDealer) *Dealer {
+	s.Helper()
+	d, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c}, s.Dialect())
+	if err != nil {
+		s.Fatal(err)
+	}
+	d.Use(s.DB())
+	return d
+}
+
+// selection is of the queue that me owns.
+func selection() processor.Selection {
+	return processor.Selection{
+		TaskType: "settle", OwnSign: "TEST", Parameter: "p'1", Total: 2, Limit: 3,
+		Queue: processor.Queue{ID: "1", Index: 1, Parameter: `q'"\; --`, Epoch: 7},
+	}
+}
+
+func (s shop) selectRows(d *Dealer) []Row {
+	s.Helper()
+	rows, err := d.Select(s.Context(), selection())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return rows
+}
+
+func (s shop) batch(epoch int64) context.Context {
+	return s.Bind(s.Context(), center.Batch{Server: me, TaskType: "settle", Queues: []center.Held{{ID: "1", Epoch: epoch}}})
+}
+
+func (s shop) settle(d *Dealer) {
+	s.Helper()
+	if err := d.Execute(s.batch(7), s.selectRows(d)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+var orders = []string{
+	"CREATE TABLE orders (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL, by_server VARCHAR(50), note VARCHAR(50), times INTEGER NOT NULL DEFAULT 0)",
+	"INSERT INTO orders (id, state) VALUES (1, 'NEW'), (2, 'NEW'), (3, 'NEW'), (4, 'NEW'), (5, 'OLD'), (7, 'NEW'), (9, 'NEW')",
+}
+
+var settleOrders = config.SQLDealer{
+	Select: "SELECT state, id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+	Execute: `UPDATE orders SET state = 'SETTLED', by_server = {{server}}, times = times + 1,
+		note = {{queue}} WHERE state = 'NEW' AND id IN ({{keys}})`,
+	Key: "ID",
+}
+
+func TestExecute(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(orders...)
+		d := s.dealer(settleOrders)
+		rows := s.selectRows(d)
+		if len(rows) != 3 {
+			t.Fatalf("%d rows, want the limit of 3", len(rows))
+		}
+		if err := d.Execute(s.batch(7), append(rows, rows[0])); err != nil { // a key twice does no harm
+			t.Fatal(err)
+		}
+		s.settle(d)
+		s.want("SELECT id, state, by_server, note, times FROM orders ORDER BY id",
+			"1 SETTLED "+me+" 1 1", "2 NEW   0", "3 SETTLED "+me+" 1 1", "4 NEW   0", "5 OLD   0",
+			"7 SETTLED "+me+" 1 1", "9 SETTLED "+me+" 1 1")
+		if rows := s.selectRows(d); len(rows) != 0 {
+			t.Errorf("%d rows are left", len(rows))
+		}
+	})
+}
+
+// A batch that was selected under an older epoch changes nothing.
+func TestStaleOwnerCommitsNothing(t *testing.T) {
+	each := settleOrders
+	each.Execute, each.ExecuteEach = "", "UPDATE orders SET state = 'SETTLED' WHERE id = {{row.id}}"
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(orders...)
+		for _, c := range []config.SQLDealer{settleOrders, each} {
+			d := s.dealer(c)
+			rows := s.selectRows(d)
+			if err := d.Execute(s.batch(6), rows); !errors.Is(err, center.ErrFenced) {
+				t.Errorf("with an older epoch: %v", err)
+			}
+			if err := d.Execute(t.Context(), rows); !errors.Is(err, center.ErrNoBatch) {
+				t.Errorf("without a batch: %v", err)
+			}
+			if err := d.Execute(t.Context(), nil); err != nil {
+				t.Errorf("without rows nothing is to be done: %v", err)
+			}
+		}
+		s.want("SELECT count(*) FROM orders WHERE state = 'SETTLED'", "0")
+	})
+}
+
+func TestExecuteEach(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(
+			"CREATE TABLE source (id INTEGER PRIMARY KEY, name VARCHAR(50), price DECIMAL(10,2), times INTEGER)",
+			"INSERT INTO source VALUES (1, 'it''s', 1.50, 3), (2, NULL, NULL, NULL), (3, '日本', -0.25, 1)",
+			"CREATE TABLE copy (id INTEGER PRIMARY KEY, name VARCHAR(50), price DECIMAL(10,2), times INTEGER, said VARCHAR(99))",
+		)
+		d := s.dealer(config.SQLDealer{
+			Select: "SELECT s.id, s.times, s.price, s.name FROM source s LEFT JOIN copy c ON c.id = s.id WHERE c.id IS NULL AND {{index}} = 1 ORDER BY s.id",
+			ExecuteEach: `INSERT INTO copy (id, name, price, times, said)
+				VALUES ({{row.id}}, {{row.NAME}}, {{row.price}}, {{row.times}}, {{server}})`,
+		})
+		s.settle(d)
+		s.want("SELECT c.id, c.said FROM copy c JOIN source s ON s.id = c.id WHERE (s.name = c.name AND s.price = c.price AND s.times = c.times) OR (s.name IS NULL AND c.name IS NULL AND c.price IS NULL) ORDER BY c.id",
+			"1 "+me, "2 "+me, "3 "+me)
+	})
+}
+
+func TestExecuteEachIsAllOrNothing(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(orders...)
+		s.exec("CREATE TABLE done (id INTEGER PRIMARY KEY)", "INSERT INTO done VALUES (3)")
+		d := s.dealer(config.SQLDealer{Select: settleOrders.Select, ExecuteEach: "INSERT INTO done VALUES ({{row.id}})"})
+		err := d.Execute(s.batch(7), s.selectRows(d))
+		if err == nil || !strings.HasPrefix(err.Error(), "run execute_each: ") {
+			t.Errorf("the second row is there already, but: %v", err)
+		}
+		s.want("SELECT id FROM done", "3")
+	})
+}
+
+// Values reach the database as they are, whatever they contain.
+func TestValuesAreBound(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec("CREATE TABLE seen (queue_id VARCHAR(20), queue_parameter VARCHAR(20), parameter VARCHAR(20), own_sign VARCHAR(20), more VARCHAR(20))",
+			"CREATE TABLE one (id INTEGER)", "INSERT INTO one VALUES (1)")
+		d := s.dealer(config.SQLDealer{
+			Select:      "SELECT {{queue_parameter}} AS a, {{own_sign}} AS b FROM one WHERE id < {{total}} AND id <= {{limit}}",
+			ExecuteEach: "INSERT INTO seen VALUES ({{queue}}, {{row.a}}, {{parameter}}, {{own_sign}}, {{row.b}})",
+		})
+		s.settle(d)
+		s.want("SELECT * FROM seen", `1 q'"\; -- p'1 TEST TEST`)
+	})
+}
+
+func TestKeysOfManyTypes(t *testing.T) {
+	types := map[schema.Dialect][][3]string{
+		schema.Postgres: {
+			{"BIGINT", "1", "9007199254740993"},
+			{"TEXT", "'a'", "'it''s'"},
+			{"NUMERIC(20,2)", "1.10", "9007199254740993.25"},
+			{"UUID", "'00000000-0000-0000-0000-000000000001'", "'a0000000-0000-0000-0000-00000000000f'"},
+			{`BYTEA`, `'\x00ff'`, `'\x27'`},
+			{"TIMESTAMPTZ", "'2026-03-29 01:59:59.123456+01'", "'2026-10-25 02:30:00+02'"},
+			{"TIMESTAMP", "'2026-03-29 02:30:00.123456'", "'2026-10-25 02:30:00'"},
+			{"DATE", "'2026-01-01'", "'1969-12-31'"},
+			{"CHAR(3)", "'a'", "'abc'"},
+			{"DOUBLE PRECISION", "0.1", "1e300"},
+		},
+		schema.MySQL: {
+			{"BIGINT", "1", "9007199254740993"},
+			{"BIGINT UNSIGNED", "1", "18446744073709551615"},
+			{"VARCHAR(20)", "'a'", "'it''s'"},
+			{"DECIMAL(20,2)", "1.10", "9007199254740993.25"},
+			{"VARBINARY(16)", "x'00ff'", "x'27'"},
+			{"BINARY(2)", "x'00ff'", "x'2700'"},
+			{"DATETIME(6)", "'2026-03-29 02:30:00.123456'", "'2026-10-25 02:30:00'"},
+			{"DATE", "'2026-01-01'", "'1969-12-31'"},
+			{"ENUM('a', 'b')", "'a'", "'b'"},
+			{"DOUBLE", "0.1", "1e300"},
+		},
+		schema.SQLite: {
+			{"INTEGER", "1", "9007199254740993"},
+			{"TEXT", "'a'", "'it''s'"},
+			{"NUMERIC", "1.10", "'x'"},
+			{"BLOB", "x'00ff'", "'text'"},
+			{"REAL", "0.1", "1e300"},
+			{"VARCHAR(20)", "'a'", "'b'"},
+		},
+	}
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		for i, kind := range types[s.Dialect()] {
+			t.Run(kind[0], func(t *testing.T) {
+				s := shop{t, s.Center}
+				table := fmt.Sprintf("t%d", i)
+				s.exec("CREATE TABLE "+table+" (k "+kind[0]+" PRIMARY KEY, done INTEGER)",
+					"INSERT INTO "+table+" VALUES ("+kind[1]+", 0), ("+kind[2]+", 0)")
+				d := s.dealer(config.SQLDealer{
+					Select:  "SELECT * FROM " + table + " WHERE done = 0 AND {{index}} = 1",
+					Execute: "UPDATE " + table + " SET done = done + 1 WHERE k IN ({{keys}})",
+					Key:     "k",
+				})
+				s.settle(d)
+				s.want("SELECT done FROM "+table, "1", "1")
+			})
+		}
+	})
+}
+
+func TestSelectErrors(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(orders...)
+		for name, test := range map[string]struct {
+			sql  config.SQLDealer
+			want string
+		}{
+			"no key column": {
+				config.SQLDealer{Select: "SELECT state, note FROM orders WHERE id = {{index}}", Execute: anUpdate, Key: "id"},
+				`run select: the result has no column "id"; it has state, note`,
+			},
+			"no row column": {
+				config.SQLDealer{Select: "SELECT id FROM orders WHERE id = {{index}}", ExecuteEach: "UPDATE orders SET note = {{row.note}} WHERE id = {{row.id}}"},
+				`run select: the result has no column "note"; it has id`,
+			},
+			"no table": {
+				config.SQLDealer{Select: "SELECT id FROM oders WHERE id = {{index}}", Execute: anUpdate, Key: "id"},
+				"run select: ",
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				_, err := s.dealer(test.sql).Select(t.Context(), selection())
+				if got := errorText(err); !strings.HasPrefix(got, test.want) {
+					t.Errorf("got  %s\nwant %s", got, test.want)
+				}
+			})
+		}
+	})
+}
+
+// SQLite's driver would hand out another value than is stored, and no UPDATE would find its row.
+func TestSQLiteTimesAreRefused(t *testing.T) {
+	s := openShop(t, testdb.URL(t, testdb.SQLite))
+	s.exec("CREATE TABLE log (at DATETIME PRIMARY KEY, done INTEGER)", "INSERT INTO log VALUES ('2026-01-01 00:00:00', 0)")
+	c := config.SQLDealer{
+		Select:  "SELECT at FROM log WHERE done = 0 AND {{index}} = 1",
+		Execute: "UPDATE log SET done = 1 WHERE at IN ({{keys}})",
+		Key:     "at",
+	}
+	_, err := s.dealer(c).Select(t.Context(), selection())
+	want := `run select: column "at" is declared DATETIME and would not come back as it is stored: select CAST(at AS TEXT) AS at`
+	if got := errorText(err); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	c.Select = "SELECT CAST(at AS TEXT) AS at FROM log WHERE done = 0 AND {{index}} = 1"
+	s.settle(s.dealer(c))
+	s.want("SELECT done FROM log", "1")
+}
+
+func BenchmarkSelect(b *testing.B) {
+	s := openShop(b, testdb.URL(b, testdb.SQLite))
+	s.exec("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, price REAL)",
+		`INSERT INTO items WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i, 'item ' || i, i FROM n`)
+	d := s.dealer(config.SQLDealer{
+		Select:  "SELECT name, id, price FROM items WHERE {{index}} = 1 LIMIT 500",
+		Execute: "UPDATE items SET price = 0 WHERE id IN ({{keys}})",
+		Key:     "id",
+	})
+	b.ReportAllocs()
+	for b.Loop() {
+		if rows, err := d.Select(b.Context(), selection()); err != nil || len(rows) != 500 {
+			b.Fatalf("%d rows, %v", len(rows), err)
+		}
+	}
+}

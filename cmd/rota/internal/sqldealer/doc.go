@@ -1,0 +1,13 @@
+// Package sqldealer is the dealer behind "dealer: sql:" in rota.yaml: it
+// selects rows with one statement and settles them with another.
+//
+// Values are bound, never concatenated. A statement is parsed once, into text
+// with the database's own parameter marks and the names of what is bound to
+// them. text/template and sqlx's named parameters were rejected: the first
+// concatenates, the second takes the colon of a cast for a name.
+//
+// Execute runs in center.InTx, whose fence comes first. What a stale owner
+// writes is rolled back, and as long as the statement changes what select
+// filters on, each row takes effect exactly once. With execute_each the rows
+// of one call share a transaction: one that fails takes the others with it.
+package sqldealer

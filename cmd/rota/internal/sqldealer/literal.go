@@ -1,0 +1,105 @@
+package sqldealer
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+var dollarTag = regexp.MustCompile(`^\$([\pL_][\pL\d_]*)?\$`)
+
+// literal returns the string, quoted name or comment that begins at text[i],
+// or "" if none does. One that is not closed reaches to the end.
+func literal(text string, i int, d schema.Dialect) string {
+	rest := text[i:]
+	switch {
+	case lineComment(rest, d):
+		return through(rest, 0, "\n")
+	case strings.HasPrefix(rest, "/*"):
+		return blockComment(rest, d == schema.Postgres)
+	case rest[0] == '\'', rest[0] == '"', rest[0] == '`' && d != schema.Postgres:
+		return quoted(rest, backslashes(text, i, d))
+	case rest[0] == '$' && d == schema.Postgres:
+		if tag := dollarTag.FindString(rest); tag != "" && !wordBefore(text, i) {
+			return through(rest, len(tag), tag)
+		}
+	}
+	return ""
+}
+
+func isComment(literal string) bool {
+	return strings.HasPrefix(literal, "--") || strings.HasPrefix(literal, "/*") || literal[0] == '#'
+}
+
+func lineComment(s string, d schema.Dialect) bool {
+	if d != schema.MySQL {
+		return strings.HasPrefix(s, "--")
+	}
+	dashes := strings.HasPrefix(s, "--") && (len(s) == 2 || s[2] <= ' ') // 1--1 is two there
+	return dashes || s[0] == '#'
+}
+
+func blockComment(s string, nests bool) string {
+	depth := 0
+	for i := 0; i+1 < len(s); i++ {
+		switch s[i : i+2] {
+		case "/*":
+			if depth == 0 || nests {
+				depth++
+			}
+			i++
+		case "*/":
+			if depth--; depth == 0 {
+				return s[:i+2]
+			}
+			i++
+		}
+	}
+	return s
+}
+
+// quoted ends at the first quote that is neither doubled nor escaped.
+func quoted(s string, backslashes bool) string {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case backslashes && s[i] == '\\':
+			i++
+		case s[i] != s[0]:
+		case i+1 < len(s) && s[i+1] == s[0]:
+			i++
+		default:
+			return s[:i+1]
+		}
+	}
+	return s
+}
+
+// backslashes reports whether they escape in the string that begins at text[i]:
+// in all of MySQL's, and in PostgreSQL's E'...'.
+func backslashes(text string, i int, d schema.Dialect) bool {
+	switch {
+	case d == schema.MySQL:
+		return text[i] != '`'
+	case d == schema.Postgres && text[i] == '\'' && i > 0:
+		return (text[i-1] == 'e' || text[i-1] == 'E') && !wordBefore(text, i-1)
+	}
+	return false
+}
+
+// wordBefore reports that text[i] continues a name or number.
+func wordBefore(text string, i int) bool {
+	return i > 0 && (isWord(text[i-1]) || text[i-1] == '$')
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// through returns s up to and with the first end at or after from.
+func through(s string, from int, end string) string {
+	if i := strings.Index(s[from:], end); i >= 0 {
+		return s[:from+i+len(end)]
+	}
+	return s
+}

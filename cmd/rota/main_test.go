@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// beRota makes the test binary run as the command itself, so that tests start
+// real processes without building twice.
+const beRota = "ROTA_TEST_BE_ROTA"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beRota) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// rota prepares a process in dir with no ROTA_* of ours in its environment.
+func rota(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Dir = dir
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "ROTA_") {
+			cmd.Env = append(cmd.Env, entry)
+		}
+	}
+	cmd.Env = append(cmd.Env, beRota+"=1", "GORACE=atexit_sleep_ms=0") // the race detector's is a second
+	return cmd
+}
+
+// runRota runs a command to its end.
+func runRota(t *testing.T, dir string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := rota(ctx, dir, args...)
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return out.String(), err.String(), cmd.ProcessState.ExitCode()
+}
+
+const goodDealer = `
+    dealer:
+      sql:
+        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        execute: UPDATE orders SET state = 'SETTLED', settled_by = {{server}}, times = times + 1 WHERE state = 'NEW' AND id IN ({{keys}})
+        key: id
+`
+
+// Whatever is wrong is one line on stderr, nothing on stdout, and nothing is created.
+func TestBadInput(t *testing.T) {
+	const head = "database: sqlite:rota.db\ntasks:\n  settle:\n    "
+	for name, test := range map[string]struct {
+		args string
+		file string // rota.yaml
+		code int
+		want string // "..." stands for the rest of the line
+	}{
+		"unknown command":       {args: "worked", code: 2, want: `unknown command "worked" for rota (did you mean worker?)`},
+		"unknown command, far":  {args: "xyz", code: 2, want: `unknown command "xyz" for rota (see rota --help)`},
+		"unknown subcommand":    {args: "migrate upp", code: 2, want: `unknown command "upp" for rota migrate (did you mean up?)`},
+		"unknown flag":          {args: "worker --databse x", code: 2, want: "unknown flag: --databse (see rota worker --help)"},
+		"flag without value":    {args: "worker -c", code: 2, want: "flag needs an argument: 'c' in -c (see rota worker --help)"},
+		"argument":              {args: "worker rota.yaml", code: 2, want: `rota worker takes no argument "rota.yaml" (see rota worker --help)`},
+		"no file":               {args: "worker -c absent.yaml", code: 2, want: "absent.yaml: no such file or directory"},
+		"not YAML":              {args: "worker", file: "a: b: c", code: 2, want: "rota.yaml: not valid YAML: mapping values are not allowed in this context"},
+		"unknown key":           {args: "worker", file: head + "queue: 1" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queue: unknown key; did you mean queues?"},
+		"bad value":             {args: "worker", file: head + "queues: 1\n    drain_timeout: 30" + goodDealer, code: 2, want: "rota.yaml:5: tasks.settle.drain_timeout (30): must be a duration..."},
+		"a rule between two":    {args: "worker", file: head + "queues: 1\n    judge_dead_interval: 8s" + goodDealer, code: 2, want: "rota.yaml:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
+		"zero queues":           {args: "worker", file: head + "queues: 0" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names"},
+		"two of one name":       {args: "worker", file: head + "queues: 1" + goodDealer + "  settle: {queues: 2}", code: 2, want: "rota.yaml:10: tasks: settle is defined twice (first in line 3)"},
+		"no tasks":              {args: "worker", file: "database: sqlite:rota.db", code: 2, want: "rota.yaml: tasks: must name at least one task type"},
+		"no dealer":             {args: "worker", file: head + "queues: 1", code: 2, want: "rota.yaml: tasks.settle.dealer.sql: is missing: give it select, execute and key"},
+		"unknown placeholder":   {args: "worker", file: head + "queues: 1" + strings.Replace(goodDealer, "{{keys}}", "{{key}}", 1), code: 2, want: "rota.yaml: tasks.settle.dealer.sql.execute: unknown placeholder {{key}}; known are {{keys}}, ..."},
+		"no database":           {args: "worker", file: "tasks:\n  settle:\n    queues: 1" + goodDealer, code: 2, want: "rota.yaml: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
+		"unknown URL scheme":    {args: "worker --database oracle://h/d", file: head + "queues: 1" + goodDealer, code: 2, want: `database URL "oracle://h/d": unknown scheme "oracle"; want postgres, mysql or sqlite`},
+		"unreachable database":  {args: "worker --database postgres://u:secret@127.0.0.1:1/d", file: head + "queues: 1" + goodDealer, code: 1, want: "open postgres://u:xxxxx@127.0.0.1:1/d..."},
+		"tables are missing":    {args: "worker --schema require", file: head + "queues: 1" + goodDealer, code: 1, want: `open sqlite:...`},
+		"migrate what":          {args: "migrate up", code: 2, want: "database is missing: set it in the file, with --database or in ROTA_DATABASE"},
+		"migrate, no such file": {args: "migrate up -c absent.yaml", code: 2, want: "absent.yaml: no such file or directory"},
+		"migrate, bad scheme":   {args: "migrate status --database oracle:x", code: 1, want: `database URL "oracle:x": unknown scheme "oracle"; want postgres, mysql or sqlite`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if test.file != "" {
+				writeFile(t, filepath.Join(dir, "rota.yaml"), test.file)
+			}
+			stdout, stderr, code := runRota(t, dir, strings.Fields(test.args)...)
+			line, cut := strings.CutSuffix(test.want, "...")
+			switch {
+			case !strings.HasPrefix(stderr, "rota: "+line), !cut && stderr != "rota: "+line+"\n":
+				t.Errorf("stderr is\n%swant\nrota: %s", stderr, test.want)
+			case strings.Count(stderr, "\n") != 1:
+				t.Errorf("more than one line:\n%s", stderr)
+			case stdout != "" || code != test.code:
+				t.Errorf("exit code %d, want %d; stdout %q", code, test.code, stdout)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "rota.db")); err == nil {
+				t.Error("a database was created")
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range []string{"", "--help", "migrate", "worker --help", "migrate up --help"} {
+		stdout, stderr, code := runRota(t, t.TempDir(), strings.Fields(args)...)
+		if code != 0 || stderr != "" || !strings.Contains(stdout, "Usage:") || strings.Contains(stdout, "\x1b") {
+			t.Errorf("rota %s: exit code %d, stderr %q, stdout\n%s", args, code, stderr, stdout)
+		}
+		for line := range strings.Lines(stdout) {
+			if len(line) > 110 {
+				t.Errorf("rota %s: a line of %d characters: %s", args, len(line), line)
+			}
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	stdout, stderr, code := runRota(t, t.TempDir(), "version")
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "\nschema 1\ngo     go1.") {
+		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

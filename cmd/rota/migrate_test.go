@@ -1,0 +1,39 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+func TestMigrate(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		dir := t.TempDir()
+		if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
+			writeFile(t, path, "") // as with a server, there is a database without tables
+		}
+		for _, step := range []struct{ command, want string }{
+			{"status", `(?m)^ *VERSION +NAME +APPLIED\n +1 +roster +pending$`},
+			{"up", `: created schema 1\n$`},
+			{"up", `: schema 1, nothing to do\n$`},
+			{"status", `(?m)^ *VERSION +NAME +APPLIED\n +1 +roster +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$`},
+		} {
+			stdout, stderr, code := runRota(t, dir, "migrate", step.command, "--database", url)
+			if code != 0 || stderr != "" || !regexp.MustCompile(step.want).MatchString(stdout) {
+				t.Fatalf("migrate %s: exit code %d, stderr %q, want %s, got\n%s", step.command, code, stderr, step.want, stdout)
+			}
+		}
+	})
+}
+
+func TestMigrateReadsTheFileInItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "rota.yaml"), "database: sqlite:here.db\n")
+	stdout, stderr, code := runRota(t, dir, "migrate", "up")
+	if code != 0 || stdout != "sqlite:here.db: created schema 1\n" {
+		t.Errorf("exit code %d, stderr %q, stdout %q", code, stderr, stdout)
+	}
+}

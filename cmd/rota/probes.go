@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// serveProbes answers /livez as long as the process runs, and /readyz with what
+// ready says. stop waits until nothing of it runs any more.
+func serveProbes(ctx context.Context, address string, ready func() error, log logrus.FieldLogger) (stop func(), err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serve http: %w", err)
+	}
+	log.WithField("address", listener.Addr().String()).Info("serving /livez and /readyz")
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready()) })
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(listener); err != http.ErrServerClosed { // returned as it is
+			log.WithError(err).Error("the probes are not served any more")
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close() // a client that still holds its connection waits in vain
+		}
+		<-ended
+	}, nil
+}
+
+func answer(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok") //nolint:errcheck // a client that has gone is not ours to mend
+}

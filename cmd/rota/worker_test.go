@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// patience is far more than anything here takes on a busy machine.
+const patience = time.Minute
+
+// process is a running rota worker.
+type process struct {
+	*testing.T
+	cmd *exec.Cmd
+
+	mu  sync.Mutex
+	log []string
+}
+
+func startWorker(t *testing.T, dir string) *process {
+	t.Helper()
+	p := &process{T: t, cmd: rota(context.WithoutCancel(t.Context()), dir, "worker", "-c", "rota.yaml")}
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			p.mu.Lock()
+			p.log = append(p.log, lines.Text())
+			p.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it has gone, unless the test failed
+		<-read
+		_ = p.cmd.Wait()
+		if t.Failed() {
+			t.Logf("its log:\n%s", strings.Join(p.log, "\n"))
+		}
+	})
+	return p
+}
+
+// logged returns the first line of the log with the given text in its message.
+func (p *process) logged(text string) (fields map[string]any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, line := range p.log {
+		fields = nil
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			p.Errorf("not JSON: %s", line)
+		}
+		if msg, _ := fields["msg"].(string); strings.Contains(msg, text) {
+			return fields
+		}
+	}
+	return nil
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// exit waits for the end of the process and returns its code.
+func (p *process) exit() int {
+	p.Helper()
+	kill := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
+	defer kill.Stop()
+	state, err := p.cmd.Process.Wait()
+	if err != nil {
+		p.Fatal(err)
+	}
+	return state.ExitCode()
+}
+
+// eventually polls: another process can be watched in no other way.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// openOrders makes a table of orders and the rota.yaml of a worker for it.
+func openOrders(t *testing.T, url string, orders int) (db *sql.DB, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	writeFile(t, filepath.Join(dir, "rota.yaml"), "database: "+url+`
+http: 127.0.0.1:0
+tasks:
+  settle:
+    queues: 4
+    execute_number: 10
+    fetch_number: 20
+    sleep_time_nodata: 50ms`+goodDealer)
+	if _, stderr, code := runRota(t, dir, "migrate", "up"); code != 0 {
+		t.Fatalf("migrate up: %s", stderr)
+	}
+	c, err := center.Open(t.Context(), url, center.Options{Schema: center.SchemaRequire})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	execute(t, c.DB(), `CREATE TABLE orders (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL DEFAULT 'NEW',
+		settled_by VARCHAR(150), times INTEGER NOT NULL DEFAULT 0)`)
+	execute(t, c.DB(), "INSERT INTO orders (id) VALUES (1)"+values(2, orders))
+	return c.DB(), dir
+}
+
+func values(from, to int) string {
+	var b strings.Builder
+	for id := from; id <= to; id++ {
+		b.WriteString(", (" + strconv.Itoa(id) + ")")
+	}
+	return b.String()
+}
+
+func execute(t *testing.T, db *sql.DB, statement string) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t *testing.T, db *sql.DB, from string) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+from).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// The life of a worker as its user sees it.
+func TestWorker(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		const orders = 200
+		db, dir := openOrders(t, url, orders)
+		p := startWorker(t, dir)
+		eventually(t, "all orders are settled", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
+		if n := count(t, db, "orders o JOIN schedule_server s ON s.uuid = o.settled_by WHERE times = 1"); n != orders {
+			t.Errorf("%d orders were settled once, by the server in the roster, not %d", n, orders)
+		}
+		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez and /readyz") != nil })
+		address, _ := p.logged("serving /livez and /readyz")["address"].(string)
+		probe(t, address, "/livez")
+		probe(t, address, "/readyz")
+
+		p.signal(syscall.SIGTERM)
+		p.signal(syscall.SIGINT) // at once, so that it is the same request
+		if code := p.exit(); code != 0 {
+			t.Errorf("exit code %d after SIGTERM", code)
+		}
+		if p.logged(": draining and handing over") == nil {
+			t.Error("it did not say that it drains")
+		}
+		if n := count(t, db, "schedule_server"); n != 0 {
+			t.Errorf("%d servers are left behind", n)
+		}
+		if n := count(t, db, "schedule_queue WHERE cur_server IS NULL AND req_server IS NULL"); n != 4 {
+			t.Errorf("%d of 4 queues are free", n)
+		}
+	})
+}
+
+func probe(t *testing.T, address, path string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK || string(body) != "ok\n" {
+		t.Errorf("%s: %s: %q, %v", path, response.Status, body, err)
+	}
+}
+
+// With the write lock taken, the worker cannot leave; the second signal does not care.
+func TestSecondSignalLeavesAtOnce(t *testing.T) {
+	db, dir := openOrders(t, testdb.URL(t, testdb.SQLite), 1)
+	p := startWorker(t, dir)
+	eventually(t, "it works", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
+	lock, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Rollback()
+	p.signal(syscall.SIGTERM)
+	eventually(t, "it drains", func() bool { return p.logged("SIGTERM: draining") != nil })
+	eventually(t, "it leaves at once", func() bool {
+		p.signal(syscall.SIGINT)
+		return p.logged("SIGINT again: leaving at once") != nil
+	})
+	if code := p.exit(); code != 1 {
+		t.Errorf("exit code %d after a second signal, want 1", code)
+	}
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"net"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Connection says which roster to use.
+type Connection struct {
+	Database string            // URL, such as postgres://app@db/shop?sslmode=verify-full. Never empty after a load.
+	OwnSign  string            // Separates environments that share a database. Empty means center's default.
+	Schema   center.SchemaMode // What to do about missing tables. Empty means center's default.
+}
+
+// File is a whole rota.yaml, with the flags and the environment laid over it.
+type File struct {
+	Connection
+	HTTP  string // host:port to serve probes on. Empty means not at all.
+	Tasks []Task // At least one, sorted by name.
+}
+
+// Task is an entry below "tasks": one task type and its dealer.
+type Task struct {
+	Name     string
+	Settings center.Settings
+	SQL      SQLDealer
+}
+
+// SQLDealer is what stands below "dealer: sql:". Its statements are not
+// checked here.
+type SQLDealer struct {
+	Select, Execute, ExecuteEach, Key string
+}
+
+// Load reads the file at path. Flags that were set win over it; flags may be
+// nil, and only those named like a top-level key (own-sign for own_sign) are
+// looked at. The error names everything that is wrong with the file, a line
+// for each, the first problem first.
+func Load(path string, flags *pflag.FlagSet) (*File, error) {
+	src, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	v := src.scalars(flags)
+	f := &File{Connection: src.connection(v, flags), HTTP: v.GetString("http")}
+	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
+		src.scalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
+	}
+	f.Tasks = src.tasks()
+	return f, src.err()
+}
+
+// LoadConnection reads only what is needed to reach the roster: for commands
+// that run no tasks. An empty path means that there is no file.
+func LoadConnection(path string, flags *pflag.FlagSet) (Connection, error) {
+	src := &source{}
+	if path != "" {
+		var err error
+		if src, err = open(path); err != nil {
+			return Connection{}, err
+		}
+	}
+	c := src.connection(src.scalars(flags), flags)
+	return c, src.err()
+}

@@ -1,0 +1,274 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"go.uber.org/goleak"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const whole = `
+database: postgres://app@db/shop?sslmode=verify-full
+own_sign: 007
+http: 127.0.0.1:9090
+schema: require
+tasks:
+  Settle:
+    queues: 8
+    processor_type: SLEEP
+    heartbeat_interval: 1s
+    judge_dead_interval: 1m
+    thread_number: 3
+    fetch_number: 1_000
+    execute_number: 100
+    sleep_time_nodata: 250ms
+    sleep_time_interval: 0
+    task_parameter: 2026
+    max_queues_per_server: 4
+    drain_timeout: 90s
+    item_retry: 2s
+    item_retry_max: 10m
+    dealer:
+      sql: &sql
+        select: SELECT id FROM orders LIMIT {{limit}}
+        execute: UPDATE orders SET state = 1 WHERE id IN ({{keys}})
+        key: id
+  push:
+    queues: [north, south]
+    dealer: {sql: *sql}
+`
+
+func TestLoadReadsEveryKey(t *testing.T) {
+	sql := SQLDealer{
+		Select:  "SELECT id FROM orders LIMIT {{limit}}",
+		Execute: "UPDATE orders SET state = 1 WHERE id IN ({{keys}})",
+		Key:     "id",
+	}
+	want := &File{
+		Connection: Connection{
+			Database: "postgres://app@db/shop?sslmode=verify-full",
+			OwnSign:  "007",
+			Schema:   center.SchemaRequire,
+		},
+		HTTP: "127.0.0.1:9090",
+		Tasks: []Task{{
+			Name: "Settle",
+			Settings: center.Settings{
+				Queues:             8,
+				ProcessorType:      "SLEEP",
+				HeartbeatInterval:  time.Second,
+				JudgeDeadInterval:  time.Minute,
+				ThreadNumber:       3,
+				FetchNumber:        1000,
+				ExecuteNumber:      100,
+				SleepTimeNoData:    250 * time.Millisecond,
+				TaskParameter:      "2026",
+				MaxQueuesPerServer: 4,
+				DrainTimeout:       90 * time.Second,
+				ItemRetry:          2 * time.Second,
+				ItemRetryMax:       10 * time.Minute,
+			},
+			SQL: sql,
+		}, {
+			Name:     "push",
+			Settings: center.Settings{QueueNames: []string{"north", "south"}},
+			SQL:      sql,
+		}},
+	}
+	got, err := Load(write(t, whole), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A field without a key would be a setting that a file cannot set.
+func TestEveryFieldOfSettingsHasItsKey(t *testing.T) {
+	var s center.Settings
+	reached := map[any]bool{&s.Queues: true, &s.QueueNames: true}
+	for _, field := range settings {
+		reached[field(&s)] = true
+	}
+	for field, value := range reflect.ValueOf(&s).Elem().Fields() {
+		if !reached[value.Addr().Interface()] {
+			t.Errorf("no key of a task sets Settings.%s", field.Name)
+		}
+	}
+}
+
+const minimal = "database: sqlite:x.db\ntasks: {settle: {queues: 1}}\n"
+
+func TestPrecedence(t *testing.T) {
+	for name, test := range map[string]struct {
+		file, env, flag string
+		want            string
+	}{
+		"default":               {want: ""},
+		"file":                  {file: "FILE", want: "FILE"},
+		"environment only":      {env: "ENV", want: "ENV"},
+		"environment over file": {file: "FILE", env: "ENV", want: "ENV"},
+		"flag over all":         {file: "FILE", env: "ENV", flag: "FLAG", want: "FLAG"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := minimal
+			if test.file != "" {
+				text += "own_sign: " + test.file + "\n"
+			}
+			t.Setenv("ROTA_OWN_SIGN", test.env)
+			f, err := Load(write(t, text), flagSet(t, "own-sign", test.flag))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.OwnSign != test.want {
+				t.Errorf("own_sign is %q, want %q", f.OwnSign, test.want)
+			}
+		})
+	}
+}
+
+func TestEveryScalarComesFromTheEnvironment(t *testing.T) {
+	t.Setenv("ROTA_DATABASE", "sqlite:env.db")
+	t.Setenv("ROTA_OWN_SIGN", "ENV")
+	t.Setenv("ROTA_SCHEMA", "create")
+	t.Setenv("ROTA_HTTP", "127.0.0.1:1")
+	f, err := Load(write(t, "tasks: {settle: {queues: 1}}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Connection{Database: "sqlite:env.db", OwnSign: "ENV", Schema: center.SchemaCreate}
+	if f.Connection != want || f.HTTP != "127.0.0.1:1" {
+		t.Errorf("got %+v, http %s", f.Connection, f.HTTP)
+	}
+}
+
+func TestLoadConnection(t *testing.T) {
+	// The tasks are not looked at.
+	c, err := LoadConnection(write(t, "database: sqlite:x.db\ntasks: {settle: {queues: 0}}"), nil)
+	if err != nil || c.Database != "sqlite:x.db" {
+		t.Errorf("with a file: %+v, %v", c, err)
+	}
+	c, err = LoadConnection("", flagSet(t, "database", "sqlite:flag.db"))
+	if err != nil || c.Database != "sqlite:flag.db" {
+		t.Errorf("with a flag: %+v, %v", c, err)
+	}
+	_, err = LoadConnection("", nil)
+	wantLines(t, err, "database is missing: set it in the file, with --database or in ROTA_DATABASE")
+}
+
+func TestErrors(t *testing.T) {
+	task := func(lines string) string {
+		return "database: sqlite:x.db\ntasks:\n  settle:\n    " + strings.ReplaceAll(lines, "\n", "\n    ")
+	}
+	for name, test := range map[string]struct{ file, want string }{
+		"empty": {"", "" +
+			"FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE\n" +
+			"FILE: tasks: must name at least one task type"},
+		"not YAML":         {"a: b: c", "FILE: not valid YAML: mapping values are not allowed in this context"},
+		"not YAML, line 3": {"a: 1\nb:\n  - [", "FILE: not valid YAML: line 3: did not find expected node content"},
+		"two documents":    {minimal + "---\n" + minimal, "FILE: not valid YAML: line 3: a second document; only one is read"},
+		"a list":           {"- a", "FILE:1: must be a mapping of keys to values"},
+		"no tasks":         {"database: sqlite:x.db\ntasks: {}", "FILE:2: tasks: must name at least one task type"},
+		"tasks a list":     {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
+		"no database":      {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
+
+		"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; did you mean database?"},
+		"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; known are database, http, own_sign, schema, tasks"},
+		"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
+		"http without host":    {minimal + "http: 9090", "FILE:3: http (9090): must be host:port, such as 127.0.0.1:9090"},
+		"scalar a list":        {minimal + "own_sign: [A]", "FILE:3: own_sign: must be a single value, not a list or mapping"},
+		"scalar twice":         {minimal + "database: x", "FILE:3: database is defined twice (first in line 1)"},
+
+		"task twice":            {task("queues: 1\n") + "\n  settle: {queues: 2}", "FILE:6: tasks: settle is defined twice (first in line 3)"},
+		"task a number":         {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
+		"unknown setting":       {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
+		"another spelling":      {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
+		"a key of later":        {task("queues: 1\nmode: RUN"), "FILE:5: tasks.settle.mode: unknown key; known are dealer, drain_timeout, ..."},
+		"zero queues":           {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names"},
+		"negative queues":       {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number from 1 on, or a list of names"},
+		"queues a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number from 1 on, or a list of names"},
+		"queues a fraction":     {task("queues: 1.5"), "FILE:4: tasks.settle.queues (1.5): must be a number from 1 on, or a list of names"},
+		"queues a mapping":      {task("queues: {a: 1}"), "FILE:4: tasks.settle.queues (): must be a number from 1 on, or a list of names"},
+		"queues an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
+		"queues a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
+		"number a text":         {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
+		"duration without unit": {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
+		"unknown dealer":        {task("queues: 1\ndealer: {http: x}"), "FILE:5: tasks.settle.dealer.http: unknown key; known are sql"},
+		"unknown SQL key":       {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; did you mean select?"},
+
+		"a rule of center": {task("queues: 1\njudge_dead_interval: 8s"), "FILE:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
+		"several, in the order of the file": {task("queues: 0\nfetch_number: x") + "\ncolor: 1", "" +
+			"FILE:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names\n" +
+			"FILE:5: tasks.settle.fetch_number (x): must be a whole number\n" +
+			"FILE:6: color: unknown key; ..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := write(t, test.file)
+			_, err := Load(path, nil)
+			wantLines(t, err, strings.ReplaceAll(test.want, "FILE", path))
+		})
+	}
+}
+
+func TestErrorsOutsideTheFileNameTheirSource(t *testing.T) {
+	path := write(t, minimal+"schema: auto")
+	t.Setenv("ROTA_SCHEMA", "never")
+	_, err := Load(path, nil)
+	wantLines(t, err, "ROTA_SCHEMA (never): must be auto, create or require")
+	_, err = Load(path, flagSet(t, "schema", "perhaps"))
+	wantLines(t, err, "--schema (perhaps): must be auto, create or require")
+}
+
+func TestMissingFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rota.yaml")
+	_, err := Load(path, nil)
+	wantLines(t, err, path+": no such file or directory")
+}
+
+// wantLines compares line by line; "..." matches what is left.
+func wantLines(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want %q", want)
+	}
+	got := err.Error()
+	if head, _, cut := strings.Cut(want, "..."); cut && strings.HasPrefix(got, head) {
+		return
+	}
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rota.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// flagSet returns flags with one of them set, unless the value is empty.
+func flagSet(t *testing.T, name, value string) *pflag.FlagSet {
+	t.Helper()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.String(name, "", "")
+	if value != "" {
+		if err := flags.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return flags
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// scalarKeys are the top-level keys that flags and the environment override.
+var scalarKeys = []string{"database", "own_sign", "http", "schema"}
+
+// scalars lays flags over the environment over the file.
+func (s *source) scalars(flags *pflag.FlagSet) *viper.Viper {
+	v := viper.New()
+	v.SetEnvPrefix("ROTA")
+	for _, key := range scalarKeys {
+		_ = v.BindEnv(key) // fails without a key only; unbound, a key that is only in the environment is not seen
+		if flags == nil {
+			continue
+		}
+		if flag := flags.Lookup(flagName(key)); flag != nil {
+			_ = v.BindPFlag(key, flag) // fails without a flag only
+		}
+	}
+	_ = v.MergeConfigMap(s.fileScalars()) // never fails: it has no directives to follow
+	return v
+}
+
+func (s *source) fileScalars() map[string]any {
+	values := map[string]any{}
+	s.known("", s.entries, append([]string{"tasks"}, scalarKeys...))
+	for _, e := range s.entries {
+		if e.key == "tasks" {
+			continue
+		}
+		if text, ok := s.text(e.key, e.value); ok {
+			values[e.key] = text
+		}
+	}
+	return values
+}
+
+func (s *source) connection(v *viper.Viper, flags *pflag.FlagSet) Connection {
+	c := Connection{
+		Database: v.GetString("database"),
+		OwnSign:  v.GetString("own_sign"),
+		Schema:   center.SchemaMode(v.GetString("schema")),
+	}
+	if c.Database == "" {
+		s.add(0, "database is missing: set it in the file, with --database or in ROTA_DATABASE")
+	}
+	switch c.Schema {
+	case "", center.SchemaAuto, center.SchemaCreate, center.SchemaRequire:
+	default:
+		s.scalarProblem(flags, "schema", string(c.Schema), "must be auto, create or require")
+	}
+	return c
+}
+
+// scalarProblem complains about a scalar where it was set.
+func (s *source) scalarProblem(flags *pflag.FlagSet, key, value, rule string) {
+	switch flag, env := flagName(key), "ROTA_"+strings.ToUpper(key); {
+	case flags != nil && flags.Changed(flag):
+		s.add(elsewhere, "--%s (%s): %s", flag, value, rule)
+	case os.Getenv(env) != "":
+		s.add(elsewhere, "%s (%s): %s", env, value, rule)
+	default:
+		s.add(find(s.entries, key).line, "%s (%s): %s", key, value, rule)
+	}
+}
+
+func flagName(key string) string { return strings.ReplaceAll(key, "_", "-") }
+
+// text returns a scalar as it was written: own_sign: 007 stays 007.
+func (s *source) text(path string, n *yaml.Node) (string, bool) {
+	switch {
+	case isNull(n):
+		return "", true
+	case n.Kind != yaml.ScalarNode:
+		s.add(n.Line, "%s: must be a single value, not a list or mapping", path)
+		return "", false
+	}
+	return n.Value, true
+}

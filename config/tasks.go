@@ -1,0 +1,145 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// settings says where the value of each key of a task goes. "queues" is not
+// here, since it is a number or a list; "dealer" is no setting.
+var settings = map[string]func(*center.Settings) any{
+	"processor_type":        func(s *center.Settings) any { return &s.ProcessorType },
+	"heartbeat_interval":    func(s *center.Settings) any { return &s.HeartbeatInterval },
+	"judge_dead_interval":   func(s *center.Settings) any { return &s.JudgeDeadInterval },
+	"thread_number":         func(s *center.Settings) any { return &s.ThreadNumber },
+	"fetch_number":          func(s *center.Settings) any { return &s.FetchNumber },
+	"execute_number":        func(s *center.Settings) any { return &s.ExecuteNumber },
+	"sleep_time_nodata":     func(s *center.Settings) any { return &s.SleepTimeNoData },
+	"sleep_time_interval":   func(s *center.Settings) any { return &s.SleepTimeInterval },
+	"task_parameter":        func(s *center.Settings) any { return &s.TaskParameter },
+	"max_queues_per_server": func(s *center.Settings) any { return &s.MaxQueuesPerServer },
+	"drain_timeout":         func(s *center.Settings) any { return &s.DrainTimeout },
+	"item_retry":            func(s *center.Settings) any { return &s.ItemRetry },
+	"item_retry_max":        func(s *center.Settings) any { return &s.ItemRetryMax },
+}
+
+var (
+	taskKeys   = append(slices.Sorted(maps.Keys(settings)), "queues", "dealer")
+	dealerKeys = []string{"sql"}
+	sqlKeys    = []string{"select", "execute", "execute_each", "key"}
+)
+
+func (s *source) tasks() []Task {
+	var line int
+	var entries []entry
+	if e := find(s.entries, "tasks"); e != nil {
+		line, entries = e.line, s.mapping("tasks", e.value)
+	}
+	if len(entries) == 0 {
+		s.add(line, "tasks: must name at least one task type")
+	}
+	tasks := make([]Task, 0, len(entries))
+	for _, e := range entries {
+		tasks = append(tasks, s.task(e))
+	}
+	slices.SortFunc(tasks, func(a, b Task) int { return strings.Compare(a.Name, b.Name) })
+	return tasks
+}
+
+func (s *source) task(e entry) Task {
+	t := Task{Name: e.key}
+	path := "tasks." + e.key
+	before := len(s.problems)
+	entries := s.mapping(path, e.value)
+	s.known(path, entries, taskKeys)
+	for _, e := range entries {
+		switch field := settings[e.key]; {
+		case e.key == "queues":
+			s.queues(path, e.value, &t.Settings)
+		case e.key == "dealer":
+			t.SQL = s.dealer(path+".dealer", e.value)
+		case field != nil:
+			s.scalar(path+"."+e.key, e.value, field(&t.Settings))
+		}
+	}
+	if len(s.problems) > before {
+		return t // a value that was not read is not judged
+	}
+	if err := t.Settings.Validate(); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			s.add(e.line, "%s: %s", path, strings.TrimSpace(line))
+		}
+	}
+	return t
+}
+
+// queues reads a number of queues or a list of their names.
+func (s *source) queues(path string, n *yaml.Node, to *center.Settings) {
+	path += ".queues"
+	if n.Kind != yaml.SequenceNode {
+		number, err := strconv.Atoi(n.Value)
+		if err != nil || number < 1 {
+			s.add(n.Line, "%s (%s): must be a number from 1 on, or a list of names", path, n.Value)
+		}
+		to.Queues = number
+		return
+	}
+	if len(n.Content) == 0 {
+		s.add(n.Line, "%s ([]): must name at least one queue", path)
+	}
+	for _, name := range n.Content {
+		if text, ok := s.text(path, resolve(name)); ok {
+			to.QueueNames = append(to.QueueNames, text)
+		}
+	}
+}
+
+func (s *source) dealer(path string, n *yaml.Node) (d SQLDealer) {
+	entries := s.mapping(path, n)
+	s.known(path, entries, dealerKeys)
+	sql := find(entries, "sql")
+	if sql == nil {
+		return d
+	}
+	path += ".sql"
+	entries = s.mapping(path, sql.value)
+	s.known(path, entries, sqlKeys)
+	fields := map[string]*string{"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key}
+	for _, e := range entries {
+		if field := fields[e.key]; field != nil {
+			*field, _ = s.text(path+"."+e.key, e.value)
+		}
+	}
+	return d
+}
+
+// scalar reads n into the int, string or duration that to points at.
+func (s *source) scalar(path string, n *yaml.Node, to any) {
+	text, ok := s.text(path, n)
+	if !ok || isNull(n) {
+		return
+	}
+	switch to := to.(type) {
+	case *string:
+		*to = text
+	case *int:
+		v, err := strconv.Atoi(strings.ReplaceAll(text, "_", ""))
+		if err != nil || n.Tag != "!!int" {
+			s.add(n.Line, "%s (%s): must be a whole number", path, text)
+		}
+		*to = v
+	case *time.Duration:
+		v, err := time.ParseDuration(text)
+		if err != nil {
+			s.add(n.Line, "%s (%s): must be a duration with its unit, such as 500ms, 2s or 5m", path, text)
+		}
+		*to = v
+	}
+}
