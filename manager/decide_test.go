@@ -1,0 +1,95 @@
+package manager
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// What the rows say of queue 7, by a short name.
+var (
+	mine      = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5}
+	requested = center.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5}
+	awaited   = center.ViewQueue{ID: "7", Cur: "you", Req: "me", Epoch: 5}
+	returned  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 9} // away and back since we had it
+)
+
+// What the processor does with it.
+func working() processor.Holding {
+	return processor.Holding{Queue: processor.Queue{ID: "7", Epoch: 5}, InHand: 1}
+}
+
+func draining() processor.Holding {
+	h := working()
+	h.Draining = true
+	return h
+}
+
+func drained() processor.Holding {
+	h := draining()
+	h.InHand, h.Drained = 0, true
+	return h
+}
+
+func TestDecide(t *testing.T) {
+	sent := map[string]int64{"7": 5}
+	cases := []struct {
+		name    string
+		row     *center.ViewQueue
+		held    *processor.Holding
+		spent   map[string]int64
+		leaving bool
+		want    string
+	}{
+		{"a new queue is worked", &mine, nil, nil, false, "grant"},
+		{"a queue that is worked stays so", &mine, new(working()), nil, false, ""},
+		{"one that we wait for is not touched", &awaited, nil, nil, false, ""},
+
+		{"H1 requested: drain", &requested, new(working()), nil, false, "drain"},
+		{"H1 requested and in hand: wait", &requested, new(draining()), nil, false, ""},
+		{"H2 requested and drained: release", &requested, new(drained()), nil, false, "release"},
+		{"requested before we began: release", &requested, nil, nil, false, "release"},
+		{"H3 withdrawn while draining: resume", &mine, new(draining()), nil, false, "resume"},
+		{"H3 withdrawn when drained: resume", &mine, new(drained()), nil, false, "resume"},
+		{"H3 withdrawn after a release was sent: take it back", &mine, nil, sent, false, "retake"},
+		{"H3 a release that did not happen is sent again", &requested, nil, sent, false, "release"},
+		{"H3 taken back: work it under the new epoch", &returned, nil, sent, false, "grant"},
+
+		{"lost while worked: cancel", nil, new(working()), nil, false, "revoke"},
+		{"lost to one that asked: cancel", &awaited, new(draining()), nil, false, "revoke"},
+		{"lost and drained: forget", nil, new(drained()), nil, false, "forget"},
+		{"another epoch: what runs must end first", &returned, new(working()), nil, false, "revoke"},
+		{"another epoch, drained: forget, then begin anew", &returned, new(drained()), nil, false, "forget"},
+
+		{"H4 leaving: drain", &mine, new(working()), nil, true, "drain"},
+		{"H4 leaving, drained: Leave hands it over", &mine, new(drained()), nil, true, ""},
+		{"H4 leaving, asked for: release", &requested, new(drained()), nil, true, "release"},
+		{"H4 leaving: nothing is begun", &mine, nil, nil, true, ""},
+		{"H4 leaving: nothing is taken back", &mine, nil, sent, true, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			f := facts{uuid: "me", spent: c.spent, leaving: c.leaving}
+			if c.row != nil {
+				f.rows = append(f.rows, *c.row)
+			}
+			if c.held != nil {
+				f.held = append(f.held, *c.held)
+			}
+			got := ""
+			for _, a := range decide(f) {
+				got += fmt.Sprint(a.verb)
+				if a.id != "7" {
+					t.Errorf("it is about queue %q", a.id)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,52 @@
+// Package manager lives the life of the servers of one process: it joins the roster of each task type
+// that the process serves, beats, plans when a plan is due, lets a processor work the queues that the
+// roster says are this server's, drains what others ask for and hands it over, and leaves in order.
+//
+//	c, err := center.Open(ctx, os.Getenv("ROTA_DATABASE"), center.Options{})
+//	...
+//	m, err := manager.New(c, manager.Config{},
+//		manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 8, ExecuteNumber: 100}))
+//	...
+//	err = m.Run(ctx) // until ctx is done; then it drains and hands over
+//
+// # The life of a server
+//
+//	             registered                  lease over, or row gone
+//	joining ------------------> serving ---------------------------------> fenced
+//	   ^                         |   ^                                      |  |
+//	   |                  ctx is |   | the row is still there: work resumes |  |
+//	   |                    done |   +--------------------------------------+  |
+//	   |                         v                                             |
+//	   |                      leaving                                          |
+//	   |        the row is gone: everything is forgotten, a new uuid           |
+//	   +-----------------------------------------------------------------------+
+//
+// states.go has one method for each. What is to be done with a queue is decided in one pure function,
+// decide, which compares the rows as they were read with what the processor has in hand.
+//
+// # Who runs when
+//
+// The heart is one goroutine for the whole process, with a database connection of its own: nothing that
+// plans, releases or processes can hold up a heartbeat. Each task type has one goroutine for its state,
+// which alone talks to the roster, and the executors of its processor, of which there are thread_number.
+// The executors never ask the database about ownership: before each select and each batch they look at
+// the lease.
+//
+// The lease is what makes a partition harmless. A server believes that it owns its queues until
+// judge_dead_interval less a margin after the start of its last successful heartbeat, by the larger of
+// the monotonic and the wall clock. Then it cancels what is in hand and starts nothing, while the others
+// still wait. A process that was stopped for longer may finish the one call that it was in: no check can
+// prevent that, the fence alone makes its writes void.
+//
+// A uuid is never registered twice. Whoever was expired cannot know what has happened since, and joining
+// under the old name would make what was meant for the old life look right for the new one.
+//
+// # What is not promised
+//
+// A dealer that ignores its context keeps its queue from being worked again by this process, and keeps
+// [Manager.Run] waiting for drain_timeout and a grace; what it does afterwards goes on behind Run's back.
+//
+// # Libraries
+//
+// google/uuid makes ids and tokens; x/sync/errgroup runs the servers and ends all when one fails.
+package manager
