@@ -43,11 +43,19 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 }
 
 // insertLockRow is a transaction of its own: two that insert the row inside larger ones would
-// wait for each other.
+// wait for each other. It looks first, so that a worker's start leaves no error in the server's log.
 func (c *Center) insertLockRow(ctx context.Context, taskType string) error {
 	return c.dialect.retry(ctx, func() (bool, error) {
-		_, err := c.store.ExecContext(ctx, c.dialect.sql(`INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`+c.dialect.ignore),
-			taskType, c.ownSign)
+		var n int
+		err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
+			taskType, c.ownSign).Scan(&n)
+		if err != nil || n > 0 {
+			return true, err
+		}
+		_, err = c.store.ExecContext(ctx, c.dialect.sql(`INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`), taskType, c.ownSign)
+		if c.dialect.class(err) == classDuplicate {
+			err = nil
+		}
 		return true, err // doing it twice is doing it once
 	})
 }
@@ -103,13 +111,22 @@ func (c column) argument() any {
 	panic(fmt.Sprintf("column %s: %T has no form in the database", c.name, c.value))
 }
 
+// insertTaskType needs no right to change the row of another: it looks, and inserts if there is
+// none. Another own_sign, which has another lock row, may do the same meanwhile.
 func (l *locked) insertTaskType(ctx context.Context, s Settings) error {
+	var n int
+	if err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&n); err != nil || n > 0 {
+		return err
+	}
 	names, args := []string{"task_type"}, []any{l.taskType}
 	for _, col := range s.columns() {
 		names, args = append(names, col.name), append(args, col.argument())
 	}
 	_, err := l.exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
-		VALUES (`+marks(len(args))+`, {now}, {now})`+l.d.ignore, args...)
+		VALUES (`+marks(len(args))+`, {now}, {now})`, args...)
+	if l.d.class(err) == classDuplicate {
+		err = errRaced
+	}
 	if err != nil {
 		return fmt.Errorf("insert the task type: %w", err)
 	}

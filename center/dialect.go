@@ -20,7 +20,6 @@ type dialect struct {
 	numbered   bool                // $1 instead of ?
 	share      string              // ends a SELECT that keeps its rows as they are until the commit
 	skipLocked string              // ends a SELECT that locks the rows it can have at once (L5)
-	ignore     string              // ends an INSERT that may find the row already there
 	change     string              // writes a plan: see write
 	time       func(time.Time) any // a parameter that compares with a column of times
 	classify   func(error) class   // what an error of the driver means for the transaction

@@ -18,7 +18,6 @@ var mysqlDialect = &dialect{
 	ago:        func(ms string) string { return "UTC_TIMESTAMP(6) - INTERVAL " + ms + " * 1000 MICROSECOND" },
 	share:      " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
 	skipLocked: " FOR UPDATE SKIP LOCKED",
-	ignore:     " ON DUPLICATE KEY UPDATE task_type = task_type", // INSERT IGNORE would hide other errors
 	// STRAIGHT_JOIN looks up the listed rows and locks no others. SET goes from left to right
 	// (L6): what reads an old value stands before what overwrites it.
 	change: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
@@ -50,6 +49,8 @@ func classifyMySQL(err error) class {
 		return classRollback
 	case 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // no quorum, shutdown, killed, gone away, idle too long
 		return classBroken
+	case 1062:
+		return classDuplicate
 	case 1146:
 		return classNoTable
 	case 1290, 1792, 1836:

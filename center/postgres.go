@@ -22,7 +22,6 @@ var postgres = &dialect{
 	numbered:   true,
 	share:      " FOR SHARE",
 	skipLocked: " FOR UPDATE SKIP LOCKED",
-	ignore:     " ON CONFLICT DO NOTHING",
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
@@ -46,6 +45,8 @@ func classifyPostgres(err error) class {
 		return classBroken
 	case "42P01", "3F000": // no such table or schema
 		return classNoTable
+	case "23505":
+		return classDuplicate
 	case "25006":
 		return classReadOnly
 	}

@@ -22,6 +22,7 @@ const (
 	classBroken                // the connection is gone: before the commit was sent this is a rollback, after it unknown
 	classReadOnly              // the server takes no writes
 	classNoTable
+	classDuplicate // a row with that key is there already
 )
 
 // errRaced is a compare-and-set that missed: what was read is no longer so (L4).
@@ -76,7 +77,7 @@ func (d *dialect) unknown(ctx context.Context, err error) error {
 		err = context.Cause(ctx) // PostgreSQL may say yes to a commit that its standby never saw
 	}
 	switch d.class(err) {
-	case classRollback, classRefused, classReadOnly, classNoTable:
+	case classRollback, classRefused, classReadOnly, classNoTable, classDuplicate:
 		return err
 	case classOther, classBroken:
 	}

@@ -29,10 +29,9 @@ func init() {
 }
 
 var sqliteDialect = &dialect{
-	name:   schema.SQLite,
-	now:    "rota_now()",
-	ago:    func(ms string) string { return "rota_ago(" + ms + ")" },
-	ignore: " ON CONFLICT DO NOTHING",
+	name: schema.SQLite,
+	now:  "rota_now()",
+	ago:  func(ms string) string { return "rota_ago(" + ms + ")" },
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
@@ -54,6 +53,10 @@ func classifySQLite(err error) class {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return classOther
+	}
+	switch e.Code() {
+	case 1555, 2067: // SQLITE_CONSTRAINT_PRIMARYKEY, _UNIQUE
+		return classDuplicate
 	}
 	switch e.Code() & 0xff {
 	case 5, 6: // SQLITE_BUSY, SQLITE_BUSY_SNAPSHOT among its kinds; SQLITE_LOCKED

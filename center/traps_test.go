@@ -136,7 +136,8 @@ func TestErrorClasses(t *testing.T) {
 			"broken":    {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "08006"}, io.ErrUnexpectedEOF},
 			"read-only": {&pq.Error{Code: "25006"}},
 			"no table":  {&pq.Error{Code: "42P01"}},
-			"refused":   {&pq.Error{Code: "23505"}},
+			"duplicate": {&pq.Error{Code: "23505"}},
+			"refused":   {&pq.Error{Code: "23503"}},
 			"other":     {context.Canceled},
 		},
 		mysqlURL: {
@@ -144,7 +145,8 @@ func TestErrorClasses(t *testing.T) {
 			"broken":    {&mysql.MySQLError{Number: 1047}, mysql.ErrInvalidConn},
 			"read-only": {&mysql.MySQLError{Number: 1290}, &mysql.MySQLError{Number: 1836}},
 			"no table":  {&mysql.MySQLError{Number: 1146}},
-			"refused":   {&mysql.MySQLError{Number: 1062}},
+			"duplicate": {&mysql.MySQLError{Number: 1062}},
+			"refused":   {&mysql.MySQLError{Number: 1064}},
 		},
 	}
 	for url, classes := range cases {

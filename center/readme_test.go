@@ -1,0 +1,180 @@
+package center_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+var (
+	sqlBlock = regexp.MustCompile("(?s)```sql\n(.*?)```")
+	comment  = regexp.MustCompile(`(?m)^--.*\n`)
+)
+
+// statements returns those of the README that begin with a word.
+func statements(t *testing.T, word string) (list []string) {
+	t.Helper()
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range sqlBlock.FindAllStringSubmatch(string(readme), -1) {
+		for statement := range strings.SplitSeq(comment.ReplaceAllString(block[1], ""), ";") {
+			if statement = strings.TrimSpace(statement); strings.HasPrefix(statement, word) {
+				list = append(list, statement)
+			}
+		}
+	}
+	if len(list) == 0 {
+		t.Fatalf("the README has no %s", word)
+	}
+	return list
+}
+
+// The operator's questions run as they stand, on each database, and none asks the reader to reckon
+// with dates.
+func TestReadmeSelects(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		liveOnce(t, c)
+		for _, query := range statements(t, "SELECT") {
+			rows, err := c.DB().QueryContext(t.Context(), query)
+			if err != nil {
+				t.Errorf("%s\n%v", query, err)
+				continue
+			}
+			n := 0
+			for rows.Next() {
+				n++
+			}
+			if err := rows.Err(); err != nil {
+				t.Errorf("%s\n%v", query, err)
+			}
+			if asksForTrouble := strings.Contains(query, "UNASSIGNED"); n == 0 != asksForTrouble {
+				t.Errorf("%s\n%d rows", query, n)
+			}
+		}
+	})
+}
+
+// liveOnce makes a roster in which there is an answer to each question: web1 owns four queues, and two
+// of them are asked for by web2.
+func liveOnce(t *testing.T, c *center.Center) {
+	t.Helper()
+	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 4}); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"web1", "web2"} {
+		uuid := host + ":1:00000000"
+		if _, err := c.Register(t.Context(), center.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Assign(t.Context(), "settle", center.Assignment{Actor: uuid}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The README's grants are enough for all that a worker and an operator do.
+func TestReadmeGrants(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			owner := testdb.URL(t, kind)
+			c := centertest.Open(t, owner, center.Options{})
+			as := func(role string) *center.Center {
+				user := fmt.Sprintf("%s_%d", role, rand.Uint32())
+				execAll(t, c, createUser(kind, user)...)
+				t.Cleanup(func() { dropUser(t, owner, kind, user) })
+				for _, grant := range statements(t, "GRANT") {
+					if to, ok := strings.CutSuffix(grant, " TO "+role); ok {
+						execAll(t, c, to+" TO "+user)
+					}
+				}
+				u, err := url.Parse(owner)
+				if err != nil {
+					t.Fatal(err)
+				}
+				u.User = url.UserPassword(user, "secret")
+				return centertest.Open(t, u.String(), center.Options{Schema: center.SchemaRequire})
+			}
+			worker := as("app")
+			liveOnce(t, worker)
+			workerLife(t, worker)
+			execAll(t, as("operator"), statements(t, "SELECT")...)
+		})
+	}
+}
+
+// workerLife does all that a worker does beside joining: beat, read, audit, release, retake, fence, drain,
+// expire and leave.
+func workerLife(t *testing.T, c *center.Center) {
+	t.Helper()
+	ctx, web1, web2 := t.Context(), "web1:1:00000000", "web2:1:00000000"
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := c.Beat(ctx, center.Beat{Token: "x", Was: []string{""}, Servers: []center.ServerBeat{{UUID: web1, State: center.StateServing}}})
+	must(err)
+	v, err := c.View(ctx, "settle", web1)
+	must(err)
+	q := v.Queues[1]
+	_, err = c.Release(ctx, "settle", web1, []center.Handover{{QueueID: q.ID, Epoch: q.Epoch, To: web2}})
+	must(err)
+	_, err = c.Retake(ctx, "settle", web1, v.Queues[0].ID, v.Queues[0].Epoch)
+	must(err)
+	batch := c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Queues: []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})
+	tx, err := c.DB().BeginTx(ctx, nil)
+	must(err)
+	must(center.Fence(batch, tx))
+	must(tx.Commit())
+	_, err = c.Audit(ctx, "settle", web1)
+	must(err)
+	must(c.Drain(ctx, "settle", web1))
+	must(c.Assign(ctx, "settle", center.Assignment{Actor: web1, ExpireWithin: time.Minute, Always: true}))
+	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
+	must(c.Assign(ctx, "settle", center.Assignment{Actor: web1, ExpireWithin: time.Minute}))
+	must(c.Leave(ctx, "settle", web1, nil))
+}
+
+func execAll(t *testing.T, c *center.Center, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := c.DB().ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s\n%v", s, err)
+		}
+	}
+}
+
+func createUser(kind, user string) []string {
+	if kind == testdb.Postgres {
+		return []string{"CREATE ROLE " + user + " LOGIN PASSWORD 'secret'"}
+	}
+	return []string{"CREATE USER " + user + " IDENTIFIED BY 'secret'"}
+}
+
+// dropUser comes last: users belong to the server, which other tests share.
+func dropUser(t *testing.T, owner, kind, user string) {
+	t.Helper()
+	c, err := center.Open(t.Context(), owner, center.Options{})
+	if err != nil {
+		return // the database is gone, and in PostgreSQL what the role owned with it
+	}
+	defer c.Close()
+	if kind == testdb.Postgres {
+		execAll(t, c, "DROP OWNED BY "+user, "DROP ROLE "+user)
+		return
+	}
+	execAll(t, c, "DROP USER "+user)
+}

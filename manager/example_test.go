@@ -1,0 +1,104 @@
+package manager_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// settle settles orders: those of a queue are the ones whose id leaves the queue's index when it is
+// divided by the number of queues.
+type settle struct{ db *sql.DB }
+
+// Select returns the next orders of one queue.
+func (s settle) Select(ctx context.Context, sel processor.Selection) (ids []int64, err error) {
+	rows, err := s.db.QueryContext(ctx,
+		`SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
+		sel.Total, sel.Queue.Index, sel.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// Execute settles them in one fenced transaction: if the queue has gone to another server meanwhile,
+// nothing is committed.
+func (s settle) Execute(ctx context.Context, ids []int64) error {
+	return center.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'SETTLED' WHERE id IN (`+list(ids)+`)`)
+		return err
+	})
+}
+
+// list writes numbers as SQL does: "1, 2, 3".
+func list(ids []int64) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ", "), "[]")
+}
+
+// A whole program. Start it as often as you like, on as many hosts as you like: the processes share
+// the queues.
+func Example() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	c, err := center.Open(ctx, os.Getenv("ROTA_DATABASE"), center.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	m, err := manager.New(c, manager.Config{},
+		manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 8, ExecuteNumber: 100}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := m.Run(ctx); err != nil { // until the signal; then it drains and hands over
+		log.Fatal(err)
+	}
+}
+
+// The same in a test of one's own: a database in memory, and an end.
+func ExampleManager_Run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	c, err := center.Open(ctx, "sqlite::memory:", center.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.DB().ExecContext(ctx, `CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT NOT NULL);
+		INSERT INTO orders VALUES (1, 'NEW'), (2, 'NEW'), (3, 'NEW')`); err != nil {
+		log.Fatal(err)
+	}
+	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 2}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- m.Run(ctx) }()
+	for left := 3; left > 0; {
+		if err := c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM orders WHERE state = 'NEW'`).Scan(&left); err != nil {
+			log.Fatal(err)
+		}
+	}
+	cancel()
+	fmt.Println("all settled, left with", <-done)
+	// Output: all settled, left with <nil>
+}
