@@ -162,7 +162,7 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 	if err != nil {
 		return true, fmt.Errorf("begin: %w", err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing; else the server forgets the transaction by itself
+	defer tx.Rollback() // after a commit it does nothing
 	if err := Fence(ctx, tx); err != nil {
 		return true, err
 	}

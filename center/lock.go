@@ -47,7 +47,7 @@ func (c *Center) tryUnderLock(ctx context.Context, taskType string, f func(conte
 	if err != nil {
 		return true, fmt.Errorf("begin: %w", err)
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing; else the server forgets the transaction by itself
+	defer tx.Rollback() // after a commit it does nothing
 	l := &locked{tx: tx, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
 	if err := l.lock(ctx); err != nil {
 		return true, err

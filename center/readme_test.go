@@ -47,23 +47,28 @@ func TestReadmeSelects(t *testing.T) {
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		for _, query := range statements(t, "SELECT") {
-			rows, err := c.DB().QueryContext(t.Context(), query)
-			if err != nil {
-				t.Errorf("%s\n%v", query, err)
-				continue
-			}
-			n := 0
-			for rows.Next() {
-				n++
-			}
-			if err := rows.Err(); err != nil {
-				t.Errorf("%s\n%v", query, err)
-			}
+			n := countRows(t, c, query)
 			if asksForTrouble := strings.Contains(query, "UNASSIGNED"); n == 0 != asksForTrouble {
 				t.Errorf("%s\n%d rows", query, n)
 			}
 		}
 	})
+}
+
+func countRows(t *testing.T, c *center.Center, query string) (n int) {
+	t.Helper()
+	rows, err := c.DB().QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatalf("%s\n%v", query, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n++
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("%s\n%v", query, err)
+	}
+	return n
 }
 
 // liveOnce makes a roster in which there is an answer to each question: web1 owns four queues, and two

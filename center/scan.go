@@ -55,7 +55,7 @@ func each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // Err tells what Close would
+	defer rows.Close()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return err

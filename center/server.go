@@ -141,8 +141,10 @@ func (l *locked) expire(ctx context.Context, servers []serverRow, actor string) 
 			continue
 		}
 		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
-		err := l.record(ctx, event{kind: EventExpired, from: s.uuid, actor: actor,
-			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead)})
+		err := l.record(ctx, event{
+			kind: EventExpired, from: s.uuid, actor: actor,
+			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead),
+		})
 		if err != nil {
 			return nil, err
 		}

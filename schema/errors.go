@@ -21,10 +21,10 @@ type VersionError struct {
 
 // Error returns one line, made for an operator.
 func (e *VersionError) Error() string {
-	switch e.kind() {
-	case ErrMissing:
+	switch {
+	case e.Have == 0:
 		return `the database has no Rota tables: run "rota migrate up"`
-	case ErrOlder:
+	case e.Have < e.Want:
 		return fmt.Sprintf(`the database's schema is version %d, this program needs %d: run "rota migrate up"`, e.Have, e.Want)
 	default:
 		return fmt.Sprintf(`the database's schema is version %d, this program knows up to %d: install a newer rota`, e.Have, e.Want)

@@ -109,9 +109,9 @@ func TestHoldRenews(t *testing.T) {
 		l, watcher := rivals(t, url)
 		l.time = 600 * time.Millisecond
 		err := l.hold(patient(t), func(ctx context.Context) error {
-			first := expiry(t, watcher.db)
+			first := expiry(t, watcher.db) //nolint:contextcheck // the watcher is not in the lease
 			for last, renewals := first, 0; renewals < 2; {
-				if now := expiry(t, watcher.db); now.After(last) {
+				if now := expiry(t, watcher.db); now.After(last) { //nolint:contextcheck // the same
 					last, renewals = now, renewals+1
 				}
 				select {
@@ -148,7 +148,7 @@ func TestHoldEndsWhenLost(t *testing.T) {
 		l, thief := rivals(t, url)
 		l.time = 600 * time.Millisecond
 		err := l.hold(patient(t), func(ctx context.Context) error {
-			execute(t, thief.db, `UPDATE schedule_schema_lock SET holder = ?`, thief.holder)
+			execute(t, thief.db, `UPDATE schedule_schema_lock SET holder = ?`, thief.holder) //nolint:contextcheck // the thief is not in the lease
 			<-ctx.Done()
 			return ctx.Err()
 		})

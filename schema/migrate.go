@@ -79,8 +79,7 @@ func (l *lease) apply(ctx context.Context) error {
 		return err
 	}
 	_, err = provider.Up(ctx)
-	var failed *goose.PartialError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*goose.PartialError](err); ok {
 		return fmt.Errorf("apply migration %s: %w", failed.Failed.Source.Path, failed.Err)
 	}
 	return err

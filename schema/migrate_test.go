@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 var allRelations = []string{

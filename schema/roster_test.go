@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/internal/testdb"
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token
@@ -45,8 +46,9 @@ func TestColumns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			defer rows.Close()
 			got, err := rows.Columns()
-			if err := cmp.Or(err, rows.Err(), rows.Close()); err != nil {
+			if err := cmp.Or(err, rows.Err()); err != nil {
 				t.Fatal(err)
 			}
 			if diff := gocmp.Diff(strings.Fields(want), got); diff != "" {

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 func TestCheckMissing(t *testing.T) {
@@ -45,8 +46,8 @@ func refused(t *testing.T, db *sql.DB, d Dialect, want error, message string) {
 		t.Errorf("Check = %v, want %s", err, message)
 	}
 	for _, sentinel := range []error{ErrMissing, ErrOlder, ErrNewer} {
-		if errors.Is(err, sentinel) != (sentinel == want) {
-			t.Errorf("errors.Is(%v, %v) = %t", err, sentinel, sentinel != want)
+		if errors.Is(err, sentinel) != errors.Is(want, sentinel) {
+			t.Errorf("errors.Is(%v, %v) = %t", err, sentinel, errors.Is(err, sentinel))
 		}
 	}
 	if _, err := Status(t.Context(), db, d); err != nil {
