@@ -32,3 +32,14 @@ func SQL(url, text string) string {
 	}
 	return a.dialect.sql(text)
 }
+
+// ErrRaced is a compare-and-set that missed.
+var ErrRaced = errRaced
+
+// WritePlan writes changes under the lock row as Assign does.
+func (c *Center) WritePlan(ctx context.Context, taskType string, changes []Change) error {
+	return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		_, err := l.write(ctx, changes)
+		return err
+	})
+}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +40,6 @@ allowed to create one. A sqlite:FILE must not exist yet, and is removed too.`,
 	flags.StringVar(&o.Database, "db", "", "URL of the database to use: postgres://, mysql:// or sqlite:FILE")
 	flags.StringVar(&o.Keep, "keep", "", "empty or new directory in which everything stays for reading")
 	flags.BoolVar(&o.Plain, "plain", false, "write lines also on a terminal (as with NO_COLOR)")
-	flags.DurationVar(&o.Timeout, "timeout", 2*time.Minute, "give up after this time")
+	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "give up after this time")
 	return cmd
 }

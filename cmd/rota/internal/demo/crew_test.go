@@ -1,19 +1,22 @@
 package demo
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// hire starts a crew of scripts.
+// hire starts a crew of scripts, each of which says when it is ready.
 func hire(t *testing.T, scripts ...string) *crew {
 	t.Helper()
 	c := &crew{folder: t.TempDir()}
 	t.Cleanup(c.kill)
 	for _, script := range scripts {
-		c.program = filepath.Join(c.folder, "program")
+		c.program = filepath.Join(t.TempDir(), "program")
 		if err := os.WriteFile(c.program, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -21,13 +24,10 @@ func hire(t *testing.T, scripts ...string) *crew {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasPrefix(script, "exit") {
-			eventually(t, "the script has said that it runs", func() bool {
-				info, err := os.Stat(w.log)
-				return err == nil && info.Size() > 0
-			})
-		}
-		_ = os.Remove(c.program) // it runs; the next gets a new one
+		eventually(t, "the script is ready", func() bool {
+			info, err := os.Stat(w.log)
+			return err == nil && info.Size() > 0
+		})
 	}
 	return c
 }
@@ -47,6 +47,17 @@ func TestFarewell(t *testing.T) {
 	err := c.farewell()
 	if want := "worker 2 was told to leave and must exit 0: exit status 3; its last words: ready"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestLeaveWantsExit0(t *testing.T) {
+	s := &story{
+		watch: watch{roster(t, testdb.URL(t, testdb.SQLite))},
+		crew:  hire(t, "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done"),
+		view:  newPlainView(io.Discard, ""),
+	}
+	if err := s.leave(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("got %v", err)
 	}
 }
 

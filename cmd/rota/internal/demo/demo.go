@@ -25,6 +25,9 @@ const (
 	takeOverPromise = judgeDeadInterval + 3*heartbeatInterval
 )
 
+// DefaultTimeout is the time that a demo gets. It needs about 10 s.
+const DefaultTimeout = 2 * time.Minute
+
 // Options are what the user may choose.
 type Options struct {
 	// Database is the URL of a PostgreSQL or MySQL server, or of a SQLite file that does not exist yet. Defaults
@@ -35,7 +38,7 @@ type Options struct {
 	// there. Defaults to a temporary folder that is removed at the end, unless something was off.
 	Keep string
 
-	// Timeout ends the demo, as a failure. Defaults to 2 min.
+	// Timeout ends the demo, as a failure. Defaults to DefaultTimeout.
 	Timeout time.Duration
 
 	// Plain asks for lines instead of a live view, also on a terminal.
@@ -50,7 +53,7 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Timeout == 0 {
-		o.Timeout = 2 * time.Minute
+		o.Timeout = DefaultTimeout
 	}
 	if o.Timeout < 0 {
 		return o, fmt.Errorf("--timeout (%s) must be above 0", o.Timeout)

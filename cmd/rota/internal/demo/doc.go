@@ -8,12 +8,12 @@
 //
 // # Where it works
 //
-// Without a URL in a SQLite file in its folder. On PostgreSQL in a schema, on MySQL in a database, that it
-// creates under a random name and drops at the end, however it ends. So it cannot touch a table of the user's,
-// not even a roster that is there already, and it needs no list of what to remove. Tables beside the user's own
-// were the alternative: they would have to be told apart by name, and a demo that was killed would have left them
-// there. The price is the right to create a schema or database, which an application's user may not have (the
-// refusal says so), and that a PgBouncer in between has to let search_path pass.
+// Without a URL in a SQLite file in its folder. On PostgreSQL in a schema, on MySQL in a database, that it creates
+// under a random name and drops at the end, also when it failed or was interrupted. So it cannot touch a table of
+// the user's, not even a roster that is there already, it needs no list of what to remove, and one that was killed
+// leaves one thing to drop, which its first line names. Tables beside the user's own were the alternative: they
+// would have to be told apart by name. The price is the right to create a schema or database, which an
+// application's user may not have (the refusal says so), and that a PgBouncer in between has to let search_path pass.
 //
 // # What it does not promise
 //

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/lib/pq" // the driver "postgres"
@@ -42,17 +43,21 @@ func newPostgres(u *url.URL) *server {
 	}
 	s.drop = func(ctx context.Context, name string) error { return s.exec(ctx, "DROP SCHEMA "+name+" CASCADE") }
 	admin := *u
-	if q := admin.Query(); !q.Has("sslmode") && onLoopback(admin.Hostname()) {
-		q.Set("sslmode", "disable") // as center does
+	if q := admin.Query(); !q.Has("sslmode") && onLoopback(u) {
+		q.Set("sslmode", "disable") // as center does, for the demo's other connections
 		admin.RawQuery = q.Encode()
 	}
 	s.dsn = admin.String()
 	return s
 }
 
-func onLoopback(host string) bool {
+func onLoopback(u *url.URL) bool {
+	host := u.Hostname()
+	if h := u.Query().Get("host"); h != "" {
+		host = h
+	}
 	ip := net.ParseIP(host)
-	return host == "" || host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || strings.HasPrefix(host, "/") || ip != nil && ip.IsLoopback()
 }
 
 func newMySQL(u *url.URL) (*server, error) {
