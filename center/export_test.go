@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 	"database/sql"
+	"time"
 )
 
 // FenceByWriting makes a Center fence as it does on Galera, where share locks do not reach the other
@@ -42,4 +43,14 @@ func (c *Center) WritePlan(ctx context.Context, taskType string, changes []Chang
 		_, err := l.write(ctx, changes)
 		return err
 	})
+}
+
+// ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many live.
+func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		servers, err := l.expire(ctx, []serverRow{{uuid: uuid, heartbeat: l.now.Add(-time.Hour), judgeDead: time.Minute}}, "test")
+		alive = len(servers)
+		return err
+	})
+	return alive, err
 }

@@ -31,7 +31,7 @@ const (
 // two halves go to different servers, and another statement's rows come back. One round trip has
 // one Sync message.
 func TestPostgresParametersInOneRoundTrip(t *testing.T) {
-	url, p := through(t, testdb.URL(t, testdb.Postgres))
+	url, p := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	c := centertest.Open(t, url+"&binary_parameters=no", center.Options{})
 	for name, db := range map[string]interface {
 		ExecContext(context.Context, string, ...any) (sqlResult, error)
@@ -39,7 +39,7 @@ func TestPostgresParametersInOneRoundTrip(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), "SELECT 1"); err != nil { // connects
 			t.Fatal(err)
 		}
-		sent := p.listen(func() {
+		sent := p.Listen(func() {
 			if _, err := db.ExecContext(t.Context(), "UPDATE schedule_server SET pid = $1 WHERE uuid = $2", 1, "x"); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func messages(sent []byte) map[byte]int {
 func TestSwallowedPackets(t *testing.T) {
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
-			url, p := through(t, testdb.URL(t, kind))
+			url, p := testdb.Through(t, testdb.URL(t, kind))
 			c := centertest.Open(t, url, center.Options{})
 			beat := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -76,7 +76,7 @@ func TestSwallowedPackets(t *testing.T) {
 			if err := beat(); err != nil {
 				t.Fatal(err)
 			}
-			p.mute.Store(true)
+			p.Swallow(true)
 			ended := make(chan error, 1)
 			go func() { ended <- beat() }()
 			select {
@@ -87,7 +87,7 @@ func TestSwallowedPackets(t *testing.T) {
 			case <-time.After(time.Minute):
 				t.Fatal("the heartbeat hangs")
 			}
-			p.mute.Store(false)
+			p.Swallow(false)
 			deadline := time.Now().Add(time.Minute)
 			for err := beat(); err != nil; err = beat() {
 				if time.Now().After(deadline) {
@@ -298,6 +298,22 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 		var owned int
 		if err := c.DB().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM schedule_queue WHERE queue_id <> '0' AND cur_server IS NOT NULL").Scan(&owned); err != nil || owned != 0 {
 			t.Errorf("%d queues got an owner from a stale plan: %v", owned, err)
+		}
+	})
+}
+
+// L3: a server that has beaten since it was read survives.
+func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		if _, err := c.Define(t.Context(), "expire", center.Settings{Queues: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Register(t.Context(), center.Server{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if alive, err := c.ExpireAsReadBefore(t.Context(), "expire", "A"); err != nil || alive != 1 {
+			t.Fatalf("%d live, %v", alive, err)
 		}
 	})
 }

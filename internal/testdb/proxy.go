@@ -1,0 +1,150 @@
+package testdb
+
+import (
+	"bytes"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Proxy stands between a client and a server, so that a test can listen to the one and trouble the
+// other. All methods may be called at any time, from any goroutine.
+type Proxy struct {
+	listener net.Listener
+	target   string
+
+	swallow     atomic.Bool
+	loseReplies atomic.Bool
+	refuse      atomic.Bool
+	delay       atomic.Int64
+
+	mu    sync.Mutex
+	sent  bytes.Buffer // by the clients
+	conns map[net.Conn]bool
+	wg    sync.WaitGroup
+}
+
+// Through returns a URL that leads to the same database by way of a proxy, which ends with the test.
+func Through(t testing.TB, raw string) (string, *Proxy) {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, target: u.Host, conns: map[net.Conn]bool{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(p.close)
+	u.Host = l.Addr().String()
+	return u.String(), p
+}
+
+// Swallow keeps the connections and passes nothing on, in either direction: a network that drops
+// packets. What is swallowed stays lost.
+func (p *Proxy) Swallow(on bool) { p.swallow.Store(on) }
+
+// LoseReplies passes on what the clients send, and none of the answers.
+func (p *Proxy) LoseReplies(on bool) { p.loseReplies.Store(on) }
+
+// Delay holds up everything by this much, in either direction.
+func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
+
+// Refuse closes new connections at once.
+func (p *Proxy) Refuse(on bool) { p.refuse.Store(on) }
+
+// Cut breaks all connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// Listen runs f and returns what the clients sent meanwhile.
+func (p *Proxy) Listen(f func()) []byte {
+	p.mu.Lock()
+	p.sent.Reset()
+	p.mu.Unlock()
+	f()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Clone(p.sent.Bytes())
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		if p.refuse.Load() {
+			client.Close()
+			continue
+		}
+		server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
+		if err != nil {
+			client.Close() // the client sees that nobody answers
+			continue
+		}
+		p.keep(client, server)
+		p.wg.Go(func() { p.pass(client, server, true) })
+		p.wg.Go(func() { p.pass(server, client, false) })
+	}
+}
+
+func (p *Proxy) keep(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		p.conns[c] = true
+	}
+}
+
+// pass copies one direction until it ends, and then ends the other.
+func (p *Proxy) pass(from, to net.Conn, requests bool) {
+	defer p.drop(from, to)
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if requests {
+			p.note(buffer[:n])
+		}
+		time.Sleep(time.Duration(p.delay.Load()))
+		if lost := p.swallow.Load() || !requests && p.loseReplies.Load(); !lost && n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) note(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent.Write(b)
+}
+
+func (p *Proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+		delete(p.conns, c)
+	}
+}
+
+func (p *Proxy) close() {
+	p.listener.Close()
+	p.Cut()
+	p.wg.Wait()
+}

@@ -1,0 +1,99 @@
+package testdb
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// echo answers each line with itself.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					if _, err := c.Write(append(lines.Bytes(), '\n')); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "postgres://" + l.Addr().String()
+}
+
+// ask sends a line and returns the answer; "" if there is none for a while.
+func ask(t *testing.T, c net.Conn, line string, patience time.Duration) string {
+	t.Helper()
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write([]byte(line + "\n")); err != nil {
+		return ""
+	}
+	answer := make([]byte, len(line)+1)
+	if _, err := io.ReadFull(c, answer); err != nil {
+		return ""
+	}
+	return string(answer[:len(line)])
+}
+
+func TestProxy(t *testing.T) {
+	raw, p := Through(t, echo(t))
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func() net.Conn {
+		c, err := new(net.Dialer).DialContext(context.WithoutCancel(t.Context()), "tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	const never, long = 50 * time.Millisecond, time.Minute
+	c := dial()
+	if got := string(p.Listen(func() { ask(t, c, "hello", long) })); got != "hello\n" {
+		t.Errorf("heard %q", got)
+	}
+	p.Swallow(true)
+	if got := ask(t, c, "lost", never); got != "" {
+		t.Errorf("%q came through", got)
+	}
+	p.Swallow(false)
+	p.LoseReplies(true)
+	if got := ask(t, c, "half", never); got != "" {
+		t.Errorf("%q came back", got)
+	}
+	p.LoseReplies(false)
+	p.Cut()
+	if got := ask(t, c, "cut", long); got != "" {
+		t.Errorf("%q came through a cut", got)
+	}
+	p.Refuse(true)
+	if got := ask(t, dial(), "refused", long); got != "" {
+		t.Errorf("%q was not refused", got)
+	}
+	p.Refuse(false)
+	p.Delay(20 * time.Millisecond)
+	start := time.Now()
+	if got := ask(t, dial(), "late", long); got != "late" || time.Since(start) < 40*time.Millisecond {
+		t.Errorf("%q after %s", got, time.Since(start))
+	}
+}

@@ -1,0 +1,93 @@
+package manager_test
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// idle is a dealer without work.
+type idle struct{}
+
+func (idle) Select(context.Context, processor.Selection) ([]int, error) { return nil, nil }
+func (idle) Execute(context.Context, []int) error                       { return nil }
+
+// S1 S2: a process that serves two task types pays one UPDATE and one SELECT per heartbeat, when
+// nothing changes. They are counted on the wire.
+func TestTwoStatementsPerHeartbeat(t *testing.T) {
+	direct := testdb.URL(t, testdb.Postgres)
+	url, proxy := testdb.Through(t, direct)
+	c, err := center.Open(t.Context(), url, center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s := manager.Settings{Queues: 3, HeartbeatInterval: 100 * time.Millisecond, JudgeDeadInterval: time.Minute}
+	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- m.Run(ctx) }()
+
+	beats := beatCounter(t, direct)
+	beats(10) // joined, planned, audited, read
+	var counted int64
+	sent := proxy.Listen(func() { counted = beats(30) })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	statements := messages(sent)['P'] + messages(sent)['Q']
+	// The beat that is under way at either end may be counted on one side only.
+	if got, want := int64(statements), 2*counted; got < want-4 || got > want+4 {
+		t.Fatalf("%d statements in %d heartbeats", got, counted)
+	}
+}
+
+// beatCounter returns a function that waits for so many more heartbeats of both servers and returns
+// how many there were. It looks through a connection of its own, past the proxy's count: its caller
+// gives it the URL of the database, and it is counted if that leads through the proxy.
+func beatCounter(t *testing.T, url string) func(int64) int64 {
+	t.Helper()
+	c, err := center.Open(t.Context(), url, center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	read := func() (n int64) {
+		if err := c.DB().QueryRowContext(t.Context(), "SELECT COALESCE(MIN(beat_count), 0) FROM schedule_server HAVING COUNT(*) = 2").Scan(&n); err != nil {
+			return 0 // they have not both joined yet
+		}
+		return n
+	}
+	return func(more int64) int64 {
+		first := read()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			if n := read(); n >= first+more {
+				return n - first
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("no heartbeats")
+			}
+		}
+	}
+}
+
+// messages counts the messages of PostgreSQL's protocol by their type: a P(arse) for each statement
+// with parameters, a Q(uery) for each without.
+func messages(sent []byte) map[byte]int {
+	counts := map[byte]int{}
+	for len(sent) >= 5 {
+		counts[sent[0]]++
+		sent = sent[min(len(sent), 1+int(binary.BigEndian.Uint32(sent[1:]))):]
+	}
+	return counts
+}
