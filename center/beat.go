@@ -36,6 +36,14 @@ type ServerBeat struct {
 	LastFetch      time.Time // by the database's clock, as the caller estimates it; zero: never
 	OldestInHand   time.Time // the same; zero: nothing is in hand
 	LastError      string
+
+	// WatchingSince is since when the server has seen every heartbeat interval of the roster, by the
+	// database's clock (S7). If the heartbeat before this one is too old, the database writes its own
+	// time instead.
+	WatchingSince time.Time
+	// DrainedPartition is the partition version for which the server has nothing in hand and starts
+	// nothing (N1); 0 if none.
+	DrainedPartition int64
 }
 
 // Pulse is what a server learns with the heartbeat. All of it comes from one statement (S2).
@@ -47,6 +55,8 @@ type Pulse struct {
 	SettingsVersion   int64
 	Paused            bool
 	QueueTotal        int
+	RequestedTotal    int  // not 0: everybody drains, so that the number of queues can be changed (N1)
+	AllDrained        bool // everybody has, and somebody may change it
 	PartitionVersion  int64
 	MembershipVersion int64
 	PlannedVersion    int64
@@ -107,6 +117,7 @@ func (c *Center) beatColumns() []beatColumn {
 		{"last_fetch_time", func(s ServerBeat) any { return moment(s.LastFetch) }},
 		{"oldest_in_hand_since", func(s ServerBeat) any { return moment(s.OldestInHand) }},
 		{"last_error", func(s ServerBeat) any { return s.LastError }},
+		{"drained_partition", func(s ServerBeat) any { return s.DrainedPartition }},
 	}
 }
 
@@ -123,6 +134,11 @@ func (c *Center) beatUpdate(b Beat) (query string, args []any) {
 		fmt.Fprintf(&set, " ELSE %s END", name)
 	}
 	args = append(args, b.Token)
+	// Before heartbeat_time is overwritten: MySQL evaluates SET from left to right (L6).
+	add("watching_since", "WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} ELSE CASE ", func(s ServerBeat) any {
+		return c.dialect.time(s.WatchingSince)
+	})
+	set.WriteString(" END, heartbeat_time = {now}")
 	for _, col := range c.beatColumns() {
 		add(col.name, "", col.value)
 	}
@@ -132,7 +148,7 @@ func (c *Center) beatUpdate(b Beat) (query string, args []any) {
 	args = append(args, strs(uuids)...)
 	args = append(args, strs(b.Was)...)
 	args = append(args, b.Token)
-	return `UPDATE schedule_server SET heartbeat_time = {now}, beat_count = beat_count + 1, beat_token = ?` + set.String() +
+	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
 		` WHERE uuid IN (` + marks(len(uuids)) + `) AND beat_token IN (` + marks(len(b.Was)+1) + `)`, args
 }
 
@@ -147,10 +163,12 @@ func (b Beat) uuids() []string {
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, t.version, r.paused, r.queue_total,
-		r.partition_version, r.membership_version, r.planned_version, r.plan_version,
+		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = s.task_type AND d.own_sign = s.own_sign
 			AND d.heartbeat_time < {ago d.judge_dead_interval_ms}) THEN 1 ELSE 0 END,
+		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
+			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid),
 		(SELECT COALESCE(SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid),
 		(SELECT COUNT(q.req_server) FROM schedule_queue q WHERE q.cur_server = s.uuid),
@@ -162,11 +180,11 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	pulses := make(map[string]Pulse, len(uuids))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var p Pulse
-		var audit, dead int
+		var audit, dead, drained int
 		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
-			&p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion,
-			&audit, &dead, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited)
-		p.AuditDue, p.AnyDead = audit == 1, dead == 1
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion,
+			&audit, &dead, &drained, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited)
+		p.AuditDue, p.AnyDead, p.AllDrained = audit == 1, dead == 1, drained == 1
 		pulses[p.UUID] = p
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -145,15 +146,24 @@ func (l *locked) insertQueues(ctx context.Context, ids []string) error {
 	if len(base) > 0 {
 		ids = base
 	}
-	for from := 0; from < len(ids); from += eventRows {
-		if err := l.insertQueueRows(ctx, ids[from:min(from+eventRows, len(ids))], from); err != nil {
-			return err
-		}
+	if err := l.insertQueuesFrom(ctx, ids, 0); err != nil {
+		return err
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
 		WHERE task_type = ? AND own_sign = ?`, len(ids), l.taskType, l.ownSign)
 	if err != nil {
 		return fmt.Errorf("set the number of queues: %w", err)
+	}
+	return nil
+}
+
+// insertQueuesFrom inserts queues, the first of them at an index.
+func (l *locked) insertQueuesFrom(ctx context.Context, ids []string, first int) error {
+	for part := range slices.Chunk(ids, eventRows) {
+		if err := l.insertQueueRows(ctx, part, first); err != nil {
+			return err
+		}
+		first += len(part)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type dialect struct {
 	classify   func(error) class   // what an error of the driver means for the transaction
 }
 
-var agoMacro = regexp.MustCompile(`\{ago ([a-z0-9_.]+)\}`)
+var agoMacro = regexp.MustCompile(`\{ago ([a-z0-9_.]+(?: / \d+)?)\}`)
 
 // sql translates a statement into the dialect's own.
 func (d *dialect) sql(text string) string {

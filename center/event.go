@@ -16,7 +16,13 @@ const (
 	EventTakenOver  = "TAKEN_OVER" // a queue whose owner is gone got another
 	EventUnassigned = "UNASSIGNED" // a queue lost its owner, and there is nobody to take it
 	EventForced     = "FORCED"     // a queue was taken although its owner had it in hand
-	EventRetaken    = "RETAKEN"    // an owner kept a queue that it had been about to release
+	EventPaused     = "PAUSED"     // a task type or a server was paused
+	EventResumed    = "RESUMED"    // and goes on
+
+	EventRepartition   = "REPARTITION"   // another number of queues is wanted: everybody drains
+	EventRepartitioned = "REPARTITIONED" // the number of queues has changed
+
+	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
 )
 
 // event is a row of schedule_event, written in the transaction that it tells of.

@@ -18,6 +18,8 @@ type locked struct {
 
 	now               time.Time // the database's clock: no other decides anything about others (L2)
 	queueTotal        int
+	requestedTotal    int // 0: no change of the number of queues is wanted
+	partitionVersion  int64
 	membershipVersion int64
 	plannedVersion    int64
 	planVersion       int64
@@ -69,9 +71,9 @@ func (l *locked) lock(ctx context.Context) error {
 	if n == 0 {
 		return ErrUnknownTask
 	}
-	err = l.queryRow(ctx, `SELECT {now}, queue_total, membership_version, planned_version, plan_version, epoch_high
+	err = l.queryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
-		Scan((*instant)(&l.now), &l.queueTotal, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh)
+		Scan((*instant)(&l.now), &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}

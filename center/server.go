@@ -2,6 +2,7 @@ package center
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 )
@@ -28,18 +29,29 @@ type Server struct {
 	LibraryVersion    string
 }
 
+// Registration is what a server learns when it registers, by the database's clock.
+type Registration struct {
+	At time.Time
+	// WatchingSince is since when the roster has been watched without a gap, by this server or those
+	// before it. A server that is started again and again thus still finds out who is dead (S7).
+	WatchingSince time.Time
+}
+
 // Register inserts the server's row: from now on others deal it queues, and expire it if it
-// stops beating. The uuid must never have been registered before. It returns the database's time
-// of the registration. After ErrUnknownCommit the caller registers under another uuid; the row
-// that is perhaps there expires.
-func (c *Center) Register(ctx context.Context, s Server) (at time.Time, err error) {
+// stops beating. The uuid must never have been registered before. After ErrUnknownCommit the
+// caller registers under another uuid; the row that is perhaps there expires.
+func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err error) {
 	err = c.underLock(ctx, s.TaskType, func(ctx context.Context, l *locked) error {
-		at = l.now
-		_, err := l.exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
-			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, library_version)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?)`,
+		since, err := l.watchedSince(ctx)
+		if err != nil {
+			return err
+		}
+		reg = Registration{At: l.now, WatchingSince: since}
+		_, err = l.exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
+			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?)`,
 			s.UUID, l.taskType, l.ownSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), s.LibraryVersion)
+			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.d.time(since), s.LibraryVersion)
 		if err != nil {
 			return err
 		}
@@ -49,9 +61,31 @@ func (c *Center) Register(ctx context.Context, s Server) (at time.Time, err erro
 		return l.record(ctx, event{kind: EventJoined, to: s.UUID, actor: s.UUID})
 	})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("register %s for %w", s.UUID, err)
+		return Registration{}, fmt.Errorf("register %s for %w", s.UUID, err)
 	}
-	return at, nil
+	return reg, nil
+}
+
+// watchedSince asks the servers whose heartbeat is fresh since when they have watched without a gap,
+// and notes on the lock row what it finds; now, if there is nobody.
+func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
+	since := l.now
+	err := l.query(ctx, func(rows *sql.Rows) error {
+		var heartbeat, watching time.Time
+		var judgeDead time.Duration
+		err := rows.Scan((*instant)(&heartbeat), (*instant)(&watching), (*millis)(&judgeDead))
+		if fresh := l.now.Sub(heartbeat) < judgeDead/2; fresh && !watching.IsZero() && watching.Before(since) {
+			since = watching
+		}
+		return err
+	}, `SELECT heartbeat_time, watching_since, judge_dead_interval_ms FROM schedule_server
+		WHERE task_type = ? AND own_sign = ? ORDER BY uuid`, l.taskType, l.ownSign)
+	if err != nil {
+		return since, fmt.Errorf("read the watches: %w", err)
+	}
+	_, err = l.exec(ctx, `UPDATE schedule_task_running SET watching_since = ? WHERE task_type = ? AND own_sign = ?`,
+		l.d.time(since), l.taskType, l.ownSign)
+	return since, err
 }
 
 // Drain marks the server as about to leave: its queues are dealt to others, and requested from it.
@@ -97,7 +131,7 @@ func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []stri
 
 // serverColumns are those that schedule_server and its history share.
 const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time,
-	beat_token, beat_count, judge_dead_interval_ms, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count,
+	beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count,
 	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, dealinfo_desc,
 	last_error, library_version, labels`
 

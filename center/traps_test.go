@@ -245,8 +245,8 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 		registered := make(chan time.Time, 1)
 		var g errgroup.Group
 		g.Go(func() error {
-			at, err := c.Register(t.Context(), center.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
-			registered <- at
+			reg, err := c.Register(t.Context(), center.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
+			registered <- reg.At
 			return err
 		})
 		time.Sleep(100 * time.Millisecond) // should it not wait for the lock by now, the test just proves less

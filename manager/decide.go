@@ -35,6 +35,7 @@ type facts struct {
 	rows    []center.ViewQueue // as read last, ordered by id
 	held    []processor.Holding
 	spent   map[string]int64 // epochs under which a release was sent
+	halted  bool             // paused, or everybody drains: queues are kept, not worked
 	leaving bool
 }
 
@@ -77,8 +78,8 @@ func (f facts) begin(row center.ViewQueue) []action {
 	switch {
 	case row.Req != "":
 		return []action{{release, row.ID, row}} // nothing of it is in hand, so that it is drained
-	case f.leaving:
-		return nil // Leave hands it over
+	case f.leaving, f.halted:
+		return nil // Leave hands it over; or it waits
 	case spent:
 		return []action{{retake, row.ID, row}}
 	}
@@ -87,7 +88,7 @@ func (f facts) begin(row center.ViewQueue) []action {
 
 // keep: a queue of ours that the processor has, under the right epoch.
 func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
-	wanted := row.Req != "" || f.leaving
+	wanted := row.Req != "" || f.leaving || f.halted
 	switch {
 	case wanted && !h.Draining:
 		return []action{{drain, row.ID, row}}

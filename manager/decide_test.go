@@ -44,36 +44,42 @@ func TestDecide(t *testing.T) {
 		spent   map[string]int64
 		leaving bool
 		want    string
+		halted  bool
 	}{
-		{"a new queue is worked", &mine, nil, nil, false, "grant"},
-		{"a queue that is worked stays so", &mine, new(working()), nil, false, ""},
-		{"one that we wait for is not touched", &awaited, nil, nil, false, ""},
+		{"a new queue is worked", &mine, nil, nil, false, "grant", false},
+		{"a queue that is worked stays so", &mine, new(working()), nil, false, "", false},
+		{"one that we wait for is not touched", &awaited, nil, nil, false, "", false},
 
-		{"H1 requested: drain", &requested, new(working()), nil, false, "drain"},
-		{"H1 requested and in hand: wait", &requested, new(draining()), nil, false, ""},
-		{"H2 requested and drained: release", &requested, new(drained()), nil, false, "release"},
-		{"requested before we began: release", &requested, nil, nil, false, "release"},
-		{"H3 withdrawn while draining: resume", &mine, new(draining()), nil, false, "resume"},
-		{"H3 withdrawn when drained: resume", &mine, new(drained()), nil, false, "resume"},
-		{"H3 withdrawn after a release was sent: take it back", &mine, nil, sent, false, "retake"},
-		{"H3 a release that did not happen is sent again", &requested, nil, sent, false, "release"},
-		{"H3 taken back: work it under the new epoch", &returned, nil, sent, false, "grant"},
+		{"H1 requested: drain", &requested, new(working()), nil, false, "drain", false},
+		{"H1 requested and in hand: wait", &requested, new(draining()), nil, false, "", false},
+		{"H2 requested and drained: release", &requested, new(drained()), nil, false, "release", false},
+		{"requested before we began: release", &requested, nil, nil, false, "release", false},
+		{"H3 withdrawn while draining: resume", &mine, new(draining()), nil, false, "resume", false},
+		{"H3 withdrawn when drained: resume", &mine, new(drained()), nil, false, "resume", false},
+		{"H3 withdrawn after a release was sent: take it back", &mine, nil, sent, false, "retake", false},
+		{"H3 a release that did not happen is sent again", &requested, nil, sent, false, "release", false},
+		{"H3 taken back: work it under the new epoch", &returned, nil, sent, false, "grant", false},
 
-		{"lost while worked: cancel", nil, new(working()), nil, false, "revoke"},
-		{"lost to one that asked: cancel", &awaited, new(draining()), nil, false, "revoke"},
-		{"lost and drained: forget", nil, new(drained()), nil, false, "forget"},
-		{"another epoch: what runs must end first", &returned, new(working()), nil, false, "revoke"},
-		{"another epoch, drained: forget, then begin anew", &returned, new(drained()), nil, false, "forget"},
+		{"lost while worked: cancel", nil, new(working()), nil, false, "revoke", false},
+		{"lost to one that asked: cancel", &awaited, new(draining()), nil, false, "revoke", false},
+		{"lost and drained: forget", nil, new(drained()), nil, false, "forget", false},
+		{"another epoch: what runs must end first", &returned, new(working()), nil, false, "revoke", false},
+		{"another epoch, drained: forget, then begin anew", &returned, new(drained()), nil, false, "forget", false},
 
-		{"H4 leaving: drain", &mine, new(working()), nil, true, "drain"},
-		{"H4 leaving, drained: Leave hands it over", &mine, new(drained()), nil, true, ""},
-		{"H4 leaving, asked for: release", &requested, new(drained()), nil, true, "release"},
-		{"H4 leaving: nothing is begun", &mine, nil, nil, true, ""},
-		{"H4 leaving: nothing is taken back", &mine, nil, sent, true, ""},
+		{"H4 leaving: drain", &mine, new(working()), nil, true, "drain", false},
+		{"H4 leaving, drained: Leave hands it over", &mine, new(drained()), nil, true, "", false},
+		{"H4 leaving, asked for: release", &requested, new(drained()), nil, true, "release", false},
+		{"H4 leaving: nothing is begun", &mine, nil, nil, true, "", false},
+		{"H4 leaving: nothing is taken back", &mine, nil, sent, true, "", false},
+
+		{name: "halted: drain", row: &mine, held: new(working()), halted: true, want: "drain"},
+		{name: "halted, drained: keep it", row: &mine, held: new(drained()), halted: true},
+		{name: "halted: nothing is begun", row: &mine, halted: true},
+		{name: "halted, asked for: release", row: &requested, held: new(drained()), halted: true, want: "release"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			f := facts{uuid: "me", spent: c.spent, leaving: c.leaving}
+			f := facts{uuid: "me", spent: c.spent, leaving: c.leaving, halted: c.halted}
 			if c.row != nil {
 				f.rows = append(f.rows, *c.row)
 			}

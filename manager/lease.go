@@ -50,6 +50,11 @@ type watch struct {
 	lastLocal time.Time
 }
 
+// begin starts the watch when the server registers: others, or an earlier life, may have watched before.
+func (w *watch) begin(since, db, local time.Time) {
+	w.since, w.lastDB, w.lastLocal = since, db, local
+}
+
 // observe notes a pulse.
 func (w *watch) observe(db, local time.Time) {
 	passed := db.Sub(w.lastDB)

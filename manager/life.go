@@ -24,6 +24,9 @@ type life struct {
 	token  string            // the heart's: the last that was confirmed
 	clock  atomic.Pointer[clockPair]
 
+	watching atomic.Pointer[time.Time] // what the heart tells of watch and barrier
+	drained  atomic.Int64
+
 	// The server's own goroutine alone uses what follows.
 
 	watch    watch
@@ -31,6 +34,8 @@ type life struct {
 	stale    bool             // the view must be read again
 	spent    map[string]int64 // epochs under which a release was sent: never worked again (H3)
 	settings int64            // version of the settings that are in force
+	halted   bool             // nothing may be worked
+	barrier  int64            // the partition version that everybody drains for; 0 if none
 }
 
 // unknownVersion makes the first pulse read the settings again.

@@ -44,6 +44,9 @@ type Config struct {
 	// Grace is how long a call of a dealer may go on after its context was cancelled, before the
 	// manager goes on without it. Defaults to 5 s.
 	Grace time.Duration
+
+	// Retention is how long events and the rows of servers that are gone are kept. Defaults to 7 days.
+	Retention time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -54,6 +57,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Grace == 0 {
 		c.Grace = 5 * time.Second
+	}
+	if c.Retention == 0 {
+		c.Retention = 7 * 24 * time.Hour
 	}
 	return c
 }
@@ -72,6 +78,9 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Grace < 0 {
 		return nil, fmt.Errorf("grace (%s) must not be negative", cfg.Grace)
+	}
+	if cfg.Retention < 0 {
+		return nil, fmt.Errorf("retention (%s) must not be negative", cfg.Retention)
 	}
 	if err := validate(tasks); err != nil {
 		return nil, err

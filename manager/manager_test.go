@@ -135,6 +135,10 @@ func (cl *cluster) start(name string, w *work, s manager.Settings) *worker {
 	if err != nil {
 		cl.Fatal(err)
 	}
+	return cl.run(m)
+}
+
+func (cl *cluster) run(m *manager.Manager) *worker {
 	ctx, cancel := context.WithCancel(cl.Context())
 	wk := &worker{Manager: m, stop: cancel, done: make(chan struct{})}
 	cl.workers = append(cl.workers, wk)
@@ -426,4 +430,125 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Pause drains first, keeps the queues, and ends (a task type's and a server's own).
+func TestPause(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		pauses := map[string]func(paused bool) error{
+			"task":   func(paused bool) error { return cl.c.Pause(cl.Context(), "settle", paused, "test") },
+			"server": func(paused bool) error { return cl.c.PauseServer(cl.Context(), cl.uuid(), paused, "test") },
+		}
+		for name, pause := range pauses {
+			if err := pause(true); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			before := cl.executed("a")
+			time.Sleep(time.Minute)
+			if cl.executed("a") != before {
+				cl.Fatalf("%s: work goes on", name)
+			}
+			cl.wantOwners(6)
+			if err := pause(false); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			if cl.executed("a") == before {
+				cl.Fatalf("%s: work does not go on", name)
+			}
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// shared is a dealer whose items are numbers, 0 to 11, dealt by mod(item, total) = index: an item's
+// queue depends on the number of queues.
+type shared struct {
+	cl    *cluster
+	name  string
+	takes time.Duration
+}
+
+func (s *shared) Select(_ context.Context, sel processor.Selection) (items []int, err error) {
+	for i := range 12 {
+		if i%sel.Total == sel.Queue.Index {
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+func (s *shared) Execute(_ context.Context, items []int) error {
+	s.cl.enter(s.name, items[0])
+	defer s.cl.exit(items[0])
+	time.Sleep(s.takes)
+	return nil
+}
+
+// N1: while the number of queues changes, an item would have two valid owners: the old queue's and the
+// new one's. inBubble fails if an item is ever in two hands.
+func TestRepartition(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := manager.Settings{Queues: 2, ThreadNumber: 12}
+		var workers []*worker
+		for _, name := range []string{"a", "b"} {
+			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", &shared{cl, name, 3 * time.Second}, s))
+			if err != nil {
+				cl.Fatal(err)
+			}
+			workers = append(workers, cl.run(m))
+			time.Sleep(7 * time.Second)
+		}
+		for _, total := range []int{3, 5, 2} {
+			if err := cl.c.Repartition(cl.Context(), "settle", total, "test"); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			owners, nobody := cl.owners()
+			if sum := owners[0] + owners[1]; sum != total || nobody > 0 || owners[0]-owners[1] > 1 {
+				cl.Fatalf("%d queues: %v per owner, %d without", total, owners, nobody)
+			}
+			before := cl.executed("a") + cl.executed("b")
+			time.Sleep(10 * time.Second)
+			if cl.executed("a")+cl.executed("b") == before {
+				cl.Fatalf("%d queues: nobody works", total)
+			}
+		}
+		for _, w := range workers {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
+// S7: a process that is started again and again, each life shorter than judge_dead_interval, still finds
+// out who is dead.
+func TestShortLivesStillRepair(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(time.Second)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'dead', epoch = epoch + 1 WHERE queue_id = '0'")
+		for range 5 {
+			time.Sleep(4 * time.Second)
+			next := cl.start("a", nil, fast) // the next life begins while the last one's heartbeat is fresh
+			time.Sleep(time.Second)
+			if err := cl.leave(a); err != nil {
+				cl.Fatal(err)
+			}
+			a = next
+		}
+		if n := cl.events("EXPIRED"); n != 1 {
+			cl.Fatalf("%d servers are told as expired, want 1", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
 }

@@ -124,7 +124,7 @@ func (s *server) register(ctx context.Context) (*life, error) {
 	l.report = func() center.ServerBeat { return s.report(l) }
 	ctx, cancel := s.statement(ctx)
 	defer cancel()
-	at, err := s.c.Register(ctx, center.Server{
+	reg, err := s.c.Register(ctx, center.Server{
 		UUID: l.uuid, TaskType: s.task.name, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		BeatToken: l.token, LibraryVersion: libraryVersion(),
@@ -132,8 +132,9 @@ func (s *server) register(ctx context.Context) (*life, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.clock.Store(&clockPair{db: at, local: time.Now()})
-	l.watch.observe(at, time.Now())
+	l.clock.Store(&clockPair{db: reg.At, local: time.Now()})
+	l.watch.begin(reg.WatchingSince, reg.At, time.Now())
+	l.watching.Store(&l.watch.since)
 	return l, nil
 }
 
@@ -151,6 +152,7 @@ func (s *server) report(l *life) center.ServerBeat {
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),
 		LastFetch: l.dbTime(stats.LastFetchTime), OldestInHand: l.dbTime(stats.OldestInHandSince),
+		WatchingSince: *l.watching.Load(), DrainedPartition: l.drained.Load(),
 	}
 	if len(s.proc.Held()) > 0 {
 		b.State = center.StateServing
@@ -169,9 +171,10 @@ func (s *server) refresh(ctx context.Context, p *center.Pulse, leaving bool) {
 		if err = s.readView(ctx); err != nil {
 			break
 		}
-		actions := decide(facts{s.life.uuid, s.life.view.Queues, s.proc.Held(), s.life.spent, leaving})
+		actions := decide(facts{s.life.uuid, s.life.view.Queues, s.proc.Held(), s.life.spent, s.life.halted, leaving})
 		var changed bool
 		if changed, err = s.perform(ctx, actions); err == nil && !changed {
+			s.acknowledge()
 			return
 		}
 	}
@@ -189,10 +192,13 @@ func (s *server) follow(ctx context.Context, p *center.Pulse) error {
 		return nil
 	}
 	l := s.life
+	s.proc.Wake() // the lease was renewed; executors that met its end ask again
 	l.watch.observe(p.Now, time.Now())
+	l.watching.Store(new(l.watch.since))
 	if !l.matches(*p) {
 		l.stale = true
 	}
+	s.halt(*p)
 	if p.SettingsVersion != l.settings {
 		if err := s.reconfigure(ctx, p.SettingsVersion); err != nil {
 			return err
@@ -203,14 +209,65 @@ func (s *server) follow(ctx context.Context, p *center.Pulse) error {
 			return err
 		}
 	}
+	if p.AllDrained && l.drained.Load() == p.PartitionVersion {
+		if err := s.finishRepartition(ctx); err != nil {
+			return err
+		}
+	}
 	if p.AuditDue {
-		ctx, cancel := s.statement(ctx)
-		defer cancel()
-		turn, err := s.c.Audit(ctx, s.task.name, l.uuid)
-		l.stale = l.stale || turn
-		return err
+		return s.audit(ctx)
 	}
 	return nil
+}
+
+// halt notes whether queues may be worked at all: not while the task type or this server is paused, nor
+// while everybody drains for another number of queues.
+func (s *server) halt(p center.Pulse) {
+	l := s.life
+	halted := p.Paused || p.State == center.StatePaused || p.RequestedTotal > 0
+	if halted != l.halted {
+		s.log.WithFields(logrus.Fields{"paused": p.Paused || p.State == center.StatePaused, "repartition": p.RequestedTotal > 0}).
+			Infof("halted: %t", halted)
+	}
+	l.halted, l.barrier = halted, 0
+	if p.RequestedTotal > 0 {
+		l.barrier = p.PartitionVersion
+	}
+	if l.drained.Load() != l.barrier {
+		l.drained.Store(0) // what was drained for another request does not count
+	}
+}
+
+// acknowledge tells with the next heartbeat that nothing is in hand, and that nothing will start before
+// the number of queues has changed or the request for that is withdrawn (N1).
+func (s *server) acknowledge() {
+	if s.life.barrier != 0 && s.idle() {
+		s.life.drained.Store(s.life.barrier)
+	}
+}
+
+func (s *server) finishRepartition(ctx context.Context) error {
+	s.life.stale = true
+	ctx, cancel := s.statement(ctx)
+	defer cancel()
+	done, err := s.c.FinishRepartition(ctx, s.task.name, s.life.uuid)
+	if done {
+		s.log.Info("the number of queues has changed")
+	}
+	return err
+}
+
+// audit repairs what was edited by hand, and forgets what is old, once per interval and roster.
+func (s *server) audit(ctx context.Context) error {
+	ctx, cancel := s.statement(ctx)
+	defer cancel()
+	turn, err := s.c.Audit(ctx, s.task.name, s.life.uuid)
+	if err != nil || !turn {
+		return err
+	}
+	s.life.stale = true
+	_, err = s.c.Clean(ctx, s.m.cfg.Retention)
+	return err
 }
 
 // plan deals the queues; expire buries the dead first.
@@ -267,7 +324,7 @@ func (s *server) readView(ctx context.Context) error {
 	return nil
 }
 
-// perform takes the steps, and tells whether it changed the roster. Steps in the database make the
+// perform takes the steps, and tells whether there may be more to take at once. Steps in the database make the
 // view stale, also when they fail or find nothing to change; the next pulse then looks again.
 func (s *server) perform(ctx context.Context, actions []action) (changed bool, err error) {
 	var handovers []center.Handover
@@ -283,7 +340,7 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 			s.queueLog(a.id).Warn("queue lost")
 			s.proc.Revoke(a.id)
 		case forget:
-			s.proc.Forget(a.id)
+			changed = s.proc.Forget(a.id) || changed // it may be begun anew, under another epoch
 		case release:
 			handovers = append(handovers, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
 		case retake:

@@ -15,7 +15,7 @@ import (
 )
 
 const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token
-	beat_count judge_dead_interval_ms last_fetch_time next_run_start_time next_run_end_time fetch_count fetch_item_count
+	beat_count judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time fetch_count fetch_item_count
 	success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since dealinfo_desc last_error library_version labels`
 
 // columns are public. This list may grow, nothing in it may change.
@@ -25,7 +25,7 @@ var columns = map[string]string{
 		max_queues_per_server rate_per_second batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
 		item_retry_max_ms queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms expire_own_sign_interval_ms version
 		gmt_created gmt_modified`,
-	"schedule_task_running": `task_type own_sign paused queue_total partition_version membership_version planned_version plan_version
+	"schedule_task_running": `task_type own_sign paused queue_total requested_total partition_version membership_version planned_version plan_version
 		epoch_high watching_since audited_at last_assign_time last_assign_server version`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",

@@ -13,19 +13,23 @@ import (
 func Run(t *testing.T, url string) {
 	c := Open(t, url, center.Options{})
 	cases := map[string]func(*testing.T, *center.Center){
-		"define":     testDefine,
-		"plan":       testPlan,
-		"servers":    testServers,
-		"heartbeat":  testHeartbeat,
-		"release":    testRelease,
-		"leave":      testLeave,
-		"fence":      Fence,
-		"share":      testShareFence,
-		"in tx":      testInTx,
-		"walk":       testWalk,
-		"own signs":  func(t *testing.T, _ *center.Center) { testOwnSigns(t, url) },
-		"no roster":  testNoRoster,
-		"concurrent": testConcurrent,
+		"define":      testDefine,
+		"plan":        testPlan,
+		"servers":     testServers,
+		"heartbeat":   testHeartbeat,
+		"release":     testRelease,
+		"leave":       testLeave,
+		"fence":       Fence,
+		"share":       testShareFence,
+		"in tx":       testInTx,
+		"walk":        testWalk,
+		"repartition": testRepartition,
+		"pause":       testPause,
+		"retention":   testRetention,
+		"watch":       testWatch,
+		"own signs":   func(t *testing.T, _ *center.Center) { testOwnSigns(t, url) },
+		"no roster":   testNoRoster,
+		"concurrent":  testConcurrent,
 	}
 	for name, f := range cases {
 		t.Run(name, func(t *testing.T) { f(t, c) })

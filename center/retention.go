@@ -1,0 +1,45 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// cleanRows is how many rows one step of Clean deletes: few enough to hold nobody up.
+const cleanRows = 1_000
+
+// Clean deletes events and histories of servers that are older than the retention, by the database's
+// clock: at most 1,000 of each, so that it is to be called again and again. It tells how many went.
+func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
+	for _, t := range []struct{ table, key, time string }{
+		{"schedule_event", "event_id", "event_time"},
+		{"schedule_server_history", "uuid", "left_time"},
+	} {
+		n, err := c.clean(ctx, t.table, t.key, t.time, retention)
+		if err != nil {
+			return deleted, fmt.Errorf("clean %s: %w", t.table, err)
+		}
+		deleted += n
+	}
+	return deleted, nil
+}
+
+// clean looks first and deletes by key: a DELETE that searches would lock what it looks at, and not
+// every database knows a LIMIT there.
+func (c *Center) clean(ctx context.Context, table, key, column string, retention time.Duration) (int, error) {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
+		key, table, column, retention.Milliseconds(), column, cleanRows)))
+	var keys []any
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var k any
+		err := rows.Scan(&k)
+		keys = append(keys, k)
+		return err
+	})
+	if err != nil || len(keys) == 0 {
+		return 0, err
+	}
+	return affected(c.store.ExecContext(ctx, c.dialect.sql(fmt.Sprintf(`DELETE FROM %s WHERE %s IN (%s)`, table, key, marks(len(keys)))), keys...))
+}

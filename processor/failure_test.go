@@ -1,0 +1,253 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+var errBroken = errors.New("broken")
+
+// failing returns a dealer whose queue a fails in Select or Execute while bad says so, and whose queue b is well.
+func failing(w *world, inSelect bool, bad func() error) *dealer {
+	return &dealer{
+		sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+			w.note("%s", s.Queue.ID)
+			if inSelect && s.Queue.ID == "a" {
+				return nil, bad()
+			}
+			if s.Queue.ID == "b" {
+				return nil, nil
+			}
+			return []string{"a1", "a2", "a3"}, nil
+		},
+		exec: func(context.Context, []string) error { return bad() },
+	}
+}
+
+// pauses returns the times between the selects of queue a.
+func (w *world) pauses() (all []time.Duration) {
+	last := time.Duration(-1)
+	for line := range strings.Lines(w.text()) {
+		at, id, _ := strings.Cut(line, " ")
+		if strings.TrimSpace(id) != "a" {
+			continue
+		}
+		d, _ := time.ParseDuration(at)
+		if last >= 0 {
+			all = append(all, d-last)
+		}
+		last = d
+	}
+	return all
+}
+
+func TestFailuresPauseTheLaneLongerAndLonger(t *testing.T) {
+	for name, inSelect := range map[string]bool{"select": true, "execute": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				s := settings()
+				s.RetryMax = 20 * time.Second
+				s.SleepTimeNoData = 100 * time.Millisecond
+				w.start(t, failing(w, inSelect, func() error { return errBroken }), processor.Env{}, s, "a", "b")
+				time.Sleep(200 * time.Second)
+				synctest.Wait()
+				checkGrowth(t, w.pauses(), s)
+				if others := strings.Count(w.text(), "b"); others != 2001 {
+					t.Errorf("the other queue was selected %d times, want 2001", others)
+				}
+				if !errors.Is(w.Stats().LastError, errBroken) || !strings.Contains(w.Stats().LastError.Error(), "queue a") {
+					t.Errorf("last error: %v", w.Stats().LastError)
+				}
+			})
+		})
+	}
+}
+
+// checkGrowth expects 1, 2, 4, 8, 16, 20, 20 ... with half of it as jitter, but never more than RetryMax.
+func checkGrowth(t *testing.T, pauses []time.Duration, s processor.Settings) {
+	t.Helper()
+	if len(pauses) < 6 {
+		t.Fatalf("only %d pauses", len(pauses))
+	}
+	different, nominal := false, s.Retry
+	for i, d := range pauses {
+		if d < nominal/2 || d > min(nominal*3/2+1, s.RetryMax) {
+			t.Errorf("pause %d is %s, want about %s", i, d, nominal)
+		}
+		different = different || d != min(nominal, s.RetryMax)
+		nominal = min(2*nominal, s.RetryMax)
+	}
+	if !different {
+		t.Error("no jitter")
+	}
+}
+
+func TestSuccessEndsTheGrowth(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		n := 0
+		d := &dealer{sel: func(context.Context, processor.Selection) ([]string, error) {
+			w.note("a")
+			if n++; n != 6 {
+				return nil, errBroken
+			}
+			return []string{"a1"}, nil
+		}}
+		d.exec = func(context.Context, []string) error { return nil }
+		w.start(t, d, processor.Env{}, settings(), "a")
+		time.Sleep(2 * time.Minute)
+		pauses := w.pauses()
+		if pauses[4] < 8*time.Second || pauses[5] != 0 || pauses[6] > 1500*time.Millisecond {
+			t.Errorf("pauses: %v", pauses)
+		}
+	})
+}
+
+// A failed batch does not keep the rest of its page from being executed; the lane pauses once.
+func TestFailedBatchLetsThePageGoOn(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{sel: once(map[string][]string{"a": {"a1", "a2", "a3", "a4", "a5"}})}
+		d.exec = func(_ context.Context, items []string) error {
+			if items[0] != "a5" {
+				return errBroken
+			}
+			return nil
+		}
+		w.start(t, d, processor.Env{}, settings(), "a")
+		synctest.Wait()
+		if s := w.Stats(); s.FailureCount != 4 || s.SuccessCount != 1 || s.FetchCount != 1 {
+			t.Errorf("stats: %+v", s)
+		}
+		if n := w.logged(logrus.ErrorLevel); n != 1 {
+			t.Errorf("%d errors logged for one page", n)
+		}
+		e := w.logs.AllEntries()[0]
+		if e.Data["task_type"] != "settle" || e.Data["own_sign"] != "TEST" || e.Data["queue"] != "a" || !errors.Is(e.Data["err"].(error), errBroken) {
+			t.Errorf("fields: %v", e.Data)
+		}
+	})
+}
+
+func (w *world) logged(level logrus.Level) (n int) {
+	for _, e := range w.logs.AllEntries() {
+		if e.Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+func TestPanicIsAFailureWithItsStack(t *testing.T) {
+	for name, inSelect := range map[string]bool{"select": true, "execute": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.start(t, failing(w, inSelect, explode), processor.Env{}, settings(), "a", "b")
+				synctest.Wait()
+				if n := w.logged(logrus.ErrorLevel); n != 1 {
+					t.Errorf("%d errors logged", n)
+				}
+				if stack := fmt.Sprint(w.logs.AllEntries()[0].Data["stack"]); !strings.Contains(stack, "explode") {
+					t.Errorf("stack: %s", stack)
+				}
+				if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "panic: boom") {
+					t.Errorf("last error: %v", err)
+				}
+				time.Sleep(1600 * time.Millisecond)
+				synctest.Wait()
+				if len(w.pauses()) == 0 {
+					t.Error("the queue is not tried again")
+				}
+			})
+		})
+	}
+}
+
+func explode() error { panic("boom") }
+
+// A dealer that ends its goroutine, as t.FailNow does, costs neither an executor nor a queue.
+func TestGoexitIsAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := failing(w, false, func() error { runtime.Goexit(); return nil })
+		s := settings()
+		s.ThreadNumber = 1
+		w.start(t, d, processor.Env{}, s, "a", "b")
+		time.Sleep(1600 * time.Millisecond)
+		if s := w.Stats(); s.FailureCount < 6 || s.FailureCount%3 != 0 || s.FetchCount < 4 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+func TestOwnCancellationIsNoFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{sel: once(map[string][]string{"a": {"a1"}, "c": {"c1", "c2", "c3"}})}
+		plain := d.sel
+		d.sel = func(ctx context.Context, s processor.Selection) ([]string, error) {
+			if s.Queue.ID == "b" {
+				return nil, nap(ctx, time.Hour)
+			}
+			return plain(ctx, s)
+		}
+		d.exec = func(ctx context.Context, _ []string) error { return nap(ctx, time.Hour) }
+		w.start(t, d, processor.Env{}, settings(), "a", "b", "c")
+		synctest.Wait()
+		w.Revoke("a")
+		w.Revoke("b")
+		synctest.Wait()
+		w.stop()
+		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 || s.InHand != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+		if n := w.logged(logrus.ErrorLevel) + w.logged(logrus.WarnLevel); n != 0 {
+			t.Errorf("logged: %v", w.logs.AllEntries())
+		}
+	})
+}
+
+// An error that says that the queue was lost is no failure; the queue stops until somebody knows what is true.
+func TestLostQueueStops(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+			w.note("select %s", s.Queue.ID)
+			if s.Queue.ID == "b" {
+				return nil, nil
+			}
+			return []string{"a1", "a2", "a3", "a4", "a5"}, nil
+		}}
+		d.exec = func(context.Context, []string) error { return fmt.Errorf("write: %w", errBroken) }
+		s := settings()
+		s.ThreadNumber = 1
+		env := processor.Env{Lost: func(err error) bool { return errors.Is(err, errBroken) }}
+		w.start(t, d, env, s, "a", "b")
+		w.expect(t, "0s select a", "0s select b")
+		if h := w.holding(t, "a"); !h.Lost || !h.Draining || !h.Drained || !w.signalled() {
+			t.Errorf("holding: %+v", h)
+		}
+		if s := w.Stats(); s.FailureCount != 0 || s.LastError != nil || s.SkipCount != 3 {
+			t.Errorf("stats: %+v", s)
+		}
+		if w.logged(logrus.ErrorLevel) != 0 || w.logged(logrus.WarnLevel) != 1 {
+			t.Errorf("logged: %v", w.logs.AllEntries())
+		}
+		time.Sleep(100 * time.Millisecond)
+		w.Resume("a") // a wrong Resume must not make a loop without pause
+		time.Sleep(300 * time.Millisecond)
+		w.expect(t)
+		time.Sleep(1200 * time.Millisecond)
+		if h := w.holding(t, "a"); !h.Lost {
+			t.Errorf("the queue was not tried again: %+v", h)
+		}
+		if !w.Forget("a") {
+			t.Error("Forget refused")
+		}
+	})
+}

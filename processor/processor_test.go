@@ -1,0 +1,216 @@
+package processor_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+func TestNewRefusesBadSettings(t *testing.T) {
+	for want, change := range map[string]func(*processor.Settings){
+		"thread_number (0) must be at least 1":                      func(s *processor.Settings) { s.ThreadNumber = 0 },
+		"fetch_number (-1) must be at least 1":                      func(s *processor.Settings) { s.FetchNumber = -1 },
+		"execute_number (0) must be at least 1":                     func(s *processor.Settings) { s.ExecuteNumber = 0 },
+		"sleep_time_nodata (0s) must be above 0":                    func(s *processor.Settings) { s.SleepTimeNoData = 0 },
+		"sleep_time_interval (-1s) must not be negative":            func(s *processor.Settings) { s.SleepTimeInterval = -time.Second },
+		"item_retry (0s) must be above 0":                           func(s *processor.Settings) { s.Retry = 0 },
+		"item_retry_max (1ms) must be at least item_retry (1s)":     func(s *processor.Settings) { s.RetryMax = time.Millisecond },
+		"settings of task type settle: thread_number (0) must be a": func(s *processor.Settings) { s.ThreadNumber = 0 },
+	} {
+		s := settings()
+		change(&s)
+		_, err := processor.New(&dealer{}, processor.Env{TaskType: "settle"}, s)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if _, err := processor.New[string](nil, processor.Env{}, settings()); err == nil {
+		t.Error("a nil dealer was accepted")
+	}
+}
+
+// The end of Run's context cancels what runs, drops what is not started, and Run waits for the former.
+func TestRunWaitsForWhatIsInHand(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slow(w, "a")
+		d.exec = func(ctx context.Context, items []string) error {
+			<-ctx.Done()
+			time.Sleep(time.Second) // takes its time
+			w.note("%v", items)
+			return ctx.Err()
+		}
+		s := settings()
+		s.ThreadNumber = 2
+		w.start(t, d, processor.Env{}, s, "a", "b")
+		time.Sleep(10 * time.Second)
+		w.stop()
+		w.expect(t, "11s [a1 a2]", "11s [a3 a4]")
+		if s := w.Stats(); s.SkipCount != 1 || s.FailureCount != 0 || s.InHand != 0 || !s.OldestInHandSince.IsZero() {
+			t.Errorf("stats: %+v", s)
+		}
+		w.Drain("a")
+		if !w.Forget("a") {
+			t.Error("something is in hand after Run")
+		}
+		if err := w.Run(t.Context()); err == nil {
+			t.Error("ran twice")
+		}
+	})
+}
+
+// A page that arrives after the end is dropped.
+func TestRunEndsDuringSelect(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slow(w)
+		d.sel = func(context.Context, processor.Selection) ([]string, error) {
+			time.Sleep(time.Second) // ignores its context
+			return []string{"a1", "a2"}, nil
+		}
+		w.start(t, d, processor.Env{}, settings(), "a")
+		synctest.Wait()
+		w.stop()
+		w.expect(t)
+		if s := w.Stats(); s.SkipCount != 2 || s.InHand != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+func TestGrantBeforeRun(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.start(t, slow(w, "a"), processor.Env{}, settings(), "a")
+		w.Drain("a")
+		w.Resume("a")
+		w.expect(t, "0s [a1 a2]", "0s [a3 a4]", "0s [a5]")
+	})
+}
+
+// The context of Execute has the values of Run's.
+func TestContextDerivesFromRun(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *world) {
+		got := make(chan any)
+		d := &dealer{sel: once(map[string][]string{"a": {"a1"}}), exec: func(ctx context.Context, _ []string) error {
+			got <- ctx.Value(key{})
+			return nil
+		}}
+		p, err := processor.New(d, processor.Env{}, settings())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Grant(processor.Queue{ID: "a"}, 1); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		ended := make(chan error)
+		go func() { ended <- p.Run(ctx) }()
+		if v := <-got; v != "value" {
+			t.Errorf("value %v", v)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestConfigureExecutors(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var now atomic.Int32
+		d := slow(w)
+		d.sel = func(_ context.Context, s processor.Selection) ([]string, error) {
+			return strings.Split("abcdefghij", ""), nil
+		}
+		d.exec = func(ctx context.Context, _ []string) error {
+			now.Add(1)
+			defer now.Add(-1)
+			return nap(ctx, time.Second)
+		}
+		s := settings()
+		s.ThreadNumber, s.ExecuteNumber = 2, 1
+		w.start(t, d, processor.Env{}, s, "a")
+		for _, n := range []int{2, 7, 1, 5} {
+			s.ThreadNumber = n
+			if err := w.Configure(s); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(1500 * time.Millisecond)
+			synctest.Wait()
+			if got := int(now.Load()); got != min(n, w.Stats().InHand) {
+				t.Errorf("%d executors at work, want %d", got, n)
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+	})
+}
+
+func TestConfigureSizesAndSleeps(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		n := 0
+		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+			w.note("select %d %s", s.Limit, s.Parameter)
+			if n++; n == 1 {
+				return nil, nil
+			}
+			return []string{"a1", "a2", "a3"}, nil
+		}}
+		d.exec = func(ctx context.Context, items []string) error {
+			w.note("%v", items)
+			return nap(ctx, time.Second)
+		}
+		s := settings()
+		s.SleepTimeNoData = time.Hour
+		w.start(t, d, processor.Env{}, s, "a")
+		w.expect(t, "0s select 10 ")
+		s.SleepTimeNoData, s.SleepTimeInterval = 2*time.Second, time.Minute
+		s.FetchNumber, s.ExecuteNumber, s.Parameter = 20, 3, "new"
+		bad := s
+		bad.ExecuteNumber = 0
+		if err := w.Configure(bad); err == nil || !strings.Contains(err.Error(), "execute_number") {
+			t.Errorf("error: %v", err)
+		}
+		time.Sleep(time.Second)
+		w.expect(t) // nothing has changed
+		s.SleepTimeInterval = 0
+		if err := w.Configure(s); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		w.expect(t, "3s [a1 a2 a3]", "3s select 20 new")
+	})
+}
+
+// A page costs some allocations, an item none.
+func TestNothingIsAllocatedPerItem(t *testing.T) {
+	const items = 200_000
+	e := &endless{}
+	for range 1000 {
+		e.page = append(e.page, 0)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	e.finish = cancel
+	e.left.Store(items)
+	s := settings()
+	s.FetchNumber, s.ExecuteNumber = 1000, 1
+	p, err := processor.New(e, processor.Env{Bind: bind}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Grant(processor.Queue{ID: "a"}, 1); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if n := float64(after.Mallocs-before.Mallocs) / items; n > 0.1 {
+		t.Errorf("%.3f allocations per item", n)
+	}
+}

@@ -1,0 +1,238 @@
+package processor_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// slowSet is a SetSelector with one page of the given items; a batch takes a second.
+func slowSet(w *world, items ...string) *setDealer {
+	d := &setDealer{selSet: onceSet(items...)}
+	d.exec = func(ctx context.Context, items []string) error {
+		w.note("%v %v", items, bound(ctx))
+		return nap(ctx, time.Second)
+	}
+	return d
+}
+
+func TestSetBatchesSpanQueues(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slowSet(w, "a1", "b1", "b2", "b3", "a2")
+		plain := d.selSet
+		d.selSet = func(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
+			if s.Total != 2 || s.Limit != 10 || s.Queue != (processor.Queue{}) || len(owned) != 2 || owned[1].Epoch != 7 {
+				t.Errorf("selection: %+v %+v", s, owned)
+			}
+			w.note("select")
+			return plain(ctx, s, owned)
+		}
+		w.start(t, d, processor.Env{Bind: bind}, settings(), "a", "b")
+		time.Sleep(2500 * time.Millisecond)
+		w.expect(t, "0s [a1 b1] [a:7 b:7]", "0s [a2] [a:7]", "0s [b2 b3] [b:7]", "0s select", "1s select", "2s select")
+		if s := w.Stats(); s.SuccessCount != 5 || s.InHand != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// Drain drops the unstarted items of one queue and waits only for the batches that hold some of it.
+func TestSetDrain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		s := settings()
+		s.ThreadNumber = 2
+		w.start(t, slowSet(w, "a1", "b1", "b2", "b3", "a2", "b4", "a3", "b5"), processor.Env{}, s, "a", "b")
+		w.expect(t, "0s [a1 b1] []", "0s [b2 b3] []")
+		w.Drain("a")
+		if h := w.holding(t, "a"); h.Drained || h.InHand != 1 {
+			t.Errorf("holding: %+v", h)
+		}
+		time.Sleep(time.Second)
+		w.expect(t, "1s [b4 b5] []")
+		if h := w.holding(t, "a"); !h.Drained || !w.signalled() || !w.Forget("a") {
+			t.Errorf("holding: %+v", h)
+		}
+		time.Sleep(10 * time.Second)
+		w.expect(t)
+		if s := w.Stats(); s.SkipCount != 2 || s.SuccessCount != 6 || s.InHand != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+func TestSetDrainDuringSelect(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slowSet(w)
+		d.selSet = func(ctx context.Context, _ processor.Selection, owned []processor.Queue) ([]string, error) {
+			if len(owned) == 2 {
+				return []string{"a1", "b1", "a2"}, nap(ctx, time.Second)
+			}
+			return nil, nil
+		}
+		w.start(t, d, processor.Env{Bind: bind}, settings(), "a", "b")
+		synctest.Wait()
+		w.Drain("a")
+		if h := w.holding(t, "a"); h.InHand != 1 || h.Drained {
+			t.Errorf("holding: %+v", h)
+		}
+		time.Sleep(time.Second)
+		w.expect(t, "1s [b1] [b:7]")
+		if !w.holding(t, "a").Drained {
+			t.Errorf("holding: %+v", w.holding(t, "a"))
+		}
+	})
+}
+
+// Revoke cancels the batches that hold items of the queue, and no others.
+func TestSetRevoke(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slowSet(w, "a1", "b1", "b2", "b3", "a2", "a3", "b4", "c1")
+		d.exec = func(ctx context.Context, items []string) error {
+			err := nap(ctx, time.Second)
+			w.note("%v %v", items, err)
+			return err
+		}
+		w.start(t, d, processor.Env{}, settings(), "a", "b", "c")
+		synctest.Wait()
+		w.Revoke("a")
+		w.expect(t, "0s [a1 b1] context canceled", "0s [a2 a3] context canceled")
+		if !w.holding(t, "a").Drained || w.holding(t, "b").InHand != 2 {
+			t.Errorf("held: %+v", w.Held())
+		}
+		time.Sleep(1500 * time.Millisecond)
+		w.expect(t, "1s [b2 b3] <nil>", "1s [b4 c1] <nil>")
+		if s := w.Stats(); s.FailureCount != 0 || s.SuccessCount != 4 || s.FetchCount < 2 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// A select that is cancelled because one of its queues is lost is tried at once for the others.
+func TestSetRevokeDuringSelect(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slowSet(w)
+		d.selSet = func(ctx context.Context, _ processor.Selection, owned []processor.Queue) ([]string, error) {
+			w.note("%d queues", len(owned))
+			return nil, nap(ctx, time.Minute)
+		}
+		w.start(t, d, processor.Env{}, settings(), "a", "b")
+		time.Sleep(time.Second)
+		w.Revoke("a")
+		w.expect(t, "0s 2 queues", "1s 1 queues")
+	})
+}
+
+// A queue that is granted while the set is worked is in the next select; one that rests is woken.
+func TestSetGrant(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slowSet(w)
+		d.selSet = func(_ context.Context, _ processor.Selection, owned []processor.Queue) ([]string, error) {
+			w.note("%d queues", len(owned))
+			return nil, nil
+		}
+		w.start(t, d, processor.Env{}, settings(), "a")
+		time.Sleep(300 * time.Millisecond)
+		w.grant(t, "b")
+		time.Sleep(time.Second)
+		w.expect(t, "0s 1 queues", "300ms 2 queues", "1.3s 2 queues")
+	})
+}
+
+func TestSetNamesAStranger(t *testing.T) {
+	for name, items := range map[string][]string{
+		"among others": {"a1", "x1", "a2", "y1", "b1"},
+		"alone":        {"x1", "x2", "x3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d := slowSet(w)
+				var executed []string
+				d.selSet = func(context.Context, processor.Selection, []processor.Queue) ([]string, error) {
+					return items, nil
+				}
+				d.exec = func(_ context.Context, items []string) error {
+					executed = append(executed, items...)
+					return nil
+				}
+				s := settings()
+				s.ThreadNumber = 1
+				w.start(t, d, processor.Env{}, s, "a", "b")
+				time.Sleep(time.Minute)
+				w.stop()
+				if strings.ContainsAny(strings.Join(executed, ""), "xy") || len(executed) != int(w.Stats().SuccessCount) {
+					t.Errorf("executed: %v", executed)
+				}
+				got := w.Stats()
+				if got.LastError == nil || !strings.Contains(got.LastError.Error(), `queue "x"`) {
+					t.Errorf("last error: %v", got.LastError)
+				}
+				if got.FetchCount < 4 || got.FetchCount > 8 {
+					t.Errorf("%d selects in a minute: no growing pauses", got.FetchCount)
+				}
+				if got.SkipCount+got.SuccessCount != got.FetchItemCount || got.SkipCount == 0 || got.InHand != 0 {
+					t.Errorf("stats: %+v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestSetQueueOfPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slowSet(w, "a1", "a2")
+		d.queueOf = func(string) string { panic("boom") }
+		w.start(t, d, processor.Env{}, settings(), "a")
+		synctest.Wait()
+		if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "QueueOf: panic: boom") {
+			t.Errorf("last error: %v", err)
+		}
+		if s := w.Stats(); s.SkipCount != 2 || s.InHand != 0 || w.logged(logrus.ErrorLevel) != 1 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// A batch of several queues that met the loss of one stops them all, since it cannot know which.
+func TestSetLost(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := slowSet(w, "a1", "b1", "c1", "c2")
+		d.exec = func(_ context.Context, items []string) error {
+			if items[0] == "a1" {
+				return errBroken
+			}
+			return nil
+		}
+		w.start(t, d, processor.Env{Lost: func(error) bool { return true }}, settings(), "a", "b", "c")
+		synctest.Wait()
+		for _, h := range w.Held() {
+			if h.Lost != (h.Queue.ID != "c") || h.Lost != h.Drained {
+				t.Errorf("holding: %+v", h)
+			}
+		}
+	})
+}
+
+// What the dealer returned is never written to, even when items are taken out of it.
+func TestSetLeavesTheDealersSliceAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		page := []string{"a1", "x1", "b1", "a2", "b2", "b3"}
+		d := slowSet(w, page...)
+		d.selSet = onceSet(page...)
+		s := settings()
+		s.ThreadNumber, s.ExecuteNumber = 1, 1
+		w.start(t, d, processor.Env{}, s, "a", "b")
+		synctest.Wait()
+		w.Drain("a")
+		time.Sleep(10 * time.Second)
+		w.expect(t, "0s [a1] []", "1s [b1] []", "2s [b2] []", "3s [b3] []")
+		if strings.Join(page, "") != "a1x1b1a2b2b3" {
+			t.Errorf("page: %v", page)
+		}
+	})
+}

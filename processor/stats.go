@@ -1,0 +1,66 @@
+package processor
+
+import "time"
+
+// Stats are the counters of a processor since it was made, and what it has in hand at the moment. Every fetched item
+// ends in SuccessCount, FailureCount or SkipCount, but for those whose Execute was cancelled or met the loss of a
+// queue: what became of these, the processor cannot know.
+type Stats struct {
+	FetchCount     int64         // selects that ran
+	FetchItemCount int64         // items that they returned
+	SuccessCount   int64         // items of batches without error
+	FailureCount   int64         // items of batches that failed
+	SkipCount      int64         // items that were dropped unstarted
+	ExecuteTime    time.Duration // the sum over all batches that have ended
+
+	InHand            int       // items that are fetched and neither executed nor dropped
+	OldestInHandSince time.Time // when the oldest call of the dealer that still runs began; zero if none runs
+	LastFetchTime     time.Time // when the last select that has ended began; zero before the first
+	LastError         error     // the last failure of a select or a batch, with the names of its queues
+}
+
+// Stats returns the counters as they are now.
+func (p *Processor) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	for c := range p.executors {
+		if c.lane != nil && (s.OldestInHandSince.IsZero() || c.since.Before(s.OldestInHandSince)) {
+			s.OldestInHandSince = c.since
+		}
+	}
+	return s
+}
+
+// count adds a call that has ended.
+func (s *Stats) count(c *call) {
+	if c.verdict == failed {
+		s.LastError = c.err
+	}
+	if c.page != nil {
+		s.countBatch(c)
+		return
+	}
+	if c.verdict.started() {
+		s.FetchCount++
+		s.LastFetchTime = c.since
+	}
+	if c.found != nil {
+		s.FetchItemCount += int64(c.found.fetched)
+	}
+}
+
+func (s *Stats) countBatch(c *call) {
+	n := int64(c.to - c.from)
+	switch c.verdict {
+	case done:
+		s.SuccessCount += n
+	case failed:
+		s.FailureCount += n
+	case dropped, distrusted:
+		s.SkipCount += n
+	}
+	if c.verdict.started() {
+		s.ExecuteTime += c.now.Sub(c.since)
+	}
+}
