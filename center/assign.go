@@ -13,10 +13,12 @@ import (
 type Assignment struct {
 	Actor string // the uuid of who plans
 
-	// ExpireWithin says that the actor has watched for long enough to tell who is dead (S7), and
-	// that the dead shall be buried first, unless its own last heartbeat is older than this: then it
-	// has itself been away. Zero buries nobody.
-	ExpireWithin time.Duration
+	// Watched is for how long the actor has watched without a gap (S7): it buries, first of all, those
+	// whose judge_dead_interval is not longer and has passed. Zero buries nobody.
+	Watched time.Duration
+	// BeatWithin is how old the actor's own last heartbeat may be for that: if it is older, the actor
+	// has itself been away, and buries nobody.
+	BeatWithin time.Duration
 
 	Always bool // plan although nothing that the planner reads has changed
 }
@@ -24,14 +26,25 @@ type Assignment struct {
 // Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
 // expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
 // another has planned meanwhile.
-func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) error {
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		return l.assign(ctx, planning{Assignment: a})
+//
+// It returns the actor's queues that shall move while the actor's own fenced transactions hold their
+// rows. With one transaction after the other they might never be free: the actor drains these queues
+// and assigns again, and the request is written.
+func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (blocked []string, err error) {
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		skipped, err := l.assign(ctx, planning{Assignment: a})
+		blocked = nil
+		for _, change := range skipped {
+			if change.OldCur == a.Actor && change.Req != "" {
+				blocked = append(blocked, change.QueueID)
+			}
+		}
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("assign %w", err)
+		return nil, fmt.Errorf("assign %w", err)
 	}
-	return nil
+	return blocked, nil
 }
 
 // auditInterval is how often some server of a roster checks that the rows are as planned.
@@ -55,7 +68,8 @@ func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, 
 	if err != nil || len(changes) == 0 {
 		return true, err
 	}
-	return true, c.Assign(ctx, taskType, Assignment{Actor: actor, Always: true})
+	_, err = c.Assign(ctx, taskType, Assignment{Actor: actor, Always: true})
+	return true, err
 }
 
 // planning is an Assignment, or the one of a server that leaves.
@@ -68,35 +82,40 @@ type planning struct {
 // mayExpire looks at the actor's own heartbeat by the clock that was read after the lock.
 func (p planning) mayExpire(servers []serverRow, now time.Time) bool {
 	own := slices.IndexFunc(servers, func(s serverRow) bool { return s.uuid == p.Actor })
-	return own >= 0 && now.Sub(servers[own].heartbeat) <= p.ExpireWithin
+	return own >= 0 && now.Sub(servers[own].heartbeat) <= p.BeatWithin
 }
 
-func (l *locked) assign(ctx context.Context, p planning) error {
+// assign returns the changes that had to wait, because their rows are held.
+func (l *locked) assign(ctx context.Context, p planning) (skipped []Change, err error) {
+	due := func() bool { return l.plannedVersion != l.membershipVersion || p.Always }
+	if !due() && p.Watched == 0 {
+		return nil, nil
+	}
 	r := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: l.ownSign}
 	servers, err := r.servers(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if p.ExpireWithin > 0 && p.mayExpire(servers, l.now) {
-		if servers, err = l.expire(ctx, servers, p.Actor); err != nil {
-			return err
+	if p.Watched > 0 && p.mayExpire(servers, l.now) {
+		if servers, err = l.expire(ctx, servers, p.Assignment); err != nil {
+			return nil, err
 		}
 	}
-	if l.plannedVersion == l.membershipVersion && !p.Always {
-		return nil
+	if !due() {
+		return nil, nil
 	}
 	changes, err := r.plan(ctx, servers)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	written, err := l.write(ctx, changes)
+	written, skipped, err := l.write(ctx, changes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := l.record(ctx, p.events(written)...); err != nil {
-		return err
+		return nil, err
 	}
-	return l.planned(ctx, p.Actor, len(written) > 0, len(written) == len(changes))
+	return skipped, l.planned(ctx, p.Actor, len(written) > 0, len(skipped) == 0)
 }
 
 // planned notes on the lock row what was done. A plan of which a part had to wait stays due.
@@ -170,55 +189,78 @@ func newChangeRow(c Change) changeRow {
 // writeRows is how many changes go into one statement, as one parameter.
 const writeRows = 2_000
 
-// write writes the changes whose rows nobody holds, and returns those. A row in a stalled
-// fenced transaction waits for the next time and stops nobody (L5). Each change is a
+// write writes the changes whose rows nobody holds, and returns those and the others. A row in a
+// stalled fenced transaction waits for the next time and stops nobody (L5). Each change is a
 // compare-and-set; if one misses, all is rolled back and planned anew (L4).
-func (l *locked) write(ctx context.Context, changes []Change) ([]Change, error) {
-	changes, err := l.pick(ctx, changes)
+func (l *locked) write(ctx context.Context, changes []Change) (written, skipped []Change, err error) {
+	written, skipped, err = l.pick(ctx, changes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for part := range slices.Chunk(changes, writeRows) {
+	for part := range slices.Chunk(written, writeRows) {
 		rows := make([]changeRow, len(part))
 		for i, c := range part {
 			rows[i] = newChangeRow(c)
 		}
 		doc, err := json.Marshal(rows)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		n, err := l.exec(ctx, l.d.change, string(doc), l.taskType, l.ownSign)
 		if err != nil {
-			return nil, fmt.Errorf("write the plan: %w", err)
+			return nil, nil, fmt.Errorf("write the plan: %w", err)
 		}
 		if n != len(part) {
-			return nil, fmt.Errorf("write the plan: %d of %d rows: %w", n, len(part), errRaced)
+			return nil, nil, fmt.Errorf("write the plan: %d of %d rows: %w", n, len(part), errRaced)
 		}
 	}
-	return changes, nil
+	return written, skipped, nil
 }
 
-// pick locks the rows to be written that can be had at once. SQLite has no row locks: there a
-// stalled transaction stalls every writer.
-func (l *locked) pick(ctx context.Context, changes []Change) ([]Change, error) {
+// pick locks the rows to be written that can be had at once.
+func (l *locked) pick(ctx context.Context, changes []Change) (free, held []Change, err error) {
+	list := make([]string, len(changes))
+	for i, c := range changes {
+		list[i] = c.QueueID
+	}
+	locked, err := l.lockQueues(ctx, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range changes {
+		if locked[c.QueueID] {
+			free = append(free, c)
+		} else {
+			held = append(held, c)
+		}
+	}
+	return free, held, nil
+}
+
+// lockQueues locks the rows of queues, and returns those that it got: not the ones that somebody
+// holds. SQLite has no row locks: there a stalled transaction stalls every writer.
+func (l *locked) lockQueues(ctx context.Context, list []string) (got map[string]bool, err error) {
+	got = make(map[string]bool, len(list))
 	if l.d.skipLocked == "" {
-		return changes, nil
-	}
-	free := make(map[string]bool, len(changes))
-	for part := range slices.Chunk(changes, eventRows) {
-		args := []any{l.taskType, l.ownSign}
-		for _, c := range part {
-			args = append(args, c.QueueID)
+		for _, id := range list {
+			got[id] = true
 		}
-		err := l.query(ctx, func(rows *sql.Rows) error {
-			var id string
-			defer func() { free[id] = true }()
-			return rows.Scan(&id)
-		}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id IN (`+marks(len(part))+`)
-			ORDER BY queue_id`+l.d.skipLocked, args...)
+		return got, nil
+	}
+	for part := range slices.Chunk(list, writeRows) {
+		doc, err := ids(part)
 		if err != nil {
-			return nil, fmt.Errorf("lock the rows of the plan: %w", err)
+			return nil, err
+		}
+		err = l.query(ctx, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			got[id] = true
+			return err
+		}, `SELECT q.queue_id`+l.d.listed+` ORDER BY q.queue_id`+l.d.skipLocked, doc, l.taskType, l.ownSign)
+		if err != nil {
+			return nil, fmt.Errorf("lock the queues: %w", err)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return !free[c.QueueID] }), nil
+	return got, nil
 }

@@ -52,7 +52,7 @@ type Pulse struct {
 	Now  time.Time // the database's clock
 
 	State             string
-	SettingsVersion   int64
+	SettingsVersion   int64 // -1 if the task type's row is gone
 	Paused            bool
 	QueueTotal        int
 	RequestedTotal    int  // not 0: everybody drains, so that the number of queues can be changed (N1)
@@ -116,7 +116,7 @@ func (c *Center) beatColumns() []beatColumn {
 		{"in_hand", func(s ServerBeat) any { return s.InHand }},
 		{"last_fetch_time", func(s ServerBeat) any { return moment(s.LastFetch) }},
 		{"oldest_in_hand_since", func(s ServerBeat) any { return moment(s.OldestInHand) }},
-		{"last_error", func(s ServerBeat) any { return s.LastError }},
+		{"last_error", func(s ServerBeat) any { return clean(s.LastError) }},
 		{"drained_partition", func(s ServerBeat) any { return s.DrainedPartition }},
 	}
 }
@@ -162,7 +162,7 @@ func (b Beat) uuids() []string {
 
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
-	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, t.version, r.paused, r.queue_total,
+	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = s.task_type AND d.own_sign = s.own_sign
@@ -175,7 +175,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid)
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
-		JOIN schedule_task_type t ON t.task_type = s.task_type
+		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
 		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), append(strs(uuids), b.Token)...)
 	pulses := make(map[string]Pulse, len(uuids))
 	err = each(rows, err, func(rows *sql.Rows) error {
@@ -244,5 +244,6 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 // IsTransient reports that an error came from the connection or from a collision, so that the
 // same call may succeed later.
 func (c *Center) IsTransient(err error) bool {
-	return err != nil && (c.dialect.again(err) || errors.Is(err, ErrUnknownCommit) || errors.Is(err, context.DeadlineExceeded))
+	return err != nil && (c.dialect.again(err) || c.dialect.class(err) == classReadOnly || // a fail-over is under way
+		errors.Is(err, ErrUnknownCommit) || errors.Is(err, context.DeadlineExceeded))
 }

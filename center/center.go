@@ -119,7 +119,7 @@ func (c *Center) openPools() error {
 		db   **sql.DB
 		role role
 		max  int
-	}{{&c.store, roleStore, 2}, {&c.beat, roleBeat, 1}, {&c.dealers, roleDealers, 0}}
+	}{{&c.store, roleStore, 4}, {&c.beat, roleBeat, 1}, {&c.dealers, roleDealers, 0}}
 	if c.dialect.name == schema.SQLite {
 		pools[0].max = 1 // one writer at a time anyway; ours queue fairly here, not by busy_timeout
 	}

@@ -198,7 +198,8 @@ func (l *locked) insertQueueRows(ctx context.Context, ids []string, first int) e
 	return nil
 }
 
-// Settings returns the settings in force. ErrUnknownTask when the task type has no row.
+// Settings returns the settings in force: a zero in the row is the default, as it is in code.
+// ErrUnknownTask when the task type has no row.
 func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error) {
 	var s Settings
 	var names []string
@@ -216,7 +217,7 @@ func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error
 	if err := c.readQueueSettings(ctx, taskType, &s); err != nil {
 		return Settings{}, fmt.Errorf("read the queues of %s: %w", taskType, err)
 	}
-	return s, nil
+	return s.WithDefaults(), nil
 }
 
 // readQueueSettings tells numbered queues, "0" to n-1, from named ones.

@@ -1,6 +1,7 @@
 package center
 
 import (
+	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,8 +19,10 @@ type dialect struct {
 	now        string              // the clock now, not at the transaction's start (L2)
 	ago        func(string) string // the clock less so many milliseconds
 	numbered   bool                // $1 instead of ?
+	listed     string              // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
 	share      string              // ends a SELECT that keeps its rows as they are until the commit
-	skipLocked string              // ends a SELECT that locks the rows it can have at once (L5)
+	skipLocked string              // ends a SELECT that locks the rows of q that it can have at once (L5)
+	lock       string              // ends a SELECT that locks its rows
 	change     string              // writes a plan: see write
 	time       func(time.Time) any // a parameter that compares with a column of times
 	classify   func(error) class   // what an error of the driver means for the transaction
@@ -57,6 +60,12 @@ func number(text string) string {
 // marks returns n parameter marks: "?, ?, ?".
 func marks(n int) string {
 	return strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
+}
+
+// ids is a JSON array of strings, for listed.
+func ids(list []string) (string, error) {
+	doc, err := json.Marshal(list)
+	return string(doc), err
 }
 
 // strs turns strings into parameters.

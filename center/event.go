@@ -45,7 +45,7 @@ func (l *locked) record(ctx context.Context, events ...event) error {
 		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
 		args := make([]any, 0, 9*n)
 		for _, e := range events[:n] {
-			args = append(args, l.taskType, l.ownSign, null(e.queue), e.kind, null(e.from), null(e.to), nullEpoch(e), e.reason, e.actor)
+			args = append(args, l.taskType, l.ownSign, null(e.queue), e.kind, null(e.from), null(e.to), nullEpoch(e), clean(e.reason), clean(e.actor))
 		}
 		_, err := l.exec(ctx, `INSERT INTO schedule_event
 			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor) VALUES `+values, args...)

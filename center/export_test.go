@@ -40,7 +40,7 @@ var ErrRaced = errRaced
 // WritePlan writes changes under the lock row as Assign does.
 func (c *Center) WritePlan(ctx context.Context, taskType string, changes []Change) error {
 	return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		_, err := l.write(ctx, changes)
+		_, _, err := l.write(ctx, changes)
 		return err
 	})
 }
@@ -48,7 +48,7 @@ func (c *Center) WritePlan(ctx context.Context, taskType string, changes []Chang
 // ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many live.
 func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		servers, err := l.expire(ctx, []serverRow{{uuid: uuid, heartbeat: l.now.Add(-time.Hour), judgeDead: time.Minute}}, "test")
+		servers, err := l.expire(ctx, []serverRow{{uuid: uuid, heartbeat: l.now.Add(-time.Hour), judgeDead: time.Minute}}, Assignment{Actor: "test", Watched: time.Hour})
 		alive = len(servers)
 		return err
 	})

@@ -98,24 +98,26 @@ func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 // fenceByReading locks the rows in share mode: batches of one queue run side by side, and whoever
 // would give the queue away waits, or passes it over (F3).
 func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
+	list := make([]string, len(b.Queues))
+	for i, q := range b.Queues {
+		list[i] = q.ID
+	}
+	doc, err := ids(list)
+	if err != nil {
+		return err
+	}
 	owners := make(map[string]Held, len(b.Queues)) // by queue id: who owns it now
-	for part := range slices.Chunk(b.Queues, eventRows) {
-		args := []any{b.TaskType, b.OwnSign}
-		for _, q := range part {
-			args = append(args, q.ID)
-		}
-		rows, err := tx.QueryContext(ctx, b.c.dialect.sql(`SELECT queue_id, cur_server, epoch FROM schedule_queue
-			WHERE task_type = ? AND own_sign = ? AND queue_id IN (`+marks(len(part))+`) ORDER BY queue_id`+b.c.dialect.share), args...)
-		err = each(rows, err, func(rows *sql.Rows) error {
-			var id string
-			var now Held
-			err := rows.Scan(&id, (*text)(&now.ID), &now.Epoch)
-			owners[id] = now
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	rows, err := tx.QueryContext(ctx, b.c.dialect.sql(`SELECT q.queue_id, q.cur_server, q.epoch`+b.c.dialect.listed+
+		` ORDER BY q.queue_id`+b.c.dialect.share), doc, b.TaskType, b.OwnSign)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var id string
+		var now Held
+		err := rows.Scan(&id, (*text)(&now.ID), &now.Epoch)
+		owners[id] = now
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for _, q := range b.Queues {
 		if now, ok := owners[q.ID]; !ok || now.ID != b.Server || now.Epoch != q.Epoch {
@@ -167,7 +169,8 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 		return true, err
 	}
 	if err := fn(tx); err != nil {
-		return true, err
+		// A lost connection may be one of fn's own, to whatever it calls: that is no reason to run it again.
+		return b.c.dialect.class(err) == classRollback, err
 	}
 	err = b.c.dialect.unknown(ctx, tx.Commit())
 	return !errors.Is(err, ErrUnknownCommit), err

@@ -13,12 +13,17 @@ import (
 )
 
 var mysqlDialect = &dialect{
-	name:       schema.MySQL,
-	now:        "UTC_TIMESTAMP(6)",
-	ago:        func(ms string) string { return "UTC_TIMESTAMP(6) - INTERVAL " + ms + " * 1000 MICROSECOND" },
+	name: schema.MySQL,
+	now:  "UTC_TIMESTAMP(6)",
+	ago:  func(ms string) string { return "UTC_TIMESTAMP(6) - INTERVAL " + ms + " * 1000 MICROSECOND" },
+	// STRAIGHT_JOIN looks up the listed rows by their key. With IN, the optimizer may read the whole
+	// roster, and InnoDB locks what is read.
+	listed: ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
 	share:      " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
 	skipLocked: " FOR UPDATE SKIP LOCKED",
-	// STRAIGHT_JOIN looks up the listed rows and locks no others. SET goes from left to right
+	lock:       " FOR UPDATE",
+	// STRAIGHT_JOIN as above. SET goes from left to right
 	// (L6): what reads an old value stands before what overwrites it.
 	change: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
 			id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.id',
@@ -47,7 +52,7 @@ func classifyMySQL(err error) class {
 	switch e.Number {
 	case 1213, 1205, 3572, 1020, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, TiDB's conflict
 		return classRollback
-	case 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // no quorum, shutdown, killed, gone away, idle too long
+	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // too many connections, no quorum, shutdown, killed, gone away, idle too long
 		return classBroken
 	case 1062:
 		return classDuplicate
@@ -92,6 +97,9 @@ func mysqlConnector(u *url.URL, role role) (driver.Connector, error) {
 	}
 	if role != roleDealers {
 		cfg.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'" // nothing is cut off silently
+		// The end of a context closes the connection and not the statement: that would go on waiting in the
+		// server for a lock, by default for 50 s, with the lock row in its hand.
+		cfg.Params["innodb_lock_wait_timeout"] = "1"
 		cfg.ReadTimeout, cfg.WriteTimeout = ioTimeout, ioTimeout
 	}
 	connector, err := mysql.NewConnector(cfg)

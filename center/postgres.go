@@ -16,12 +16,15 @@ import (
 )
 
 var postgres = &dialect{
-	name:       schema.Postgres,
-	now:        "clock_timestamp()", // now() would be the start of the transaction
-	ago:        func(ms string) string { return "clock_timestamp() - " + ms + " * INTERVAL '1 millisecond'" },
-	numbered:   true,
-	share:      " FOR SHARE",
-	skipLocked: " FOR UPDATE SKIP LOCKED",
+	name:     schema.Postgres,
+	now:      "clock_timestamp()", // now() would be the start of the transaction
+	ago:      func(ms string) string { return "clock_timestamp() - " + ms + " * INTERVAL '1 millisecond'" },
+	numbered: true,
+	listed: ` FROM schedule_queue AS q JOIN jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) ON q.queue_id = v.id
+		WHERE q.task_type = ? AND q.own_sign = ?`,
+	share:      " FOR SHARE OF q",
+	skipLocked: " FOR UPDATE OF q SKIP LOCKED",
+	lock:       " FOR UPDATE",
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
@@ -39,8 +42,10 @@ func classifyPostgres(err error) class {
 		return classOther
 	}
 	switch e.Code {
-	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
+	case "40001", "40P01", "55P03", "57014": // serialization, deadlock, lock not available, cancelled
 		return classRollback
+	case "53300": // too many connections
+		return classBroken
 	case "57P01", "57P02", "57P03": // the server goes down or comes up
 		return classBroken
 	case "42P01", "3F000": // no such table or schema

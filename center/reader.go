@@ -49,7 +49,7 @@ func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
 func (r reader) plan(ctx context.Context, servers []serverRow) ([]Change, error) {
 	var limit int
 	err := r.q.QueryRowContext(ctx, r.d.sql(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.taskType).Scan(&limit)
-	if err != nil {
+	if err != nil && !noRows(err) { // somebody deleted the row: the roster goes on without its settings
 		return nil, fmt.Errorf("read max_queues_per_server: %w", err)
 	}
 	queues, err := r.queues(ctx)

@@ -83,7 +83,7 @@ func liveOnce(t *testing.T, c *center.Center) {
 		if _, err := c.Register(t.Context(), center.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Assign(t.Context(), "settle", center.Assignment{Actor: uuid}); err != nil {
+		if _, err := c.Assign(t.Context(), "settle", center.Assignment{Actor: uuid}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,9 +147,12 @@ func workerLife(t *testing.T, c *center.Center) {
 	_, err = c.Audit(ctx, "settle", web1)
 	must(err)
 	must(c.Drain(ctx, "settle", web1))
-	must(c.Assign(ctx, "settle", center.Assignment{Actor: web1, ExpireWithin: time.Minute, Always: true}))
+	assign := center.Assignment{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
+	_, err = c.Assign(ctx, "settle", assign)
+	must(err)
 	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
-	must(c.Assign(ctx, "settle", center.Assignment{Actor: web1, ExpireWithin: time.Minute}))
+	_, err = c.Assign(ctx, "settle", assign)
+	must(err)
 	must(c.Leave(ctx, "settle", web1, nil))
 }
 

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -72,3 +73,15 @@ func affected(res sql.Result, err error) (int, error) {
 	n, err := res.RowsAffected()
 	return int(n), err
 }
+
+// clean makes a text fit for every database: no NUL, no broken UTF-8, and not too long for a column.
+func clean(s string) string {
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
+	if runes := []rune(s); len(runes) > maxText {
+		s = string(runes[:maxText]) + "..."
+	}
+	return s
+}
+
+// maxText bounds what others wrote, such as a dealer's error, in characters.
+const maxText = 2_000

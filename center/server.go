@@ -121,7 +121,8 @@ func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []stri
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		return l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced})
+		_, err := l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("leave %w", err)
@@ -143,29 +144,33 @@ func (l *locked) bury(ctx context.Context, uuid, reason string, before time.Time
 	if !before.IsZero() {
 		where, args = where+` AND heartbeat_time < ?`, append(args, l.d.time(before))
 	}
-	copied, err := l.exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
+	var locked string
+	err := l.queryRow(ctx, `SELECT uuid FROM schedule_server `+where+l.d.lock, args...).Scan(&locked)
+	if noRows(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", uuid, err)
+	}
+	_, err = l.exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
 		SELECT `+serverColumns+`, {now}, `+reason+` FROM schedule_server `+where, args...)
 	if err != nil {
 		return false, fmt.Errorf("write the history of %s: %w", uuid, err)
 	}
-	deleted, err := l.exec(ctx, `DELETE FROM schedule_server `+where, args...)
-	if err != nil {
+	if _, err := l.exec(ctx, `DELETE FROM schedule_server WHERE uuid = ?`, uuid); err != nil {
 		return false, fmt.Errorf("delete %s: %w", uuid, err)
 	}
-	if copied != deleted {
-		return false, errRaced // a heartbeat came between the two
-	}
-	return deleted > 0, nil
+	return true, nil
 }
 
 // expire buries the servers whose heartbeat is older than their judge_dead_interval by the
 // clock that was read after the lock, and returns those that live on. One that has just beaten
 // survives: its row no longer matches.
-func (l *locked) expire(ctx context.Context, servers []serverRow, actor string) (alive []serverRow, err error) {
+func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) (alive []serverRow, err error) {
 	for _, s := range servers {
 		cutoff := l.now.Add(-s.judgeDead)
 		gone := false
-		if s.heartbeat.Before(cutoff) {
+		if s.heartbeat.Before(cutoff) && a.Watched >= s.judgeDead {
 			if gone, err = l.bury(ctx, s.uuid, reasonExpired, cutoff); err != nil {
 				return nil, err
 			}
@@ -176,7 +181,7 @@ func (l *locked) expire(ctx context.Context, servers []serverRow, actor string) 
 		}
 		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
 		err := l.record(ctx, event{
-			kind: EventExpired, from: s.uuid, actor: actor,
+			kind: EventExpired, from: s.uuid, actor: a.Actor,
 			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead),
 		})
 		if err != nil {

@@ -317,3 +317,44 @@ func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
 		}
 	})
 }
+
+// F1: the fence of some queues locks these and no others. InnoDB locks what a statement reads, and with
+// IN the optimizer may choose to read the whole roster.
+func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			c := centertest.Open(t, testdb.URL(t, kind), center.Options{})
+			for _, queues := range []int{4, 16, 100} {
+				task := fmt.Sprint("settle", queues)
+				if _, err := c.Define(t.Context(), task, center.Settings{Queues: queues}); err != nil {
+					t.Fatal(err)
+				}
+				execAll(t, c, "UPDATE schedule_queue SET cur_server = 'A' WHERE task_type = '"+task+"'")
+				for fenced := 1; fenced < queues; fenced *= 2 {
+					if free := freeBeside(t, c, task, fenced); free != queues-fenced {
+						t.Errorf("%d of %d queues are fenced, and %d are free", fenced, queues, free)
+					}
+				}
+			}
+		})
+	}
+}
+
+// freeBeside fences some queues and counts those that others can still lock.
+func freeBeside(t *testing.T, c *center.Center, task string, fenced int) (free int) {
+	t.Helper()
+	b := center.Batch{Server: "A", TaskType: task}
+	for i := range fenced {
+		b.Queues = append(b.Queues, center.Held{ID: fmt.Sprint(i), Epoch: 1})
+	}
+	ctx := c.Bind(t.Context(), b)
+	tx, err := c.DB().BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := center.Fence(ctx, tx); err != nil {
+		t.Fatal(err)
+	}
+	return countRows(t, c, "SELECT queue_id FROM schedule_queue WHERE task_type = '"+task+"' FOR UPDATE SKIP LOCKED")
+}

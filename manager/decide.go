@@ -16,10 +16,11 @@ const (
 	forget              // nothing is in hand, and it is not ours: let it go
 	release             // drained: hand it to who asks for it
 	retake              // a release was sent and has not happened, and nobody asks any more
+	replan              // drained because it shall move and the plan could not be written: now it can
 )
 
 func (v verb) String() string {
-	return [...]string{"grant", "drain", "resume", "revoke", "forget", "release", "retake"}[v]
+	return [...]string{"grant", "drain", "resume", "revoke", "forget", "release", "retake", "replan"}[v]
 }
 
 // action is one step towards what the rows say.
@@ -35,6 +36,7 @@ type facts struct {
 	rows    []center.ViewQueue // as read last, ordered by id
 	held    []processor.Holding
 	spent   map[string]int64 // epochs under which a release was sent
+	blocked map[string]bool  // queues that shall move while our own transactions hold their rows (L5)
 	halted  bool             // paused, or everybody drains: queues are kept, not worked
 	leaving bool
 }
@@ -78,7 +80,7 @@ func (f facts) begin(row center.ViewQueue) []action {
 	switch {
 	case row.Req != "":
 		return []action{{release, row.ID, row}} // nothing of it is in hand, so that it is drained
-	case f.leaving, f.halted:
+	case f.leaving, f.halted, f.blocked[row.ID]:
 		return nil // Leave hands it over; or it waits
 	case spent:
 		return []action{{retake, row.ID, row}}
@@ -88,12 +90,14 @@ func (f facts) begin(row center.ViewQueue) []action {
 
 // keep: a queue of ours that the processor has, under the right epoch.
 func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
-	wanted := row.Req != "" || f.leaving || f.halted
+	wanted := row.Req != "" || f.leaving || f.halted || f.blocked[row.ID]
 	switch {
 	case wanted && !h.Draining:
 		return []action{{drain, row.ID, row}}
 	case row.Req != "" && h.Drained:
 		return []action{{release, row.ID, row}}
+	case f.blocked[row.ID] && h.Drained:
+		return []action{{replan, row.ID, row}}
 	case !wanted && h.Draining:
 		return []action{{resume, row.ID, row}}
 	}

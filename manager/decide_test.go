@@ -45,32 +45,38 @@ func TestDecide(t *testing.T) {
 		leaving bool
 		want    string
 		halted  bool
+		blocked bool
 	}{
-		{"a new queue is worked", &mine, nil, nil, false, "grant", false},
-		{"a queue that is worked stays so", &mine, new(working()), nil, false, "", false},
-		{"one that we wait for is not touched", &awaited, nil, nil, false, "", false},
+		{"a new queue is worked", &mine, nil, nil, false, "grant", false, false},
+		{"a queue that is worked stays so", &mine, new(working()), nil, false, "", false, false},
+		{"one that we wait for is not touched", &awaited, nil, nil, false, "", false, false},
 
-		{"H1 requested: drain", &requested, new(working()), nil, false, "drain", false},
-		{"H1 requested and in hand: wait", &requested, new(draining()), nil, false, "", false},
-		{"H2 requested and drained: release", &requested, new(drained()), nil, false, "release", false},
-		{"requested before we began: release", &requested, nil, nil, false, "release", false},
-		{"H3 withdrawn while draining: resume", &mine, new(draining()), nil, false, "resume", false},
-		{"H3 withdrawn when drained: resume", &mine, new(drained()), nil, false, "resume", false},
-		{"H3 withdrawn after a release was sent: take it back", &mine, nil, sent, false, "retake", false},
-		{"H3 a release that did not happen is sent again", &requested, nil, sent, false, "release", false},
-		{"H3 taken back: work it under the new epoch", &returned, nil, sent, false, "grant", false},
+		{"H1 requested: drain", &requested, new(working()), nil, false, "drain", false, false},
+		{"H1 requested and in hand: wait", &requested, new(draining()), nil, false, "", false, false},
+		{"H2 requested and drained: release", &requested, new(drained()), nil, false, "release", false, false},
+		{"requested before we began: release", &requested, nil, nil, false, "release", false, false},
+		{"H3 withdrawn while draining: resume", &mine, new(draining()), nil, false, "resume", false, false},
+		{"H3 withdrawn when drained: resume", &mine, new(drained()), nil, false, "resume", false, false},
+		{"H3 withdrawn after a release was sent: take it back", &mine, nil, sent, false, "retake", false, false},
+		{"H3 a release that did not happen is sent again", &requested, nil, sent, false, "release", false, false},
+		{"H3 taken back: work it under the new epoch", &returned, nil, sent, false, "grant", false, false},
 
-		{"lost while worked: cancel", nil, new(working()), nil, false, "revoke", false},
-		{"lost to one that asked: cancel", &awaited, new(draining()), nil, false, "revoke", false},
-		{"lost and drained: forget", nil, new(drained()), nil, false, "forget", false},
-		{"another epoch: what runs must end first", &returned, new(working()), nil, false, "revoke", false},
-		{"another epoch, drained: forget, then begin anew", &returned, new(drained()), nil, false, "forget", false},
+		{"lost while worked: cancel", nil, new(working()), nil, false, "revoke", false, false},
+		{"lost to one that asked: cancel", &awaited, new(draining()), nil, false, "revoke", false, false},
+		{"lost and drained: forget", nil, new(drained()), nil, false, "forget", false, false},
+		{"another epoch: what runs must end first", &returned, new(working()), nil, false, "revoke", false, false},
+		{"another epoch, drained: forget, then begin anew", &returned, new(drained()), nil, false, "forget", false, false},
 
-		{"H4 leaving: drain", &mine, new(working()), nil, true, "drain", false},
-		{"H4 leaving, drained: Leave hands it over", &mine, new(drained()), nil, true, "", false},
-		{"H4 leaving, asked for: release", &requested, new(drained()), nil, true, "release", false},
-		{"H4 leaving: nothing is begun", &mine, nil, nil, true, "", false},
-		{"H4 leaving: nothing is taken back", &mine, nil, sent, true, "", false},
+		{"H4 leaving: drain", &mine, new(working()), nil, true, "drain", false, false},
+		{"H4 leaving, drained: Leave hands it over", &mine, new(drained()), nil, true, "", false, false},
+		{"H4 leaving, asked for: release", &requested, new(drained()), nil, true, "release", false, false},
+		{"H4 leaving: nothing is begun", &mine, nil, nil, true, "", false, false},
+		{"H4 leaving: nothing is taken back", &mine, nil, sent, true, "", false, false},
+
+		{name: "L5 shall move, but our transactions hold the row: drain", row: &mine, held: new(working()), blocked: true, want: "drain"},
+		{name: "L5 drained for that: plan again", row: &mine, held: new(drained()), blocked: true, want: "replan"},
+		{name: "L5 the request is there: release", row: &requested, held: new(drained()), blocked: true, want: "release"},
+		{name: "L5 not begun before the plan is written", row: &mine, blocked: true},
 
 		{name: "halted: drain", row: &mine, held: new(working()), halted: true, want: "drain"},
 		{name: "halted, drained: keep it", row: &mine, held: new(drained()), halted: true},
@@ -80,6 +86,9 @@ func TestDecide(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			f := facts{uuid: "me", spent: c.spent, leaving: c.leaving, halted: c.halted}
+			if c.blocked {
+				f.blocked = map[string]bool{"7": true}
+			}
 			if c.row != nil {
 				f.rows = append(f.rows, *c.row)
 			}

@@ -124,15 +124,22 @@ func (h *heart) deliver(l *life, token string, start time.Time, pulses map[strin
 	p, ok := pulses[l.uuid]
 	if !ok {
 		h.remove(l)
+		l.lease.end()
 		close(l.gone)
 		return
 	}
+	now := time.Now()
 	l.token = token
 	l.lease.renew(start)
-	l.clock.Store(&clockPair{db: p.Now, local: time.Now()})
+	l.clock.Store(&clockPair{db: p.Now, local: now})
+	l.watch.observe(p.Now, now)
+	seen := pulse{Pulse: p}
+	if l.watch.mayExpire() {
+		seen.watched = l.watch.watched()
+	}
 	select { // the newest pulse replaces one that nobody has read
 	case <-l.pulses:
 	default:
 	}
-	l.pulses <- p
+	l.pulses <- seen
 }

@@ -10,11 +10,19 @@ import (
 type lease struct {
 	length time.Duration
 	start  atomic.Pointer[time.Time]
+	alarm  *time.Timer
 }
 
-func newLease(judgeDead, heartbeat time.Duration, start time.Time) *lease {
+// newLease calls over, in a goroutine of its own, whenever the lease runs out: what is in hand then
+// is cancelled at once, whatever statement the server may be waiting for (S6).
+func newLease(judgeDead, heartbeat time.Duration, start time.Time, over func()) *lease {
 	l := &lease{length: judgeDead - margin(judgeDead, heartbeat)}
-	l.renew(start)
+	l.start.Store(&start)
+	l.alarm = time.AfterFunc(l.left(), func() {
+		if !l.valid() {
+			over()
+		}
+	})
 	return l
 }
 
@@ -24,7 +32,19 @@ func margin(judgeDead, heartbeat time.Duration) time.Duration {
 	return max(heartbeat, judgeDead*15/100)
 }
 
-func (l *lease) renew(start time.Time) { l.start.Store(&start) }
+func (l *lease) renew(start time.Time) {
+	l.start.Store(&start)
+	l.alarm.Reset(max(0, l.left()))
+}
+
+// stop silences the lease: the server has left.
+func (l *lease) stop() { l.alarm.Stop() }
+
+// end makes the lease be over: the row is gone.
+func (l *lease) end() {
+	l.start.Store(new(time.Time))
+	l.alarm.Reset(0)
+}
 
 // left returns how long the lease still lasts; not above zero when it is over.
 func (l *lease) left() time.Duration {
@@ -65,6 +85,7 @@ func (w *watch) observe(db, local time.Time) {
 	w.lastDB, w.lastLocal = db, local
 }
 
-func (w *watch) mayExpire() bool {
-	return !w.since.IsZero() && w.lastDB.Sub(w.since) >= w.judgeDead
-}
+// watched is for how long.
+func (w *watch) watched() time.Duration { return w.lastDB.Sub(w.since) }
+
+func (w *watch) mayExpire() bool { return !w.since.IsZero() && w.watched() >= w.judgeDead }

@@ -10,7 +10,8 @@ import (
 
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLease(10*time.Second, 2*time.Second, time.Now())
+		overs := 0
+		l := newLease(10*time.Second, 2*time.Second, time.Now(), func() { overs++ })
 		time.Sleep(8*time.Second - time.Nanosecond)
 		if !l.valid() {
 			t.Error("over before judge_dead_interval less the margin")
@@ -19,11 +20,20 @@ func TestLease(t *testing.T) {
 		if l.valid() {
 			t.Error("still believed when others may soon call us dead")
 		}
+		synctest.Wait()
+		if overs != 1 {
+			t.Errorf("told %d times that it is over", overs)
+		}
 		start := time.Now()
 		time.Sleep(3 * time.Second) // a heartbeat that is long on its way counts from its start
 		l.renew(start)
 		if left := l.left(); left != 5*time.Second {
 			t.Errorf("%s are left, want 5 s", left)
+		}
+		l.end()
+		synctest.Wait()
+		if l.valid() || overs != 2 {
+			t.Errorf("not over when the row is gone: valid %t, told %d times", l.valid(), overs)
 		}
 	})
 }

@@ -19,27 +19,36 @@ type life struct {
 	interval time.Duration // between heartbeats
 	report   func() center.ServerBeat
 
-	pulses chan center.Pulse // capacity 1, the newest; sent by the heart alone
-	gone   chan struct{}     // closed by the heart when the row is no longer ours
-	token  string            // the heart's: the last that was confirmed
-	clock  atomic.Pointer[clockPair]
+	pulses  chan pulse    // capacity 1, the newest; sent by the heart alone
+	gone    chan struct{} // closed by the heart when the row is no longer ours
+	clock   atomic.Pointer[clockPair]
+	drained atomic.Int64 // what the heart tells of barrier
+	lapsed  atomic.Bool  // the lease was over: what is in hand was cancelled, and the rows must be read again
 
-	watching atomic.Pointer[time.Time] // what the heart tells of watch and barrier
-	drained  atomic.Int64
+	// The heart's, once it has the life.
+
+	token string // the last that was confirmed
+	watch watch
 
 	// The server's own goroutine alone uses what follows.
 
-	watch    watch
 	view     center.View
 	stale    bool             // the view must be read again
 	spent    map[string]int64 // epochs under which a release was sent: never worked again (H3)
+	blocked  map[string]bool  // queues that shall move while our own transactions hold their rows
 	settings int64            // version of the settings that are in force
 	halted   bool             // nothing may be worked
 	barrier  int64            // the partition version that everybody drains for; 0 if none
 }
 
+// pulse is what a heartbeat has brought.
+type pulse struct {
+	center.Pulse
+	watched time.Duration // for how long we have watched; 0: not long enough to judge anybody
+}
+
 // unknownVersion makes the first pulse read the settings again.
-const unknownVersion = -1
+const unknownVersion = -2
 
 // clockPair is the database's clock and ours at one moment.
 type clockPair struct{ db, local time.Time }
@@ -50,12 +59,12 @@ func newUUID(host string) string {
 	return fmt.Sprintf("%.100s:%d:%x", host, os.Getpid(), id[12:])
 }
 
-func newLife(host string, s Settings) *life {
-	return &life{
+// newLife begins the lease now, before the row is there. over is called when the lease runs out.
+func newLife(host string, s Settings, over func(*life)) *life {
+	l := &life{
 		uuid:     newUUID(host),
-		lease:    newLease(s.JudgeDeadInterval, s.HeartbeatInterval, time.Now()),
 		interval: s.HeartbeatInterval,
-		pulses:   make(chan center.Pulse, 1),
+		pulses:   make(chan pulse, 1),
 		gone:     make(chan struct{}),
 		token:    newToken(),
 		watch:    watch{judgeDead: s.JudgeDeadInterval, margin: margin(s.JudgeDeadInterval, s.HeartbeatInterval)},
@@ -63,6 +72,8 @@ func newLife(host string, s Settings) *life {
 		spent:    map[string]int64{},
 		settings: unknownVersion,
 	}
+	l.lease = newLease(s.JudgeDeadInterval, s.HeartbeatInterval, time.Now(), func() { over(l) })
+	return l
 }
 
 // ended reports that the row is gone.

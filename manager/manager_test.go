@@ -323,9 +323,15 @@ func TestExpiredServerJoinsAnew(t *testing.T) {
 	})
 }
 
-func (cl *cluster) uuid() (uuid string) {
+func (cl *cluster) uuid() string {
 	cl.Helper()
-	if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT uuid FROM schedule_server").Scan(&uuid); err != nil {
+	return cl.uuidOf("1 = 1")
+}
+
+// uuidOf returns the uuid of the server that a condition holds for.
+func (cl *cluster) uuidOf(condition string) (uuid string) {
+	cl.Helper()
+	if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT uuid FROM schedule_server WHERE "+condition).Scan(&uuid); err != nil {
 		cl.Fatal(err)
 	}
 	return uuid
@@ -546,6 +552,64 @@ func TestShortLivesStillRepair(t *testing.T) {
 		}
 		if n := cl.events("EXPIRED"); n != 1 {
 			cl.Fatalf("%d servers are told as expired, want 1", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// S6: an outage that ends about when the lease does, while the server itself waits for a statement, must
+// not leave the executors asleep: whoever is ready works.
+func TestOutageAboutAsLongAsTheLease(t *testing.T) {
+	for ms := 7000; ms <= 8600; ms += 100 {
+		inBubble(t, func(cl *cluster) {
+			s := fast
+			s.Queues = 2
+			a := cl.start("a", &work{takes: 10 * time.Millisecond}, s)
+			time.Sleep(3 * time.Second)
+			// Another has a queue that is to be a's, so that a polls.
+			cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
+			cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_id = '1'", cl.uuidOf("register_time < '2900'"))
+			cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+			time.Sleep(3130 * time.Millisecond)
+			block, err := cl.c.DB().BeginTx(cl.Context(), nil)
+			if err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(time.Duration(ms) * time.Millisecond)
+			if err := block.Rollback(); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(20 * time.Second)
+			before := cl.executed("a")
+			time.Sleep(time.Minute)
+			if cl.executed("a") == before {
+				cl.Fatalf("after an outage of %d ms nothing is executed any more", ms)
+			}
+			cl.exec("DELETE FROM schedule_server WHERE uuid = 'other'")
+			if err := cl.leave(a); err != nil {
+				cl.Fatal(err)
+			}
+		})
+	}
+}
+
+// A zero in the row is a default, as it is in code; a task type whose row was deleted goes on.
+func TestRowsThatSomebodySpoiled(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		if _, err := cl.c.Define(cl.Context(), "settle", fast); err != nil {
+			cl.Fatal(err)
+		}
+		cl.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 0, judge_dead_interval_ms = 0, drain_timeout_ms = 0")
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		cl.wantOwners(6)
+		cl.exec("DELETE FROM schedule_task_type")
+		uuid := cl.uuid()
+		time.Sleep(5 * time.Minute)
+		if cl.uuid() != uuid {
+			cl.Fatal("joined anew")
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -42,7 +43,7 @@ func (s *server) state() string { return s.now.Load().(string) }
 
 // run lives until ctx is done and everything is handed over.
 func (s *server) run(ctx context.Context) error {
-	if err := s.define(ctx); err != nil {
+	if err := s.define(ctx); err != nil || s.proc == nil {
 		return err
 	}
 	processing, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx starts the drain, not the end
@@ -61,6 +62,42 @@ func (s *server) run(ctx context.Context) error {
 	return s.err
 }
 
+// define makes the task type's rows and the processor. A database that is busy or away is asked again
+// until ctx is done; then there is nothing to serve and nothing to hand over.
+func (s *server) define(ctx context.Context) (err error) {
+	given := s.task.settings
+	s.settings = given.WithDefaults()
+	for ctx.Err() == nil {
+		s.settings, err = s.defineOnce(ctx, given)
+		if err == nil {
+			break
+		}
+		s.settings = given.WithDefaults()
+		if !s.c.IsTransient(err) {
+			return err
+		}
+		s.log.WithError(err).Warn("cannot define the task type; trying again")
+		sleep(ctx, s.settings.HeartbeatInterval)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	for _, d := range given.DiffersFrom(s.settings) {
+		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given)
+	}
+	if err := s.settings.Validate(); err != nil {
+		return fmt.Errorf("task %s: the row in schedule_task_type: %w", s.task.name, err)
+	}
+	s.proc, err = s.task.newProcessor(s.env(), processorSettings(s.settings))
+	return err
+}
+
+func (s *server) defineOnce(ctx context.Context, given Settings) (Settings, error) {
+	ctx, cancel := s.statement(ctx)
+	defer cancel()
+	return s.c.Define(ctx, s.task.name, given)
+}
+
 // must is for what cannot fail unless this package is wrong.
 func (s *server) must(err error) {
 	if err != nil {
@@ -72,22 +109,6 @@ func (s *server) fail(err error) {
 	if s.err == nil {
 		s.err = err
 	}
-}
-
-// define makes the task type's rows and the processor.
-func (s *server) define(ctx context.Context) (err error) {
-	s.settings, err = s.c.Define(ctx, s.task.name, s.task.settings)
-	if err != nil {
-		return err
-	}
-	for _, d := range s.task.settings.DiffersFrom(s.settings) {
-		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given)
-	}
-	if err := s.settings.Validate(); err != nil {
-		return fmt.Errorf("task %s: the row in schedule_task_type: %w", s.task.name, err)
-	}
-	s.proc, err = s.task.newProcessor(s.env(), processorSettings(s.settings))
-	return err
 }
 
 func processorSettings(s Settings) processor.Settings {
@@ -120,7 +141,7 @@ func (s *server) env() processor.Env {
 
 // register begins a new life in the table.
 func (s *server) register(ctx context.Context) (*life, error) {
-	l := newLife(s.host, s.settings)
+	l := newLife(s.host, s.settings, s.cut)
 	l.report = func() center.ServerBeat { return s.report(l) }
 	ctx, cancel := s.statement(ctx)
 	defer cancel()
@@ -134,13 +155,24 @@ func (s *server) register(ctx context.Context) (*life, error) {
 	}
 	l.clock.Store(&clockPair{db: reg.At, local: time.Now()})
 	l.watch.begin(reg.WatchingSince, reg.At, time.Now())
-	l.watching.Store(&l.watch.since)
 	return l, nil
 }
 
-// statement bounds a call of the center.
+// statement bounds a call of the center. The signal to leave does not cut it off: nobody would know
+// what became of it.
 func (s *server) statement(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, statementTimeout(s.settings.HeartbeatInterval))
+	return context.WithTimeout(context.WithoutCancel(ctx), statementTimeout(s.settings.HeartbeatInterval))
+}
+
+// cut cancels what is in hand when the lease of a life is over. It is called from the lease's goroutine.
+func (s *server) cut(l *life) {
+	if s.cur.Load() != l {
+		return
+	}
+	l.lapsed.Store(true)
+	for _, h := range s.proc.Held() {
+		s.proc.Revoke(h.Queue.ID)
+	}
 }
 
 // report is what the heart tells of this server. It is called from the heart's goroutine.
@@ -152,26 +184,26 @@ func (s *server) report(l *life) center.ServerBeat {
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),
 		LastFetch: l.dbTime(stats.LastFetchTime), OldestInHand: l.dbTime(stats.OldestInHandSince),
-		WatchingSince: *l.watching.Load(), DrainedPartition: l.drained.Load(),
+		WatchingSince: l.watch.since, DrainedPartition: l.drained.Load(),
 	}
 	if len(s.proc.Held()) > 0 {
 		b.State = center.StateServing
 	}
 	if stats.LastError != nil {
-		b.LastError = fmt.Sprintf("%.1000s", stats.LastError.Error())
+		b.LastError = stats.LastError.Error()
 	}
 	return b
 }
 
 // refresh brings the roster, the view of it and the processor in line, as far as can be done at
 // once: plan if that is due, read if something changed, then take the steps that decide names.
-func (s *server) refresh(ctx context.Context, p *center.Pulse, leaving bool) {
+func (s *server) refresh(ctx context.Context, p *pulse, leaving bool) {
 	err := s.follow(ctx, p)
 	for err == nil {
 		if err = s.readView(ctx); err != nil {
 			break
 		}
-		actions := decide(facts{s.life.uuid, s.life.view.Queues, s.proc.Held(), s.life.spent, s.life.halted, leaving})
+		actions := decide(s.facts(leaving))
 		var changed bool
 		if changed, err = s.perform(ctx, actions); err == nil && !changed {
 			s.acknowledge()
@@ -179,33 +211,39 @@ func (s *server) refresh(ctx context.Context, p *center.Pulse, leaving bool) {
 		}
 	}
 	s.life.stale = true // whatever it was, the next pulse tries again
-	if !s.c.IsTransient(err) {
+	if !s.c.IsTransient(err) && !errors.Is(err, context.Canceled) {
 		s.log.WithError(err).Error("roster")
 		return
 	}
 	s.log.WithError(err).Debug("roster; trying again")
 }
 
+func (s *server) facts(leaving bool) facts {
+	l := s.life
+	return facts{
+		uuid: l.uuid, rows: l.view.Queues, held: s.proc.Held(),
+		spent: l.spent, blocked: l.blocked, halted: l.halted, leaving: leaving,
+	}
+}
+
 // follow does what a pulse asks for.
-func (s *server) follow(ctx context.Context, p *center.Pulse) error {
+func (s *server) follow(ctx context.Context, p *pulse) error {
 	if p == nil {
 		return nil
 	}
 	l := s.life
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
-	l.watch.observe(p.Now, time.Now())
-	l.watching.Store(new(l.watch.since))
-	if !l.matches(*p) {
+	if l.lapsed.Swap(false) || !l.matches(p.Pulse) {
 		l.stale = true
 	}
-	s.halt(*p)
-	if p.SettingsVersion != l.settings {
+	s.halt(p.Pulse)
+	if p.SettingsVersion != l.settings && p.SettingsVersion >= 0 {
 		if err := s.reconfigure(ctx, p.SettingsVersion); err != nil {
 			return err
 		}
 	}
-	if dead := p.AnyDead && l.watch.mayExpire(); dead || p.MembershipVersion != p.PlannedVersion {
-		if err := s.plan(ctx, dead); err != nil {
+	if dead := p.AnyDead && p.watched > 0; dead || p.MembershipVersion != p.PlannedVersion {
+		if err := s.plan(ctx, p.watched); err != nil {
 			return err
 		}
 	}
@@ -270,16 +308,22 @@ func (s *server) audit(ctx context.Context) error {
 	return err
 }
 
-// plan deals the queues; expire buries the dead first.
-func (s *server) plan(ctx context.Context, expire bool) error {
-	a := center.Assignment{Actor: s.life.uuid}
-	if expire {
-		a.ExpireWithin = 2 * s.settings.HeartbeatInterval
-	}
+// plan deals the queues, and buries the dead first, if we have watched for long enough.
+func (s *server) plan(ctx context.Context, watched time.Duration) error {
 	s.life.stale = true
 	ctx, cancel := s.statement(ctx)
 	defer cancel()
-	return s.c.Assign(ctx, s.task.name, a)
+	blocked, err := s.c.Assign(ctx, s.task.name, center.Assignment{
+		Actor: s.life.uuid, Watched: watched, BeatWithin: 2 * s.settings.HeartbeatInterval,
+	})
+	if err != nil {
+		return err
+	}
+	s.life.blocked = map[string]bool{}
+	for _, id := range blocked {
+		s.life.blocked[id] = true
+	}
+	return nil
 }
 
 // reconfigure takes over settings that were changed in the row. Bad ones are refused: the last good
@@ -328,6 +372,7 @@ func (s *server) readView(ctx context.Context) error {
 // view stale, also when they fail or find nothing to change; the next pulse then looks again.
 func (s *server) perform(ctx context.Context, actions []action) (changed bool, err error) {
 	var handovers []center.Handover
+	again := false
 	for _, a := range actions {
 		switch a.verb {
 		case grant:
@@ -349,7 +394,16 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 				return changed, err
 			}
 			changed = changed || kept
+		case replan:
+			again = true
 		}
+	}
+	if again {
+		before := len(s.life.blocked)
+		if err := s.plan(ctx, 0); err != nil {
+			return changed, err
+		}
+		changed = changed || len(s.life.blocked) < before
 	}
 	if len(handovers) > 0 {
 		released, err := s.release(ctx, handovers)

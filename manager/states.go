@@ -55,7 +55,7 @@ func (s *server) serving(ctx context.Context) stateFunc {
 	s.now.Store(stateServing)
 	s.proc.Wake()
 	s.life.stale = true
-	if err := s.plan(ctx, false); err != nil && !s.c.IsTransient(err) {
+	if err := s.plan(ctx, 0); err != nil && !s.c.IsTransient(err) {
 		s.log.WithError(err).Error("plan")
 	}
 	s.refresh(ctx, nil, false)
@@ -84,6 +84,9 @@ func (s *server) wait(ctx context.Context, leaving bool) outcome {
 	var poll <-chan time.Time
 	if s.awaiting() {
 		poll = time.After(pollInterval)
+	}
+	if !s.life.lease.valid() {
+		return lost
 	}
 	expiry := time.NewTimer(s.life.lease.left())
 	defer expiry.Stop()
@@ -133,16 +136,13 @@ func (s *server) noticeLost() {
 // have ended, or the grace is over.
 func (s *server) fenced(ctx context.Context) stateFunc {
 	s.now.Store(stateFenced)
-	for _, h := range s.proc.Held() {
-		s.proc.Revoke(h.Queue.ID)
-	}
+	s.cut(s.life)
 	if !s.life.ended() {
 		s.log.Warn("no heartbeat for too long: all work is stopped until the database answers")
 		select {
 		case <-ctx.Done():
 			return s.leaving
-		case p := <-s.life.pulses:
-			s.life.watch.observe(p.Now, time.Now())
+		case <-s.life.pulses:
 			s.log.Info("the database answers, the row is still there: work resumes")
 			return s.serving
 		case <-s.life.gone:
@@ -178,10 +178,15 @@ func (s *server) forgetDrained() (left int) {
 func (s *server) leaving(stop context.Context) stateFunc {
 	s.now.Store(stateLeaving)
 	ctx := context.WithoutCancel(stop)
+	if s.life.ended() {
+		return nil // there is nothing left to hand over
+	}
 	s.log.Info("leaving: draining")
 	s.announce(ctx)
-	s.bow(ctx, s.drainAll(ctx))
-	s.m.heart.remove(s.life)
+	forced := s.drainAll(ctx)
+	s.m.heart.remove(s.life) // so that the lease ends, and with it the tries to leave in order
+	s.bow(ctx, forced)
+	s.life.lease.stop()
 	return nil
 }
 

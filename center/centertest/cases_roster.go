@@ -54,7 +54,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		if _, err := c.Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
-		if err := c.Assign(t.Context(), "nobody", center.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Assign(t.Context(), "nobody", center.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
 	})
@@ -85,7 +85,8 @@ func testConcurrent(t *testing.T, c *center.Center) {
 			if _, err := c.Register(t.Context(), center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
 				return err
 			}
-			return c.Assign(t.Context(), task, center.Assignment{Actor: uuid})
+			_, err := c.Assign(t.Context(), task, center.Assignment{Actor: uuid})
+			return err
 		})
 	}
 	r.must(g.Wait())
@@ -130,7 +131,8 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.assign("A")
-		r.must(c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, ExpireWithin: time.Minute}))
+		_, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
+		r.must(err)
 		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("plan_version went from %d to %d", before, after)
 		}
@@ -149,6 +151,54 @@ func testPlan(t *testing.T, c *center.Center) {
 		if turn, err := c.Audit(t.Context(), r.task, r.uuid("B")); err != nil || turn {
 			t.Fatalf("a second audit right after the first: %v, %v", turn, err)
 		}
+	})
+	t.Run("L5 the owner learns which of its rows its own transactions hold", func(t *testing.T) {
+		if c.Dialect() == schema.SQLite {
+			t.Skip("SQLite has one lock for all")
+		}
+		r := newRoster(t, c, center.Settings{Queues: 4})
+		r.join("A")
+		ctx := r.batch("A", "1")
+		tx, err := c.DB().BeginTx(ctx, nil)
+		r.must(err)
+		r.must(center.Fence(ctx, tx))
+		r.join("B")
+		r.wantOwners("A", "A", "A", "A>B")
+		blocked, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
+		r.must(err)
+		if diff := cmp.Diff([]string{"1"}, blocked); diff != "" {
+			t.Fatalf("blocked (-want +got):\n%s", diff)
+		}
+		r.must(tx.Commit())
+		r.assign("A")
+		r.wantOwners("A", "A>B", "A", "A>B")
+	})
+	t.Run("L5 a release waits for no stalled transaction", func(t *testing.T) {
+		if c.Dialect() == schema.SQLite {
+			t.Skip("SQLite has one lock for all")
+		}
+		r := newRoster(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		ctx := r.batch("A", "1")
+		tx, err := c.DB().BeginTx(ctx, nil)
+		r.must(err)
+		r.must(center.Fence(ctx, tx))
+		if diff := cmp.Diff([]string{"3"}, r.release("A", r.handover("1", "B"), r.handover("3", "B"))); diff != "" {
+			t.Fatalf("released (-want +got):\n%s", diff)
+		}
+		r.must(tx.Commit())
+		r.release("A", r.handover("1", "B"))
+		r.wantOwners("A", "B", "A", "B")
+	})
+	t.Run("the row of the task type is deleted and the roster goes on", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.exec("DELETE FROM schedule_task_type WHERE task_type = '%s'", r.task)
+		if p, ok := r.beat("A"); !ok || p.SettingsVersion != -1 {
+			t.Fatalf("%+v, %t", p, ok)
+		}
+		r.join("B")
+		r.wantOwners("A", "A>B")
 	})
 	t.Run("L5 a stalled transaction delays its own queue only", func(t *testing.T) {
 		if c.Dialect() == schema.SQLite {
@@ -203,6 +253,14 @@ func testServers(t *testing.T, c *center.Center) {
 			t.Fatal("no pulse")
 		}
 		r.expire("A")
+		r.wantOwners("A", "A>B")
+	})
+	t.Run("S7 who has watched for less than that judges nobody", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.silence("B")
+		_, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
+		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
 	t.Run("S7 who has been away itself expires nobody", func(t *testing.T) {
@@ -296,7 +354,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
 		_, err := c.Beat(t.Context(), center.Beat{Was: []string{"first"}, Token: "x", Servers: []center.ServerBeat{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
-			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's broken"},
+			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken"}, // a dealer's, of whatever bytes
 		}})
 		r.must(err)
 		got := r.column(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
@@ -305,7 +363,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			got[i] = map[bool]string{true: s[:len(s)-1] + "f", false: s}[s[len(s)-1] == '0']
 			got[i] = map[bool]string{true: s[:len(s)-1] + "t", false: got[i]}[s[len(s)-1] == '1']
 		}
-		if diff := cmp.Diff([]string{"SERVING 11 3000  f", "STANDBY 22 0 it's broken t"}, got); diff != "" {
+		if diff := cmp.Diff([]string{"SERVING 11 3000  f", "STANDBY 22 0 it's bro\uFFFDken t"}, got); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})

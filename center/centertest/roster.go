@@ -69,13 +69,15 @@ func (r *roster) register(name string) {
 
 func (r *roster) assign(name string) {
 	r.Helper()
-	r.must(r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name)}))
+	_, err := r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name)})
+	r.must(err)
 }
 
 // expire plans as a server does that has watched for long enough.
 func (r *roster) expire(name string) {
 	r.Helper()
-	r.must(r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name), ExpireWithin: time.Minute}))
+	_, err := r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
+	r.must(err)
 }
 
 // beat sends a heartbeat with a new token and returns the pulse, if the server is still there.

@@ -1,0 +1,181 @@
+package manager_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// quick has intervals that make a test on a real server short.
+var quick = manager.Settings{
+	Queues: 2, ThreadNumber: 5, HeartbeatInterval: 200 * time.Millisecond, JudgeDeadInterval: 2 * time.Second, DrainTimeout: time.Second,
+}
+
+// process is a worker process on a real server, in a goroutine.
+type process struct {
+	c     *center.Center
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func startProcess[T any](t *testing.T, url string, dealer func(*center.Center) processor.TaskDealer[T], s manager.Settings) *process {
+	t.Helper()
+	c, err := center.Open(t.Context(), url, center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.New(c, manager.Config{Grace: time.Second}, manager.Serve("settle", dealer(c), s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{c, cancel, make(chan error, 1)}
+	go func() { p.ended <- m.Run(ctx) }()
+	t.Cleanup(func() { c.Close() })
+	t.Cleanup(cancel)
+	return p
+}
+
+func nothing(*center.Center) processor.TaskDealer[int] { return idle{} }
+
+// until polls for a condition that must come; how soon is the machine's affair.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for a minute: %s", what)
+		}
+	}
+}
+
+func (p *process) count(t *testing.T, query string) (n int) {
+	t.Helper()
+	if err := p.c.DB().QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// onServers runs f on PostgreSQL and MariaDB. SQLite has one lock for all.
+func onServers(t *testing.T, f func(t *testing.T, url string)) {
+	t.Helper()
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) { f(t, testdb.URL(t, kind)) })
+	}
+}
+
+// endless always has work, and is always in a fenced transaction: the rows of its queues are never free.
+type endless struct {
+	c       *center.Center
+	batches *atomic.Int64
+}
+
+func (e endless) Select(context.Context, processor.Selection) ([]int, error) {
+	return make([]int, 1_000), nil
+}
+
+func (e endless) Execute(ctx context.Context, _ []int) error {
+	return center.InTx(ctx, e.c.DB(), func(*sql.Tx) error {
+		n := e.batches.Add(1)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(40+n*7919%60) * time.Millisecond): // never all at an end at once
+			return nil
+		}
+	})
+}
+
+// L5: the request for a queue cannot be written while its owner holds the row, and with one fenced
+// transaction after the other it would never be. The owner, which plans too, drains it for that.
+func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
+	onServers(t, func(t *testing.T, url string) {
+		var batches [2]atomic.Int64
+		busy := func(i int) func(*center.Center) processor.TaskDealer[int] {
+			return func(c *center.Center) processor.TaskDealer[int] { return endless{c, &batches[i]} }
+		}
+		a := startProcess(t, url, busy(0), quick)
+		until(t, "the first works", func() bool { return batches[0].Load() > 10 })
+		b := startProcess(t, url, busy(1), quick)
+		until(t, "the second works", func() bool { return batches[1].Load() > 10 })
+		a.stop()
+		b.stop()
+		if err := errors.Join(<-a.ended, <-b.ended); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// hold keeps the lock row, as a stray session would, until the function that it returns is called.
+func hold(t *testing.T, url string) func() {
+	t.Helper()
+	c, err := center.Open(t.Context(), url, center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Define(t.Context(), "settle", quick); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := c.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE schedule_task_running SET version = version + 1"); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(tx.Rollback(), c.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A database that is busy when a worker starts is waited for.
+func TestJoinWaitsForABusyDatabase(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		release := hold(t, url)
+		p := startProcess(t, url, nothing, quick)
+		select {
+		case err := <-p.ended:
+			t.Errorf("gave up: %v", err)
+		case <-time.After(3 * time.Second): // some tries; the more the machine manages, the more this proves
+		}
+		release()
+		until(t, "it joins", func() bool {
+			return p.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NOT NULL") == 2
+		})
+		p.stop()
+		if err := <-p.ended; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Whoever is to leave while the roster cannot be locked goes when its lease is over, at the latest.
+func TestLeaveEndsThoughTheLockRowIsHeld(t *testing.T) {
+	onServers(t, func(t *testing.T, url string) {
+		p := startProcess(t, url, nothing, quick)
+		until(t, "it joins", func() bool {
+			return p.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NOT NULL") == 2
+		})
+		release := hold(t, url)
+		defer release()
+		p.stop()
+		select {
+		case err := <-p.ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("still there after a minute")
+		}
+	})
+}
