@@ -227,6 +227,16 @@ func TestMatchedRowsCount(t *testing.T) {
 	})
 }
 
+// MySQL: the end of a context closes the connection and not the statement, which would wait for a lock in
+// the server for 50 s more. The roster's own wait for a second.
+func TestMySQLWaitsBriefly(t *testing.T) {
+	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
+	var seconds int
+	if err := c.Store().QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout").Scan(&seconds); err != nil || seconds != 1 {
+		t.Fatalf("%d s, %v", seconds, err)
+	}
+}
+
 // L2: the clock is read after the lock. PostgreSQL's now() is the start of the transaction, MySQL's
 // NOW() the start of the statement: both would be from before the wait.
 func TestClockIsReadAfterTheLock(t *testing.T) {

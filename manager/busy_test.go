@@ -79,7 +79,7 @@ type endless struct {
 }
 
 func (e endless) Select(context.Context, processor.Selection) ([]int, error) {
-	return make([]int, 1_000), nil
+	return make([]int, 1_000_000), nil // no page ever ends, and so there is no gap between two
 }
 
 func (e endless) Execute(ctx context.Context, _ []int) error {

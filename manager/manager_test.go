@@ -30,6 +30,7 @@ type cluster struct {
 	mu      sync.Mutex
 	inHand  map[int]string // queue: who executes it now
 	done    map[string]int // calls of Execute by worker
+	first   map[string]time.Time
 	overlap error
 }
 
@@ -41,7 +42,7 @@ func inBubble(t *testing.T, f func(*cluster)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cl := &cluster{T: t, c: c, inHand: map[int]string{}, done: map[string]int{}}
+		cl := &cluster{T: t, c: c, inHand: map[int]string{}, done: map[string]int{}, first: map[string]time.Time{}}
 		t.Cleanup(cl.close)
 		f(cl)
 	})
@@ -100,7 +101,9 @@ func (cl *cluster) enter(name string, queue int) {
 		cl.overlap = fmt.Errorf("%s works queue %d while %s has it in hand", name, queue, other)
 	}
 	cl.inHand[queue] = name
-	cl.done[name]++
+	if cl.done[name]++; cl.done[name] == 1 {
+		cl.first[name] = time.Now()
+	}
 }
 
 func (cl *cluster) exit(queue int) {
@@ -230,6 +233,27 @@ func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
 		}
 		if err := cl.leave(b); err != nil {
 			cl.Fatal(err)
+		}
+	})
+}
+
+// S8: whoever waits for a queue looks for it every 200 ms, and not with its heartbeats only.
+func TestHandOverIsNoticedAtOnce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		cl.start("b", nil, fast)
+		time.Sleep(10 * time.Second)
+		var released string
+		if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT MIN(event_time) FROM schedule_event WHERE kind = 'RELEASED'").Scan(&released); err != nil {
+			cl.Fatal(err)
+		}
+		at, err := time.Parse("2006-01-02 15:04:05.000000", released)
+		if err != nil {
+			cl.Fatal(err)
+		}
+		if gap := cl.first["b"].Sub(at); gap > 250*time.Millisecond {
+			cl.Fatalf("the new owner begins %s after the release", gap)
 		}
 	})
 }
