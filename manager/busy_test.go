@@ -88,7 +88,7 @@ func (e endless) Execute(ctx context.Context, _ []int) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Duration(40+n*7919%60) * time.Millisecond): // never all at an end at once
+		case <-time.After(time.Duration(40+n*7919%60) * time.Millisecond):
 			return nil
 		}
 	})
@@ -102,9 +102,11 @@ func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
 		busy := func(i int) func(*center.Center) processor.TaskDealer[int] {
 			return func(c *center.Center) processor.TaskDealer[int] { return endless{c, &batches[i]} }
 		}
-		a := startProcess(t, url, busy(0), quick)
+		crowded := quick
+		crowded.ThreadNumber = 20 // ten transactions on each row: never are all at an end at once
+		a := startProcess(t, url, busy(0), crowded)
 		until(t, "the first works", func() bool { return batches[0].Load() > 10 })
-		b := startProcess(t, url, busy(1), quick)
+		b := startProcess(t, url, busy(1), crowded)
 		until(t, "the second works", func() bool { return batches[1].Load() > 10 })
 		a.stop()
 		b.stop()
