@@ -10,13 +10,16 @@ LINT := $(BIN)/golangci-lint-$(LINT_VERSION)/golangci-lint
 # end would leave the tests and their servers running.
 WITH_DATABASES := $(BIN)/with-databases
 
-.PHONY: help test bench lint tidy vuln demo $(WITH_DATABASES)
+.PHONY: help test mutants bench lint tidy vuln demo $(WITH_DATABASES)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 test: $(WITH_DATABASES) ## run all tests; gets PostgreSQL and MariaDB by itself, see internal/testdb
 	$(WITH_DATABASES) -- go test -race -timeout 9m ./...
+
+mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
+	$(WITH_DATABASES) -- go run ./internal/mutants
 
 bench: $(WITH_DATABASES) ## run each benchmark once, so that none rots
 	$(WITH_DATABASES) -- go test -run '^$$' -bench . -benchtime 1x ./...

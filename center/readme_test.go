@@ -46,6 +46,7 @@ func TestReadmeSelects(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
+		execAll(t, c, statements(t, "UPDATE")...)
 		for _, query := range statements(t, "SELECT") {
 			n := countRows(t, c, query)
 			if asksForTrouble := strings.Contains(query, "UNASSIGNED"); n == 0 != asksForTrouble {
@@ -154,6 +155,12 @@ func workerLife(t *testing.T, c *center.Center) {
 	_, err = c.Assign(ctx, "settle", assign)
 	must(err)
 	must(c.Leave(ctx, "settle", web1, nil))
+	time.Sleep(10 * time.Millisecond) // so that there is something older than the retention
+	deleted, err := c.Clean(ctx, time.Millisecond)
+	must(err)
+	if deleted == 0 {
+		t.Error("nothing was cleaned")
+	}
 }
 
 func execAll(t *testing.T, c *center.Center, statements ...string) {

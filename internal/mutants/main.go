@@ -1,0 +1,146 @@
+// Command mutants shows that the tests bite: it breaks one rule after another in a copy of the module
+// and runs the tests that must notice. It exits 1 if a broken rule goes unnoticed.
+//
+//	go run ./internal/mutants [NAME...]   those whose name contains one of the words; all by default
+//
+// It wants the databases that the tests want; `make mutants` provides them.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+func main() {
+	flag.Parse()
+	survivors, err := run(flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+	if survivors > 0 {
+		fmt.Fprintf(os.Stderr, "mutants: %d broken rules went unnoticed\n", survivors)
+		os.Exit(1)
+	}
+}
+
+func run(words []string) (survivors int, err error) {
+	dir, err := os.MkdirTemp("", "rota-mutants-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := copyModule(dir); err != nil {
+		return 0, fmt.Errorf("copy the module: %w", err)
+	}
+	for _, m := range mutants {
+		if !m.named(words) {
+			continue
+		}
+		verdict, err := m.try(dir)
+		if err != nil {
+			return survivors, fmt.Errorf("%s: %w", m.name, err)
+		}
+		fmt.Printf("%-50s %s\n", m.name, verdict)
+		if verdict == survived {
+			survivors++
+		}
+	}
+	return survivors, nil
+}
+
+// copyModule copies what the tests need, and not the history and the tools in the dotted folders.
+func copyModule(dir string) error {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		to := filepath.Join(dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case e.IsDir():
+			err = os.CopyFS(to, os.DirFS(e.Name()))
+		default:
+			var text []byte
+			if text, err = os.ReadFile(e.Name()); err == nil {
+				err = os.WriteFile(to, text, 0o600)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mutant is a rule and how it is broken.
+type mutant struct {
+	name string
+	file string
+	from string // stands in the file once
+	to   string
+	test string // go test's arguments: the package, and perhaps -run
+}
+
+func (m mutant) named(words []string) bool {
+	for _, w := range words {
+		if strings.Contains(m.name, w) {
+			return true
+		}
+	}
+	return len(words) == 0
+}
+
+const survived = "SURVIVED"
+
+// try breaks the rule in dir, runs the tests, and mends it again.
+func (m mutant) try(dir string) (verdict string, err error) {
+	path := filepath.Join(dir, m.file)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(good), m.from); n != 1 {
+		return "", fmt.Errorf("%s has %d places with %q, want 1: the code has changed, and the mutant must follow", m.file, n, m.from)
+	}
+	bad := strings.Replace(string(good), m.from, m.to, 1)
+	if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.WriteFile(path, good, 0o600)) }()
+	if out, err := m.run(dir, "vet", strings.Fields(m.test)[0]); err != nil {
+		return "", fmt.Errorf("does not compile:\n%s", out)
+	}
+	out, err := m.run(dir, append([]string{"test", "-count=1", "-timeout=5m"}, strings.Fields(m.test)...)...)
+	if err == nil {
+		return survived, nil
+	}
+	return "caught by " + firstFailure(out), nil
+}
+
+func (m mutant) run(dir string, args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// firstFailure names the test that failed, or tells what happened instead.
+func firstFailure(out string) string {
+	for line := range strings.Lines(out) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: "); ok {
+			name, _, _ = strings.Cut(name, " ")
+			return name
+		}
+	}
+	if strings.Contains(out, "panic: test timed out") {
+		return "a test that did not end"
+	}
+	return "a panic"
+}

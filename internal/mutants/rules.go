@@ -1,0 +1,144 @@
+package main
+
+// mutants are the rules that the tests must hold. Each is broken in the smallest way.
+var mutants = []mutant{
+	{
+		"H1: no drain wait", "manager/decide.go",
+		`case row.Req != "" && h.Drained:`, `case row.Req != "" && h.Draining:`,
+		"./manager -run Drain|Repartition|Decide",
+	},
+	{
+		"H2: release without the requester's name", "center/release.go",
+		"AND epoch = ? AND req_server = ?`,\n\t\tl.taskType, l.ownSign, q.QueueID, uuid, q.Epoch, q.To)",
+		"AND epoch = ?`,\n\t\tl.taskType, l.ownSign, q.QueueID, uuid, q.Epoch)",
+		"./center -run Conformance",
+	},
+	{
+		"H2: release to one that is not eligible", "center/release.go",
+		"err == nil && state != StateServing && state != StateStandby", "false",
+		"./center -run Conformance",
+	},
+	{
+		"H3: a queue worked on after its release was sent", "manager/decide.go",
+		"spent := f.spent[row.ID] == row.Epoch", "spent := false",
+		"./manager -run Decide",
+	},
+	{
+		"H4: leave without handing over", "center/server.go",
+		"_, err := l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced})\n\t\treturn err",
+		"return nil",
+		"./center -run Conformance",
+	},
+	{
+		"H6: no new epoch for a queue that loses its owner", "center/assign.go",
+		"if c.Regrants() {\n\t\trow.Bump", "if c.Cur != \"\" && c.Regrants() {\n\t\trow.Bump",
+		"./center -run Conformance",
+	},
+	{
+		"F1: no fence", "center/fence.go",
+		"func (b boundBatch) fence(ctx context.Context, tx Tx) error {",
+		"func (b boundBatch) fence(ctx context.Context, tx Tx) error {\n\tif b.c != nil {\n\t\treturn nil\n\t}",
+		"./center -run Conformance",
+	},
+	{
+		"F1: epoch-only fence", "center/fence.go",
+		"now.ID != b.Server || now.Epoch != q.Epoch", "now.Epoch != q.Epoch",
+		"./center -run Conformance",
+	},
+	{
+		"F1: owner-only fence", "center/fence.go",
+		"now.ID != b.Server || now.Epoch != q.Epoch", "now.ID != b.Server",
+		"./center -run Conformance",
+	},
+	{
+		"F5: an unknown commit run again", "center/retry.go",
+		"return fmt.Errorf(\"%w: %w\", ErrUnknownCommit, err)", "return err",
+		"./center -run Unknown|Conformance",
+	},
+	{
+		"L2: the local clock", "center/lock.go",
+		"\tif err != nil {\n\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
+		"\tif err != nil {\n\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}\n\tl.now = time.Now().UTC()",
+		"./center -run Skewed",
+	},
+	{
+		"L2: the clock before the lock", "center/postgres.go",
+		`now:        "clock_timestamp()"`, `now:        "now()"`,
+		"./center -run ClockIsRead",
+	},
+	{
+		"L3: expiry of one that has just beaten", "center/server.go",
+		"where, args = where+` AND heartbeat_time < ?`, append(args, l.d.time(before))", "_ = before",
+		"./center -run Spares",
+	},
+	{
+		"L4: a plan written in part", "center/assign.go",
+		"if n != len(part) {", "if n > len(part) {",
+		"./center -run CompareAndSet",
+	},
+	{
+		"L5: waiting for a stalled transaction", "center/postgres.go",
+		" FOR UPDATE OF q SKIP LOCKED", " FOR UPDATE OF q",
+		"./center -run Conformance",
+	},
+	{
+		"L5: a busy owner is not drained for a request", "manager/server.go",
+		"s.life.blocked[id] = true", "_ = id",
+		"./manager -run AlwaysBusy",
+	},
+	{
+		"N1: the number of queues changed without the barrier", "center/repartition.go",
+		"err != nil || busy > 0 || l.requestedTotal == 0", "err != nil || l.requestedTotal == 0",
+		"./center -run Conformance",
+	},
+	{
+		"N1: work goes on behind the barrier", "manager/server.go",
+		" || p.RequestedTotal > 0\n", "\n",
+		"./manager -run Repartition",
+	},
+	{
+		"P5: taking from the living", "center/plan.go",
+		"if t.rows[i].Cur == \"\" {\n\t\t\tt.rows[i].Cur = to", "if to != \"\" {\n\t\t\tt.rows[i].Cur = to",
+		"./center -run Plan",
+	},
+	{
+		"P6: no second deal", "center/plan.go",
+		"\tt.request() // deals", "\t// deals",
+		"./center -run Plan",
+	},
+	{
+		"S2: a change of plan unnoticed", "manager/life.go",
+		"l.view.PlanVersion == p.PlanVersion && ", "",
+		"./manager -run Matches",
+	},
+	{
+		"S5: no trust", "manager/lease.go",
+		"func (l *lease) valid() bool { return l.left() > 0 }", "func (l *lease) valid() bool { return l != nil }",
+		"./manager -run Lease",
+	},
+	{
+		"S6: the old uuid used again", "manager/life.go",
+		"uuid:     newUUID(host),", "uuid:     fmt.Sprintf(\"%s:%d:again\", host, os.Getpid()),",
+		"./manager -run JoinsAnew",
+	},
+	{
+		"S6: two processes with one uuid", "center/beat.go",
+		"`) AND beat_token IN (` + marks(len(b.Was)+1) + `)`, args", "`) AND (1 = 1 OR beat_token IN (` + marks(len(b.Was)+1) + `))`, args",
+		"./center -run Conformance",
+	},
+	{
+		"S7: no expiry guard", "manager/lease.go",
+		"return !w.since.IsZero() && w.watched() >= w.judgeDead", "return !w.since.IsZero()",
+		"./manager -run Watch",
+	},
+	{
+		"S7: judging after an absence of one's own", "center/assign.go",
+		"return own >= 0 && now.Sub", "return own >= 0 || now.Sub",
+		"./center -run Conformance",
+	},
+	{
+		"S8: waiting without looking", "manager/states.go",
+		"if s.awaiting() {", "if s == nil {",
+		"./manager -run HandOver",
+	},
+}
