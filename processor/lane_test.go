@@ -73,7 +73,7 @@ func TestSleepWaitsForItsOwnLaneOnly(t *testing.T) {
 func TestSleepTimes(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var n atomic.Int32
-		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+		d := &dealer{sel: func(_ context.Context, _ processor.Selection) ([]string, error) {
 			w.note("select")
 			if n.Add(1) == 2 {
 				return []string{"a1"}, nil

@@ -123,7 +123,7 @@ func TestConfigureExecutors(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var now atomic.Int32
 		d := slow(w)
-		d.sel = func(_ context.Context, s processor.Selection) ([]string, error) {
+		d.sel = func(_ context.Context, _ processor.Selection) ([]string, error) {
 			return strings.Split("abcdefghij", ""), nil
 		}
 		d.exec = func(ctx context.Context, _ []string) error {

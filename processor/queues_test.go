@@ -88,7 +88,7 @@ func TestDrainOfAnIdleQueue(t *testing.T) {
 func TestDrainDuringSelect(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slow(w)
-		d.sel = func(ctx context.Context, s processor.Selection) ([]string, error) {
+		d.sel = func(ctx context.Context, _ processor.Selection) ([]string, error) {
 			return []string{"a1"}, nap(ctx, time.Second)
 		}
 		w.start(t, d, processor.Env{}, settings(), "a")
