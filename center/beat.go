@@ -191,56 +191,6 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	return pulses, err
 }
 
-// View is a server's part of the roster, read in one statement.
-type View struct {
-	PlanVersion int64
-	QueueTotal  int
-	Queues      []ViewQueue // owned, or requested for this server; ordered by id
-}
-
-// ViewQueue is a queue that this server owns or waits for.
-type ViewQueue struct {
-	ID        string
-	Index     int
-	Cur, Req  string
-	Epoch     int64
-	Parameter string
-	Cursor    string
-}
-
-// View reads the queues that the server owns or waits for, together with the version of the plan
-// that they belong to.
-func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) {
-	const columns = `task_type, own_sign, queue_id, queue_index, cur_server, req_server, epoch, queue_parameter, cursor_value`
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT r.plan_version, r.queue_total,
-		q.queue_id, COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value
-		FROM schedule_task_running r LEFT JOIN (
-			SELECT `+columns+` FROM schedule_queue WHERE cur_server = ?
-			UNION ALL
-			SELECT `+columns+` FROM schedule_queue WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)
-		) q ON q.task_type = r.task_type AND q.own_sign = r.own_sign
-		WHERE r.task_type = ? AND r.own_sign = ? ORDER BY q.queue_id`), uuid, uuid, uuid, taskType, c.ownSign)
-	var v View
-	found := false
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var q ViewQueue
-		found = true
-		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*text)(&q.ID), &q.Index, (*text)(&q.Cur), (*text)(&q.Req),
-			&q.Epoch, (*text)(&q.Parameter), (*text)(&q.Cursor))
-		if q.ID != "" {
-			v.Queues = append(v.Queues, q)
-		}
-		return err
-	})
-	if err == nil && !found {
-		err = ErrUnknownTask
-	}
-	if err != nil {
-		return View{}, fmt.Errorf("read the queues of %s: %w", uuid, err)
-	}
-	return v, nil
-}
-
 // IsTransient reports that an error came from the connection or from a collision, so that the
 // same call may succeed later.
 func (c *Center) IsTransient(err error) bool {

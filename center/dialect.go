@@ -23,6 +23,7 @@ type dialect struct {
 	share      string              // ends a SELECT that keeps its rows as they are until the commit
 	skipLocked string              // ends a SELECT that locks the rows of q that it can have at once (L5)
 	lock       string              // ends a SELECT that locks its rows
+	notIdle    string              // an expression that makes the server end this transaction when its client is gone
 	change     string              // writes a plan: see write
 	time       func(time.Time) any // a parameter that compares with a column of times
 	classify   func(error) class   // what an error of the driver means for the transaction

@@ -54,3 +54,11 @@ func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) 
 	})
 	return alive, err
 }
+
+// UnderLock asks for one string in a transaction that holds the lock row.
+func (c *Center) UnderLock(ctx context.Context, taskType, query string) (got string, err error) {
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		return l.queryRow(ctx, query).Scan(&got)
+	})
+	return got, err
+}

@@ -27,7 +27,7 @@ type locked struct {
 }
 
 // attemptTimeout bounds one try of a transaction whose caller gave no earlier deadline.
-const attemptTimeout = 5 * time.Second
+const attemptTimeout = 30 * time.Second
 
 // underLock runs f in a transaction that holds the lock row of the task type, as often as it
 // takes. f may run several times: it must not keep what a try that failed has told it.
@@ -71,9 +71,10 @@ func (l *locked) lock(ctx context.Context) error {
 	if n == 0 {
 		return ErrUnknownTask
 	}
-	err = l.queryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high
+	var settled string
+	err = l.queryRow(ctx, `SELECT {now}, `+l.d.notIdle+`, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
-		Scan((*instant)(&l.now), &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh)
+		Scan((*instant)(&l.now), &settled, &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}

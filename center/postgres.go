@@ -25,6 +25,9 @@ var postgres = &dialect{
 	share:      " FOR SHARE OF q",
 	skipLocked: " FOR UPDATE OF q SKIP LOCKED",
 	lock:       " FOR UPDATE",
+	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
+	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
+	notIdle: "set_config('idle_in_transaction_session_timeout', '10000', true)",
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,

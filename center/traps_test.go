@@ -231,9 +231,21 @@ func TestMatchedRowsCount(t *testing.T) {
 // the server for 50 s more. The roster's own wait for a second.
 func TestMySQLWaitsBriefly(t *testing.T) {
 	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
-	var seconds int
-	if err := c.Store().QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout").Scan(&seconds); err != nil || seconds != 1 {
-		t.Fatalf("%d s, %v", seconds, err)
+	var lock, idle int
+	err := c.Store().QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout, @@idle_transaction_timeout").Scan(&lock, &idle)
+	if err != nil || lock != 1 || idle != 10 {
+		t.Fatalf("%d s for a lock, %d s idle, %v", lock, idle, err)
+	}
+}
+
+// A transaction under the lock row whose client says nothing more is ended by the server.
+func TestPostgresEndsIdleTransactions(t *testing.T) {
+	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
+	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.UnderLock(t.Context(), "settle", "SHOW idle_in_transaction_session_timeout"); err != nil || got != "10s" {
+		t.Fatalf("%q, %v", got, err)
 	}
 }
 

@@ -16,7 +16,7 @@ type lease struct {
 // newLease calls over, in a goroutine of its own, whenever the lease runs out: what is in hand then
 // is cancelled at once, whatever statement the server may be waiting for (S6).
 func newLease(judgeDead, heartbeat time.Duration, start time.Time, over func()) *lease {
-	l := &lease{length: judgeDead - margin(judgeDead, heartbeat)}
+	l := &lease{length: trustFor(judgeDead, heartbeat)}
 	l.start.Store(&start)
 	l.alarm = time.AfterFunc(l.left(), func() {
 		if !l.valid() {
@@ -24,6 +24,11 @@ func newLease(judgeDead, heartbeat time.Duration, start time.Time, over func()) 
 		}
 	})
 	return l
+}
+
+// trustFor is how long a server trusts itself after the start of a heartbeat.
+func trustFor(judgeDead, heartbeat time.Duration) time.Duration {
+	return judgeDead - margin(judgeDead, heartbeat)
 }
 
 // margin is what a server gives away for the time that a heartbeat is on its way, and for clocks

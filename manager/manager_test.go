@@ -3,195 +3,18 @@ package manager_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
-}
-
-// cluster is some worker processes of one roster, in a bubble: one database in memory, fake time.
-type cluster struct {
-	*testing.T
-	c       *center.Center
-	workers []*worker
-
-	mu      sync.Mutex
-	inHand  map[int]string // queue: who executes it now
-	done    map[string]int // calls of Execute by worker
-	first   map[string]time.Time
-	overlap error
-}
-
-// inBubble runs f with a roster of its own. Time passes only when everybody waits.
-func inBubble(t *testing.T, f func(*cluster)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		c, err := center.Open(t.Context(), "sqlite::memory:", center.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cl := &cluster{T: t, c: c, inHand: map[int]string{}, done: map[string]int{}, first: map[string]time.Time{}}
-		t.Cleanup(cl.close)
-		f(cl)
-	})
-}
-
-// close ends what a test that failed has left, for a bubble must end empty.
-func (cl *cluster) close() {
-	for _, w := range cl.workers {
-		w.stop()
-		<-w.done
-	}
-	time.Sleep(2 * time.Hour) // longer than any dealer that ignores its context
-	if err := cl.c.Close(); err != nil {
-		cl.Error(err)
-	}
-	if cl.overlap != nil {
-		cl.Error(cl.overlap)
-	}
-}
-
-// work is a dealer whose items are the queue's index; executing one takes a while, during which
-// nobody else may have the queue.
-type work struct {
-	cl     *cluster
-	name   string
-	takes  time.Duration
-	stub   bool // ignores its context
-	before func()
-}
-
-func (w *work) Select(_ context.Context, s processor.Selection) ([]int, error) {
-	return []int{s.Queue.Index}, nil
-}
-
-func (w *work) Execute(ctx context.Context, items []int) error {
-	w.cl.enter(w.name, items[0])
-	defer w.cl.exit(items[0])
-	if w.before != nil {
-		w.before()
-	}
-	if w.stub {
-		ctx = context.WithoutCancel(ctx)
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(w.takes):
-		return nil
-	}
-}
-
-func (cl *cluster) enter(name string, queue int) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	if other, ok := cl.inHand[queue]; ok && cl.overlap == nil {
-		cl.overlap = fmt.Errorf("%s works queue %d while %s has it in hand", name, queue, other)
-	}
-	cl.inHand[queue] = name
-	if cl.done[name]++; cl.done[name] == 1 {
-		cl.first[name] = time.Now()
-	}
-}
-
-func (cl *cluster) exit(queue int) {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	delete(cl.inHand, queue)
-}
-
-func (cl *cluster) executed(name string) int {
-	cl.mu.Lock()
-	defer cl.mu.Unlock()
-	return cl.done[name]
-}
-
-// worker is a process.
-type worker struct {
-	*manager.Manager
-	stop context.CancelFunc
-	done chan struct{}
-	err  error
-}
-
-var fast = manager.Settings{Queues: 6, SleepTimeInterval: 10 * time.Millisecond, DrainTimeout: 3 * time.Second}
-
-func (cl *cluster) start(name string, w *work, s manager.Settings) *worker {
-	cl.Helper()
-	if w == nil {
-		w = &work{takes: 100 * time.Millisecond}
-	}
-	w.cl, w.name = cl, name
-	m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("settle", w, s))
-	if err != nil {
-		cl.Fatal(err)
-	}
-	return cl.run(m)
-}
-
-func (cl *cluster) run(m *manager.Manager) *worker {
-	ctx, cancel := context.WithCancel(cl.Context())
-	wk := &worker{Manager: m, stop: cancel, done: make(chan struct{})}
-	cl.workers = append(cl.workers, wk)
-	go func() {
-		defer close(wk.done)
-		wk.err = m.Run(ctx)
-	}()
-	return wk
-}
-
-// leave stops a worker in order.
-func (cl *cluster) leave(w *worker) error {
-	w.stop()
-	<-w.done
-	return w.err
-}
-
-// owners returns the number of queues of each server that has any, and of nobody.
-func (cl *cluster) owners() (counts []int, nobody int) {
-	cl.Helper()
-	rows, err := cl.c.DB().QueryContext(cl.Context(), "SELECT cur_server, COUNT(*) FROM schedule_queue GROUP BY cur_server ORDER BY 2 DESC")
-	if err != nil {
-		cl.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			cl.Fatal(err)
-		}
-	}()
-	for rows.Next() {
-		var owner *string
-		var n int
-		if err := rows.Scan(&owner, &n); err != nil {
-			cl.Fatal(err)
-		}
-		if owner == nil {
-			nobody = n
-			continue
-		}
-		counts = append(counts, n)
-	}
-	return counts, nobody
-}
-
-func (cl *cluster) wantOwners(want ...int) {
-	cl.Helper()
-	got, nobody := cl.owners()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		cl.Fatalf("queues per owner are %v and %d without, want %v", got, nobody, want)
-	}
 }
 
 func TestOneWorkerServesAndLeaves(t *testing.T) {
@@ -312,21 +135,6 @@ func TestLeaveWithAHungDealer(t *testing.T) {
 	})
 }
 
-func (cl *cluster) events(kind string) (n int) {
-	cl.Helper()
-	if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT COUNT(*) FROM schedule_event WHERE kind = ?", kind).Scan(&n); err != nil {
-		cl.Fatal(err)
-	}
-	return n
-}
-
-func (cl *cluster) exec(query string, args ...any) {
-	cl.Helper()
-	if _, err := cl.c.DB().ExecContext(cl.Context(), query, args...); err != nil {
-		cl.Fatal(err)
-	}
-}
-
 // A server that was expired forgets everything and joins under a new uuid (S6).
 func TestExpiredServerJoinsAnew(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
@@ -345,20 +153,6 @@ func TestExpiredServerJoinsAnew(t *testing.T) {
 			cl.Fatal(err)
 		}
 	})
-}
-
-func (cl *cluster) uuid() string {
-	cl.Helper()
-	return cl.uuidOf("1 = 1")
-}
-
-// uuidOf returns the uuid of the server that a condition holds for.
-func (cl *cluster) uuidOf(condition string) (uuid string) {
-	cl.Helper()
-	if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT uuid FROM schedule_server WHERE "+condition).Scan(&uuid); err != nil {
-		cl.Fatal(err)
-	}
-	return uuid
 }
 
 // A server that cannot beat stops before others may take its queues, and resumes under the same

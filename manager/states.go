@@ -182,6 +182,9 @@ func (s *server) leaving(stop context.Context) stateFunc {
 		return nil // there is nothing left to hand over
 	}
 	s.log.Info("leaving: draining")
+	for _, h := range s.proc.Held() {
+		s.proc.Drain(h.Queue.ID) // before the database is asked: it may not answer
+	}
 	s.announce(ctx)
 	forced := s.drainAll(ctx)
 	s.m.heart.remove(s.life) // so that the lease ends, and with it the tries to leave in order
@@ -193,7 +196,7 @@ func (s *server) leaving(stop context.Context) stateFunc {
 // announce marks the server as draining, so that nobody deals it anything and its queues are asked
 // for one by one. If it fails, Leave does it all.
 func (s *server) announce(ctx context.Context) {
-	ctx, cancel := s.statement(ctx)
+	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	if err := s.c.Drain(ctx, s.task.name, s.life.uuid); err != nil {
 		s.log.WithError(err).Debug("announce the drain")
@@ -205,9 +208,6 @@ func (s *server) announce(ctx context.Context) {
 func (s *server) drainAll(ctx context.Context) (forced []string) {
 	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
 	defer cancel()
-	for _, h := range s.proc.Held() {
-		s.proc.Drain(h.Queue.ID)
-	}
 	s.life.stale = true
 	s.refresh(deadline, nil, true)
 	for !s.idle() {
@@ -273,7 +273,7 @@ func (s *server) bow(ctx context.Context, forced []string) {
 }
 
 func (s *server) leave(ctx context.Context, forced []string) error {
-	ctx, cancel := s.statement(ctx)
+	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	return s.c.Leave(ctx, s.task.name, s.life.uuid, forced)
 }

@@ -25,7 +25,7 @@ postgres)
 mysql)
 	stop=TERM kill=KILL
 	prepare() {
-		mariadb-install-db --no-defaults --datadir="$DIR/data" \
+		mariadb-install-db --no-defaults --datadir="$DIR/data" --tmpdir="$DIR" \
 			--auth-root-authentication-method=normal --skip-name-resolve
 	}
 	serve() {

@@ -1,0 +1,271 @@
+package faults
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Violation is an invariant that a history breaks. The numbers are those of the invariants in the package
+// comment.
+type Violation struct {
+	Invariant int
+	Text      string
+}
+
+func (v Violation) String() string { return fmt.Sprintf("invariant %d: %s", v.Invariant, v.Text) }
+
+// slack is what two readings of the same clock may be wrong by: SQLite keeps milliseconds.
+const slack = time.Millisecond
+
+// reaction is how long a thread that has just asked whether it may start can take to note that it did. A
+// process that is stopped between the two notes it when it wakes.
+const reaction = 20 * time.Millisecond
+
+// Check returns what is wrong with a history, ordered by invariant; nothing if all is well. It is pure.
+func Check(h History) []Violation {
+	c := &checker{History: h}
+	c.index()
+	c.epochsRise()
+	c.fenceHolds()
+	c.oneByOne()
+	c.plannedMoves()
+	c.onceEach()
+	c.trustEnds()
+	c.healthyLive()
+	slices.SortStableFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
+	return c.found
+}
+
+type checker struct {
+	History
+	found  []Violation
+	grants map[string][]Event // by queue, in commit order: each change of owner
+	spans  map[string][]Span  // by queue, in order of their beginning
+}
+
+func (c *checker) fault(invariant int, format string, args ...any) {
+	c.found = append(c.found, Violation{invariant, fmt.Sprintf(format, args...)})
+}
+
+func (c *checker) index() {
+	c.grants, c.spans = map[string][]Event{}, map[string][]Span{}
+	for _, e := range c.Events {
+		if changesOwner(e.Kind) {
+			c.grants[e.Queue] = append(c.grants[e.Queue], e)
+		}
+	}
+	for _, s := range c.Spans {
+		c.spans[s.Queue] = append(c.spans[s.Queue], s)
+	}
+	for _, list := range c.spans {
+		slices.SortFunc(list, func(a, b Span) int { return a.Begin.Compare(b.Begin) })
+	}
+}
+
+func changesOwner(kind string) bool {
+	switch kind {
+	case center.EventGranted, center.EventReleased, center.EventTakenOver, center.EventUnassigned,
+		center.EventForced, center.EventRetaken:
+		return true
+	}
+	return false
+}
+
+// epochsRise: 1. Each owner follows on the one before it, under a higher epoch.
+func (c *checker) epochsRise() {
+	for queue, grants := range c.grants {
+		var before Event
+		for _, e := range grants {
+			if e.Epoch <= before.Epoch {
+				c.fault(1, "queue %s: epoch %d (%s) comes after epoch %d", queue, e.Epoch, e.Kind, before.Epoch)
+			}
+			if e.From != before.To {
+				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d is %q's", queue, e.Epoch, e.From, before.Epoch, before.To)
+			}
+			before = e
+		}
+	}
+}
+
+// fenceHolds: 2. Each effect is of a grant's owner, and no effect of an older epoch was committed after an
+// effect of a newer one had looked.
+func (c *checker) fenceHolds() {
+	type grant struct {
+		queue string
+		epoch int64
+	}
+	owners, effects := map[grant]string{}, map[string][]Effect{}
+	for queue, grants := range c.grants {
+		for _, e := range grants {
+			owners[grant{queue, e.Epoch}] = e.To
+		}
+	}
+	for _, e := range c.Effects {
+		effects[e.Queue] = append(effects[e.Queue], e)
+		if owner := owners[grant{e.Queue, e.Epoch}]; owner != e.Server {
+			c.fault(2, "item %d of queue %s took effect under epoch %d of %q by %q", e.Item, e.Queue, e.Epoch, owner, e.Server)
+		}
+	}
+	for queue, list := range effects {
+		c.noneLater(queue, list)
+	}
+}
+
+func (c *checker) noneLater(queue string, effects []Effect) {
+	slices.SortStableFunc(effects, func(a, b Effect) int { return cmp.Compare(a.Epoch, b.Epoch) })
+	older := 0
+	for i, e := range effects {
+		if i > 0 && effects[i-1].Epoch < e.Epoch {
+			older = i
+		}
+		if e.Seen != int64(older) {
+			c.fault(2, "queue %s: %d effects of epochs below %d were committed, but item %d, under that epoch, saw %d of them",
+				queue, older, e.Epoch, e.Item, e.Seen)
+		}
+	}
+}
+
+// oneByOne: 3. Two processes execute one queue at the same time only if the one with the older epoch was in
+// trouble for longer than its trust; and what they do outside the database only if it stood still, for one
+// that runs stops in time.
+func (c *checker) oneByOne() {
+	for _, spans := range c.spans {
+		for i, a := range spans {
+			for _, b := range spans[i+1:] {
+				if !b.Begin.Before(a.over()) {
+					break
+				}
+				if a.Process != b.Process {
+					c.overlap(a, b)
+				}
+			}
+		}
+	}
+}
+
+func (c *checker) overlap(older, newer Span) {
+	if older.Epoch > newer.Epoch {
+		older, newer = newer, older
+	}
+	switch {
+	case older.worked().After(newer.Begin) && newer.worked().After(older.Begin) && !c.excused(older, newer, Pause):
+		c.fault(3, "worked at the same time: %s; %s", older, newer)
+	case !c.excused(older, newer, Pause) && !c.excused(older, newer, Partition):
+		c.fault(3, "executed at the same time: %s; %s", older, newer)
+	}
+}
+
+// excused: the older call was under way in a trouble that outlasted the trust, and the newer one began after
+// the trouble.
+func (c *checker) excused(older, newer Span, kind Kind) bool {
+	return older.Epoch < newer.Epoch && slices.ContainsFunc(c.Windows, func(w Window) bool {
+		return w.Kind == kind && w.of(older.Process) && c.tooLong(w) &&
+			w.From.Before(newer.Begin) && w.From.Before(older.over()) && !older.Begin.After(w.To.Add(reaction))
+	})
+}
+
+// tooLong: whatever its last heartbeat was, the process outlived its trust in the window. A pause counts when
+// it eats up the margin between the trust and the others' judgement, for it may come at the trust's end.
+func (c *checker) tooLong(w Window) bool {
+	if w.Kind == Pause {
+		return w.length() > (c.JudgeDead-c.Trust)/2
+	}
+	return w.length() > c.Trust
+}
+
+// plannedMoves: 4. The old owner's last call ends before the release, and nobody's first begins before the
+// grant.
+func (c *checker) plannedMoves() {
+	for queue, grants := range c.grants {
+		for i, e := range grants {
+			for _, s := range c.spans[queue] {
+				if s.Epoch == e.Epoch && s.Begin.Before(e.At.Add(-slack)) {
+					c.fault(4, "began before %s at %s: %s", e.Kind, clock(e.At), s)
+				}
+				if e.Kind == center.EventReleased && i > 0 && s.Epoch == grants[i-1].Epoch && s.over().After(e.At.Add(slack)) {
+					c.fault(4, "went on after %s at %s: %s", e.Kind, clock(e.At), s)
+				}
+			}
+		}
+	}
+}
+
+// onceEach: 5. Each item is done, by exactly one effect.
+func (c *checker) onceEach() {
+	rows := map[int64]int64{}
+	for _, e := range c.Effects {
+		rows[e.Item]++
+	}
+	for _, i := range c.Items {
+		if !i.Done || i.Effects != 1 || rows[i.ID] != 1 {
+			c.fault(5, "item %d: done %t, %d effects, %d in the history", i.ID, i.Done, i.Effects, rows[i.ID])
+		}
+		delete(rows, i.ID)
+	}
+	for id, n := range rows {
+		c.fault(5, "item %d: %d effects, and there is no such item", id, n)
+	}
+}
+
+// trustEnds: 9. No call begins in a partition when the trust is over, and none by a server that was expired,
+// but for the one that a pause interrupted in its beginning.
+func (c *checker) trustEnds() {
+	expired := map[string]time.Time{}
+	for _, e := range c.Events {
+		if e.Kind == center.EventExpired {
+			expired[e.From] = e.At
+		}
+	}
+	for _, s := range c.Spans {
+		if at, ok := expired[s.Server]; ok && s.Begin.After(at) && !c.waking(s) {
+			c.fault(9, "began after the server had expired at %s: %s", clock(at), s)
+		}
+		for _, w := range c.Windows {
+			if w.Kind == Partition && w.of(s.Process) && s.Begin.After(w.From.Add(c.Trust+reaction)) && s.Begin.Before(w.To) && !c.waking(s) {
+				c.fault(9, "began in a partition that had lasted since %s: %s", clock(w.From), s)
+			}
+		}
+	}
+}
+
+// waking: the call began while the process stood still, or just after.
+func (c *checker) waking(s Span) bool {
+	return slices.ContainsFunc(c.Windows, func(w Window) bool {
+		return w.Kind == Pause && w.of(s.Process) && !s.Begin.Before(w.From) && !s.Begin.After(w.To.Add(reaction))
+	})
+}
+
+// healthyLive: 10. Nobody is expired who was not in trouble of its own.
+func (c *checker) healthyLive() {
+	for _, e := range c.Events {
+		if e.Kind != center.EventExpired || slices.Contains(c.Stillborn, e.From) {
+			continue
+		}
+		pid := process(e.From)
+		ill := slices.ContainsFunc(c.Windows, func(w Window) bool {
+			return w.Process == pid && w.From.Before(e.At) && (w.Kind == Death || w.length() > c.JudgeDead/2 && w.To.After(e.At.Add(-2*c.JudgeDead)))
+		})
+		if !ill {
+			c.fault(10, "%s was expired at %s and nothing was wrong with it", e.From, clock(e.At))
+		}
+	}
+}
+
+// process returns the process id in a server's uuid, host:pid:random, or -1.
+func process(server string) int {
+	parts := strings.Split(server, ":")
+	if len(parts) < 3 {
+		return -1
+	}
+	pid, err := strconv.Atoi(parts[len(parts)-2])
+	if err != nil {
+		return -1
+	}
+	return pid
+}

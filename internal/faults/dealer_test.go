@@ -1,0 +1,132 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
+)
+
+// dealer works the table items, and leaves traces wherever it passes.
+type dealer struct {
+	c     *center.Center
+	notes notes
+	work  time.Duration
+	trap  trap
+	calls atomic.Int64
+}
+
+// Select returns undone items of a queue.
+func (d *dealer) Select(ctx context.Context, s processor.Selection) (ids []int64, err error) {
+	rows, err := d.c.DB().QueryContext(ctx, bind(d.c, `SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY id LIMIT 20`),
+		s.Total, s.Queue.Index)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}
+
+// Execute does some work outside the database and then marks the items in a fenced transaction. A call that
+// is trapped ignores its context from then on, as a careless dealer would: the fence alone is left.
+func (d *dealer) Execute(ctx context.Context, ids []int64) (err error) {
+	b, _ := center.BatchFrom(ctx)
+	call := d.calls.Add(1)
+	d.notes.add(note{What: "begin", Call: call, Batch: b.Server, Queue: b.Queues[0].ID, Epoch: b.Queues[0].Epoch})
+	defer func() { d.notes.add(note{What: "end", Call: call, Error: fmt.Sprint(err)}) }()
+	s := d.trap.take()
+	if s.point != "" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	err = d.outside(ctx, s)
+	d.notes.add(note{What: "worked", Call: call})
+	if err != nil {
+		return err
+	}
+	return center.InTx(ctx, d.c.DB(), func(tx *sql.Tx) error {
+		if err := d.write(ctx, tx, b, ids); err != nil {
+			return err
+		}
+		return s.at("commit")
+	})
+}
+
+// outside takes between half and one and a half of the time that the order says.
+func (d *dealer) outside(ctx context.Context, s snare) error {
+	if err := s.at("work"); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d.work/2 + rand.N(d.work)):
+		return nil
+	}
+}
+
+// write marks the items and tells who did it. What it saw of older epochs is read by a statement of its own:
+// in MySQL, as part of the INSERT, it would lock what it reads.
+func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []int64) error {
+	q := b.Queues[0]
+	var seen int64
+	if err := tx.QueryRowContext(ctx, bind(d.c, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).Scan(&seen); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		_, err := tx.ExecContext(ctx, bind(d.c, `UPDATE items SET done = 1, effects = effects + 1 WHERE id = ?`), id)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, bind(d.c, `INSERT INTO history (at, server, epoch, queue, item, seen) VALUES (?, ?, ?, ?, ?, ?)`),
+			clock(time.Now()), b.Server, q.Epoch, q.ID, id, seen)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tables are the dealer's, made to be the same in all databases.
+func tables(kind schema.Dialect) []string {
+	identity := map[schema.Dialect]string{
+		schema.Postgres: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+		schema.MySQL:    "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+		schema.SQLite:   "INTEGER PRIMARY KEY AUTOINCREMENT",
+	}[kind]
+	return []string{
+		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, done INT NOT NULL DEFAULT 0, effects INT NOT NULL DEFAULT 0)`,
+		`CREATE INDEX items_done ON items (done, id)`,
+		`CREATE TABLE history (seq ` + identity + `, at VARCHAR(20) NOT NULL, server VARCHAR(150) NOT NULL,
+			epoch BIGINT NOT NULL, queue VARCHAR(20) NOT NULL, item BIGINT NOT NULL, seen BIGINT NOT NULL)`,
+		`CREATE INDEX history_epoch ON history (queue, epoch)`,
+	}
+}
+
+// bind writes the placeholders of a statement as the database wants them.
+func bind(c *center.Center, query string) string {
+	if c.Dialect() != schema.Postgres {
+		return query
+	}
+	parts := strings.Split(query, "?")
+	for i := range parts[:len(parts)-1] {
+		parts[i] += "$" + strconv.Itoa(i+1)
+	}
+	return strings.Join(parts, "")
+}

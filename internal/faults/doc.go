@@ -1,0 +1,42 @@
+// Package faults shows that the roster survives what happens to processes, databases and networks.
+//
+// TestFaults plays scenarios. In each, three real processes share the queues of a table of work, on a
+// database of the scenario's own; something is done to them, to their network or to the database; then
+// everything must come to rest: all items done, each queue with a living owner, the load even, the workers
+// gone in order. What the database and the processes have recorded on the way is one [History], and [Check]
+// must find nothing wrong with it. The scenarios wait for what must happen rather than for a time, and a
+// machine that is too busy shows in the record, so that it is not taken for a fault of the roster.
+//
+//	go test -race ./internal/faults                               the short form, below a minute
+//	ROTA_FAULTS=all go test -race -timeout 20m ./internal/faults  all scenarios
+//	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
+//
+// A scenario that fails prints its seed and how to play it again; a seed fixes what is chosen at random, not
+// what the processes do with it. The processes need Linux: they end with the test, even those that are
+// stopped, and stop themselves at exact points.
+//
+// # What must hold
+//
+// The numbers are those of the violations.
+//
+//	 1  A queue has one owner at a time: each follows on the one before, under a higher epoch.
+//	 2  No effect of an older epoch is committed after a newer owner's first. Absolute.
+//	 3  Two processes execute one queue at the same time only if the old owner was in trouble for longer
+//	    than its trust. Outside the database they do so only if it stood still: one that runs stops in time.
+//	 4  A planned move: the old owner's last call ends, the queue is released, the new owner's first begins.
+//	 5  Each item is done, and took effect exactly once.
+//	 9  Nothing begins without trust.
+//	10  Nobody is expired who was not in trouble of its own. What all have lost alike, the database or the
+//	    network, is no excuse.
+//
+// For 2, no clock and no sequence is good enough: a transaction gets its number long before its commit. So
+// each transaction, once it has its fence, counts the effects of older epochs in its queue and keeps the
+// number with its own effects. Had a later commit added one, the numbers would not agree.
+//
+// For 3, 4 and 9 the processes note the beginning and the end of each call in a file, at once: a transaction
+// that was rolled back leaves no other trace. The clock of the database must be this host's, which the
+// servers of package testdb see to.
+//
+// A general checker of linearizability, porcupine, say, would search for an order of the calls. Here the
+// database has written the order down, so that plain comparisons do, and can name what they found.
+package faults

@@ -1,0 +1,130 @@
+//go:build linux
+
+package faults
+
+import (
+	"time"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// networkScenarios are what happens between the workers and the database.
+var networkScenarios = []scenario{
+	{name: "connections-cut", play: connectionsCut, proxied: true, always: true},
+	{name: "replies-lost-at-random", play: repliesLostAtRandom, proxied: true, always: true},
+	{name: "delays", play: delays, proxied: true},
+	{name: "kill-at-a-distance", play: killAtADistance, proxied: true},
+	{name: "partition-of-one", play: partitionOfOne, proxied: true, always: true},
+	{name: "partition-of-all", play: partitionOfAll, proxied: true, always: true},
+	{name: "refused-one", play: refusedOne, proxied: true},
+	{name: "replies-lost-by-one", play: repliesLostByOne, proxied: true},
+	{name: "replies-lost-by-all", play: repliesLostByAll, proxied: true},
+}
+
+func connectionsCut(s *stage) {
+	for range 20 {
+		for _, w := range s.workers {
+			if s.IntN(3) > 0 {
+				w.proxy.Cut()
+			}
+		}
+		s.sleep(s.upTo(s.settings.HeartbeatInterval / 2))
+	}
+	s.works(20)
+}
+
+// repliesLostAtRandom: statements of all kinds arrive, commits among them, and their replies do not.
+func repliesLostAtRandom(s *stage) {
+	for range 20 {
+		w := s.any()
+		w.proxy.LoseReplies(true)
+		s.sleep(s.upTo(s.settings.HeartbeatInterval / 5))
+		w.proxy.Cut()
+		w.proxy.LoseReplies(false)
+		s.sleep(s.upTo(s.settings.HeartbeatInterval / 2))
+	}
+	s.works(20)
+}
+
+func delays(s *stage) {
+	for range 10 {
+		for _, w := range s.workers {
+			w.proxy.Delay(s.upTo(s.settings.HeartbeatInterval / 6))
+		}
+		s.sleep(s.upTo(s.dead(0.5)))
+	}
+	for _, w := range s.workers {
+		w.proxy.Delay(0)
+	}
+	s.works(20)
+}
+
+// killAtADistance: each round trip takes a fifteenth of the heartbeat interval, which is 133 ms where that is
+// 2 s. It is far, but heartbeats arrive with ease, and so must a take-over, which takes more round trips.
+func killAtADistance(s *stage) {
+	for _, w := range s.workers {
+		w.proxy.Delay(s.settings.HeartbeatInterval / 30)
+	}
+	w := s.any()
+	s.kill(w)
+	s.expiry(w, w.ended)
+	s.settle()
+	s.works(20)
+}
+
+func partitionOfOne(s *stage) { s.partition((*testdb.Proxy).Swallow, s.any()) }
+
+func repliesLostByOne(s *stage) { s.partition((*testdb.Proxy).LoseReplies, s.any()) }
+
+func refusedOne(s *stage) {
+	s.partition(func(p *testdb.Proxy, on bool) {
+		p.Refuse(on)
+		p.Cut()
+	}, s.any())
+}
+
+// partition keeps a worker from the database until the others have its queues and beyond.
+func (s *stage) partition(trouble func(*testdb.Proxy, bool), w *worker) {
+	s.t.Helper()
+	from := time.Now()
+	trouble(w.proxy, true)
+	s.expiry(w, from)
+	s.outlast(from)
+	s.works(20)
+	s.heal(trouble, w)
+	s.between(w, Partition, from)
+	s.settle()
+	s.works(20)
+}
+
+// heal ends the trouble. What was lost is lost, so that no connection can go on: the network, which has
+// forgotten them, resets them.
+func (*stage) heal(trouble func(*testdb.Proxy, bool), w *worker) {
+	trouble(w.proxy, false)
+	w.proxy.Cut()
+}
+
+func partitionOfAll(s *stage) { s.partitionAll((*testdb.Proxy).Swallow) }
+
+func repliesLostByAll(s *stage) { s.partitionAll((*testdb.Proxy).LoseReplies) }
+
+// partitionAll keeps all workers from the database until none of them trusts itself. One comes back first, and
+// for two of its heartbeats it is alone with rows that look dead.
+func (s *stage) partitionAll(trouble func(*testdb.Proxy, bool)) {
+	s.t.Helper()
+	from := time.Now()
+	for _, w := range s.workers {
+		trouble(w.proxy, true)
+	}
+	s.sleep(s.dead(3))
+	s.between(nil, Partition, from)
+	first := s.any()
+	s.heal(trouble, first)
+	s.sleep(2 * s.settings.HeartbeatInterval)
+	for _, w := range s.workers {
+		if w != first {
+			s.heal(trouble, w)
+		}
+	}
+	s.works(20)
+}

@@ -1,0 +1,158 @@
+//go:build linux
+
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// worker is a worker process and what the scenario does to it.
+type worker struct {
+	t      *testing.T
+	pid    int
+	cmd    *exec.Cmd
+	input  io.WriteCloser
+	proxy  *testdb.Proxy // between it and its database; nil without
+	notes  string
+	log    string
+	gone   chan struct{} // closed when the process has ended
+	err    error         // how; to be read after gone
+	ended  time.Time     // when; to be read after gone
+	killed bool          // by the scenario
+}
+
+// startWorker starts a process that ends with this one at the latest. What it writes begins with files.
+func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *worker {
+	t.Helper()
+	o.Notes = files + ".notes"
+	w := &worker{t: t, proxy: proxy, notes: o.Notes, log: files + ".log", gone: make(chan struct{})}
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(w.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cmd = exec.Command(os.Args[0])
+	w.cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
+	w.cmd.Stdout, w.cmd.Stderr = log, log
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if w.input, err = w.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan error, 1)
+	go func() {
+		// Linux ends the child when the thread that started it ends, so this goroutine keeps its thread until then.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(w.gone)
+		err := w.cmd.Start()
+		started <- err
+		if err == nil {
+			w.err = w.cmd.Wait()
+		}
+		w.ended = time.Now()
+		_ = log.Close() // it was the child's to write to
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	w.pid = w.cmd.Process.Pid
+	t.Cleanup(func() { // also ends one that is stopped
+		_ = w.cmd.Process.Kill() // fails if it has ended
+		<-w.gone
+	})
+	return w
+}
+
+// arm sets the trap for one of the calls to come: "stop work", say.
+func (w *worker) arm(what string) {
+	w.t.Helper()
+	if _, err := fmt.Fprintln(w.input, what); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *worker) signal(s syscall.Signal) {
+	w.t.Helper()
+	if err := w.cmd.Process.Signal(s); err != nil {
+		w.t.Fatalf("signal %s to worker %d: %v", s, w.pid, err)
+	}
+}
+
+// stopped asks the kernel whether the process stands still.
+func (w *worker) stopped() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.pid))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // behind the name comes the state
+	return bytes.HasPrefix(rest, []byte("T"))
+}
+
+// alive reports that the process has not ended.
+func (w *worker) alive() bool {
+	select {
+	case <-w.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// history reads the notes of a worker that has ended.
+func (w *worker) history() (spans []Span, stalls []Window) {
+	w.t.Helper()
+	text, err := os.ReadFile(w.notes)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	calls := map[int64]*Span{}
+	var order []*Span
+	for line := range strings.Lines(string(text)) {
+		var n note
+		if err := json.Unmarshal([]byte(line), &n); err != nil {
+			w.t.Fatalf("note %q of worker %d: %v", line, w.pid, err)
+		}
+		switch n.What {
+		case "stall":
+			stalls = append(stalls, Window{Process: w.pid, Kind: Pause, From: n.Since, To: n.At})
+		case "begin":
+			calls[n.Call] = &Span{Process: w.pid, Server: n.Batch, Queue: n.Queue, Epoch: n.Epoch, Begin: n.At, LastSeen: w.ended}
+			order = append(order, calls[n.Call])
+		case "worked":
+			calls[n.Call].WorkEnd = n.At
+		case "end":
+			calls[n.Call].End = n.At
+		}
+	}
+	for _, s := range order {
+		spans = append(spans, *s)
+	}
+	return spans, stalls
+}
+
+// lastWords is the end of what the process logged.
+func (w *worker) lastWords(lines int) string {
+	text, err := os.ReadFile(w.log)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	all = slices.DeleteFunc(all, func(line string) bool { return strings.HasPrefix(line, "[mysql]") }) // the driver repeats itself
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

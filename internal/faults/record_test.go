@@ -1,0 +1,82 @@
+//go:build linux
+
+package faults
+
+import (
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+func summary(h History) string {
+	kinds := map[string]int{}
+	for _, e := range h.Events {
+		kinds[e.Kind]++
+	}
+	return fmt.Sprintf("%d items, %d calls, %d windows, events %v", len(h.Items), len(h.Spans), len(h.Windows), kinds)
+}
+
+// history collects what the database and the workers tell.
+func (s *stage) history() History {
+	h := History{JudgeDead: s.settings.JudgeDeadInterval, Trust: s.trust(), Windows: s.windows}
+	for _, w := range s.workers {
+		spans, stalls := w.history()
+		h.Spans, h.Windows = append(h.Spans, spans...), append(h.Windows, stalls...)
+	}
+	s.rows(`SELECT `+s.instant("event_time")+`, kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''),
+		COALESCE(epoch, 0) FROM schedule_event ORDER BY event_id`, func(r *sql.Rows) error {
+		var e Event
+		var micros int64
+		err := r.Scan(&micros, &e.Kind, &e.Queue, &e.From, &e.To, &e.Epoch)
+		e.At = time.UnixMicro(micros)
+		h.Events = append(h.Events, e)
+		return err
+	})
+	s.rows(`SELECT uuid FROM schedule_server_history WHERE beat_count = 0`, func(r *sql.Rows) error {
+		var uuid string
+		err := r.Scan(&uuid)
+		h.Stillborn = append(h.Stillborn, uuid)
+		return err
+	})
+	s.rows(`SELECT server, queue, epoch, item, seen FROM history ORDER BY seq`, func(r *sql.Rows) error {
+		var e Effect
+		err := r.Scan(&e.Server, &e.Queue, &e.Epoch, &e.Item, &e.Seen)
+		h.Effects = append(h.Effects, e)
+		return err
+	})
+	s.rows(`SELECT id, done, effects FROM items ORDER BY id`, func(r *sql.Rows) error {
+		var i Item
+		err := r.Scan(&i.ID, &i.Done, &i.Effects)
+		h.Items = append(h.Items, i)
+		return err
+	})
+	return h
+}
+
+func (s *stage) rows(query string, scan func(*sql.Rows) error) {
+	s.t.Helper()
+	rows, err := s.c.DB().QueryContext(s.t.Context(), query)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// instant is a time column as microseconds since 1970.
+func (s *stage) instant(column string) string {
+	return map[schema.Dialect]string{
+		schema.Postgres: "CAST(extract(epoch FROM " + column + ") * 1000000 AS bigint)",
+		schema.MySQL:    "CAST(UNIX_TIMESTAMP(" + column + ") * 1000000 AS SIGNED)",
+		schema.SQLite:   "CAST(ROUND((julianday(" + column + ") - 2440587.5) * 86400000) AS INTEGER) * 1000",
+	}[s.c.Dialect()]
+}

@@ -1,0 +1,264 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/schema"
+)
+
+// stage is where a scenario plays: a database with work, workers, and a record of what was done to them. Its
+// methods are for the scenario's goroutine; they end the test when something fails.
+type stage struct {
+	*rand.Rand
+	t        *testing.T
+	settings manager.Settings
+	dir      string // for files
+	url      string
+	server   *testdb.Server // the scenario's own, to be stopped; nil without
+	proxied  bool           // each worker has a proxy of its own
+	c        *center.Center // the scenario's view, past all proxies
+	workers  []*worker
+	windows  []Window
+	feeding  sync.WaitGroup
+	starve   context.CancelFunc // ends the supply of items
+}
+
+const (
+	queues  = 6
+	backlog = 7 // undone items that the supply keeps up in each queue
+	workers = 3
+)
+
+// patience is for what must come, however slow the machine is.
+const patience = 90 * time.Second
+
+// defaults are as short as a busy machine allows. SQLite gets more time: its writers wait for each other, and
+// not in turn.
+func defaults(kind string) manager.Settings {
+	heartbeat := 400 * time.Millisecond
+	if kind == testdb.SQLite {
+		heartbeat = 600 * time.Millisecond
+	}
+	return manager.Settings{
+		Queues: queues, HeartbeatInterval: heartbeat, JudgeDeadInterval: 5 * heartbeat,
+		ThreadNumber: 2, FetchNumber: 20, ExecuteNumber: 2,
+		SleepTimeNoData: 100 * time.Millisecond, ItemRetry: 50 * time.Millisecond, ItemRetryMax: 400 * time.Millisecond,
+		DrainTimeout: 20 * time.Second,
+	}
+}
+
+// margin is what package manager takes off judge_dead_interval for the lease.
+func margin(s manager.Settings) time.Duration {
+	return max(s.HeartbeatInterval, s.JudgeDeadInterval*15/100)
+}
+
+func (s *stage) trust() time.Duration { return s.settings.JudgeDeadInterval - margin(s.settings) }
+
+// dead returns so many judge_dead_intervals.
+func (s *stage) dead(n float64) time.Duration {
+	return time.Duration(n * float64(s.settings.JudgeDeadInterval))
+}
+
+// open makes the tables and starts to supply items.
+func (s *stage) open() {
+	ctx := context.WithoutCancel(s.t.Context()) // the supply ends in the cleanup
+	c, err := center.Open(ctx, s.url, center.Options{Schema: center.SchemaCreate})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.c = c
+	s.t.Cleanup(func() { s.c.Close() })
+	for _, statement := range tables(c.Dialect()) {
+		if _, err := c.DB().ExecContext(ctx, statement); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	supply, cancel := context.WithCancel(ctx)
+	s.starve = cancel
+	s.feeding.Go(func() { s.feed(supply) })
+	s.t.Cleanup(s.hunger)
+}
+
+// hunger ends the supply of items.
+func (s *stage) hunger() {
+	s.starve()
+	s.feeding.Wait()
+}
+
+// feed keeps a few undone items in each queue: one that is stuck must not starve the others. It has no
+// opinion on errors: databases go away here.
+func (s *stage) feed(ctx context.Context) {
+	for ctx.Err() == nil {
+		var rows []string
+		for queue := range queues {
+			var last, undone int
+			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items WHERE id % ? = ?`),
+				queue-queues, queues, queue).Scan(&last, &undone)
+			for ; err == nil && undone < backlog; undone++ {
+				last += queues
+				rows = append(rows, fmt.Sprintf("(%d)", last))
+			}
+		}
+		if len(rows) > 0 {
+			_, _ = s.c.DB().ExecContext(ctx, `INSERT INTO items (id) VALUES `+strings.Join(rows, ", "))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// start starts workers and waits until they share the queues.
+func (s *stage) start(n int) {
+	s.t.Helper()
+	for range n {
+		url, proxy := s.url, (*testdb.Proxy)(nil)
+		if s.proxied {
+			url, proxy = testdb.Through(s.t, s.url)
+		}
+		files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
+		o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond}
+		s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
+	}
+	s.settle()
+}
+
+// upTo returns a random duration below d.
+func (s *stage) upTo(d time.Duration) time.Duration { return time.Duration(s.Int64N(int64(d))) }
+
+// any returns one of the workers that live.
+func (s *stage) any() *worker {
+	living := s.living()
+	return living[s.IntN(len(living))]
+}
+
+func (s *stage) living() []*worker {
+	return slices.DeleteFunc(slices.Clone(s.workers), func(w *worker) bool { return w.killed || !w.alive() })
+}
+
+// until waits for something that must come.
+func (s *stage) until(what string, is func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(25 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// count asks the database for a number; -1 if it does not answer.
+func (s *stage) count(query string, args ...any) (n int) {
+	if err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, query), args...).Scan(&n); err != nil {
+		return -1
+	}
+	return n
+}
+
+// settle waits until each queue has a living owner, nothing moves, and the living have registered and share
+// evenly.
+func (s *stage) settle() {
+	s.t.Helper()
+	s.until("each queue has a living owner, and all have their share", func() bool {
+		living := s.living()
+		if s.count(`SELECT COUNT(*) FROM schedule_server`) != len(living) {
+			return false
+		}
+		for _, w := range living {
+			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid = ?`, w.pid)
+			if n < queues/len(living) || n > (queues+len(living)-1)/len(living) {
+				return false
+			}
+		}
+		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status <> 'HELD'`) == 0
+	})
+}
+
+// works waits until so many more items are done.
+func (s *stage) works(n int) {
+	s.t.Helper()
+	done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1`) }
+	from := done()
+	s.until(fmt.Sprintf("%d more items are done", n), func() bool { return done() >= from+n })
+}
+
+// expiry waits until the others have taken a worker for dead. In SQLite a process may have been stopped with
+// the one lock in its hands; then nobody can do anything, and it has to do that they had the time.
+func (s *stage) expiry(w *worker, since time.Time) {
+	s.t.Helper()
+	s.until("the worker in trouble is expired", func() bool {
+		return s.c.Dialect() == schema.SQLite && time.Since(since) > s.dead(3) ||
+			s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND from_server LIKE ?`,
+				center.EventExpired, fmt.Sprintf("%%:%d:%%", w.pid)) > 0
+	})
+}
+
+// outlast lets three dead intervals pass: what comes too late must have had the time to come.
+func (s *stage) outlast(since time.Time) { time.Sleep(time.Until(since.Add(s.dead(3)))) }
+
+// sleep lets a fault last. Nothing waits for it.
+func (s *stage) sleep(d time.Duration) { time.Sleep(d) }
+
+// between notes a window that ends now.
+func (s *stage) between(w *worker, kind Kind, from time.Time) {
+	window := Window{Kind: kind, From: from, To: time.Now()}
+	if w != nil {
+		window.Process = w.pid
+	}
+	s.windows = append(s.windows, window)
+}
+
+// dies notes that a process was killed, and waits for its end.
+func (s *stage) dies(w *worker) {
+	s.t.Helper()
+	w.killed = true
+	s.until("the killed worker has ended", func() bool { return !w.alive() })
+	s.windows = append(s.windows, Window{Process: w.pid, Kind: Death, From: w.ended})
+}
+
+func (s *stage) kill(w *worker) {
+	s.t.Helper()
+	w.signal(syscall.SIGKILL)
+	s.dies(w)
+}
+
+// leave tells workers to go and waits until they have.
+func (s *stage) leave(leaving ...*worker) {
+	s.t.Helper()
+	for _, w := range leaving {
+		w.signal(syscall.SIGTERM)
+	}
+	s.until("the workers have left", func() bool {
+		return !slices.ContainsFunc(leaving, func(w *worker) bool { return w.alive() })
+	})
+}
+
+// close drains the work, lets everybody leave and judges the history.
+func (s *stage) close() {
+	s.t.Helper()
+	s.hunger()
+	s.until("everything is done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
+	s.settle()
+	s.leave(s.living()...)
+	for _, w := range s.workers {
+		if !w.killed && w.err != nil { // it ended by itself, or found a data race
+			s.t.Errorf("worker %d ended with %v", w.pid, w.err)
+		}
+	}
+	h := s.history()
+	for _, v := range Check(h) {
+		s.t.Error(v)
+	}
+	s.t.Log(summary(h))
+}

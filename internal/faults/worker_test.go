@@ -1,0 +1,145 @@
+//go:build linux
+
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+)
+
+// orderVariable makes this program a worker: it holds an order.
+const orderVariable = "ROTA_FAULTS_WORKER"
+
+// order is what a worker process is told.
+type order struct {
+	URL      string
+	Notes    string // the file for its notes
+	Settings manager.Settings
+	Work     time.Duration // outside the database, for each batch
+}
+
+const taskType = "faults"
+
+// work is the whole life of a worker process. SIGTERM ends it in order.
+func work(text string) error {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return fmt.Errorf("read the order: %w", err)
+	}
+	n, err := openNotes(o.Notes)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	c, err := center.Open(ctx, o.URL, center.Options{Schema: center.SchemaRequire})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	d := &dealer{c: c, notes: n, work: o.Work}
+	go d.trap.listen()
+	go n.watchStalls(margin(o.Settings) / 2)
+	log := logrus.New()
+	log.SetLevel(logrus.DebugLevel)
+	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableColors: true})
+	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, manager.Serve(taskType, d, o.Settings))
+	if err != nil {
+		return err
+	}
+	return m.Run(ctx)
+}
+
+// note is a line of what a worker tells about itself. It is written at once, so that it outlives the process.
+type note struct {
+	At    time.Time
+	What  string // begin, worked and end of a call; stall
+	Call  int64  `json:",omitempty"`
+	Batch string `json:",omitempty"` // the server
+	Queue string `json:",omitempty"`
+	Epoch int64  `json:",omitempty"`
+	Since time.Time
+	Error string `json:",omitempty"`
+}
+
+type notes struct{ file *os.File }
+
+func openNotes(path string) (notes, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	return notes{f}, err
+}
+
+// add appends one line with one write: lines of several threads do not mix.
+func (n notes) add(line note) {
+	line.At = time.Now()
+	text, err := json.Marshal(line)
+	if err == nil {
+		_, err = n.file.Write(append(text, '\n'))
+	}
+	if err != nil {
+		panic(err) // a history with holes proves nothing
+	}
+}
+
+// watchStalls notes when this process stood still for longer, whoever was at fault: a machine that is too
+// busy must not look like a broken rule.
+func (n notes) watchStalls(longer time.Duration) {
+	last := time.Now()
+	for {
+		time.Sleep(longer / 8)
+		if now := time.Now(); now.Sub(last) > longer {
+			n.add(note{What: "stall", Since: last})
+		}
+		last = time.Now()
+	}
+}
+
+// trap makes one call stop or kill its own process at a known point: no signal from outside would hit it.
+type trap struct{ armed atomic.Pointer[snare] }
+
+type snare struct {
+	signal syscall.Signal
+	point  string // work or commit
+}
+
+// listen takes orders like "stop work" or "kill commit" from the standard input, and ends the process with it.
+func (t *trap) listen() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		verb, point, _ := strings.Cut(lines.Text(), " ")
+		t.armed.Store(&snare{map[string]syscall.Signal{"stop": syscall.SIGSTOP, "kill": syscall.SIGKILL}[verb], point})
+	}
+	os.Exit(3)
+}
+
+// take gives the trap to one call.
+func (t *trap) take() snare {
+	if s := t.armed.Swap(nil); s != nil {
+		return *s
+	}
+	return snare{}
+}
+
+// at springs the trap if this is its point. The signal is sent to this very thread, which hence does not
+// run on for as much as an instruction.
+func (s snare) at(point string) error {
+	if s.point != point {
+		return nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return syscall.Tgkill(os.Getpid(), syscall.Gettid(), s.signal)
+}

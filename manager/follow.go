@@ -1,0 +1,184 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// refresh brings the roster, the view of it and the processor in line, as far as can be done at
+// once: plan if that is due, read if something changed, then take the steps that decide names.
+func (s *server) refresh(ctx context.Context, p *pulse, leaving bool) {
+	err := s.follow(ctx, p)
+	for err == nil {
+		if err = s.readView(ctx); err != nil {
+			break
+		}
+		actions := decide(s.facts(leaving))
+		var changed bool
+		if changed, err = s.perform(ctx, actions); err == nil && !changed {
+			s.acknowledge()
+			return
+		}
+	}
+	s.life.stale = true // whatever it was, the next pulse tries again
+	if !s.c.IsTransient(err) && !errors.Is(err, context.Canceled) {
+		s.log.WithError(err).Error("roster")
+		return
+	}
+	s.log.WithError(err).Debug("roster; trying again")
+}
+
+func (s *server) facts(leaving bool) facts {
+	l := s.life
+	return facts{
+		uuid: l.uuid, rows: l.view.Queues, held: s.proc.Held(),
+		spent: l.spent, blocked: l.blocked, halted: l.halted, leaving: leaving,
+	}
+}
+
+// follow does what a pulse asks for.
+func (s *server) follow(ctx context.Context, p *pulse) error {
+	if p == nil {
+		return nil
+	}
+	l := s.life
+	s.proc.Wake() // the lease was renewed; executors that met its end ask again
+	if l.lapsed.Swap(false) || !l.matches(p.Pulse) {
+		l.stale = true
+	}
+	s.halt(p.Pulse)
+	if p.SettingsVersion != l.settings && p.SettingsVersion >= 0 {
+		if err := s.reconfigure(ctx, p.SettingsVersion); err != nil {
+			return err
+		}
+	}
+	if dead := p.AnyDead && p.watched > 0; dead || p.MembershipVersion != p.PlannedVersion {
+		if err := s.plan(ctx, p.watched); err != nil {
+			return err
+		}
+	}
+	if p.AllDrained && l.drained.Load() == p.PartitionVersion {
+		if err := s.finishRepartition(ctx); err != nil {
+			return err
+		}
+	}
+	if p.AuditDue {
+		return s.audit(ctx)
+	}
+	return nil
+}
+
+// halt notes whether queues may be worked at all: not while the task type or this server is paused, nor
+// while everybody drains for another number of queues.
+func (s *server) halt(p center.Pulse) {
+	l := s.life
+	halted := p.Paused || p.State == center.StatePaused || p.RequestedTotal > 0
+	if halted != l.halted {
+		s.log.WithFields(logrus.Fields{"paused": p.Paused || p.State == center.StatePaused, "repartition": p.RequestedTotal > 0}).
+			Infof("halted: %t", halted)
+	}
+	l.halted, l.barrier = halted, 0
+	if p.RequestedTotal > 0 {
+		l.barrier = p.PartitionVersion
+	}
+	if l.drained.Load() != l.barrier {
+		l.drained.Store(0) // what was drained for another request does not count
+	}
+}
+
+// acknowledge tells with the next heartbeat that nothing is in hand, and that nothing will start before
+// the number of queues has changed or the request for that is withdrawn (N1).
+func (s *server) acknowledge() {
+	if s.life.barrier != 0 && s.idle() {
+		s.life.drained.Store(s.life.barrier)
+	}
+}
+
+func (s *server) finishRepartition(ctx context.Context) error {
+	s.life.stale = true
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	done, err := s.c.FinishRepartition(ctx, s.task.name, s.life.uuid)
+	if done {
+		s.log.Info("the number of queues has changed")
+	}
+	return err
+}
+
+// audit repairs what was edited by hand, and forgets what is old, once per interval and roster.
+func (s *server) audit(ctx context.Context) error {
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	turn, err := s.c.Audit(ctx, s.task.name, s.life.uuid)
+	if err != nil || !turn {
+		return err
+	}
+	s.life.stale = true
+	_, err = s.c.Clean(ctx, s.m.cfg.Retention)
+	return err
+}
+
+// plan deals the queues, and buries the dead first, if we have watched for long enough.
+func (s *server) plan(ctx context.Context, watched time.Duration) error {
+	s.life.stale = true
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	blocked, err := s.c.Assign(ctx, s.task.name, center.Assignment{
+		Actor: s.life.uuid, Watched: watched, BeatWithin: 2 * s.settings.HeartbeatInterval,
+	})
+	if err != nil {
+		return err
+	}
+	s.life.blocked = map[string]bool{}
+	for _, id := range blocked {
+		s.life.blocked[id] = true
+	}
+	return nil
+}
+
+// reconfigure takes over settings that were changed in the row. Bad ones are refused: the last good
+// ones stay in force.
+func (s *server) reconfigure(ctx context.Context, version int64) error {
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	row, err := s.c.Settings(ctx, s.task.name)
+	if err != nil {
+		return err
+	}
+	first := s.life.settings == unknownVersion
+	s.life.settings = version
+	if err := row.Validate(); err != nil {
+		s.log.WithError(err).Error("the settings in schedule_task_type are not taken over")
+		return nil
+	}
+	if err := s.proc.Configure(processorSettings(row)); err != nil {
+		s.log.WithError(err).Error("the settings in schedule_task_type are not taken over")
+		return nil
+	}
+	// The intervals of a registration stay what others were told in its row.
+	row.HeartbeatInterval, row.JudgeDeadInterval = s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval
+	s.settings = row
+	if !first {
+		s.log.Info("took over the settings that were changed in schedule_task_type")
+	}
+	return nil
+}
+
+func (s *server) readView(ctx context.Context) error {
+	if !s.life.stale {
+		return nil
+	}
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	v, err := s.c.View(ctx, s.task.name, s.life.uuid)
+	if err != nil {
+		return err
+	}
+	s.life.view, s.life.stale = v, false
+	return nil
+}

@@ -1,0 +1,179 @@
+package manager
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// database is what the tables say.
+type database struct {
+	step                      time.Duration // by which its clock was set
+	membership, planned, plan int64         // versions
+	audited                   time.Time
+	servers                   []registered // in the order of their age
+	rows                      []row
+}
+
+type registered struct {
+	uuid                           string
+	draining, suspended            bool
+	token                          int
+	registered, heartbeat, watched time.Time
+}
+
+type row struct {
+	id, cur, req string
+	epoch        int64
+	edited       int64 // up to this epoch, somebody edited the row by hand
+}
+
+func (w *world) dbNow() time.Time { return dawn.Add(w.now + w.db.step) }
+
+func (d *database) server(uuid string) *registered {
+	for i := range d.servers {
+		if d.servers[i].uuid == uuid {
+			return &d.servers[i]
+		}
+	}
+	return nil
+}
+
+func (d *database) row(id string) *row {
+	for i := range d.rows {
+		if d.rows[i].id == id {
+			return &d.rows[i]
+		}
+	}
+	return nil
+}
+
+// eligible servers are dealt queues.
+func (s registered) eligible() bool { return !s.draining && !s.suspended }
+
+func (w *world) register(c *call) {
+	now := w.dbNow()
+	since := now // as in watchedSince of package center
+	for _, s := range w.db.servers {
+		if now.Sub(s.heartbeat) < modelJudgeDead/2 && s.watched.Before(since) {
+			since = s.watched
+		}
+	}
+	w.insert(c.uuid, since)
+	c.done, c.at, c.since = true, now, since
+	w.db.membership++
+}
+
+func (w *world) insert(uuid string, since time.Time) {
+	if w.db.server(uuid) == nil {
+		w.db.servers = append(w.db.servers, registered{uuid: uuid, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since})
+	}
+}
+
+func (w *world) beat(c *call) {
+	if w.without.rejoin && w.db.server(c.uuid) == nil {
+		w.insert(c.uuid, w.dbNow())
+		w.db.membership++
+	}
+	s, now := w.db.server(c.uuid), w.dbNow()
+	if c.done = s != nil; !c.done {
+		return
+	}
+	if s.token != c.token && s.token != c.token-1 {
+		c.done = false // another's, or an older beat
+		return
+	}
+	s.token = c.token
+	if c.since.After(s.watched) || !repaired {
+		s.watched = c.since
+	}
+	if now.Sub(s.heartbeat) > modelJudgeDead/2 {
+		s.watched = now
+	}
+	s.heartbeat = now
+	c.pulse = &center.Pulse{
+		UUID: c.uuid, Now: now, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
+		AuditDue: now.Sub(w.db.audited) > modelAudit, AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
+	}
+	if s.suspended && !s.draining {
+		c.pulse.State = center.StatePaused
+	}
+	for _, q := range w.db.rows {
+		switch c.uuid {
+		case q.cur:
+			c.pulse.Owned++
+			c.pulse.EpochSum += q.epoch
+			if q.req != "" {
+				c.pulse.Requested++
+			}
+		case q.req:
+			c.pulse.Awaited++
+		}
+	}
+}
+
+func (w *world) dead(s registered) bool { return w.dbNow().Sub(s.heartbeat) > modelJudgeDead }
+
+func (w *world) read(c *call) {
+	v := center.View{PlanVersion: w.db.plan}
+	for _, q := range w.db.rows {
+		if q.cur == c.uuid || q.req == c.uuid {
+			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch})
+		}
+	}
+	c.view, c.done = v, true
+}
+
+func (w *world) release(c *call) {
+	for _, h := range c.handover {
+		q, to := w.db.row(h.QueueID), w.db.server(h.To)
+		if w.locked(q.id) || q.cur != c.uuid || q.epoch != h.Epoch && !w.without.releaseEpoch {
+			continue
+		}
+		if !w.without.requester && (q.req != h.To || !w.without.eligibleCheck && (to == nil || !to.eligible())) {
+			continue
+		}
+		w.checkMove(c.uuid, q)
+		w.own(q, q.req, q.epoch+1, "released by "+c.uuid)
+		q.req, c.done = "", true
+	}
+	if c.done {
+		w.db.plan++
+	}
+}
+
+func (w *world) retake(c *call) {
+	q := w.db.row(c.queue)
+	if w.locked(q.id) || q.cur != c.uuid || q.epoch != c.epoch {
+		return
+	}
+	epoch := q.epoch + 1
+	if w.without.retakeEpoch {
+		epoch--
+	}
+	w.own(q, q.cur, epoch, "retaken")
+	c.done = true
+	w.db.plan++
+}
+
+func (w *world) announce(c *call) {
+	if s := w.db.server(c.uuid); s != nil {
+		s.draining = true
+		w.db.membership++
+	}
+}
+
+func (w *world) leave(c *call) {
+	if w.db.server(c.uuid) == nil {
+		return
+	}
+	for i := range w.db.rows {
+		if q := &w.db.rows[i]; q.cur == c.uuid {
+			w.checkMove(c.uuid, q)
+		}
+	}
+	w.db.servers = slices.DeleteFunc(w.db.servers, func(s registered) bool { return s.uuid == c.uuid })
+	w.db.membership++
+	w.assign(c.uuid, false)
+}

@@ -1,0 +1,141 @@
+package manager
+
+import (
+	"flag"
+	"hash/maphash"
+	"testing"
+	"time"
+)
+
+var modelDeeper = flag.Int("model.deeper", 0, "how many steps deeper than by default all interleavings of the model are explored")
+
+// settleEach is of how many states one must settle.
+const settleEach = 500
+
+// node is a state and the way to it.
+type node struct {
+	*world
+	from *node
+	step step
+}
+
+// explore visits all states that can be reached in so many steps, each once. It returns how many
+// there are, and the way to the first that is wrong.
+func explore(start *world, depth int) (states int, wrong *node) {
+	seed := maphash.MakeSeed()
+	seen := map[uint64]struct{}{}
+	layer := []*node{{world: start}}
+	var key []byte
+	var steps []step
+	for range depth {
+		var next []*node
+		for _, n := range layer {
+			steps = n.possible(steps[:0])
+			for _, s := range steps {
+				c := &node{n.clone(), n, s}
+				c.take(s)
+				key = c.key(key[:0])
+				hash := maphash.Bytes(seed, key)
+				if _, ok := seen[hash]; ok {
+					continue
+				}
+				seen[hash] = struct{}{}
+				if c.wrong == "" && len(seen)%settleEach == 0 {
+					end := c.clone()
+					end.settle()
+					c.wrong = end.wrong
+				}
+				if c.wrong != "" {
+					return len(seen), c
+				}
+				next = append(next, c)
+			}
+			n.world = nil // only the way is needed any more
+		}
+		layer = next
+	}
+	return len(seen), nil
+}
+
+// way returns the steps to a node.
+func (n *node) way() (steps []step) {
+	for ; n.from != nil; n = n.from {
+		steps = append([]step{n.step}, steps...)
+	}
+	return steps
+}
+
+// menus are the kinds of faults of one exploration each: all at once would not get far.
+var menus = []struct {
+	name   string
+	faults int
+	depth  int
+	kinds  []stepKind
+}{
+	{"no faults", 0, 9, nil},
+	{"network", 2, 6, []stepKind{stepFail, stepBeatFail, stepCutHeart, stepCutStore}},
+	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}},
+	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}},
+	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}},
+	{"all", 3, 4, nil},
+}
+
+func TestModelExhaustively(t *testing.T) {
+	for _, m := range menus {
+		for _, b := range beginnings {
+			t.Run(m.name+" "+b.name, func(t *testing.T) {
+				start, w, depth := time.Now(), b.world(), m.depth+*modelDeeper
+				w.scene.faults, w.menu = m.faults, m.kinds
+				states, wrong := explore(w.clone(), depth)
+				if wrong != nil {
+					k := &walk{scene: *w.scene, start: w, steps: wrong.way()}
+					t.Fatalf("%v", k.replay(k.steps, func(step, *world) {}))
+				}
+				t.Logf("%d states to depth %d in %v", states, depth, time.Since(start))
+			})
+		}
+	}
+}
+
+// beginnings are where the exhaustive exploration starts: two servers and two queues.
+var beginnings = []struct {
+	name  string
+	world func() *world
+}{
+	{"at rest", func() *world {
+		w := pair()
+		w.join(&w.procs[1])
+		w.rest(8)
+		return w
+	}},
+	{"as the second joins", func() *world {
+		w := pair()
+		w.join(&w.procs[1])
+		w.drive(&w.procs[1])
+		return w
+	}},
+	{"as both leave", func() *world {
+		w := pair()
+		w.join(&w.procs[1])
+		w.rest(8)
+		w.quit(&w.procs[0])
+		w.quit(&w.procs[1])
+		return w
+	}},
+}
+
+// pair is a server that owns both queues, and one that has not joined. Time goes by in steps of two
+// heartbeats, so that a lease ends and a server is dead after a few.
+func pair() *world {
+	w := newWorld(&scene{tick: 2 * modelHeartbeat, faults: 3}, 2, 2)
+	w.join(&w.procs[0])
+	w.rest(4)
+	return w
+}
+
+func (w *world) rest(rounds int) {
+	for range rounds {
+		w.round()
+	}
+	w.faults = 0
+}

@@ -1,0 +1,199 @@
+package manager
+
+import "slices"
+
+func (k stepKind) fault() bool {
+	switch k {
+	case stepFail, stepBeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepCutHeart, stepCutStore, stepOutage, stepClock, stepEdit:
+		return true
+	}
+	return false // waking, healing and recovering are none
+}
+
+// strike lets a fault happen, or end.
+func (w *world) strike(p *process, s step) {
+	switch s.kind {
+	case stepFail:
+		w.reply(p, true)
+	case stepBeatFail:
+		w.abandon(&p.heart)
+	case stepCrash:
+		w.end(p)
+	case stepPause:
+		p.paused = true
+	case stepWake:
+		w.wake(p)
+	case stepQuit:
+		p.stop = true
+	case stepSuspend, stepUnsuspend:
+		w.suspend(p.uuid, s.kind == stepSuspend)
+	case stepCutHeart:
+		p.noHeart = true
+	case stepCutStore:
+		p.noStore = true
+	case stepHeal:
+		p.noHeart, p.noStore = false, false
+	case stepOutage:
+		w.outage = true
+	case stepRecover:
+		w.outage = false
+	case stepClock:
+		w.db.step += clockSteps[s.n]
+		w.steady = w.now + 2*modelJudgeDead
+	case stepEdit:
+		w.edit(s.proc, s.n)
+	}
+}
+
+// wake: a process that was stopped goes on with the calls that it was in.
+func (w *world) wake(p *process) {
+	p.paused = false
+	for i := range p.calls {
+		p.calls[i].overdue = p.calls[i].overdue || !w.trusted(p)
+	}
+}
+
+// suspend is what an operator does with PauseServer.
+func (w *world) suspend(uuid string, suspended bool) {
+	w.db.server(uuid).suspended = suspended
+	w.db.membership++
+}
+
+// edit is an operator's UPDATE of queue n: another owner, nobody, or another epoch.
+func (w *world) edit(proc, n int) {
+	q := &w.db.rows[n/3]
+	w.edited, q.edited = true, q.epoch
+	switch n % 3 {
+	case 0:
+		q.cur = w.procs[proc].uuid
+	case 1:
+		q.cur = ""
+	case 2:
+		q.epoch += 2
+		q.edited = q.epoch
+	}
+}
+
+// possible lists all steps.
+func (w *world) possible(steps []step) []step {
+	steps = append(steps, step{kind: stepTick})
+	for i := range w.procs {
+		steps = w.possibleFor(&w.procs[i], steps)
+	}
+	for i := range w.late {
+		if w.applicable(&w.late[i]) {
+			steps = append(steps, step{kind: stepLate, n: i})
+		}
+	}
+	if w.outage {
+		steps = append(steps, step{kind: stepRecover})
+	}
+	if w.faults == w.scene.faults {
+		return steps
+	}
+	n := len(steps)
+	for i := range w.procs {
+		steps = w.faultsFor(&w.procs[i], steps)
+	}
+	steps = w.faultsOfAll(steps)
+	return append(steps[:n], slices.DeleteFunc(steps[n:], func(s step) bool {
+		return w.menu != nil && !slices.Contains(w.menu, s.kind)
+	})...)
+}
+
+func (w *world) faultsOfAll(steps []step) []step {
+	if !w.outage {
+		steps = append(steps, step{kind: stepOutage})
+	}
+	for i := range clockSteps {
+		if w.now >= w.steady {
+			steps = append(steps, step{kind: stepClock, n: i})
+		}
+	}
+	for i, q := range w.db.rows {
+		if w.locked(q.id) {
+			continue
+		}
+		for j := range w.procs {
+			if uuid := w.procs[j].uuid; uuid != "" && uuid != q.cur {
+				steps = append(steps, step{stepEdit, j, 3 * i})
+			}
+		}
+		if q.cur != "" {
+			steps = append(steps, step{stepEdit, 0, 3*i + 1})
+		}
+		steps = append(steps, step{stepEdit, 0, 3*i + 2})
+	}
+	return steps
+}
+
+func (w *world) possibleFor(p *process, steps []step) []step {
+	add := func(when bool, k stepKind, n int) {
+		if when {
+			steps = append(steps, step{k, p.index, n})
+		}
+	}
+	add(p.paused, stepWake, 0)
+	s := w.db.server(p.uuid)
+	add(s != nil && s.suspended, stepUnsuspend, 0)
+	add(p.noHeart || p.noStore, stepHeal, 0)
+	// The network and the database go on while a process is stopped.
+	for _, c := range []struct {
+		call               *call
+		heart              bool
+		done, apply, reply stepKind
+	}{{p.heart, true, stepBeatDone, stepBeatApply, stepBeatReply}, {p.store, false, stepDone, stepApply, stepReply}} {
+		if c.call != nil && w.reachable(p, c.heart) {
+			add(w.applicable(c.call) && p.running(), c.done, 0)
+			add(w.applicable(c.call), c.apply, 0)
+			add(c.call.applied && p.running(), c.reply, 0)
+		}
+	}
+	if !p.running() {
+		return steps
+	}
+	add(w.beatDue(p), stepBeat, 0)
+	for i, e := range p.calls {
+		add(!e.locked && w.reachable(p, false), stepFence, i)
+		add(e.locked && w.reachable(p, false), stepCommit, i)
+		add(true, stepFinish, i)
+	}
+	for i, h := range p.held {
+		add(!h.draining && !w.over(p) && p.inHand(h.id) == 0, stepBegin, i)
+	}
+	if p.store == nil {
+		w.possibleNext(p, add)
+	}
+	return steps
+}
+
+// possibleNext is what the server's own goroutine may wait for.
+func (w *world) possibleNext(p *process, add func(bool, stepKind, int)) {
+	active := p.state == serving || p.state == leaving && !p.cutShort && !p.quiet()
+	add(p.state == joining || p.state == forgetting && p.quiet(), stepJoin, 0)
+	add(p.pulse != nil && (active || p.state == fenced && !p.gone), stepPulse, 0)
+	add(p.drained && active, stepDrained, 0)
+	add(active && p.awaiting(), stepPoll, 0)
+	add(w.isLost(p), stepLost, 0)
+	add(p.stop && p.state != leaving, stepStop, 0)
+	add(p.state == leaving && p.quiet(), stepLeave, 0)
+}
+
+func (w *world) faultsFor(p *process, steps []step) []step {
+	add := func(when bool, k stepKind, n int) {
+		if when {
+			steps = append(steps, step{k, p.index, n})
+		}
+	}
+	add(p.store != nil && p.running(), stepFail, 0)
+	add(p.heart != nil && p.running(), stepBeatFail, 0)
+	add(p.state != away, stepCrash, 0)
+	add(p.state == away, stepJoin, 0)
+	add(p.running(), stepPause, 0)
+	add(p.running() && !p.stop, stepQuit, 0)
+	s := w.db.server(p.uuid)
+	add(s != nil && !s.suspended, stepSuspend, 0)
+	add(!p.noHeart, stepCutHeart, 0)
+	add(!p.noStore, stepCutStore, 0)
+	return steps
+}

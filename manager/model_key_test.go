@@ -1,0 +1,141 @@
+package manager
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// key writes down what matters of a state, so that two states with the same key have the same future:
+// times are relative to now, and versions to those of the tables.
+type key struct {
+	b    []byte
+	w    *world
+	now  time.Time // by the database's clock
+	here time.Time // by the process's clock
+}
+
+func (w *world) key(b []byte) []byte {
+	k := &key{b: b, w: w, now: w.dbNow()}
+	k.ints(int64(w.faults), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
+	k.flags(w.outage, w.edited)
+	for _, s := range w.db.servers {
+		k.text(s.uuid)
+		k.ints(int64(s.token))
+		k.flags(s.draining, s.suspended)
+		k.times(k.now, s.heartbeat, s.watched)
+	}
+	for _, q := range w.db.rows {
+		k.text(q.cur)
+		k.text(q.req)
+		k.ints(q.epoch, q.edited)
+	}
+	for i := range w.procs {
+		k.process(&w.procs[i])
+	}
+	for i := range w.late {
+		k.call(&w.late[i])
+	}
+	return k.b
+}
+
+func (k *key) text(s string) { k.b = append(append(k.b, s...), 0) }
+
+func (k *key) ints(all ...int64) {
+	for _, n := range all {
+		k.b = binary.AppendVarint(k.b, n)
+	}
+}
+
+func (k *key) flags(all ...bool) {
+	for _, f := range all {
+		n := int64(0)
+		if f {
+			n = 1
+		}
+		k.ints(n)
+	}
+}
+
+// times: what is long ago is equally long ago.
+func (k *key) times(now time.Time, all ...time.Time) {
+	for _, t := range all {
+		k.ints(int64(min(now.Sub(t), 3*modelJudgeDead)))
+	}
+}
+
+func (k *key) process(p *process) {
+	k.here = k.w.local(p)
+	k.text(p.uuid)
+	k.ints(int64(p.token), int64(p.state), int64(p.lives))
+	k.flags(p.paused, p.stop, p.cutShort, p.noHeart, p.noStore, p.beating, p.gone, p.entering, p.stale, p.auditDue, p.changed, p.drained, p.halted, p.replan, p.lapsed)
+	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
+	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
+	k.pulse(p.pulse)
+	k.ints(int64(p.watched))
+	k.view(p.view)
+	for _, q := range k.w.db.rows {
+		k.ints(p.spent[q.id])
+		k.flags(p.blocked[q.id])
+	}
+	for _, a := range p.todo {
+		k.ints(int64(a.verb), a.row.Epoch)
+		k.text(a.id + a.row.Req)
+	}
+	k.handovers(p.handover)
+	for _, h := range p.held {
+		k.text(h.id)
+		k.ints(h.epoch)
+		k.flags(h.draining, h.lost)
+	}
+	for _, e := range p.calls {
+		k.text(e.queue + e.uuid)
+		k.ints(e.epoch)
+		k.flags(e.locked, e.cancelled, e.overdue)
+	}
+	k.call(p.heart)
+	k.call(p.store)
+}
+
+func (k *key) handovers(all []center.Handover) {
+	for _, h := range all {
+		k.text(h.QueueID + h.To)
+		k.ints(h.Epoch)
+	}
+	k.ints(-1)
+}
+
+func (k *key) pulse(p *center.Pulse) {
+	if p == nil {
+		k.ints(-1)
+		return
+	}
+	db := &k.w.db
+	k.times(k.now, p.Now)
+	k.ints(p.MembershipVersion-p.PlannedVersion, p.PlanVersion-db.plan, p.Owned, p.EpochSum, p.Requested, p.Awaited)
+	k.flags(p.AnyDead, p.AuditDue, p.State == center.StatePaused)
+}
+
+func (k *key) view(v center.View) {
+	k.ints(v.PlanVersion - k.w.db.plan)
+	for _, q := range v.Queues {
+		k.text(q.ID + q.Cur + ">" + q.Req)
+		k.ints(q.Epoch)
+	}
+}
+
+func (k *key) call(c *call) {
+	if c == nil {
+		k.ints(-2)
+		return
+	}
+	k.ints(int64(c.kind), int64(c.life), int64(c.token), int64(c.within), int64(c.patience), c.epoch)
+	k.text(c.uuid + c.queue)
+	k.flags(c.applied, c.done)
+	k.times(k.here, c.sent)
+	k.times(k.now, c.seen, c.at, c.since)
+	k.handovers(c.handover)
+	k.pulse(c.pulse)
+	k.view(c.view)
+}

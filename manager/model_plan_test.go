@@ -1,0 +1,103 @@
+package manager
+
+import (
+	"slices"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// repaired: three rules that long walks ask for and package center lacks. The dead are those who were dead at
+// the actor's pulse, which its watch vouches for, not later by a clock that was set meanwhile. A beat never
+// sets watching_since back. And who has inherited its watch is more patient, because the others tell of a
+// stepped clock a beat too late.
+const repaired = false
+
+// expire buries the dead, if the actor may tell who is dead.
+func (w *world) expire(c *call) {
+	own := w.db.server(c.uuid)
+	away := own == nil || w.dbNow().Sub(own.heartbeat) > c.within
+	if c.within == 0 || away && !w.without.ownBeat {
+		return
+	}
+	at := w.dbNow()
+	if repaired && c.seen.Before(at) {
+		at = c.seen
+	}
+	n := len(w.db.servers)
+	w.db.servers = slices.DeleteFunc(w.db.servers, func(s registered) bool {
+		dead := at.Sub(s.heartbeat) > modelJudgeDead+c.patience
+		if w.without.dbClock {
+			dead = c.sent.Sub(s.heartbeat) > modelJudgeDead
+		}
+		if dead {
+			w.checkExpiry(s.uuid)
+		}
+		return dead
+	})
+	if len(w.db.servers) < n {
+		w.db.membership++
+	}
+}
+
+// assign plans. always is the audit's, which expires nobody.
+func (w *world) assign(actor string, always bool) (blocked []string) {
+	if w.db.planned == w.db.membership && !always {
+		return nil
+	}
+	changes := w.planned()
+	complete, changed := true, false
+	for _, c := range changes {
+		q := w.db.row(c.QueueID)
+		if w.locked(q.id) {
+			complete = false // skipped, and waits for the next beat (L5)
+			if c.OldCur == actor && c.Req != "" {
+				blocked = append(blocked, c.QueueID)
+			}
+			continue
+		}
+		changed = true
+		epoch := q.epoch
+		if kept := w.without.grantEpoch || w.without.unassignEpoch && c.Cur == ""; c.Regrants() && !kept {
+			epoch++
+		}
+		w.own(q, c.Cur, epoch, "assigned by "+actor)
+		q.req = c.Req
+	}
+	if complete {
+		w.db.planned = w.db.membership
+	}
+	if changed {
+		w.db.plan++
+	}
+	return blocked
+}
+
+func (w *world) planned() []center.Change {
+	queues := make([]center.PlanQueue, len(w.db.rows))
+	for i, q := range w.db.rows {
+		queues[i] = center.PlanQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch}
+	}
+	servers := make([]center.PlanServer, len(w.db.servers))
+	for i, s := range w.db.servers {
+		servers[i] = center.PlanServer{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible()}
+	}
+	changes := center.Plan(queues, servers, 0)
+	if w.without.consent {
+		for i, c := range changes {
+			if c.Req != "" {
+				changes[i].Cur, changes[i].Req = c.Req, ""
+			}
+		}
+	}
+	return changes
+}
+
+func (w *world) audit(c *call) {
+	if w.dbNow().Sub(w.db.audited) <= modelAudit {
+		return
+	}
+	w.db.audited, c.done = w.dbNow(), true
+	if len(w.planned()) > 0 {
+		w.assign(c.uuid, true)
+	}
+}

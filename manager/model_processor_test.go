@@ -1,0 +1,156 @@
+package manager
+
+import (
+	"slices"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// held is a queue that a processor works, or has worked.
+type held struct {
+	id             string
+	epoch          int64
+	draining, lost bool
+}
+
+// execution is a call of the dealer, from the look at the lease to its end.
+type execution struct {
+	queue, uuid string
+	epoch       int64
+	locked      bool // in a transaction that has passed the fence
+	cancelled   bool
+	overdue     bool // its process was stopped for longer than its lease
+}
+
+func (p *process) holding(id string) *held {
+	for i := range p.held {
+		if p.held[i].id == id {
+			return &p.held[i]
+		}
+	}
+	return nil
+}
+
+func (p *process) inHand(id string) (n int) {
+	for _, e := range p.calls {
+		if e.queue == id {
+			n++
+		}
+	}
+	return n
+}
+
+// holdings is what decide is told.
+func (w *world) holdings(p *process) (all []processor.Holding) {
+	for _, h := range p.held {
+		n := p.inHand(h.id)
+		all = append(all, processor.Holding{
+			Queue: processor.Queue{ID: h.id, Epoch: h.epoch}, Draining: h.draining, Lost: h.lost,
+			InHand: n, Drained: h.draining && (n == 0 || w.without.drainWait),
+		})
+	}
+	return all
+}
+
+func (w *world) grant(p *process, id string, epoch int64) {
+	if p.holding(id) != nil {
+		w.fail("%s is granted queue %s, which it still holds", p.uuid, id)
+		return
+	}
+	p.held = append(p.held, held{id: id, epoch: epoch})
+}
+
+func (w *world) drain(p *process, id string) {
+	if h := p.holding(id); h != nil && !h.draining {
+		h.draining = true
+		p.drained = p.drained || p.inHand(id) == 0
+	}
+}
+
+func (w *world) resume(p *process, id string) {
+	if h := p.holding(id); h != nil {
+		h.draining, h.lost = false, false
+	}
+}
+
+func (w *world) revoke(p *process, id string) {
+	w.drain(p, id)
+	if h := p.holding(id); h != nil {
+		h.lost = false
+	}
+	for i := range p.calls {
+		if p.calls[i].queue == id {
+			p.calls[i].cancelled = true
+		}
+	}
+}
+
+func (w *world) revokeAll(p *process) {
+	for _, h := range p.held {
+		w.revoke(p, h.id)
+	}
+}
+
+func (w *world) forget(p *process, id string) bool {
+	h := p.holding(id)
+	if h == nil {
+		return true
+	}
+	if !h.draining || p.inHand(id) > 0 && !w.without.drainWait {
+		return false
+	}
+	p.held = slices.DeleteFunc(p.held, func(h held) bool { return h.id == id })
+	return true
+}
+
+// begin takes a call of the dealer into hand, if the lease allows it.
+func (w *world) begin(p *process, id string) {
+	h := p.holding(id)
+	e := execution{queue: id, uuid: p.uuid, epoch: h.epoch}
+	w.checkStart(p, e)
+	p.calls = append(p.calls, e)
+}
+
+// pass is the fence, the first statement of the dealer's transaction (F1).
+func (w *world) pass(p *process, i int) {
+	e := &p.calls[i]
+	q := w.db.row(e.queue)
+	ok := (q.cur == e.uuid || w.without.fenceOwner) && q.epoch == e.epoch
+	if ok || w.without.fence {
+		e.locked = true
+		return
+	}
+	if h := p.holding(e.queue); h != nil && h.epoch == e.epoch {
+		h.draining, h.lost = true, true
+	}
+	w.finish(p, i)
+}
+
+// locked reports that a fenced transaction holds the row.
+func (w *world) locked(id string) bool {
+	if w.without.fence || w.without.fenceLock {
+		return false
+	}
+	for i := range w.procs {
+		for _, e := range w.procs[i].calls {
+			if e.locked && e.queue == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// finish is the end of a call, whatever its transaction came to.
+func (w *world) finish(p *process, i int) {
+	id := p.calls[i].queue
+	p.calls = slices.Delete(p.calls, i, i+1)
+	if h := p.holding(id); h != nil && h.draining && p.inHand(id) == 0 {
+		p.drained = true
+	}
+}
+
+// quiet reports that nothing is in hand.
+func (p *process) quiet() bool {
+	return !slices.ContainsFunc(p.held, func(h held) bool { return !h.draining || p.inHand(h.id) > 0 })
+}

@@ -1,0 +1,206 @@
+package manager
+
+import (
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	modelSteps = flag.Int("model.steps", 200_000, "steps that the random walks through the model take in total")
+	modelSeed  = flag.Uint64("model.seed", 0, "take this walk alone, and print it")
+)
+
+// walkLength is after how many steps the faults end, and everything must settle.
+const walkLength = 1000
+
+// walk is one random walk; its seed says everything about it.
+type walk struct {
+	seed  uint64
+	scene scene
+	start *world
+	steps []step
+	wrong string
+	took  int // rounds to settle
+}
+
+// newWalk draws the scene. Three servers serve; the clocks of some do not run alike.
+func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), without: lacks}}
+	w := newWorld(&k.scene, 3, []int{1, 2, 3, 4, 9}[r.IntN(5)])
+	for i := range w.procs {
+		w.procs[i].skew = time.Duration(r.IntN(3)-1) * time.Hour
+		w.procs[i].pace = time.Duration(90 + 10*r.IntN(3))
+	}
+	for i := range 1 + r.IntN(2+int(min(1, seed%strandEach))) {
+		w.join(&w.procs[i])
+		w.drive(&w.procs[i])
+	}
+	for range r.IntN(15) {
+		w.round()
+	}
+	if seed%strandEach == 0 { // a late release is dangerous when the request comes back, which little else may disturb
+		w.strand()
+		k.scene.menu = []stepKind{stepSuspend}
+	}
+	k.start = w.clone()
+	return k, r
+}
+
+// strandEach is of how many walks one begins with a release under way that its sender has given up.
+const strandEach = 4
+
+// strand leaves a release under way that its sender has given up.
+func (w *world) strand() {
+	for i := range w.procs {
+		if w.procs[i].state == away {
+			w.join(&w.procs[i])
+			break
+		}
+	}
+	for range 100 {
+		for i := range w.procs {
+			p := &w.procs[i]
+			for w.advance(p) {
+				if p.store != nil && p.store.kind == callRelease {
+					w.reply(p, true)
+					return
+				}
+			}
+		}
+		w.take(step{kind: stepTick})
+	}
+}
+
+// run walks until something is wrong, or to the end and until everything has settled.
+func (k *walk) run(r *rand.Rand) {
+	w := k.start.clone()
+	weights := moods(r)
+	if k.scene.menu != nil {
+		weights[stepSuspend], weights[stepUnsuspend], weights[stepLate], weights[stepFinish] = 6, 12, 1, 3
+	}
+	var buffer []step
+	for range walkLength {
+		buffer = w.possible(buffer[:0])
+		s := pick(r, weights, buffer)
+		k.steps = append(k.steps, s)
+		if w.take(s); w.wrong != "" {
+			break
+		}
+	}
+	k.finish(w)
+}
+
+func (k *walk) finish(w *world) {
+	if w.wrong == "" {
+		k.took = w.settle()
+	}
+	k.wrong = w.wrong
+}
+
+// moods draws how often each kind of step is taken when it is possible: time must go by slowly enough for
+// the rest to happen, and faults be rare enough to have their consequences. Each walk has likes and
+// dislikes of its own: where everything happens equally often, little happens often enough.
+func moods(r *rand.Rand) (weights [stepKinds]int) {
+	for k := range weights {
+		switch kind := stepKind(k); {
+		case kind == stepTick:
+			weights[k] = 10 + r.IntN(60)
+		case kind.fault():
+			weights[k] = []int{0, 0, 1, 3, 12}[r.IntN(5)]
+		case kind == stepLate:
+			weights[k] = []int{0, 1, 1, 4}[r.IntN(4)]
+		case kind == stepWake, kind == stepUnsuspend, kind == stepHeal, kind == stepRecover:
+			weights[k] = []int{1, 3, 12}[r.IntN(3)]
+		default:
+			weights[k] = []int{2, 12, 12}[r.IntN(3)]
+		}
+	}
+	return weights
+}
+
+// pick draws a kind, then one of its steps.
+func pick(r *rand.Rand, weights [stepKinds]int, steps []step) step {
+	var count [stepKinds]int
+	for _, s := range steps {
+		count[s.kind]++
+	}
+	total := 0
+	for k, n := range count {
+		total += min(n, 1) * weights[k]
+	}
+	n, kind := r.IntN(total), stepKind(0)
+	for ; ; kind++ {
+		if n -= min(count[kind], 1) * weights[kind]; n < 0 {
+			break
+		}
+	}
+	n = r.IntN(count[kind])
+	for _, s := range steps {
+		if s.kind == kind {
+			if n--; n < 0 {
+				return s
+			}
+		}
+	}
+	panic("unreachable")
+}
+
+// replay takes those of the steps that are possible, and returns them.
+func (k *walk) replay(steps []step, show func(step, *world)) *walk {
+	w := k.start.clone()
+	again := &walk{seed: k.seed, scene: k.scene, start: k.start}
+	for _, s := range steps {
+		if !w.can(s) {
+			continue
+		}
+		again.steps = append(again.steps, s)
+		w.take(s)
+		show(s, w)
+		if w.wrong != "" {
+			break
+		}
+	}
+	again.finish(w)
+	return again
+}
+
+func (w *world) can(s step) bool {
+	return slices.Contains(w.possible(nil), s)
+}
+
+// shrink leaves out what is not needed for the violation.
+func (k *walk) shrink() *walk {
+	for size := len(k.steps) / 2; size > 0; size /= 2 {
+		for from := 0; from+size <= len(k.steps); {
+			less := append(k.steps[:from:from], k.steps[from+size:]...)
+			if again := k.replay(less, func(step, *world) {}); again.wrong != "" {
+				k = again
+				continue
+			}
+			from += size
+		}
+	}
+	return k
+}
+
+func TestModelRandomWalks(t *testing.T) {
+	if *modelSeed != 0 {
+		k, r := newWalk(*modelSeed, without{})
+		k.run(r)
+		t.Log(k)
+		return
+	}
+	start, longest := time.Now(), 0
+	for seed := uint64(1); seed <= uint64(*modelSteps/walkLength); seed++ {
+		k, r := newWalk(seed, without{})
+		if k.run(r); k.wrong != "" {
+			t.Fatalf("replay with -model.seed=%d; the shortest that is wrong as well:\n%v", seed, k.shrink())
+		}
+		longest = max(longest, k.took)
+	}
+	t.Logf("%d steps in %v; settled after at most %d s", *modelSteps, time.Since(start), longest)
+}

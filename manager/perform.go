@@ -1,0 +1,89 @@
+package manager
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// perform takes the steps, and tells whether there may be more to take at once. Steps in the database make the
+// view stale, also when they fail or find nothing to change; the next pulse then looks again.
+func (s *server) perform(ctx context.Context, actions []action) (changed bool, err error) {
+	var handovers []center.Handover
+	again := false
+	for _, a := range actions {
+		switch a.verb {
+		case grant:
+			s.grant(a.row)
+		case drain:
+			s.proc.Drain(a.id)
+		case resume:
+			s.proc.Resume(a.id)
+		case revoke:
+			s.queueLog(a.id).Warn("queue lost")
+			s.proc.Revoke(a.id)
+		case forget:
+			changed = s.proc.Forget(a.id) || changed // it may be begun anew, under another epoch
+		case release:
+			handovers = append(handovers, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
+		case retake:
+			kept, err := s.retake(ctx, a.row)
+			if err != nil {
+				return changed, err
+			}
+			changed = changed || kept
+		case replan:
+			again = true
+		}
+	}
+	if again {
+		before := len(s.life.blocked)
+		if err := s.plan(ctx, 0); err != nil {
+			return changed, err
+		}
+		changed = changed || len(s.life.blocked) < before
+	}
+	if len(handovers) > 0 {
+		released, err := s.release(ctx, handovers)
+		return changed || released, err
+	}
+	return changed, nil
+}
+
+func (s *server) queueLog(id string) logrus.FieldLogger { return s.log.WithField("queue", id) }
+
+func (s *server) grant(row center.ViewQueue) {
+	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch}
+	s.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue taken up")
+	s.must(s.proc.Grant(q, s.life.view.QueueTotal))
+}
+
+// release hands over queues that are drained. From the moment it is sent they are not worked again
+// under these epochs, whatever the reply (H3): the processor forgets them first.
+func (s *server) release(ctx context.Context, handovers []center.Handover) (bool, error) {
+	for _, h := range handovers {
+		s.proc.Forget(h.QueueID)
+		s.life.spent[h.QueueID] = h.Epoch
+	}
+	s.life.stale = true
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	released, err := s.c.Release(ctx, s.task.name, s.life.uuid, handovers)
+	for _, h := range handovers {
+		if slices.Contains(released, h.QueueID) {
+			s.queueLog(h.QueueID).WithField("to", h.To).Info("queue handed over")
+		}
+	}
+	return len(released) > 0, err
+}
+
+func (s *server) retake(ctx context.Context, row center.ViewQueue) (bool, error) {
+	s.life.stale = true
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	return s.c.Retake(ctx, s.task.name, s.life.uuid, row.ID, row.Epoch)
+}
