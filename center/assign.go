@@ -19,6 +19,12 @@ type Assignment struct {
 	// BeatWithin is how old the actor's own last heartbeat may be for that: if it is older, the actor
 	// has itself been away, and buries nobody.
 	BeatWithin time.Duration
+	// Seen is the database's time of the pulse that Watched was told with. The clock may have been set
+	// since: a server is dead only if it was so then, too. Defaults to the time under the lock.
+	Seen time.Time
+	// Inherited says that part of Watched was others'. They tell of a clock that was set a beat too
+	// late, and so the actor waits for half as long again.
+	Inherited bool
 
 	Always bool // plan although nothing that the planner reads has changed
 }
@@ -55,7 +61,7 @@ const auditInterval = 30 * time.Second
 // server's turn.
 func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
 	n, err := affected(c.store.ExecContext(ctx, c.dialect.sql(`UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`), taskType, c.ownSign))
+		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`), taskType, c.ownSign))
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -79,10 +85,15 @@ type planning struct {
 	forced []string // but for these
 }
 
-// mayExpire looks at the actor's own heartbeat by the clock that was read after the lock.
+// mayExpire looks at the actor's own heartbeat by the clock that was read after the lock, and compares it
+// with the pulse: if they are apart, the clock was set meanwhile, or this was long on its way.
 func (p planning) mayExpire(servers []serverRow, now time.Time) bool {
 	own := slices.IndexFunc(servers, func(s serverRow) bool { return s.uuid == p.Actor })
-	return own >= 0 && now.Sub(servers[own].heartbeat) <= p.BeatWithin
+	if own < 0 {
+		return false
+	}
+	beat := servers[own].heartbeat
+	return now.Sub(beat).Abs() <= p.BeatWithin && (p.Seen.IsZero() || beat.Sub(p.Seen).Abs() <= p.BeatWithin)
 }
 
 // assign returns the changes that had to wait, because their rows are held.

@@ -125,24 +125,29 @@ func (c *Center) beatColumns() []beatColumn {
 // rows that all databases know. The column itself in ELSE gives the parameters its type.
 func (c *Center) beatUpdate(b Beat) (query string, args []any) {
 	var set strings.Builder
-	add := func(name, otherwise string, value func(ServerBeat) any) {
-		fmt.Fprintf(&set, ", %s = CASE %suuid", name, otherwise)
+	value := func(of func(ServerBeat) any, otherwise string) {
+		set.WriteString("CASE uuid")
 		for _, s := range b.Servers {
 			set.WriteString(" WHEN ? THEN ?")
-			args = append(args, s.UUID, value(s))
+			args = append(args, s.UUID, of(s))
 		}
-		fmt.Fprintf(&set, " ELSE %s END", name)
+		set.WriteString(" ELSE " + otherwise + " END")
 	}
 	args = append(args, b.Token)
-	// Before heartbeat_time is overwritten: MySQL evaluates SET from left to right (L6).
-	add("watching_since", "WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} ELSE CASE ", func(s ServerBeat) any {
-		return c.dialect.time(s.WatchingSince)
-	})
+	// Before heartbeat_time is overwritten: MySQL evaluates SET from left to right (L6). The watch never
+	// begins earlier than the row says: a beat whose reply was lost may have noticed a gap.
+	since := func(s ServerBeat) any { return c.dialect.time(s.WatchingSince) }
+	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN watching_since > ")
+	value(since, "watching_since")
+	set.WriteString(" THEN watching_since ELSE ")
+	value(since, "watching_since")
 	set.WriteString(" END, heartbeat_time = {now}")
 	for _, col := range c.beatColumns() {
-		add(col.name, "", col.value)
+		set.WriteString(", " + col.name + " = ")
+		value(col.value, col.name)
 	}
-	add("state", "WHEN state IN ('PAUSED', 'DRAINING') THEN state ELSE CASE ", func(s ServerBeat) any { return s.State })
+	set.WriteString(", state = CASE WHEN state IN ('PAUSED', 'DRAINING') THEN state ELSE ")
+	value(func(s ServerBeat) any { return s.State }, "state")
 	set.WriteString(" END")
 	uuids := b.uuids()
 	args = append(args, strs(uuids)...)
@@ -164,9 +169,9 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version,
-		CASE WHEN r.audited_at IS NULL OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
+		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = s.task_type AND d.own_sign = s.own_sign
-			AND d.heartbeat_time < {ago d.judge_dead_interval_ms}) THEN 1 ELSE 0 END,
+			AND (d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})) THEN 1 ELSE 0 END,
 		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid),

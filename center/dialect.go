@@ -12,7 +12,7 @@ import (
 
 // dialect is what differs between the databases. Statements are written once, with ? for
 // parameters, {now} for the database's clock and {ago COLUMN} for the instant that lies
-// COLUMN milliseconds back; sql turns them into the dialect's own.
+// COLUMN milliseconds back, or ahead with -COLUMN; sql turns them into the dialect's own.
 type dialect struct {
 	name schema.Dialect
 
@@ -29,7 +29,7 @@ type dialect struct {
 	classify   func(error) class   // what an error of the driver means for the transaction
 }
 
-var agoMacro = regexp.MustCompile(`\{ago ([a-z0-9_.]+(?: / \d+)?)\}`)
+var agoMacro = regexp.MustCompile(`\{ago (-?[a-z0-9_.]+(?: / \d+)?)\}`)
 
 // sql translates a statement into the dialect's own.
 func (d *dialect) sql(text string) string {

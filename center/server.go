@@ -67,14 +67,17 @@ func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err 
 }
 
 // watchedSince asks the servers whose heartbeat is fresh since when they have watched without a gap,
-// and notes on the lock row what it finds; now, if there is nobody.
+// and notes on the lock row what it finds: now, if there is nobody, or if a heartbeat from the future
+// tells that the clock was set back.
 func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
-	since := l.now
+	since, setBack := l.now, false
 	err := l.query(ctx, func(rows *sql.Rows) error {
 		var heartbeat, watching time.Time
 		var judgeDead time.Duration
 		err := rows.Scan((*instant)(&heartbeat), (*instant)(&watching), (*millis)(&judgeDead))
-		if fresh := l.now.Sub(heartbeat) < judgeDead/2; fresh && !watching.IsZero() && watching.Before(since) {
+		age := l.now.Sub(heartbeat)
+		setBack = setBack || age <= -judgeDead/2
+		if fresh := age.Abs() < judgeDead/2; fresh && !watching.IsZero() && watching.Before(since) {
 			since = watching
 		}
 		return err
@@ -82,6 +85,9 @@ func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
 		WHERE task_type = ? AND own_sign = ? ORDER BY uuid`, l.taskType, l.ownSign)
 	if err != nil {
 		return since, fmt.Errorf("read the watches: %w", err)
+	}
+	if setBack {
+		since = l.now
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET watching_since = ? WHERE task_type = ? AND own_sign = ?`,
 		l.d.time(since), l.taskType, l.ownSign)
@@ -136,13 +142,13 @@ const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_num
 	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, dealinfo_desc,
 	last_error, library_version, labels`
 
-// bury moves a server's row to the history, if it is there and its heartbeat is older than
-// before (the zero time: in any case), and tells whether it did. Rows are named by their key, one
-// by one: InnoDB locks whatever a statement looks at, and a heartbeat must not wait for that.
-func (l *locked) bury(ctx context.Context, uuid, reason string, before time.Time) (bool, error) {
+// bury moves a server's row to the history, if it is there and its heartbeat is still the one that was
+// read (the zero time: in any case), and tells whether it did. Rows are named by their key, one by one:
+// InnoDB locks whatever a statement looks at, and a heartbeat must not wait for that.
+func (l *locked) bury(ctx context.Context, uuid, reason string, read time.Time) (bool, error) {
 	where, args := `WHERE uuid = ?`, []any{uuid}
-	if !before.IsZero() {
-		where, args = where+` AND heartbeat_time < ?`, append(args, l.d.time(before))
+	if !read.IsZero() {
+		where, args = where+` AND heartbeat_time = ?`, append(args, l.d.time(read))
 	}
 	var locked string
 	err := l.queryRow(ctx, `SELECT uuid FROM schedule_server `+where+l.d.lock, args...).Scan(&locked)
@@ -153,7 +159,7 @@ func (l *locked) bury(ctx context.Context, uuid, reason string, before time.Time
 		return false, fmt.Errorf("lock %s: %w", uuid, err)
 	}
 	_, err = l.exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
-		SELECT `+serverColumns+`, {now}, `+reason+` FROM schedule_server `+where, args...)
+		SELECT `+serverColumns+`, {now}, `+reason+` FROM schedule_server WHERE uuid = ?`, uuid)
 	if err != nil {
 		return false, fmt.Errorf("write the history of %s: %w", uuid, err)
 	}
@@ -163,15 +169,14 @@ func (l *locked) bury(ctx context.Context, uuid, reason string, before time.Time
 	return true, nil
 }
 
-// expire buries the servers whose heartbeat is older than their judge_dead_interval by the
-// clock that was read after the lock, and returns those that live on. One that has just beaten
-// survives: its row no longer matches.
+// expire buries the servers that have been silent for their judge_dead_interval by the clock that was
+// read after the lock, and returns those that live on. One that has just beaten survives: its
+// heartbeat is no longer the one that was read.
 func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) (alive []serverRow, err error) {
 	for _, s := range servers {
-		cutoff := l.now.Add(-s.judgeDead)
 		gone := false
-		if s.heartbeat.Before(cutoff) && a.Watched >= s.judgeDead {
-			if gone, err = l.bury(ctx, s.uuid, reasonExpired, cutoff); err != nil {
+		if a.judges(s, l.now) {
+			if gone, err = l.bury(ctx, s.uuid, reasonExpired, s.heartbeat); err != nil {
 				return nil, err
 			}
 		}
@@ -192,6 +197,37 @@ func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) 
 		return alive, l.membershipChanged(ctx)
 	}
 	return alive, nil
+}
+
+// judges says whether the actor may call a server dead: it was silent for long enough, now and at the
+// pulse; or it has beaten in a future from which the clock was set back, and not since.
+func (a Assignment) judges(s serverRow, now time.Time) bool {
+	if a.Watched < s.judgeDead {
+		return false
+	}
+	first, last := now, now
+	if !a.Seen.IsZero() {
+		first, last = minTime(now, a.Seen), maxTime(now, a.Seen)
+	}
+	patience := s.judgeDead
+	if a.Inherited {
+		patience += s.judgeDead / 2
+	}
+	return first.Sub(s.heartbeat) > patience || s.heartbeat.Sub(last) > s.judgeDead
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // Why a server is gone, as literals of SQL: PostgreSQL cannot tell the type of a parameter in a

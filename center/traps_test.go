@@ -340,6 +340,35 @@ func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
 	})
 }
 
+// A clock that was set back leaves heartbeats in the future: whose are never followed by another are dead.
+func TestHeartbeatsFromTheFuture(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		liveOnce(t, c)
+		execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
+		pulses, err := c.Beat(t.Context(), center.Beat{Token: "y", Was: []string{""}, Servers: []center.ServerBeat{{UUID: "web1:1:00000000"}}})
+		if err != nil || !pulses["web1:1:00000000"].AnyDead {
+			t.Fatalf("%+v, %v", pulses, err)
+		}
+		judge := center.Assignment{Actor: "web1:1:00000000", Watched: time.Hour, BeatWithin: time.Minute}
+		for _, seen := range []string{"2999-01-01", ""} { // a pulse from before the clock was set proves nothing
+			if seen != "" {
+				if judge.Seen, err = time.Parse(time.DateOnly, seen); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				judge.Seen = pulses["web1:1:00000000"].Now
+			}
+			if _, err := c.Assign(t.Context(), "settle", judge); err != nil {
+				t.Fatal(err)
+			}
+			if live, want := countRows(t, c, "SELECT uuid FROM schedule_server"), map[bool]int{true: 2, false: 1}[seen != ""]; live != want {
+				t.Fatalf("%d live, want %d", live, want)
+			}
+		}
+	})
+}
+
 // F1: the fence of some queues locks these and no others. InnoDB locks what a statement reads, and with
 // IN the optimizer may choose to read the whole roster.
 func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {

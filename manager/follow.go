@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -51,6 +50,9 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 	if l.lapsed.Swap(false) || !l.matches(p.Pulse) {
 		l.stale = true
 	}
+	if p.MembershipVersion == p.PlannedVersion {
+		l.blocked = nil // the plan is written, by whomever
+	}
 	s.halt(p.Pulse)
 	if p.SettingsVersion != l.settings && p.SettingsVersion >= 0 {
 		if err := s.reconfigure(ctx, p.SettingsVersion); err != nil {
@@ -58,7 +60,7 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 		}
 	}
 	if dead := p.AnyDead && p.watched > 0; dead || p.MembershipVersion != p.PlannedVersion {
-		if err := s.plan(ctx, p.watched); err != nil {
+		if err := s.plan(ctx, *p); err != nil {
 			return err
 		}
 	}
@@ -123,13 +125,15 @@ func (s *server) audit(ctx context.Context) error {
 	return err
 }
 
-// plan deals the queues, and buries the dead first, if we have watched for long enough.
-func (s *server) plan(ctx context.Context, watched time.Duration) error {
+// plan deals the queues, and buries the dead first, if the pulse says that we have watched for long
+// enough; the zero pulse does not.
+func (s *server) plan(ctx context.Context, p pulse) error {
 	s.life.stale = true
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	blocked, err := s.c.Assign(ctx, s.task.name, center.Assignment{
-		Actor: s.life.uuid, Watched: watched, BeatWithin: 2 * s.settings.HeartbeatInterval,
+		Actor: s.life.uuid, BeatWithin: 2 * s.settings.HeartbeatInterval,
+		Watched: p.watched, Seen: p.Now, Inherited: p.inherited,
 	})
 	if err != nil {
 		return err

@@ -136,6 +136,7 @@ func (h *heart) deliver(l *life, token string, start time.Time, pulses map[strin
 	seen := pulse{Pulse: p}
 	if l.watch.mayExpire() {
 		seen.watched = l.watch.watched()
+		seen.inherited = l.watch.since.Before(l.joined) && p.Now.Sub(l.joined) < l.watch.judgeDead
 	}
 	select { // the newest pulse replaces one that nobody has read
 	case <-l.pulses:

@@ -27,8 +27,9 @@ type life struct {
 
 	// The heart's, once it has the life.
 
-	token string // the last that was confirmed
-	watch watch
+	token  string // the last that was confirmed
+	joined time.Time
+	watch  watch
 
 	// The server's own goroutine alone uses what follows.
 
@@ -44,7 +45,8 @@ type life struct {
 // pulse is what a heartbeat has brought.
 type pulse struct {
 	center.Pulse
-	watched time.Duration // for how long we have watched; 0: not long enough to judge anybody
+	watched   time.Duration // for how long we have watched; 0: not long enough to judge anybody
+	inherited bool          // part of it was others'
 }
 
 // unknownVersion makes the first pulse read the settings again.

@@ -56,9 +56,12 @@ func (w *world) register(c *call) {
 	now := w.dbNow()
 	since := now // as in watchedSince of package center
 	for _, s := range w.db.servers {
-		if now.Sub(s.heartbeat) < modelJudgeDead/2 && s.watched.Before(since) {
+		if now.Sub(s.heartbeat).Abs() < modelJudgeDead/2 && s.watched.Before(since) {
 			since = s.watched
 		}
+	}
+	if slices.ContainsFunc(w.db.servers, func(s registered) bool { return s.heartbeat.Sub(now) >= modelJudgeDead/2 }) {
+		since = now
 	}
 	w.insert(c.uuid, since)
 	c.done, c.at, c.since = true, now, since
@@ -72,10 +75,6 @@ func (w *world) insert(uuid string, since time.Time) {
 }
 
 func (w *world) beat(c *call) {
-	if w.without.rejoin && w.db.server(c.uuid) == nil {
-		w.insert(c.uuid, w.dbNow())
-		w.db.membership++
-	}
 	s, now := w.db.server(c.uuid), w.dbNow()
 	if c.done = s != nil; !c.done {
 		return
@@ -85,7 +84,7 @@ func (w *world) beat(c *call) {
 		return
 	}
 	s.token = c.token
-	if c.since.After(s.watched) || !repaired {
+	if c.since.After(s.watched) {
 		s.watched = c.since
 	}
 	if now.Sub(s.heartbeat) > modelJudgeDead/2 {
@@ -94,7 +93,7 @@ func (w *world) beat(c *call) {
 	s.heartbeat = now
 	c.pulse = &center.Pulse{
 		UUID: c.uuid, Now: now, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
-		AuditDue: now.Sub(w.db.audited) > modelAudit, AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
+		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
 	}
 	if s.suspended && !s.draining {
 		c.pulse.State = center.StatePaused
@@ -113,7 +112,7 @@ func (w *world) beat(c *call) {
 	}
 }
 
-func (w *world) dead(s registered) bool { return w.dbNow().Sub(s.heartbeat) > modelJudgeDead }
+func (w *world) dead(s registered) bool { return w.dbNow().Sub(s.heartbeat).Abs() > modelJudgeDead }
 
 func (w *world) read(c *call) {
 	v := center.View{PlanVersion: w.db.plan}

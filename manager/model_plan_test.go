@@ -6,26 +6,23 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// repaired: three rules that long walks ask for and package center lacks. The dead are those who were dead at
-// the actor's pulse, which its watch vouches for, not later by a clock that was set meanwhile. A beat never
-// sets watching_since back. And who has inherited its watch is more patient, because the others tell of a
-// stepped clock a beat too late.
-const repaired = false
-
 // expire buries the dead, if the actor may tell who is dead.
 func (w *world) expire(c *call) {
 	own := w.db.server(c.uuid)
-	away := own == nil || w.dbNow().Sub(own.heartbeat) > c.within
+	away := own == nil || w.dbNow().Sub(own.heartbeat).Abs() > c.within || own.heartbeat.Sub(c.seen).Abs() > c.within
 	if c.within == 0 || away && !w.without.ownBeat {
 		return
 	}
-	at := w.dbNow()
-	if repaired && c.seen.Before(at) {
+	at, last := w.dbNow(), w.dbNow()
+	if c.seen.After(last) {
+		last = c.seen
+	}
+	if c.seen.Before(at) {
 		at = c.seen
 	}
 	n := len(w.db.servers)
 	w.db.servers = slices.DeleteFunc(w.db.servers, func(s registered) bool {
-		dead := at.Sub(s.heartbeat) > modelJudgeDead+c.patience
+		dead := at.Sub(s.heartbeat) > modelJudgeDead+c.patience || s.heartbeat.Sub(last) > modelJudgeDead
 		if w.without.dbClock {
 			dead = c.sent.Sub(s.heartbeat) > modelJudgeDead
 		}
@@ -93,7 +90,7 @@ func (w *world) planned() []center.Change {
 }
 
 func (w *world) audit(c *call) {
-	if w.dbNow().Sub(w.db.audited) <= modelAudit {
+	if since := w.dbNow().Sub(w.db.audited); since >= 0 && since <= modelAudit {
 		return
 	}
 	w.db.audited, c.done = w.dbNow(), true

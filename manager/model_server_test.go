@@ -52,12 +52,15 @@ func (w *world) refresh(p *process, pulse *center.Pulse) {
 	if p.lapsed || !l.matches(*pulse) && !w.without.compare {
 		p.stale, p.lapsed = true, false
 	}
+	if pulse.MembershipVersion == pulse.PlannedVersion {
+		p.blocked = nil // the plan is written: nothing waits any more
+	}
 	p.auditDue, p.halted = pulse.AuditDue, pulse.State == center.StatePaused
 	if dead := pulse.AnyDead && p.watched > 0; dead || pulse.MembershipVersion != pulse.PlannedVersion {
 		c := call{kind: callAssign}
 		if dead || w.without.dbClock {
 			c.within, c.seen = 2*modelHeartbeat, pulse.Now
-			if repaired && p.watch.since.Before(p.joined) && pulse.Now.Sub(p.joined) < modelJudgeDead {
+			if p.watch.since.Before(p.joined) && pulse.Now.Sub(p.joined) < modelJudgeDead {
 				c.patience = modelJudgeDead / 2
 			}
 		}

@@ -3,7 +3,6 @@ package manager
 import (
 	"fmt"
 	"slices"
-	"time"
 )
 
 // settle ends all faults and lets everybody do what is to be done, in rounds of one tick. Within a
@@ -15,7 +14,6 @@ func (w *world) settle() int {
 	if w.edited {
 		bound += int(modelAudit/w.tick) + 1
 	}
-	bound += int(w.future() / w.tick)
 	rounds := 0
 	for ; rounds < bound && w.wrong == "" && w.unsettled() != ""; rounds++ {
 		w.round()
@@ -31,18 +29,6 @@ func (w *world) settle() int {
 		w.fail("settled, and yet something changes: %s", w.unsettled())
 	}
 	return rounds
-}
-
-// future is by how much the newest time in the tables is ahead of the database's clock, which was set
-// back: for so long the dead look alive, and the audit waits.
-func (w *world) future() time.Duration {
-	newest := w.db.audited
-	for _, s := range w.db.servers {
-		if s.heartbeat.After(newest) {
-			newest = s.heartbeat
-		}
-	}
-	return max(0, newest.Sub(w.dbNow()))
 }
 
 func (w *world) heal() {

@@ -42,7 +42,7 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 	}
 	if again {
 		before := len(s.life.blocked)
-		if err := s.plan(ctx, 0); err != nil {
+		if err := s.plan(ctx, pulse{}); err != nil {
 			return changed, err
 		}
 		changed = changed || len(s.life.blocked) < before

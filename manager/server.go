@@ -152,6 +152,7 @@ func (s *server) register(ctx context.Context) (*life, error) {
 		return nil, err
 	}
 	l.clock.Store(&clockPair{db: reg.At, local: time.Now()})
+	l.joined = reg.At
 	l.watch.begin(reg.WatchingSince, reg.At, time.Now())
 	return l, nil
 }

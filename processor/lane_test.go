@@ -147,7 +147,7 @@ func TestAtMostThreadNumberCalls(t *testing.T) {
 			return nap(ctx, time.Second)
 		}
 		d := &dealer{
-			sel: func(ctx context.Context, s processor.Selection) ([]string, error) {
+			sel: func(ctx context.Context, _ processor.Selection) ([]string, error) {
 				return []string{"1", "2", "3", "4", "5"}, busy(ctx)
 			},
 			exec: func(ctx context.Context, _ []string) error { return busy(ctx) },

@@ -207,6 +207,15 @@ func testWatch(t *testing.T, c *center.Center) {
 			t.Fatalf("%+v after %+v", second, first)
 		}
 	})
+	t.Run("nothing is inherited when the clock was set back", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		register(r, "A")
+		register(r, "B")
+		r.exec("UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
+		if third := register(r, "C"); !third.WatchingSince.Equal(third.At) {
+			t.Fatalf("%+v", third)
+		}
+	})
 	t.Run("not from one whose heartbeat is old", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 1})
 		register(r, "A")
@@ -219,6 +228,7 @@ func testWatch(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 1})
 		first := register(r, "A")
 		old := first.WatchingSince.Add(-time.Hour)
+		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		beat := func() {
 			b := center.Beat{Was: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []center.ServerBeat{{UUID: r.uuid("A"), WatchingSince: old}}}
 			_, err := c.Beat(t.Context(), b)
@@ -234,6 +244,10 @@ func testWatch(t *testing.T, c *center.Center) {
 		beat() // the outage is over: A tells of its old watch, and the database knows better
 		if third := register(r, "C"); third.WatchingSince.Before(first.At) {
 			t.Fatalf("the gap was inherited as none: %+v", third)
+		}
+		beat() // the reply was lost, and the same is told again: the row knows better still
+		if fourth := register(r, "D"); fourth.WatchingSince.Before(first.At) {
+			t.Fatalf("a repeated heartbeat set the watch back: %+v", fourth)
 		}
 	})
 }
