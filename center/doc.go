@@ -46,8 +46,8 @@
 //	             lease is over. It cancels what it has in hand          B    -      8
 //	10.90 s A    its heartbeat says that somebody is dead. A has watched
 //	             for 10 s without a gap, so it may judge. Under the lock
-//	             row it reads the database's clock, deletes B's row where
-//	             it is still older than 10 s, and plans: queue 1 has no
+//	             row it reads the database's clock, deletes B's row if
+//	             B has not beaten meanwhile, and plans: queue 1 has no
 //	             living owner, it goes to A at once                     A    -      9
 //	10.91 s A    reads its queues and selects, under epoch 9            A    -      9
 //	60.00 s B    was only stopped, and wakes in the middle of a

@@ -22,7 +22,9 @@
 //	   +-----------------------------------------------------------------------+
 //
 // states.go has one method for each. What is to be done with a queue is decided in one pure function,
-// decide, which compares the rows as they were read with what the processor has in hand.
+// decide, which compares the rows as they were read with what the processor has in hand. The tests named
+// model explore that function and the planner, against a modelled database with lost replies, pauses,
+// crashes and clocks that are set.
 //
 // # Who runs when
 //
@@ -35,7 +37,7 @@
 // The lease is what makes a partition harmless. A server believes that it owns its queues until
 // judge_dead_interval less a margin after the start of its last successful heartbeat, by the larger of
 // the monotonic and the wall clock. Then it cancels what is in hand and starts nothing, while the others
-// still wait. A process that was stopped for longer may finish the one call that it was in: no check can
+// still wait. A timer does that, so that no statement that hangs can delay it. A process that was stopped for longer may finish the one call that it was in: no check can
 // prevent that, the fence alone makes its writes void.
 //
 // A uuid is never registered twice. Whoever was expired cannot know what has happened since, and joining
