@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
@@ -22,6 +25,7 @@ type cluster struct {
 
 	mu      sync.Mutex
 	inHand  map[int]string // queue: who executes it now
+	logged  *lockedBuffer
 	done    map[string]int // calls of Execute by worker
 	first   map[string]time.Time
 	overlap error
@@ -35,7 +39,7 @@ func inBubble(t *testing.T, f func(*cluster)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cl := &cluster{T: t, c: c, inHand: map[int]string{}, done: map[string]int{}, first: map[string]time.Time{}}
+		cl := &cluster{T: t, c: c, inHand: map[int]string{}, done: map[string]int{}, first: map[string]time.Time{}, logged: new(lockedBuffer)}
 		t.Cleanup(cl.close)
 		f(cl)
 	})
@@ -127,7 +131,9 @@ func (cl *cluster) start(name string, w *work, s manager.Settings) *worker {
 		w = &work{takes: 100 * time.Millisecond}
 	}
 	w.cl, w.name = cl, name
-	m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("settle", w, s))
+	log := logrus.New()
+	log.SetOutput(cl.logged)
+	m, err := manager.New(cl.c, manager.Config{Grace: time.Second, Logger: log}, manager.Serve("settle", w, s))
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -214,4 +220,24 @@ func (cl *cluster) uuidOf(condition string) (uuid string) {
 		cl.Fatal(err)
 	}
 	return uuid
+}
+
+// lockedBuffer is what the workers log.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String returns what was logged so far.
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -69,10 +70,40 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 			return err
 		}
 	}
+	s.tellWaits(ctx, p.Awaited > 0)
 	if p.AuditDue {
 		return s.audit(ctx)
 	}
 	return nil
+}
+
+// tellEvery is how often a server that waits for queues says for whom.
+const tellEvery = 10 * time.Second
+
+// tellWaits says for whom the server waits, at first when that has lasted for longer than a hand-over
+// takes, and then now and again.
+func (s *server) tellWaits(ctx context.Context, waiting bool) {
+	l := s.life
+	switch {
+	case !waiting:
+		l.waitTold = time.Time{}
+		return
+	case l.waitTold.IsZero():
+		l.waitTold = time.Now().Add(2*l.interval - tellEvery)
+		return
+	case time.Since(l.waitTold) < tellEvery:
+		return
+	}
+	l.waitTold = time.Now()
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	waits, err := s.c.Waits(ctx, l.uuid)
+	if err != nil {
+		s.log.WithError(err).Debug("ask for whom we wait")
+	}
+	for _, w := range waits {
+		s.log.Info("waiting: ", w)
+	}
 }
 
 // halt notes whether queues may be worked at all: not while the task type or this server is paused, nor

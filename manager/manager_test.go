@@ -60,6 +60,21 @@ func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
 	})
 }
 
+// A worker that waits for another says for whom and for how long.
+func TestWaitingIsTold(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		slow := fast
+		slow.ThreadNumber = slow.Queues
+		cl.start("a", &work{takes: 20 * time.Second}, slow)
+		time.Sleep(5 * time.Second)
+		cl.start("b", nil, slow)
+		time.Sleep(30 * time.Second)
+		if got := cl.logged.String(); strings.Count(got, "waiting: queue 1 and 2 more are held by ") != 2 || !strings.Contains(got, "asked for 4s ago") || !strings.Contains(got, "asked for 14s ago") {
+			cl.Fatalf("it was not told twice for whom b waits:\n%s", got)
+		}
+	})
+}
+
 // S8: whoever waits for a queue looks for it every 200 ms, and not with its heartbeats only.
 func TestHandOverIsNoticedAtOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -251,3 +251,24 @@ func testWatch(t *testing.T, c *center.Center) {
 		}
 	})
 }
+
+// testWaits: for whom a server waits, in words.
+func testWaits(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 4})
+	r.join("A", "B")
+	waits, err := c.Waits(t.Context(), r.uuid("B"))
+	r.must(err)
+	if len(waits) != 1 || waits[0].Owner != r.uuid("A") || waits[0].Queues != 2 || waits[0].JudgeDead != 10*time.Second {
+		t.Fatalf("%+v", waits)
+	}
+	if got, want := waits[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in hand; asked for 0s ago"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	dead := center.Wait{Owner: "web1:4711:ab", Queues: 1, Queue: "3", Silent: 6 * time.Second, JudgeDead: 10 * time.Second}
+	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	if waits, err := c.Waits(t.Context(), r.uuid("A")); err != nil || len(waits) > 0 {
+		t.Errorf("A waits for nobody: %v, %v", waits, err)
+	}
+}

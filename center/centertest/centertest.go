@@ -27,6 +27,7 @@ func Run(t *testing.T, url string) {
 		"pause":       testPause,
 		"retention":   testRetention,
 		"watch":       testWatch,
+		"waits":       testWaits,
 		"own signs":   func(t *testing.T, _ *center.Center) { testOwnSigns(t, url) },
 		"no roster":   testNoRoster,
 		"concurrent":  testConcurrent,

@@ -52,7 +52,7 @@ var mutants = []mutant{
 	},
 	{
 		"F5: an unknown commit run again", "center/retry.go",
-		"return fmt.Errorf(\"%w: %w\", ErrUnknownCommit, err)", "return err",
+		"return fmt.Errorf(\"%w: %w\", ErrUnknownCommit, err)", "return fmt.Errorf(\"commit: %w\", err)",
 		"./center -run Unknown|Conformance",
 	},
 	{
@@ -63,12 +63,12 @@ var mutants = []mutant{
 	},
 	{
 		"L2: the clock before the lock", "center/postgres.go",
-		`now:        "clock_timestamp()"`, `now:        "now()"`,
+		`"clock_timestamp()", // now() would`, `"now()", // now() would`,
 		"./center -run ClockIsRead",
 	},
 	{
 		"L3: expiry of one that has just beaten", "center/server.go",
-		"where, args = where+` AND heartbeat_time < ?`, append(args, l.d.time(before))", "_ = before",
+		"where, args = where+` AND heartbeat_time = ?`, append(args, l.d.time(read))", "_ = read",
 		"./center -run Spares",
 	},
 	{
@@ -82,7 +82,7 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"L5: a busy owner is not drained for a request", "manager/server.go",
+		"L5: a busy owner is not drained for a request", "manager/follow.go",
 		"s.life.blocked[id] = true", "_ = id",
 		"./manager -run AlwaysBusy",
 	},
@@ -92,7 +92,7 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"N1: work goes on behind the barrier", "manager/server.go",
+		"N1: work goes on behind the barrier", "manager/follow.go",
 		" || p.RequestedTotal > 0\n", "\n",
 		"./manager -run Repartition",
 	},
@@ -133,7 +133,7 @@ var mutants = []mutant{
 	},
 	{
 		"S7: judging after an absence of one's own", "center/assign.go",
-		"return own >= 0 && now.Sub", "return own >= 0 || now.Sub",
+		"return now.Sub(beat).Abs() <= p.BeatWithin && ", "return ",
 		"./center -run Conformance",
 	},
 	{

@@ -1,0 +1,52 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// Wait is a server that has queues which are to be another's.
+type Wait struct {
+	Owner     string        // uuid
+	Queues    int           // how many of its queues the other waits for
+	Queue     string        // the first of them
+	Requested time.Duration // since when, of the longest
+	Silent    time.Duration // since the owner's last heartbeat
+	JudgeDead time.Duration // after which the owner counts as dead
+}
+
+// Waits tells for whom a server waits: the owners of the queues that are requested for it, those that
+// keep it waiting longest first. For people to read; nothing is decided by it.
+func (c *Center) Waits(ctx context.Context, uuid string) (waits []Wait, err error) {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
+		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), {now}
+		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server
+		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`), uuid)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var w Wait
+		var requested, heartbeat, now time.Time
+		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*instant)(&requested), (*instant)(&heartbeat), (*millis)(&w.JudgeDead), (*instant)(&now))
+		w.Requested, w.Silent = now.Sub(requested), now.Sub(heartbeat)
+		waits = append(waits, w)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for whom %s waits: %w", uuid, err)
+	}
+	return waits, nil
+}
+
+// String tells an operator what to expect.
+func (w Wait) String() string {
+	what := "queue " + w.Queue + " is"
+	if w.Queues > 1 {
+		what = fmt.Sprintf("queue %s and %d more are", w.Queue, w.Queues-1)
+	}
+	if left := w.JudgeDead - w.Silent; w.Silent > w.JudgeDead/2 {
+		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over in %s", what, w.Owner,
+			w.Silent.Round(time.Second), max(0, left).Round(time.Second))
+	}
+	return fmt.Sprintf("%s held by %s, which finishes what it has in hand; asked for %s ago", what, w.Owner, w.Requested.Round(time.Second))
+}
