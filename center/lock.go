@@ -26,8 +26,8 @@ type locked struct {
 	epochHigh         int64
 }
 
-// attemptTimeout bounds one try of a transaction whose caller gave no earlier deadline.
-const attemptTimeout = 30 * time.Second
+// attemptTimeout bounds one try of a transaction: a dozen statements, at the most.
+const attemptTimeout = 10 * time.Second
 
 // underLock runs f in a transaction that holds the lock row of the task type, as often as it
 // takes. f may run several times: it must not keep what a try that failed has told it.
