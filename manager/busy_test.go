@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,9 +77,14 @@ func onServers(t *testing.T, f func(t *testing.T, url string)) {
 type endless struct {
 	c       *center.Center
 	batches *atomic.Int64
+	both    *sync.WaitGroup // not nil: a select returns when those of all queues run, so that none is left idle
 }
 
 func (e endless) Select(context.Context, processor.Selection) ([]int, error) {
+	if e.both != nil {
+		e.both.Done()
+		e.both.Wait()
+	}
 	return make([]int, 1_000_000), nil // no page ever ends, and so there is no gap between two
 }
 
@@ -99,14 +105,16 @@ func (e endless) Execute(ctx context.Context, _ []int) error {
 func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
 	onServers(t, func(t *testing.T, url string) {
 		var batches [2]atomic.Int64
-		busy := func(i int) func(*center.Center) processor.TaskDealer[int] {
-			return func(c *center.Center) processor.TaskDealer[int] { return endless{c, &batches[i]} }
+		var both sync.WaitGroup
+		both.Add(quick.Queues)
+		busy := func(i int, both *sync.WaitGroup) func(*center.Center) processor.TaskDealer[int] {
+			return func(c *center.Center) processor.TaskDealer[int] { return endless{c, &batches[i], both} }
 		}
 		crowded := quick
 		crowded.ThreadNumber = 20 // ten transactions on each row: never are all at an end at once
-		a := startProcess(t, url, busy(0), crowded)
-		until(t, "the first works", func() bool { return batches[0].Load() > 10 })
-		b := startProcess(t, url, busy(1), crowded)
+		a := startProcess(t, url, busy(0, &both), crowded)
+		until(t, "the first works", func() bool { return batches[0].Load() > 100 })
+		b := startProcess(t, url, busy(1, nil), crowded)
 		until(t, "the second works", func() bool { return batches[1].Load() > 10 })
 		a.stop()
 		b.stop()
