@@ -70,7 +70,11 @@ func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, 
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", taskType, c.ownSign, err)
 	}
-	changes, err := l.plan(ctx, servers)
+	removing, err := l.removing(ctx)
+	if err != nil {
+		return true, fmt.Errorf("audit %s$%s: %w", taskType, c.ownSign, err)
+	}
+	changes, err := l.plan(ctx, servers, removing)
 	if err != nil || len(changes) == 0 {
 		return true, err
 	}
@@ -115,7 +119,7 @@ func (l *locked) assign(ctx context.Context, p planning) (skipped []Change, err 
 	if !due() {
 		return nil, nil
 	}
-	changes, err := r.plan(ctx, servers)
+	changes, err := r.plan(ctx, servers, l.removing)
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +129,11 @@ func (l *locked) assign(ctx context.Context, p planning) (skipped []Change, err 
 	}
 	if err := l.record(ctx, p.events(written)...); err != nil {
 		return nil, err
+	}
+	if len(l.removing) > 0 {
+		if err := l.sweep(ctx, p.Actor); err != nil {
+			return nil, err
+		}
 	}
 	return skipped, l.planned(ctx, p.Actor, len(written) > 0, len(skipped) == 0)
 }

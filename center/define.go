@@ -28,7 +28,7 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 		if err := l.insertTaskType(ctx, s.WithDefaults()); err != nil {
 			return err
 		}
-		return l.insertQueues(ctx, s.queueIDs())
+		return l.insertQueues(ctx, s.queueRows())
 	})
 	if errors.Is(err, ErrUnknownCommit) {
 		err = nil // reading the row below tells
@@ -135,7 +135,7 @@ func (l *locked) insertTaskType(ctx context.Context, s Settings) error {
 }
 
 // insertQueues makes the queues of a roster that has none yet.
-func (l *locked) insertQueues(ctx context.Context, ids []string) error {
+func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
 	if l.queueTotal > 0 {
 		return nil
 	}
@@ -144,56 +144,73 @@ func (l *locked) insertQueues(ctx context.Context, ids []string) error {
 		return err
 	}
 	if len(base) > 0 {
-		ids = base
+		queues = base
 	}
-	if err := l.insertQueuesFrom(ctx, ids, 0); err != nil {
+	if err := l.insertQueueRows(ctx, queues); err != nil {
 		return err
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
-		WHERE task_type = ? AND own_sign = ?`, len(ids), l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ?`, len(queues), l.taskType, l.ownSign)
 	if err != nil {
 		return fmt.Errorf("set the number of queues: %w", err)
 	}
 	return nil
 }
 
-// insertQueuesFrom inserts queues, the first of them at an index.
-func (l *locked) insertQueuesFrom(ctx context.Context, ids []string, first int) error {
-	for part := range slices.Chunk(ids, eventRows) {
-		if err := l.insertQueueRows(ctx, part, first); err != nil {
-			return err
-		}
-		first += len(part)
-	}
-	return nil
+// queueRow is a queue that is not there yet.
+type queueRow struct {
+	id        string
+	index     int
+	parameter string
 }
 
-// queuesOfBase returns the ids to clone, in the order of their index.
-func (l *locked) queuesOfBase(ctx context.Context) (ids []string, err error) {
+// numberedQueues are the queues with the numbers from first on, below total.
+func numberedQueues(first, total int) (queues []queueRow) {
+	for i := first; i < total; i++ {
+		queues = append(queues, queueRow{id: fmt.Sprint(i), index: i})
+	}
+	return queues
+}
+
+// queuesOfBase returns the queues to clone. How far BASE has read its sources is its own affair: cursors are
+// not cloned.
+func (l *locked) queuesOfBase(ctx context.Context) (queues []queueRow, err error) {
 	if l.ownSign == DefaultOwnSign {
 		return nil, nil
 	}
+	base := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: DefaultOwnSign}
+	removing, err := base.removing(ctx)
+	if err != nil {
+		return nil, err
+	}
 	err = l.query(ctx, func(rows *sql.Rows) error {
-		var id string
-		defer func() { ids = append(ids, id) }()
-		return rows.Scan(&id)
-	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.taskType, DefaultOwnSign)
+		var q queueRow
+		err := rows.Scan(&q.id, &q.index, &q.parameter)
+		if !slices.Contains(removing, q.id) {
+			queues = append(queues, q)
+		}
+		return err
+	}, `SELECT queue_id, queue_index, queue_parameter FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.taskType, DefaultOwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", DefaultOwnSign, err)
 	}
-	return ids, nil
+	return queues, nil
 }
 
 // insertQueueRows starts epochs above every one that was ever used in this roster (H6).
-func (l *locked) insertQueueRows(ctx context.Context, ids []string, first int) error {
-	args := make([]any, 0, 5*len(ids))
-	for i, id := range ids {
-		args = append(args, l.taskType, l.ownSign, id, first+i, l.epochHigh+1)
-	}
-	values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, {now}, {now}), ", len(ids)), ", ")
-	_, err := l.exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, epoch, gmt_created, gmt_modified) VALUES `+values, args...)
-	if err != nil {
-		return fmt.Errorf("insert the queues: %w", err)
+func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow) error {
+	for part := range slices.Chunk(queues, eventRows) {
+		args := make([]any, 0, 6*len(part))
+		for _, q := range part {
+			args = append(args, l.taskType, l.ownSign, q.id, q.index, q.parameter, l.epochHigh+1)
+		}
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
+		_, err := l.exec(ctx, `INSERT INTO schedule_queue
+			(task_type, own_sign, queue_id, queue_index, queue_parameter, epoch, gmt_created, gmt_modified) VALUES `+values, args...)
+		if err != nil {
+			return fmt.Errorf("insert the queues: %w", err)
+		}
 	}
 	return nil
 }
@@ -222,6 +239,11 @@ func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error
 
 // readQueueSettings tells numbered queues, "0" to n-1, from named ones.
 func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
+	roster := reader{q: c.store, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	removing, err := roster.removing(ctx)
+	if err != nil {
+		return err
+	}
 	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT queue_id FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`), taskType, c.ownSign)
 	numbered := true
@@ -229,6 +251,10 @@ func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Sett
 		var id string
 		if err := rows.Scan(&id); err != nil {
 			return err
+		}
+		if slices.Contains(removing, id) {
+			numbered = false
+			return nil
 		}
 		numbered = numbered && id == fmt.Sprint(len(s.QueueNames))
 		s.QueueNames = append(s.QueueNames, id)

@@ -22,6 +22,10 @@ const (
 	EventRepartition   = "REPARTITION"   // another number of queues is wanted: everybody drains
 	EventRepartitioned = "REPARTITIONED" // the number of queues has changed
 
+	EventAdded    = "ADDED"    // a named queue was added
+	EventRemoving = "REMOVING" // and shall go: its owner drains it
+	EventRemoved  = "REMOVED"  // and is gone
+
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
 )
 

@@ -14,6 +14,9 @@ type PlanQueue struct {
 	Cur   string // cur_server: the owner
 	Req   string // req_server: who is to have it next
 	Epoch int64
+	// Removing says that the queue shall go: it is not dealt any more, nor counted in anybody's quota. A
+	// living owner keeps it until it has drained it, without one it is nobody's.
+	Removing bool
 }
 
 // PlanServer is a server that is alive. One that is not eligible (paused or draining) keeps
@@ -45,12 +48,14 @@ func Plan(queues []PlanQueue, servers []PlanServer, limit int) []Change {
 	t := newTable(queues, servers, limit)
 	t.grant()
 	t.request() // deals once more over the granted (P6): only so is the result stable
+	t.clear()
 	return t.changes(queues)
 }
 
 // table is one planning: rows in natural order, eligible servers in the order of their age.
 type table struct {
 	rows     []PlanQueue
+	removing []PlanQueue // those that are not dealt
 	eligible []string
 	seat     map[string]int // position of an eligible server
 	living   map[string]bool
@@ -64,6 +69,12 @@ func newTable(queues []PlanQueue, servers []PlanServer, limit int) *table {
 		living: make(map[string]bool, len(servers)),
 		limit:  limit,
 	}
+	for _, q := range t.rows {
+		if q.Removing {
+			t.removing = append(t.removing, q)
+		}
+	}
+	t.rows = slices.DeleteFunc(t.rows, func(q PlanQueue) bool { return q.Removing })
 	slices.SortFunc(t.rows, func(a, b PlanQueue) int { return compareIDs(a.ID, b.ID) })
 	byAge := slices.Clone(servers)
 	slices.SortFunc(byAge, func(a, b PlanServer) int {
@@ -114,6 +125,21 @@ func (t *table) request() {
 		if to != row.Cur && row.Cur != "" {
 			row.Req = to
 		}
+	}
+}
+
+// clear puts the queues that shall go beside the dealt ones: asked for by nobody, and without an owner
+// unless it lives.
+func (t *table) clear() {
+	for _, row := range t.removing {
+		row.Req = ""
+		if !t.living[row.Cur] {
+			row.Cur = ""
+		}
+		t.rows = append(t.rows, row)
+	}
+	if len(t.removing) > 0 {
+		slices.SortFunc(t.rows, func(a, b PlanQueue) int { return compareIDs(a.ID, b.ID) })
 	}
 }
 

@@ -158,6 +158,18 @@ func TestPlanCases(t *testing.T) {
 			[]string{"A, req B", "B"},
 		},
 		{
+			"N2 what is being removed is asked for by nobody, and counts for nobody",
+			[]center.PlanQueue{{ID: "0", Cur: "A", Req: "B", Removing: true}, {ID: "1", Cur: "A", Removing: true}, {ID: "2"}, {ID: "3"}},
+			servers("A", "B"), 0,
+			[]string{"A", "A", "A", "B"},
+		},
+		{
+			"N2 what is being removed goes to nobody when its owner is dead",
+			[]center.PlanQueue{{ID: "0", Cur: "dead", Removing: true}, {ID: "1", Removing: true}, {ID: "2", Cur: "dead"}},
+			servers("A"), 0,
+			[]string{"", "", "A"},
+		},
+		{
 			"nobody lives",
 			[]center.PlanQueue{{ID: "0", Cur: "dead", Req: "B"}},
 			nil, 0,
@@ -185,6 +197,7 @@ func drawRoster(t *rapid.T) ([]center.PlanQueue, []center.PlanServer, int) {
 	for i := range queues {
 		queues[i].Cur, queues[i].Req = name.Draw(t, "cur"), name.Draw(t, "req")
 		queues[i].Epoch = int64(rapid.IntRange(0, 9).Draw(t, "epoch"))
+		queues[i].Removing = rapid.IntRange(0, 9).Draw(t, "removing") == 0
 	}
 	return queues, live, rapid.SampledFrom([]int{0, 0, 1, 3, 100}).Draw(t, "limit")
 }
@@ -213,8 +226,10 @@ func TestPlanProperties(t *testing.T) {
 			}
 		}
 		checkNeverRobbed(t, queues, after, alive, eligible)
-		checkBalance(t, release(after, ""), eligible, alive, limit)
-		checkMoves(t, after, eligible, limit)
+		checkRemoving(t, after, alive)
+		staying := slices.DeleteFunc(slices.Clone(after), func(q center.PlanQueue) bool { return q.Removing })
+		checkBalance(t, release(staying, ""), eligible, alive, limit)
+		checkMoves(t, staying, eligible, limit)
 
 		if again := center.Plan(after, live, limit); len(again) > 0 {
 			t.Fatalf("planning again changes %+v", again)
@@ -240,6 +255,15 @@ func checkNeverRobbed(t *rapid.T, before, after []center.PlanQueue, alive, eligi
 		}
 		if q.Req != "" && (!eligible[q.Req] || q.Req == q.Cur || q.Cur == "") {
 			t.Fatalf("queue %s: bad request %+v", q.ID, q)
+		}
+	}
+}
+
+// checkRemoving: rule N2.
+func checkRemoving(t *rapid.T, after []center.PlanQueue, alive map[string]bool) {
+	for _, q := range after {
+		if q.Removing && (q.Req != "" || q.Cur != "" && !alive[q.Cur]) {
+			t.Fatalf("queue %s is being removed: %+v", q.ID, q)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -45,14 +46,24 @@ func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
 	return servers, nil
 }
 
+// removing returns the queues that are to go. A roster that is not there has none.
+func (r reader) removing(ctx context.Context) (removing list, err error) {
+	err = r.q.QueryRowContext(ctx, r.d.sql(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
+		r.taskType, r.ownSign).Scan(&removing)
+	if err != nil && !noRows(err) {
+		return nil, fmt.Errorf("read the queues that are to go: %w", err)
+	}
+	return removing, nil
+}
+
 // plan reads the queues and plans over the servers.
-func (r reader) plan(ctx context.Context, servers []serverRow) ([]Change, error) {
+func (r reader) plan(ctx context.Context, servers []serverRow, removing []string) ([]Change, error) {
 	var limit int
 	err := r.q.QueryRowContext(ctx, r.d.sql(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.taskType).Scan(&limit)
 	if err != nil && !noRows(err) { // somebody deleted the row: the roster goes on without its settings
 		return nil, fmt.Errorf("read max_queues_per_server: %w", err)
 	}
-	queues, err := r.queues(ctx)
+	queues, err := r.queues(ctx, removing)
 	if err != nil {
 		return nil, err
 	}
@@ -64,12 +75,13 @@ func (r reader) plan(ctx context.Context, servers []serverRow) ([]Change, error)
 	return Plan(queues, live, limit), nil
 }
 
-func (r reader) queues(ctx context.Context) (queues []PlanQueue, err error) {
+func (r reader) queues(ctx context.Context, removing []string) (queues []PlanQueue, err error) {
 	rows, err := r.q.QueryContext(ctx, r.d.sql(`SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? ORDER BY queue_id`), r.taskType, r.ownSign)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var q PlanQueue
 		err := rows.Scan(&q.ID, (*text)(&q.Cur), (*text)(&q.Req), &q.Epoch)
+		q.Removing = slices.Contains(removing, q.ID)
 		queues = append(queues, q)
 		return err
 	})

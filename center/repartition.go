@@ -1,8 +1,8 @@
 package center
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 )
@@ -16,8 +16,8 @@ func (c *Center) Repartition(ctx context.Context, taskType string, total int, ac
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, maxQueues)
 	}
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		if err := l.mustBeNumbered(ctx); err != nil {
-			return err
+		if _, err := l.namedQueues(ctx); !errors.Is(err, errNumbered) {
+			return cmp.Or(err, errNamed)
 		}
 		var requested any = total
 		if total == l.queueTotal {
@@ -74,11 +74,7 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 			return err
 		}
 	}
-	var missing []string
-	for i := l.queueTotal; i < l.requestedTotal; i++ {
-		missing = append(missing, fmt.Sprint(i))
-	}
-	if err := l.insertQueuesFrom(ctx, missing, l.queueTotal); err != nil {
+	if err := l.insertQueueRows(ctx, numberedQueues(l.queueTotal, l.requestedTotal)); err != nil {
 		return err
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
@@ -92,18 +88,3 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 
 // errNamed: where items are divided by a name, their number means nothing.
 var errNamed = errors.New("the queues have names: add or remove one instead")
-
-func (l *locked) mustBeNumbered(ctx context.Context) error {
-	i := 0
-	return l.query(ctx, func(rows *sql.Rows) error {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		if id != fmt.Sprint(i) {
-			return errNamed
-		}
-		i++
-		return nil
-	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.taskType, l.ownSign)
-}

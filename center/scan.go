@@ -2,6 +2,8 @@ package center
 
 import (
 	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -39,6 +41,27 @@ func (t *text) Scan(src any) error {
 	err := s.Scan(src)
 	*t = text(s.String)
 	return err
+}
+
+// list scans a JSON list of strings. NULL is an empty one.
+type list []string
+
+// Scan implements sql.Scanner.
+func (l *list) Scan(src any) error {
+	var t text
+	if err := t.Scan(src); err != nil || t == "" {
+		*l = nil
+		return err
+	}
+	return json.Unmarshal([]byte(t), l)
+}
+
+// Value implements driver.Valuer: an empty list is NULL.
+func (l list) Value() (driver.Value, error) {
+	if len(l) == 0 {
+		return nil, nil
+	}
+	return ids(l)
 }
 
 // null turns an empty string into NULL.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -162,16 +161,16 @@ func (s Settings) validateQueues() error {
 	return nil
 }
 
-// queueIDs returns the ids of the queues in the order of their index.
-func (s Settings) queueIDs() []string {
-	if len(s.QueueNames) > 0 {
-		return slices.Clone(s.QueueNames)
+// queueRows returns the queues in the order of their index.
+func (s Settings) queueRows() []queueRow {
+	if len(s.QueueNames) == 0 {
+		return numberedQueues(0, s.Queues)
 	}
-	ids := make([]string, s.Queues)
-	for i := range ids {
-		ids[i] = fmt.Sprint(i)
+	queues := make([]queueRow, len(s.QueueNames))
+	for i, name := range s.QueueNames {
+		queues[i] = queueRow{id: name, index: i}
 	}
-	return ids
+	return queues
 }
 
 // Difference is a setting that was given another value than the row's.

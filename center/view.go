@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 )
 
 // View is a server's part of the roster, read in one statement.
@@ -17,7 +18,7 @@ type View struct {
 // that they belong to.
 func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) {
 	const columns = `task_type, own_sign, queue_id, queue_index, cur_server, req_server, epoch, queue_parameter, cursor_value`
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT r.plan_version, r.queue_total,
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT r.plan_version, r.queue_total, r.removing,
 		q.queue_id, COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value
 		FROM schedule_task_running r LEFT JOIN (
 			SELECT `+columns+` FROM schedule_queue WHERE cur_server = ?
@@ -30,8 +31,10 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var q ViewQueue
 		found = true
-		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*text)(&q.ID), &q.Index, (*text)(&q.Cur), (*text)(&q.Req),
+		var removing list
+		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, &removing, (*text)(&q.ID), &q.Index, (*text)(&q.Cur), (*text)(&q.Req),
 			&q.Epoch, (*text)(&q.Parameter), (*text)(&q.Cursor))
+		q.Removing = slices.Contains(removing, q.ID)
 		if q.ID != "" {
 			v.Queues = append(v.Queues, q)
 		}
@@ -54,4 +57,5 @@ type ViewQueue struct {
 	Epoch     int64
 	Parameter string
 	Cursor    string
+	Removing  bool // shall be drained and given up with FinishRemoval (N2)
 }

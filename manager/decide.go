@@ -17,17 +17,18 @@ const (
 	release             // drained: hand it to who asks for it
 	retake              // a release was sent and has not happened, and nobody asks any more
 	replan              // drained because it shall move and the plan could not be written: now it can
+	remove              // drained because it shall be no more: give it up
 )
 
 func (v verb) String() string {
-	return [...]string{"grant", "drain", "resume", "revoke", "forget", "release", "retake", "replan"}[v]
+	return [...]string{"grant", "drain", "resume", "revoke", "forget", "release", "retake", "replan", "remove"}[v]
 }
 
 // action is one step towards what the rows say.
 type action struct {
 	verb verb
 	id   string
-	row  center.ViewQueue // for grant, release, retake
+	row  center.ViewQueue // for grant, release, retake, remove
 }
 
 // facts are all that a decision looks at.
@@ -78,6 +79,8 @@ func decide(f facts) []action {
 func (f facts) begin(row center.ViewQueue) []action {
 	spent := f.spent[row.ID] == row.Epoch
 	switch {
+	case row.Removing:
+		return []action{{remove, row.ID, row}}
 	case row.Req != "":
 		return []action{{release, row.ID, row}} // nothing of it is in hand, so that it is drained
 	case f.leaving, f.halted, f.blocked[row.ID]:
@@ -90,10 +93,12 @@ func (f facts) begin(row center.ViewQueue) []action {
 
 // keep: a queue of ours that the processor has, under the right epoch.
 func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
-	wanted := row.Req != "" || f.leaving || f.halted || f.blocked[row.ID]
+	wanted := row.Req != "" || row.Removing || f.leaving || f.halted || f.blocked[row.ID]
 	switch {
 	case wanted && !h.Draining:
 		return []action{{drain, row.ID, row}}
+	case row.Removing && h.Drained:
+		return []action{{remove, row.ID, row}}
 	case row.Req != "" && h.Drained:
 		return []action{{release, row.ID, row}}
 	case f.blocked[row.ID] && h.Drained:

@@ -15,6 +15,7 @@ var (
 	mine      = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5}
 	requested = center.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5}
 	awaited   = center.ViewQueue{ID: "7", Cur: "you", Req: "me", Epoch: 5}
+	removing  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5, Removing: true}
 	returned  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 9} // away and back since we had it
 )
 
@@ -77,6 +78,14 @@ func TestDecide(t *testing.T) {
 		{name: "L5 drained for that: plan again", row: &mine, held: new(drained()), blocked: true, want: "replan"},
 		{name: "L5 the request is there: release", row: &requested, held: new(drained()), blocked: true, want: "release"},
 		{name: "L5 not begun before the plan is written", row: &mine, blocked: true},
+
+		{name: "N2 to be removed: drain", row: &removing, held: new(working()), want: "drain"},
+		{name: "N2 to be removed and in hand: wait", row: &removing, held: new(draining())},
+		{name: "N2 to be removed, drained: give it up", row: &removing, held: new(drained()), want: "remove"},
+		{name: "N2 to be removed before we began: give it up", row: &removing, want: "remove"},
+		{name: "N2 what did not happen is tried again", row: &removing, spent: sent, want: "remove"},
+		{name: "N2 kept after all, still draining: resume", row: &mine, held: new(draining()), want: "resume"},
+		{name: "N2 kept after it was given up: take it back", row: &mine, spent: sent, want: "retake"},
 
 		{name: "halted: drain", row: &mine, held: new(working()), halted: true, want: "drain"},
 		{name: "halted, drained: keep it", row: &mine, held: new(drained()), halted: true},

@@ -366,6 +366,94 @@ func TestRepartition(t *testing.T) {
 	})
 }
 
+// N2: named queues come and go while everything runs. A queue that is removed and added again at once would
+// have two owners, if the first had not to drain it: inBubble fails if a queue is ever in two hands.
+func TestNamedQueues(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := fast
+		s.Queues, s.QueueNames = 0, []string{"north", "south", "west"}
+		slow := func() *work { return &work{takes: 3 * time.Second} }
+		a := cl.start("a", slow(), s)
+		time.Sleep(time.Second)
+		b := cl.start("b", slow(), s)
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(2, 1)
+		names := func(verb func(name string) error, list ...string) {
+			cl.Helper()
+			for _, name := range list {
+				if err := verb(name); err != nil {
+					cl.Fatal(err)
+				}
+			}
+		}
+		add := func(name string) error { return cl.c.AddQueue(cl.Context(), "settle", name, "", "test") }
+		remove := func(name string) error { return cl.c.RemoveQueue(cl.Context(), "settle", name, "test") }
+
+		names(add, "east")
+		time.Sleep(6 * time.Second)
+		cl.wantOwners(2, 2)
+
+		names(remove, "north", "west")
+		time.Sleep(500 * time.Millisecond)
+		names(add, "west") // kept after all, or begun anew
+		time.Sleep(10 * time.Second)
+		if n := cl.events("REMOVED"); n == 0 {
+			cl.Fatal("north is not removed")
+		}
+		cl.wantOwners(2, 1)
+
+		for range 5 { // at all stages of the removal
+			names(remove, "west")
+			time.Sleep(1300 * time.Millisecond)
+			if err := add("west"); err != nil {
+				cl.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(2, 1)
+		before := cl.executed("a") + cl.executed("b")
+		time.Sleep(10 * time.Second)
+		if n := cl.executed("a") + cl.executed("b") - before; n < 9 {
+			cl.Fatalf("%d items in 10 s by 3 queues that take 3 s each", n)
+		}
+		for _, w := range []*worker{a, b} {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
+// N2: a queue that is removed, and comes back for another server, while its owner has an item in hand.
+func TestRemovalWaitsForTheDrain(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := fast
+		s.Queues, s.QueueNames = 0, []string{"north", "south"}
+		cl.start("a", &work{takes: 20 * time.Second, stub: true}, s)
+		time.Sleep(time.Second)
+		cl.start("b", &work{takes: 20 * time.Second, stub: true}, s)
+		time.Sleep(30 * time.Second)
+		cl.wantOwners(1, 1)
+		owner := cl.uuidOf("uuid = (SELECT cur_server FROM schedule_queue WHERE queue_id = 'south')")
+		before := cl.executed("a") + cl.executed("b")
+		for cl.executed("a")+cl.executed("b") < before+2 { // both have just begun with an item
+			time.Sleep(100 * time.Millisecond)
+		}
+		for _, verb := range []func() error{
+			func() error { return cl.c.RemoveQueue(cl.Context(), "settle", "south", "test") },
+			func() error { return cl.c.PauseServer(cl.Context(), owner, true, "test") },
+			func() error { return cl.c.AddQueue(cl.Context(), "settle", "south", "", "test") },
+		} {
+			if err := verb(); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		time.Sleep(30 * time.Second)
+		cl.wantOwners(2)
+	})
+}
+
 // S7: a process that is started again and again, each life shorter than judge_dead_interval, still finds
 // out who is dead.
 func TestShortLivesStillRepair(t *testing.T) {

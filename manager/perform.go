@@ -38,6 +38,12 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 			changed = changed || kept
 		case replan:
 			again = true
+		case remove:
+			removed, err := s.remove(ctx, a.row)
+			if err != nil {
+				return changed, err
+			}
+			changed = changed || removed
 		}
 	}
 	if again {
@@ -66,8 +72,7 @@ func (s *server) grant(row center.ViewQueue) {
 // under these epochs, whatever the reply (H3): the processor forgets them first.
 func (s *server) release(ctx context.Context, handovers []center.Handover) (bool, error) {
 	for _, h := range handovers {
-		s.proc.Forget(h.QueueID)
-		s.life.spent[h.QueueID] = h.Epoch
+		s.spend(h.QueueID, h.Epoch)
 	}
 	s.life.stale = true
 	ctx, cancel := s.transaction(ctx)
@@ -79,6 +84,25 @@ func (s *server) release(ctx context.Context, handovers []center.Handover) (bool
 		}
 	}
 	return len(released) > 0, err
+}
+
+// remove gives up a queue that shall be no more; what holds for a release holds for it.
+func (s *server) remove(ctx context.Context, row center.ViewQueue) (bool, error) {
+	s.spend(row.ID, row.Epoch)
+	s.life.stale = true
+	ctx, cancel := s.transaction(ctx)
+	defer cancel()
+	removed, err := s.c.FinishRemoval(ctx, s.task.name, s.life.uuid, row.ID, row.Epoch)
+	if removed {
+		s.queueLog(row.ID).Info("queue removed")
+	}
+	return removed, err
+}
+
+// spend makes the processor forget a queue, and keeps in mind that it is not worked again under the epoch.
+func (s *server) spend(id string, epoch int64) {
+	s.proc.Forget(id)
+	s.life.spent[id] = epoch
 }
 
 func (s *server) retake(ctx context.Context, row center.ViewQueue) (bool, error) {

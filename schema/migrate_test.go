@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -113,12 +114,17 @@ func manyStart(t *testing.T, url string, start func() error) {
 
 // MySQL commits each statement of DDL by itself, so a process can die after any of them.
 func TestUpAfterHalfAMigration(t *testing.T) {
-	statements := slices.Concat(mysql.bookkeeping, upStatements(t, "mysql/00001_roster.sql"))
+	statements := slices.Clone(mysql.bookkeeping)
+	for _, m := range known {
+		statements = append(statements, upStatements(t, fmt.Sprintf("mysql/%05d_%s.sql", m.Version, m.Name))...)
+	}
 	for done := range len(statements) {
 		db, d := open(t, testdb.URL(t, testdb.MySQL))
+		db.SetMaxOpenConns(1) // a migration runs in one session
 		for _, s := range statements[:done] {
 			execute(t, db, s)
 		}
+		db.SetMaxOpenConns(0)
 		if _, _, err := Up(t.Context(), db, d); err != nil {
 			t.Fatalf("after %d statements: %v", done, err)
 		}
@@ -133,7 +139,7 @@ func upStatements(t *testing.T, file string) []string {
 		t.Fatal(err)
 	}
 	statements := strings.Split(strings.TrimSpace(string(text)), ";\n")
-	if len(statements) < 8 {
+	if len(statements) < 3 {
 		t.Fatalf("%d statements in %s", len(statements), file)
 	}
 	return statements

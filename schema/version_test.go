@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -61,10 +62,11 @@ func TestCheckOlder(t *testing.T) {
 		db, d := migrated(t, url)
 		before := known
 		t.Cleanup(func() { known = before })
-		known = append(slices.Clone(known), Migration{Version: 2, Name: "later"})
-		refused(t, db, d, ErrOlder, `the database's schema is version 1, this program needs 2: run "rota migrate up"`)
+		now := Latest()
+		known = append(slices.Clone(known), Migration{Version: now + 1, Name: "later"})
+		refused(t, db, d, ErrOlder, fmt.Sprintf(`the database's schema is version %d, this program needs %d: run "rota migrate up"`, now, now+1))
 		status, err := Status(t.Context(), db, d)
-		if err != nil || len(status) != 2 || !status[1].AppliedAt.IsZero() {
+		if err != nil || len(status) != len(known) || !status[now].AppliedAt.IsZero() {
 			t.Errorf("Status = %+v, %v", status, err)
 		}
 	})
@@ -76,7 +78,7 @@ func TestNewerIsRefused(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
 		execute(t, db, `DROP VIEW schedule_assignment`) // what a newer version may have done
 		execute(t, db, `DROP TABLE schedule_schema_lock`)
-		const message = `the database's schema is version 7, this program knows up to 1: install a newer rota`
+		message := fmt.Sprintf(`the database's schema is version 7, this program knows up to %d: install a newer rota`, Latest())
 		refused(t, db, d, ErrNewer, message)
 		before := relations(t, db, d)
 		from, to, err := Up(t.Context(), db, d)
@@ -87,7 +89,7 @@ func TestNewerIsRefused(t *testing.T) {
 			t.Errorf("Up changed (-before +after):\n%s", diff)
 		}
 		status, err := Status(t.Context(), db, d)
-		if err != nil || len(status) != 2 || status[1].Version != 7 || status[1].Name != "" || status[1].AppliedAt.IsZero() {
+		if last := len(status) - 1; err != nil || last != len(known) || status[last].Version != 7 || status[last].Name != "" || status[last].AppliedAt.IsZero() {
 			t.Errorf("Status = %+v, %v", status, err)
 		}
 	})
@@ -108,7 +110,7 @@ func TestNewerUnderTheLockIsRefused(t *testing.T) {
 func TestStatus(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := session(t, url, awayFromUTC(url))
-		want := []Migration{{Version: 1, Name: "roster"}}
+		want := []Migration{{Version: 1, Name: "roster"}, {Version: 2, Name: "operate"}}
 		got, err := Status(t.Context(), db, d)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +122,7 @@ func TestStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err = Status(t.Context(), db, d)
-		if err != nil || len(got) != 1 || got[0].Name != "roster" || got[0].AppliedAt.Location() != time.UTC {
+		if err != nil || len(got) != len(want) || got[0].Name != "roster" || got[0].AppliedAt.Location() != time.UTC {
 			t.Fatalf("after: %+v, %v", got, err)
 		}
 		if age := time.Since(got[0].AppliedAt).Abs(); age > time.Hour {

@@ -61,14 +61,20 @@ func testDefine(t *testing.T, c *center.Center) {
 }
 
 func testOwnSigns(t *testing.T, url string) {
-	base := newRoster(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y"}})
-	test := newRoster(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
+	base := newRoster(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y", "z"}})
 	base.join("A")
-	test.task = base.task
-	test.define(center.Settings{Queues: 9})
+	base.exec("UPDATE schedule_queue SET queue_parameter = 'p', cursor_value = '17' WHERE task_type = '%s' AND queue_id = 'y'", base.task)
+	base.must(base.c.RemoveQueue(t.Context(), base.task, "z", "test"))
+	test := newRoster(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
+	row := test.define(center.Settings{Queues: 9})
 	test.join("B")
-	base.wantOwners("A", "A")
-	test.wantOwners("B", "B")
+	base.wantOwners("A", "A", "A")
+	test.wantOwners("B", "B") // z is being removed
+	v, err := test.c.View(t.Context(), test.task, test.uuid("B"))
+	test.must(err)
+	if q := v.Queues[1]; q.Parameter != "p" || q.Cursor != "" || q.Index != 1 || len(row.QueueNames) != 2 {
+		t.Fatalf("%+v of %+v: the parameter is cloned, the cursor is not", q, row)
+	}
 }
 
 // testConcurrent: what many do at once is done once.

@@ -24,6 +24,7 @@ func Run(t *testing.T, url string) {
 		"in tx":       testInTx,
 		"walk":        testWalk,
 		"repartition": testRepartition,
+		"named":       testNamedQueues,
 		"pause":       testPause,
 		"retention":   testRetention,
 		"watch":       testWatch,

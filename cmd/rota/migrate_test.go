@@ -1,12 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/schema"
 )
 
 func TestMigrate(t *testing.T) {
@@ -17,8 +19,8 @@ func TestMigrate(t *testing.T) {
 		}
 		for _, step := range []struct{ command, want string }{
 			{"status", `(?m)^ *VERSION +NAME +APPLIED\n +1 +roster +pending$`},
-			{"up", `: created schema 1\n$`},
-			{"up", `: schema 1, nothing to do\n$`},
+			{"up", fmt.Sprintf(`: created schema %d\n$`, schema.Latest())},
+			{"up", fmt.Sprintf(`: schema %d, nothing to do\n$`, schema.Latest())},
 			{"status", `(?m)^ *VERSION +NAME +APPLIED\n +1 +roster +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$`},
 		} {
 			stdout, stderr, code := runRota(t, dir, "migrate", step.command, "--database", url)
@@ -33,7 +35,7 @@ func TestMigrateReadsTheFileInItsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "rota.yaml"), "database: sqlite:here.db\n")
 	stdout, stderr, code := runRota(t, dir, "migrate", "up")
-	if code != 0 || stdout != "sqlite:here.db: created schema 1\n" {
+	if code != 0 || stdout != fmt.Sprintf("sqlite:here.db: created schema %d\n", schema.Latest()) {
 		t.Errorf("exit code %d, stderr %q, stdout %q", code, stderr, stdout)
 	}
 }

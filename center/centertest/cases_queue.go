@@ -1,0 +1,168 @@
+package centertest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/schema"
+)
+
+func (r *roster) remove(name, queue string) bool {
+	r.Helper()
+	return r.removeUnder(name, queue, r.epoch(queue))
+}
+
+func (r *roster) removeUnder(name, queue string, epoch int64) bool {
+	r.Helper()
+	done, err := r.c.FinishRemoval(r.Context(), r.task, r.uuid(name), queue, epoch)
+	r.must(err)
+	return done
+}
+
+func (r *roster) queues() []string {
+	r.Helper()
+	return r.column("SELECT queue_id FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
+}
+
+func (r *roster) wantQueues(want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(want, r.queues()); diff != "" {
+		r.Fatalf("queues (-want +got):\n%s", diff)
+	}
+	if p, ok := r.beat("A"); ok && p.QueueTotal != len(want) {
+		r.Fatalf("the lock row says that there are %d queues, there are %v", p.QueueTotal, want)
+	}
+}
+
+func testNamedQueues(t *testing.T, c *center.Center) {
+	named := center.Settings{QueueNames: []string{"north", "south"}}
+	t.Run("N2 one that is added is dealt", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A", "B")
+		r.must(c.AddQueue(t.Context(), r.task, "west", "w", "test"))
+		if p, _ := r.beat("A"); p.MembershipVersion == p.PlannedVersion {
+			t.Fatal("nobody is told to plan")
+		}
+		r.assign("A")
+		r.wantQueues("north", "south", "west")
+		r.wantOwners("A", "A", "B")
+		if diff := cmp.Diff([]string{"ADDED", "GRANTED"}, r.kinds("west")); diff != "" {
+			t.Fatalf("events (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("N2 removal waits for the drain", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A", "B")
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		v, err := c.View(t.Context(), r.task, r.uuid("A"))
+		r.must(err)
+		if !v.Queues[1].Removing || v.Queues[0].Removing {
+			t.Fatalf("the owner is not told: %+v", v.Queues)
+		}
+		r.assign("A")
+		r.wantOwners("A", "A")
+		old := r.epoch("south")
+		if r.removeUnder("A", "south", old-1) || r.remove("B", "south") {
+			t.Fatal("removed by one that does not own it")
+		}
+		if !r.remove("A", "south") {
+			t.Fatal("not removed")
+		}
+		r.wantQueues("north")
+		if diff := cmp.Diff([]string{"GRANTED", "REQUESTED", "REMOVING", "REMOVED"}, r.kinds("south")); diff != "" {
+			t.Fatalf("events (-want +got):\n%s", diff)
+		}
+		if r.removeUnder("A", "south", old) {
+			t.Fatal("removed twice")
+		}
+		r.must(c.AddQueue(t.Context(), r.task, "south", "", "test"))
+		if now := r.epoch("south"); now <= old+1 {
+			t.Fatalf("H6 epoch %d was used before, up to %d", now, old+1)
+		}
+	})
+	t.Run("N2 L5 removal does not wait for a transaction of the owner", func(t *testing.T) {
+		if c.Dialect() == schema.SQLite {
+			t.Skip("SQLite has one lock for all writers")
+		}
+		r := newRoster(t, c, named)
+		r.join("A")
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		r.must(center.Fence(r.batch("A", "south"), tx))
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		if r.remove("A", "south") {
+			t.Fatal("removed under a transaction of its owner")
+		}
+		r.must(tx.Commit())
+		if !r.remove("A", "south") {
+			t.Fatal("not removed")
+		}
+	})
+	t.Run("N2 without an owner it goes at once", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.must(c.RemoveQueue(t.Context(), r.task, "north", "test"))
+		r.wantQueues("south")
+	})
+	t.Run("N2 with a dead owner it goes with the plan", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A", "B")
+		r.release("A", r.handover("south", "B"))
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.silence("B")
+		r.expire("A")
+		r.wantQueues("north")
+	})
+	t.Run("N2 one that leaves takes it along", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A", "B")
+		r.release("A", r.handover("south", "B"))
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Leave(t.Context(), r.task, r.uuid("B"), nil))
+		r.wantQueues("north")
+	})
+	t.Run("N2 H3 kept after all: a late removal finds another epoch", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A")
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		old := r.epoch("south")
+		r.must(c.AddQueue(t.Context(), r.task, "south", "", "test"))
+		if r.removeUnder("A", "south", old) {
+			t.Fatal("removed although it is kept")
+		}
+		kept, err := c.Retake(t.Context(), r.task, r.uuid("A"), "south", old)
+		if err != nil || !kept {
+			t.Fatalf("kept: %t, %v", kept, err)
+		}
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		if r.removeUnder("A", "south", old) {
+			t.Fatal("removed under an old epoch, while the new one may be worked")
+		}
+		r.wantQueues("north", "south")
+	})
+	t.Run("bad input", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		numbered := newRoster(t, c, center.Settings{Queues: 2})
+		numbered.task += ".numbered"
+		numbered.define(center.Settings{Queues: 2})
+		for want, err := range map[string]error{
+			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:      c.AddQueue(t.Context(), r.task, "north", "", "test"),
+			`queue ("a\nb") must be printable`:                                             c.AddQueue(t.Context(), r.task, "a\nb", "", "test"),
+			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:   c.RemoveQueue(t.Context(), r.task, "east", "test"),
+			`$BASE: the queues have numbers: change how many there are instead`:            c.RemoveQueue(t.Context(), numbered.task, "1", "test"),
+			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers: change`: c.AddQueue(t.Context(), numbered.task, "7", "", "test"),
+			`unknown task type`: c.AddQueue(t.Context(), "nobody", "x", "", "test"),
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		r.must(c.RemoveQueue(t.Context(), r.task, "north", "test"))
+		if err := c.RemoveQueue(t.Context(), r.task, "south", "test"); err == nil || !strings.Contains(err.Error(), "it is the last one") {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// AddQueue adds a named queue, which is dealt at once (N2), or keeps one that is being removed. Where
+// queues have numbers, Repartition changes how many there are.
+func (c *Center) AddQueue(ctx context.Context, taskType, queueID, parameter, actor string) error {
+	if err := validName("queue", queueID, 150); err != nil {
+		return fmt.Errorf("add a queue to %s: %w", taskType, err)
+	}
+	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		queues, err := l.namedQueues(ctx)
+		if err != nil {
+			return err
+		}
+		if there := slices.IndexFunc(queues, func(q namedQueue) bool { return q.id == queueID }); there >= 0 {
+			return l.keepQueue(ctx, queues[there], actor)
+		}
+		if len(queues) == maxQueues {
+			return fmt.Errorf("there are %d queues, the most that there may be", maxQueues)
+		}
+		return l.addQueue(ctx, queueRow{queueID, queues[len(queues)-1].index + 1, parameter}, actor)
+	})
+	if err != nil {
+		return fmt.Errorf("add queue %q to %w", queueID, err)
+	}
+	return nil
+}
+
+func (l *locked) addQueue(ctx context.Context, q queueRow, actor string) error {
+	l.staysInRoster(q.id) // its row may have been deleted by hand meanwhile
+	if err := l.insertQueueRows(ctx, []queueRow{q}); err != nil {
+		return err
+	}
+	if err := l.queuesChanged(ctx, 1); err != nil {
+		return err
+	}
+	return l.record(ctx, event{kind: EventAdded, queue: q.id, epoch: l.epochHigh + 1, actor: actor})
+}
+
+// keepQueue withdraws a removal. The owner that has drained for it resumes, or takes the queue back.
+func (l *locked) keepQueue(ctx context.Context, q namedQueue, actor string) error {
+	if !q.removing {
+		return errors.New("there is a queue of that name")
+	}
+	l.staysInRoster(q.id)
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	return l.record(ctx, event{kind: EventAdded, queue: q.id, epoch: q.epoch, actor: actor, reason: "before it was removed"})
+}
+
+func (l *locked) staysInRoster(queueID string) {
+	l.removing = slices.DeleteFunc(l.removing, func(id string) bool { return id == queueID })
+}
+
+// RemoveQueue removes a named queue (N2). Its owner drains it first; whoever has something of it in hand
+// finishes that, and then the row goes, or at once when there is no owner. Items of that name are not
+// processed any more. The last queue stays: a task type without queues has nothing to do.
+func (c *Center) RemoveQueue(ctx context.Context, taskType, queueID, actor string) error {
+	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		queues, err := l.namedQueues(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(queues, func(q namedQueue) bool { return q.id == queueID })
+		staying := slices.ContainsFunc(queues, func(q namedQueue) bool { return !q.removing && q.id != queueID })
+		switch {
+		case at < 0:
+			return errors.New("there is no queue of that name")
+		case queues[at].removing:
+			return nil
+		case !staying:
+			return errors.New("it is the last one")
+		}
+		return l.removeQueue(ctx, queues[at], actor)
+	})
+	if err != nil {
+		return fmt.Errorf("remove queue %q of %w", queueID, err)
+	}
+	return nil
+}
+
+func (l *locked) removeQueue(ctx context.Context, q namedQueue, actor string) error {
+	l.removing = append(l.removing, q.id)
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	if err := l.record(ctx, event{kind: EventRemoving, queue: q.id, from: q.cur, epoch: q.epoch, actor: actor}); err != nil {
+		return err
+	}
+	return l.sweep(ctx, actor)
+}
+
+// FinishRemoval gives up a queue that is being removed and that this server has drained, and deletes it.
+// It tells whether it did: not if somebody wants to keep the queue meanwhile. Whatever the reply, the queue
+// is never worked again under the old epoch: to keep it, Retake it (H3).
+func (c *Center) FinishRemoval(ctx context.Context, taskType, uuid, queueID string, epoch int64) (done bool, err error) {
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		done = false
+		if !slices.Contains(l.removing, queueID) {
+			return nil
+		}
+		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
+			return err
+		}
+		n, err := l.exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
+			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
+			l.taskType, l.ownSign, queueID, uuid, epoch)
+		if done = n > 0; err != nil || !done {
+			return err
+		}
+		return l.sweep(ctx, uuid)
+	})
+	if err != nil {
+		return false, fmt.Errorf("remove queue %q of %w", queueID, err)
+	}
+	return done, nil
+}
+
+// sweep deletes the queues that are to be removed and have no owner, and keeps in mind how high their
+// epochs were: one that is added again under the same name starts above (H6).
+func (l *locked) sweep(ctx context.Context, actor string) error {
+	var gone []event
+	for _, id := range l.removing {
+		e := event{kind: EventRemoved, queue: id, actor: actor}
+		err := l.queryRow(ctx, `SELECT epoch FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server IS NULL`,
+			l.taskType, l.ownSign, id).Scan(&e.epoch)
+		if noRows(err) {
+			continue // its owner drains it
+		}
+		if err != nil {
+			return err
+		}
+		_, err = l.exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.taskType, l.ownSign, id)
+		if err != nil {
+			return err
+		}
+		gone = append(gone, e)
+		l.epochHigh = max(l.epochHigh, e.epoch)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	l.removing = slices.DeleteFunc(l.removing, func(id string) bool {
+		return slices.ContainsFunc(gone, func(e event) bool { return e.queue == id })
+	})
+	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
+		return err
+	}
+	return l.record(ctx, gone...)
+}
+
+// queuesChanged makes everybody read its queues and plan anew.
+func (l *locked) queuesChanged(ctx context.Context, more int) error {
+	l.queueTotal += more
+	l.planVersion++
+	l.membershipVersion++
+	_, err := l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, plan_version = plan_version + 1,
+		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`, l.queueTotal, l.epochHigh, l.removing, l.taskType, l.ownSign)
+	return err
+}
+
+// namedQueue is a queue as adding and removing see it.
+type namedQueue struct {
+	id       string
+	index    int
+	cur      string
+	epoch    int64
+	removing bool
+}
+
+var errNumbered = errors.New("the queues have numbers: change how many there are instead")
+
+// namedQueues returns the queues in the order of their index, or errNumbered.
+func (l *locked) namedQueues(ctx context.Context) (queues []namedQueue, err error) {
+	numbered := true
+	err = l.query(ctx, func(rows *sql.Rows) error {
+		var q namedQueue
+		err := rows.Scan(&q.id, &q.index, (*text)(&q.cur), &q.epoch)
+		q.removing = slices.Contains(l.removing, q.id)
+		numbered = numbered && q.id == fmt.Sprint(len(queues))
+		queues = append(queues, q)
+		return err
+	}, `SELECT queue_id, queue_index, cur_server, epoch FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.taskType, l.ownSign)
+	if err == nil && numbered {
+		err = errNumbered
+	}
+	return queues, err
+}
