@@ -21,7 +21,7 @@ type call struct {
 	patience time.Duration
 	seen     time.Time
 	handover []center.Handover
-	queue    string // retake
+	queue    string // retake, remove
 	epoch    int64
 	token    int // of a beat; the one before is the row's
 
@@ -43,12 +43,13 @@ const (
 	callView
 	callRetake
 	callRelease
+	callRemove
 	callAnnounce
 	callLeave
 )
 
 func (k callKind) String() string {
-	return [...]string{"register", "beat", "assign", "audit", "view", "retake", "release", "announce", "leave"}[k]
+	return [...]string{"register", "beat", "assign", "audit", "view", "retake", "release", "remove", "announce", "leave"}[k]
 }
 
 func (c *call) String() string {
@@ -84,6 +85,8 @@ func (w *world) apply(c *call) {
 		w.retake(c)
 	case callRelease:
 		w.release(c)
+	case callRemove:
+		w.finishRemoval(c)
 	case callAnnounce:
 		w.announce(c)
 	case callLeave:

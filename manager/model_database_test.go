@@ -27,6 +27,8 @@ type row struct {
 	id, cur, req string
 	epoch        int64
 	edited       int64 // up to this epoch, somebody edited the row by hand
+
+	removing, gone bool // an operator removes the queue; its row is not there
 }
 
 func (w *world) dbNow() time.Time { return dawn.Add(w.now + w.db.step) }
@@ -118,7 +120,7 @@ func (w *world) read(c *call) {
 	v := center.View{PlanVersion: w.db.plan}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
-			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch})
+			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, Removing: q.removing})
 		}
 	}
 	c.view, c.done = v, true

@@ -76,6 +76,7 @@ var menus = []struct {
 	{"network", 2, 6, []stepKind{stepFail, stepBeatFail, stepCutHeart, stepCutStore}},
 	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}},
 	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}},
+	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}},
 	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}},
 	{"all", 3, 4, nil},
 }

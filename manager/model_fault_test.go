@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepBeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepCutHeart, stepCutStore, stepOutage, stepClock, stepEdit:
+	case stepFail, stepBeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepCutHeart, stepCutStore, stepOutage, stepClock, stepEdit, stepDrop:
 		return true
 	}
 	return false // waking, healing and recovering are none
@@ -42,6 +42,10 @@ func (w *world) strike(p *process, s step) {
 		w.steady = w.now + 2*modelJudgeDead
 	case stepEdit:
 		w.edit(s.proc, s.n)
+	case stepDrop:
+		w.drop(&w.db.rows[s.n])
+	case stepAdd:
+		w.add(&w.db.rows[s.n])
 	}
 }
 
@@ -88,6 +92,11 @@ func (w *world) possible(steps []step) []step {
 	if w.outage {
 		steps = append(steps, step{kind: stepRecover})
 	}
+	for i, q := range w.db.rows {
+		if q.removing || q.gone {
+			steps = append(steps, step{kind: stepAdd, n: i})
+		}
+	}
 	if w.faults == w.scene.faults {
 		return steps
 	}
@@ -110,8 +119,17 @@ func (w *world) faultsOfAll(steps []step) []step {
 			steps = append(steps, step{kind: stepClock, n: i})
 		}
 	}
+	staying := 0
+	for _, q := range w.db.rows {
+		if !q.removing && !q.gone {
+			staying++
+		}
+	}
 	for i, q := range w.db.rows {
-		if w.locked(q.id) {
+		if staying > 1 && !q.removing && !q.gone {
+			steps = append(steps, step{kind: stepDrop, n: i})
+		}
+		if w.locked(q.id) || q.gone {
 			continue
 		}
 		for j := range w.procs {

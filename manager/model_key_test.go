@@ -30,6 +30,7 @@ func (w *world) key(b []byte) []byte {
 		k.text(q.cur)
 		k.text(q.req)
 		k.ints(q.epoch, q.edited)
+		k.flags(q.removing, q.gone)
 	}
 	for i := range w.procs {
 		k.process(&w.procs[i])
@@ -122,6 +123,7 @@ func (k *key) view(v center.View) {
 	for _, q := range v.Queues {
 		k.text(q.ID + q.Cur + ">" + q.Req)
 		k.ints(q.Epoch)
+		k.flags(q.Removing)
 	}
 }
 

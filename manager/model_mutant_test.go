@@ -31,6 +31,8 @@ var mutants = []struct {
 	{"retake under the same epoch (H3)", without{retakeEpoch: true}, false},
 	{"a queue is unassigned under the same epoch (H6)", without{unassignEpoch: true}, false},
 	{"a queue is granted under the same epoch (P5)", without{grantEpoch: true}, false},
+	{"a queue is removed under whatever epoch (N2 H3)", without{removeEpoch: true}, true},
+	{"a queue that comes back begins with its old epochs (H6)", without{epochHigh: true}, false},
 	{"pulses are not compared with the view (S2)", without{compare: true}, false},
 }
 

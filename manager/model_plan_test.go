@@ -60,6 +60,7 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 		w.own(q, c.Cur, epoch, "assigned by "+actor)
 		q.req = c.Req
 	}
+	w.sweep()
 	if complete {
 		w.db.planned = w.db.membership
 	}
@@ -70,9 +71,11 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 }
 
 func (w *world) planned() []center.Change {
-	queues := make([]center.PlanQueue, len(w.db.rows))
-	for i, q := range w.db.rows {
-		queues[i] = center.PlanQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch}
+	var queues []center.PlanQueue
+	for _, q := range w.db.rows {
+		if !q.gone {
+			queues = append(queues, center.PlanQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, Removing: q.removing})
+		}
 	}
 	servers := make([]center.PlanServer, len(w.db.servers))
 	for i, s := range w.db.servers {

@@ -119,6 +119,12 @@ func (w *world) perform(p *process) {
 			p.stale = true
 			w.send(p, call{kind: callRetake, queue: a.id, epoch: a.row.Epoch})
 			return
+		case remove:
+			w.forget(p, a.id)
+			p.spent[a.id] = a.row.Epoch
+			p.stale = true
+			w.send(p, call{kind: callRemove, queue: a.id, epoch: a.row.Epoch})
+			return
 		case replan:
 			p.replan = true
 		}
@@ -182,7 +188,7 @@ func (w *world) refreshed(p *process, c call, err bool) {
 			p.view.PlanVersion = w.db.plan // as if the version were read after the queues
 		}
 		w.decide(p)
-	case c.kind == callRetake:
+	case c.kind == callRetake, c.kind == callRemove:
 		p.changed = p.changed || c.done
 		w.perform(p)
 	case c.kind == callRelease:

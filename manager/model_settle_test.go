@@ -131,6 +131,12 @@ func (w *world) unsettled() string {
 		}
 	}
 	for _, q := range w.db.rows {
+		if q.gone {
+			continue
+		}
+		if q.removing {
+			return fmt.Sprintf("queue %s is still there", q.id)
+		}
 		i := slices.IndexFunc(w.procs, func(p process) bool { return p.uuid == q.cur })
 		if q.cur == "" || i < 0 {
 			return fmt.Sprintf("queue %s is %q's, who is not there", q.id, q.cur)

@@ -49,6 +49,8 @@ const (
 	stepRecover
 	stepClock
 	stepEdit
+	stepDrop  // an operator removes queue n,
+	stepAdd   // or adds it again
 	stepKinds = iota
 )
 
@@ -56,7 +58,7 @@ func (k stepKind) String() string {
 	return [...]string{
 		"tick", "join", "beat", "done", "apply", "reply", "beat done", "beat apply", "beat reply", "pulse", "drained", "poll", "lost",
 		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "beat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "cut heart",
-		"cut store", "heal", "outage", "recover", "clock", "edit",
+		"cut store", "heal", "outage", "recover", "clock", "edit", "drop", "add",
 	}[k]
 }
 

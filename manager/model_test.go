@@ -35,6 +35,7 @@ type without struct {
 	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID       bool
 	fence, fenceOwner, fenceLock, requester, releaseEpoch, spent, retakeEpoch bool
 	unassignEpoch, grantEpoch, freshView, resumeView, eligibleCheck, compare  bool
+	removeEpoch, epochHigh                                                    bool
 }
 
 // world is a state of the model.

@@ -42,30 +42,41 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	for range r.IntN(15) {
 		w.round()
 	}
-	if seed%strandEach == 0 { // a late release is dangerous when the request comes back, which little else may disturb
-		w.strand()
+	switch { // a late call is dangerous when what it was sent for comes back, which little else may disturb
+	case seed%strandEach != 0:
+	case seed%(2*strandEach) == 0 && len(w.db.rows) > 1:
+		w.drop(&w.db.rows[0])
+		w.strand(callRemove)
+		k.scene.menu = []stepKind{stepDrop}
+	default:
+		w.joinOne()
+		w.strand(callRelease)
 		k.scene.menu = []stepKind{stepSuspend}
 	}
 	k.start = w.clone()
 	return k, r
 }
 
-// strandEach is of how many walks one begins with a release under way that its sender has given up.
+// strandEach is of how many walks one begins with a release or a removal under way that its sender has given up.
 const strandEach = 4
 
-// strand leaves a release under way that its sender has given up.
-func (w *world) strand() {
+// joinOne lets one more process join.
+func (w *world) joinOne() {
 	for i := range w.procs {
 		if w.procs[i].state == away {
 			w.join(&w.procs[i])
-			break
+			return
 		}
 	}
+}
+
+// strand leaves a call under way that its sender has given up.
+func (w *world) strand(kind callKind) {
 	for range 100 {
 		for i := range w.procs {
 			p := &w.procs[i]
 			for w.advance(p) {
-				if p.store != nil && p.store.kind == callRelease {
+				if p.store != nil && p.store.kind == kind {
 					w.reply(p, true)
 					return
 				}
@@ -81,6 +92,7 @@ func (k *walk) run(r *rand.Rand) {
 	weights := moods(r)
 	if k.scene.menu != nil {
 		weights[stepSuspend], weights[stepUnsuspend], weights[stepLate], weights[stepFinish] = 6, 12, 1, 3
+		weights[stepDrop], weights[stepAdd] = 6, 12
 	}
 	var buffer []step
 	for range walkLength {
@@ -113,7 +125,7 @@ func moods(r *rand.Rand) (weights [stepKinds]int) {
 			weights[k] = []int{0, 0, 1, 3, 12}[r.IntN(5)]
 		case kind == stepLate:
 			weights[k] = []int{0, 1, 1, 4}[r.IntN(4)]
-		case kind == stepWake, kind == stepUnsuspend, kind == stepHeal, kind == stepRecover:
+		case kind == stepWake, kind == stepUnsuspend, kind == stepAdd, kind == stepHeal, kind == stepRecover:
 			weights[k] = []int{1, 3, 12}[r.IntN(3)]
 		default:
 			weights[k] = []int{2, 12, 12}[r.IntN(3)]
