@@ -85,8 +85,9 @@ func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, 
 // planning is an Assignment, or the one of a server that leaves.
 type planning struct {
 	Assignment
-	leaver string   // its row is gone already; what it owned was handed over in order,
-	forced []string // but for these
+	leaver string   // who is to own nothing any more; its queues are handed over in order,
+	forced []string // but for these,
+	why    string   // for a reason
 }
 
 // mayExpire looks at the actor's own heartbeat by the clock that was read after the lock, and compares it
@@ -119,6 +120,7 @@ func (l *locked) assign(ctx context.Context, p planning) (skipped []Change, err 
 	if !due() {
 		return nil, nil
 	}
+	servers = slices.DeleteFunc(servers, func(s serverRow) bool { return s.uuid == p.leaver })
 	changes, err := r.plan(ctx, servers, l.removing)
 	if err != nil {
 		return nil, err
@@ -162,7 +164,7 @@ func (p planning) events(changes []Change) []event {
 		case !c.Regrants():
 			e.kind, e.to, e.epoch = EventRequested, c.Req, c.OldEpoch
 		case c.OldCur == p.leaver && p.leaver != "" && slices.Contains(p.forced, c.QueueID):
-			e.kind, e.reason = EventForced, "drain_timeout"
+			e.kind, e.reason = EventForced, p.why
 		case c.OldCur == p.leaver && p.leaver != "" && c.Cur != "":
 			e.kind, e.reason = EventReleased, "the owner left"
 		case c.Cur == "":

@@ -83,6 +83,7 @@ func (s *Settings) columns() []column {
 		{"drain_timeout_ms", (*millis)(&s.DrainTimeout)},
 		{"item_retry_ms", (*millis)(&s.ItemRetry)},
 		{"item_retry_max_ms", (*millis)(&s.ItemRetryMax)},
+		{"expire_own_sign_interval_ms", (*millis)(&s.ExpireOwnSignInterval)},
 	}
 }
 

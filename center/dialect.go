@@ -16,17 +16,20 @@ import (
 type dialect struct {
 	name schema.Dialect
 
-	now        string              // the clock now, not at the transaction's start (L2)
-	ago        func(string) string // the clock less so many milliseconds
-	numbered   bool                // $1 instead of ?
-	listed     string              // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
-	share      string              // ends a SELECT that keeps its rows as they are until the commit
-	skipLocked string              // ends a SELECT that locks the rows of q that it can have at once (L5)
-	lock       string              // ends a SELECT that locks its rows
-	notIdle    string              // an expression that makes the server end this transaction when its client is gone
-	change     string              // writes a plan: see write
-	time       func(time.Time) any // a parameter that compares with a column of times
-	classify   func(error) class   // what an error of the driver means for the transaction
+	now      string              // the clock now, not at the transaction's start (L2)
+	ago      func(string) string // the clock less so many milliseconds
+	numbered bool                // $1 instead of ?
+	listed   string              // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
+	// FROM ... WHERE of schedule_server AS s: the rows of a JSON array of uuids.
+	listedServers string
+	lockServers   string              // ends a SELECT that locks the rows of s
+	deleteServers string              // deletes the rows of a JSON array of uuids
+	share         string              // ends a SELECT that keeps its rows as they are until the commit
+	skipLocked    string              // ends a SELECT that locks the rows of q that it can have at once (L5)
+	notIdle       string              // an expression that makes the server end this transaction when its client is gone
+	change        string              // writes a plan: see write
+	time          func(time.Time) any // a parameter that compares with a column of times
+	classify      func(error) class   // what an error of the driver means for the transaction
 }
 
 var agoMacro = regexp.MustCompile(`\{ago (-?[a-z0-9_.]+(?: / \d+)?)\}`)

@@ -16,6 +16,7 @@ const (
 	EventTakenOver  = "TAKEN_OVER" // a queue whose owner is gone got another
 	EventUnassigned = "UNASSIGNED" // a queue lost its owner, and there is nobody to take it
 	EventForced     = "FORCED"     // a queue was taken although its owner had it in hand
+	EventDraining   = "DRAINING"   // a server shall own nothing any more
 	EventPaused     = "PAUSED"     // a task type or a server was paused
 	EventResumed    = "RESUMED"    // and goes on
 
@@ -25,6 +26,9 @@ const (
 	EventAdded    = "ADDED"    // a named queue was added
 	EventRemoving = "REMOVING" // and shall go: its owner drains it
 	EventRemoved  = "REMOVED"  // and is gone
+
+	EventForgotten = "FORGOTTEN" // an environment that nobody had served for long was deleted
+	EventAlert     = "ALERT"     // something that an operator should know
 
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
 )

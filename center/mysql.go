@@ -20,10 +20,12 @@ var mysqlDialect = &dialect{
 	// roster, and InnoDB locks what is read.
 	listed: ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
-	share:      " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
-	skipLocked: " FOR UPDATE SKIP LOCKED",
-	lock:       " FOR UPDATE",
-	notIdle:    "''",
+	share:         " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
+	skipLocked:    " FOR UPDATE SKIP LOCKED",
+	listedServers: mysqlListedServers,
+	lockServers:   " FOR UPDATE",
+	deleteServers: `DELETE s` + mysqlListedServers,
+	notIdle:       "''",
 	// STRAIGHT_JOIN as above. SET goes from left to right
 	// (L6): what reads an old value stands before what overwrites it.
 	change: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
@@ -41,6 +43,9 @@ var mysqlDialect = &dialect{
 	time:     utc,
 	classify: classifyMySQL,
 }
+
+const mysqlListedServers = ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+	STRAIGHT_JOIN schedule_server AS s ON s.uuid = v.id`
 
 func classifyMySQL(err error) class {
 	if errors.Is(err, mysql.ErrInvalidConn) {

@@ -2,6 +2,8 @@ package center
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 )
 
@@ -20,34 +22,108 @@ func (c *Center) Pause(ctx context.Context, taskType string, paused bool, actor 
 	return nil
 }
 
-// PauseServer stops one server, or lets it go on. It drains its queues, which others then take over;
-// while there are no others, they wait with it. ErrGone if there is no such server.
+// PauseServer stops one server, or lets it go on, also after DrainServer. It drains its queues, which others
+// then take over; while there are no others, they wait with it. ErrGone if there is no such server.
 func (c *Center) PauseServer(ctx context.Context, uuid string, paused bool, actor string) error {
-	taskType, err := c.taskOf(ctx, uuid)
-	if err != nil {
-		return fmt.Errorf("pause %s: %w", uuid, err)
-	}
-	state := StateStandby
+	state := StateStandby // with its next heartbeat it says whether it owns anything
 	if paused {
 		state = StatePaused
 	}
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		n, err := l.exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ? AND state <> ?`, state, uuid, StateDraining)
-		if err != nil {
-			return err
+	err := c.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
+		if paused && now == StateDraining {
+			return errors.New("it is draining")
 		}
-		if n == 0 {
-			return ErrGone
-		}
-		if err := l.membershipChanged(ctx); err != nil {
+		if err := l.setState(ctx, uuid, state); err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: pauseKind(paused), to: uuid, actor: actor, reason: "the server"})
 	})
 	if err != nil {
-		return fmt.Errorf("pause %s of %w", uuid, err)
+		return fmt.Errorf("pause %s: %w", uuid, err)
 	}
 	return nil
+}
+
+// DrainServer takes everything from a server for good: the others ask for its queues, and it hands over each
+// as soon as nothing of it is in hand. While there are no others, it works on. It lives on, and owns nothing
+// any more until PauseServer resumes it. ErrGone if there is no such server.
+//
+// With force nothing is waited for: its queues are others' at once, or nobody's, recorded FORCED, although it
+// may have them in hand. When it learns of that, with its next heartbeat, it cancels what it has in hand; what
+// it still writes the fence makes void, and nothing else does. DrainServer returns the queues that could not be
+// had because a transaction of the server holds their rows: its session in the database must be ended, or the
+// process.
+func (c *Center) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
+	err = c.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
+		held = nil
+		if err := l.setState(ctx, uuid, StateDraining); err != nil {
+			return err
+		}
+		if now != StateDraining {
+			if err := l.record(ctx, event{kind: EventDraining, to: uuid, actor: actor}); err != nil {
+				return err
+			}
+		}
+		if !force {
+			return nil
+		}
+		skipped, err := l.force(ctx, uuid, actor)
+		for _, c := range skipped {
+			if c.OldCur == uuid {
+				held = append(held, c.QueueID)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("drain %s: %w", uuid, err)
+	}
+	return held, nil
+}
+
+// force plans without a server, as if it were dead (H5).
+func (l *locked) force(ctx context.Context, uuid, actor string) (skipped []Change, err error) {
+	var queues []string
+	err = l.query(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		queues = append(queues, id)
+		return err
+	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server = ? ORDER BY queue_id`, l.taskType, l.ownSign, uuid)
+	if err != nil {
+		return nil, err
+	}
+	return l.assign(ctx, planning{Assignment: Assignment{Actor: actor}, leaver: uuid, forced: queues, why: "by an operator"})
+}
+
+func (l *locked) setState(ctx context.Context, uuid, state string) error {
+	if _, err := l.exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
+		return err
+	}
+	return l.membershipChanged(ctx)
+}
+
+// changeServer runs f under the lock of the server's roster, and tells it the server's state.
+func (c *Center) changeServer(ctx context.Context, uuid string, f func(ctx context.Context, l *locked, state string) error) error {
+	var taskType string
+	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`), uuid, c.ownSign).Scan(&taskType)
+	if noRows(err) {
+		return ErrGone
+	}
+	if err != nil {
+		return err
+	}
+	return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		var state string
+		err := l.queryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
+		if noRows(err) {
+			return ErrGone
+		}
+		if err != nil {
+			return err
+		}
+		return f(ctx, l, state)
+	})
 }
 
 func pauseKind(paused bool) string {
@@ -55,12 +131,4 @@ func pauseKind(paused bool) string {
 		return EventPaused
 	}
 	return EventResumed
-}
-
-func (c *Center) taskOf(ctx context.Context, uuid string) (taskType string, err error) {
-	err = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`), uuid, c.ownSign).Scan(&taskType)
-	if noRows(err) {
-		err = ErrGone
-	}
-	return taskType, err
 }

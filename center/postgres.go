@@ -22,9 +22,11 @@ var postgres = &dialect{
 	numbered: true,
 	listed: ` FROM schedule_queue AS q JOIN jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) ON q.queue_id = v.id
 		WHERE q.task_type = ? AND q.own_sign = ?`,
-	share:      " FOR SHARE OF q",
-	skipLocked: " FOR UPDATE OF q SKIP LOCKED",
-	lock:       " FOR UPDATE",
+	share:         " FOR SHARE OF q",
+	skipLocked:    " FOR UPDATE OF q SKIP LOCKED",
+	listedServers: ` FROM schedule_server AS s JOIN jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) ON s.uuid = v.id`,
+	lockServers:   " FOR UPDATE OF s",
+	deleteServers: `DELETE FROM schedule_server AS s USING jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) WHERE s.uuid = v.id`,
 	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
 	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
 	notIdle: "set_config('idle_in_transaction_session_timeout', '10000', true)",

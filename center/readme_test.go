@@ -115,6 +115,7 @@ func TestReadmeGrants(t *testing.T) {
 			worker := as("app")
 			liveOnce(t, worker)
 			workerLife(t, worker)
+			forgetEnvironment(t, c, worker)
 			execAll(t, as("operator"), statements(t, "SELECT")...)
 		})
 	}
@@ -160,6 +161,20 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(err)
 	if deleted == 0 {
 		t.Error("nothing was cleaned")
+	}
+}
+
+// forgetEnvironment makes an environment that nobody has served for long, and expires it as a worker of BASE.
+func forgetEnvironment(t *testing.T, owner, worker *center.Center) {
+	t.Helper()
+	execAll(t, owner, "INSERT INTO schedule_task_running (task_type, own_sign, queue_total) VALUES ('settle', 'OLD', 1)",
+		"INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, gmt_modified) VALUES ('settle', 'OLD', '0', 0, '2020-01-01 00:00:00')")
+	expired, err := worker.ExpireOwnSigns(t.Context(), "settle", "web1:1:00000000", time.Now(), time.Hour)
+	if err != nil || len(expired) != 1 {
+		t.Fatal(expired, err)
+	}
+	if _, err := worker.Alert(t.Context(), "settle", center.Alert{Kind: center.AlertStandby}, time.Hour); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -60,12 +60,10 @@ func (c *Center) FinishRepartition(ctx context.Context, taskType, actor string) 
 // repartition gives every queue a new epoch, so that whatever was selected under the old number is
 // void, removes the queues that are too many and inserts those that are missing.
 func (l *locked) repartition(ctx context.Context, actor string) error {
-	var top int64
-	err := l.queryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan(&top)
-	if err != nil {
+	if err := l.raiseEpochHigh(ctx); err != nil {
 		return err
 	}
-	l.epochHigh = max(l.epochHigh, top+1)
+	l.epochHigh++ // every queue gets one more
 	for _, s := range []string{
 		`DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ` + fmt.Sprint(l.requestedTotal),
 		`UPDATE schedule_queue SET epoch = epoch + 1, req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE task_type = ? AND own_sign = ?`,
@@ -77,7 +75,7 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 	if err := l.insertQueueRows(ctx, numberedQueues(l.queueTotal, l.requestedTotal)); err != nil {
 		return err
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
+	_, err := l.exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
 		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.epochHigh, l.taskType, l.ownSign)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -118,7 +119,8 @@ func (c *Center) Drain(ctx context.Context, taskType, uuid string) error {
 // so. A server that is gone already has left; after ErrUnknownCommit it may be called again.
 func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []string) error {
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		if there, err := l.bury(ctx, uuid, reasonLeft, time.Time{}); err != nil || !there {
+		left, err := l.bury(ctx, reasonLeft, []serverRow{{uuid: uuid}})
+		if err != nil || len(left) == 0 {
 			return err
 		}
 		if err := l.record(ctx, event{kind: EventLeft, from: uuid, actor: uuid}); err != nil {
@@ -127,7 +129,7 @@ func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []stri
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		_, err := l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced})
+		_, err = l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced, why: "drain_timeout"})
 		return err
 	})
 	if err != nil {
@@ -142,61 +144,90 @@ const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_num
 	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, dealinfo_desc,
 	last_error, library_version, labels`
 
-// bury moves a server's row to the history, if it is there and its heartbeat is still the one that was
-// read (the zero time: in any case), and tells whether it did. Rows are named by their key, one by one:
-// InnoDB locks whatever a statement looks at, and a heartbeat must not wait for that.
-func (l *locked) bury(ctx context.Context, uuid, reason string, read time.Time) (bool, error) {
-	where, args := `WHERE uuid = ?`, []any{uuid}
-	if !read.IsZero() {
-		where, args = where+` AND heartbeat_time = ?`, append(args, l.d.time(read))
+// bury moves the rows of servers to the history, if they are there and their heartbeats are still those that
+// were read, and returns which were. They are looked up by their keys, and only those of them: InnoDB locks
+// whatever a statement looks at, and the heartbeats of others must not wait for that.
+func (l *locked) bury(ctx context.Context, reason string, servers []serverRow) (buried map[string]bool, err error) {
+	buried = map[string]bool{}
+	for part := range slices.Chunk(servers, writeRows) {
+		list, err := l.lockServers(ctx, part)
+		if err != nil || len(list) == 0 {
+			return buried, err
+		}
+		doc, err := ids(list)
+		if err != nil {
+			return nil, err
+		}
+		_, err = l.exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
+			SELECT `+serverColumns+`, {now}, `+reason+l.d.listedServers, doc)
+		if err != nil {
+			return nil, fmt.Errorf("write the history: %w", err)
+		}
+		if _, err := l.exec(ctx, l.d.deleteServers, doc); err != nil {
+			return nil, fmt.Errorf("delete the servers: %w", err)
+		}
+		for _, uuid := range list {
+			buried[uuid] = true
+		}
 	}
-	var locked string
-	err := l.queryRow(ctx, `SELECT uuid FROM schedule_server `+where+l.d.lock, args...).Scan(&locked)
-	if noRows(err) {
-		return false, nil
+	return buried, nil
+}
+
+// lockServers locks the rows of servers, and returns those that have not beaten since they were read.
+func (l *locked) lockServers(ctx context.Context, servers []serverRow) (list []string, err error) {
+	read := make(map[string]time.Time, len(servers))
+	for _, s := range servers {
+		list = append(list, s.uuid)
+		read[s.uuid] = s.heartbeat
 	}
+	doc, err := ids(list)
 	if err != nil {
-		return false, fmt.Errorf("lock %s: %w", uuid, err)
+		return nil, err
 	}
-	_, err = l.exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
-		SELECT `+serverColumns+`, {now}, `+reason+` FROM schedule_server WHERE uuid = ?`, uuid)
+	list = list[:0]
+	err = l.query(ctx, func(rows *sql.Rows) error {
+		var uuid string
+		var heartbeat time.Time
+		err := rows.Scan(&uuid, (*instant)(&heartbeat))
+		if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {
+			list = append(list, uuid)
+		}
+		return err
+	}, `SELECT s.uuid, s.heartbeat_time`+l.d.listedServers+` ORDER BY s.uuid`+l.d.lockServers, doc)
 	if err != nil {
-		return false, fmt.Errorf("write the history of %s: %w", uuid, err)
+		return nil, fmt.Errorf("lock the servers: %w", err)
 	}
-	if _, err := l.exec(ctx, `DELETE FROM schedule_server WHERE uuid = ?`, uuid); err != nil {
-		return false, fmt.Errorf("delete %s: %w", uuid, err)
-	}
-	return true, nil
+	return list, nil
 }
 
 // expire buries the servers that have been silent for their judge_dead_interval by the clock that was
 // read after the lock, and returns those that live on. One that has just beaten survives: its
 // heartbeat is no longer the one that was read.
 func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) (alive []serverRow, err error) {
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s serverRow) bool { return !a.judges(s, l.now) })
+	if len(dead) == 0 {
+		return servers, nil
+	}
+	buried, err := l.bury(ctx, reasonExpired, dead)
+	if err != nil || len(buried) == 0 {
+		return servers, err
+	}
+	var events []event
 	for _, s := range servers {
-		gone := false
-		if a.judges(s, l.now) {
-			if gone, err = l.bury(ctx, s.uuid, reasonExpired, s.heartbeat); err != nil {
-				return nil, err
-			}
-		}
-		if !gone {
+		if !buried[s.uuid] {
 			alive = append(alive, s)
 			continue
 		}
 		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
-		err := l.record(ctx, event{
+		events = append(events, event{
 			kind: EventExpired, from: s.uuid, actor: a.Actor,
 			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead),
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
-	if len(alive) < len(servers) {
-		return alive, l.membershipChanged(ctx)
+	if err := l.record(ctx, events...); err != nil {
+		return nil, err
 	}
-	return alive, nil
+	return alive, l.membershipChanged(ctx)
 }
 
 // judges says whether the actor may call a server dead: it was silent for long enough, now and at the

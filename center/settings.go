@@ -56,6 +56,9 @@ type Settings struct {
 	ItemRetry time.Duration
 	// ItemRetryMax is the longest such pause. Defaults to 5 min.
 	ItemRetryMax time.Duration
+	// ExpireOwnSignInterval is how long an environment may be without servers before its queues are
+	// deleted; see Center.ExpireOwnSigns. Defaults to 24 h.
+	ExpireOwnSignInterval time.Duration
 }
 
 // WithDefaults returns the settings with each zero field replaced by its default.
@@ -73,6 +76,7 @@ func (s Settings) WithDefaults() Settings {
 		{&s.DrainTimeout, 30 * time.Second},
 		{&s.ItemRetry, time.Second},
 		{&s.ItemRetryMax, 5 * time.Minute},
+		{&s.ExpireOwnSignInterval, 24 * time.Hour},
 	} {
 		if *f.field == 0 {
 			*f.field = f.value
@@ -131,6 +135,9 @@ func (s Settings) Validate() error {
 		if f.value < 0 {
 			bad("%s (%s) must not be negative", f.name, f.value)
 		}
+	}
+	if s.ExpireOwnSignInterval < s.JudgeDeadInterval {
+		bad("expire_own_sign_interval (%s) must be at least judge_dead_interval (%s)", s.ExpireOwnSignInterval, s.JudgeDeadInterval)
 	}
 	if s.ItemRetryMax < s.ItemRetry {
 		bad("item_retry_max (%s) must be at least item_retry (%s)", s.ItemRetryMax, s.ItemRetry)

@@ -29,11 +29,13 @@ func init() {
 }
 
 var sqliteDialect = &dialect{
-	name:    schema.SQLite,
-	now:     "rota_now()",
-	ago:     func(ms string) string { return "rota_ago(" + ms + ")" },
-	listed:  ` FROM json_each(?) AS v JOIN schedule_queue AS q ON q.queue_id = v.value WHERE q.task_type = ? AND q.own_sign = ?`,
-	notIdle: "''",
+	name:          schema.SQLite,
+	now:           "rota_now()",
+	ago:           func(ms string) string { return "rota_ago(" + ms + ")" },
+	listed:        ` FROM json_each(?) AS v JOIN schedule_queue AS q ON q.queue_id = v.value WHERE q.task_type = ? AND q.own_sign = ?`,
+	listedServers: ` FROM json_each(?) AS v JOIN schedule_server AS s ON s.uuid = v.value`,
+	deleteServers: `DELETE FROM schedule_server WHERE uuid IN (SELECT value FROM json_each(?))`,
+	notIdle:       "''",
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,

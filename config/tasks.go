@@ -15,19 +15,20 @@ import (
 // settings says where the value of each key of a task goes. "queues" is not
 // here, since it is a number or a list; "dealer" is no setting.
 var settings = map[string]func(*center.Settings) any{
-	"processor_type":        func(s *center.Settings) any { return &s.ProcessorType },
-	"heartbeat_interval":    func(s *center.Settings) any { return &s.HeartbeatInterval },
-	"judge_dead_interval":   func(s *center.Settings) any { return &s.JudgeDeadInterval },
-	"thread_number":         func(s *center.Settings) any { return &s.ThreadNumber },
-	"fetch_number":          func(s *center.Settings) any { return &s.FetchNumber },
-	"execute_number":        func(s *center.Settings) any { return &s.ExecuteNumber },
-	"sleep_time_nodata":     func(s *center.Settings) any { return &s.SleepTimeNoData },
-	"sleep_time_interval":   func(s *center.Settings) any { return &s.SleepTimeInterval },
-	"task_parameter":        func(s *center.Settings) any { return &s.TaskParameter },
-	"max_queues_per_server": func(s *center.Settings) any { return &s.MaxQueuesPerServer },
-	"drain_timeout":         func(s *center.Settings) any { return &s.DrainTimeout },
-	"item_retry":            func(s *center.Settings) any { return &s.ItemRetry },
-	"item_retry_max":        func(s *center.Settings) any { return &s.ItemRetryMax },
+	"processor_type":           func(s *center.Settings) any { return &s.ProcessorType },
+	"heartbeat_interval":       func(s *center.Settings) any { return &s.HeartbeatInterval },
+	"judge_dead_interval":      func(s *center.Settings) any { return &s.JudgeDeadInterval },
+	"thread_number":            func(s *center.Settings) any { return &s.ThreadNumber },
+	"fetch_number":             func(s *center.Settings) any { return &s.FetchNumber },
+	"execute_number":           func(s *center.Settings) any { return &s.ExecuteNumber },
+	"sleep_time_nodata":        func(s *center.Settings) any { return &s.SleepTimeNoData },
+	"sleep_time_interval":      func(s *center.Settings) any { return &s.SleepTimeInterval },
+	"task_parameter":           func(s *center.Settings) any { return &s.TaskParameter },
+	"max_queues_per_server":    func(s *center.Settings) any { return &s.MaxQueuesPerServer },
+	"drain_timeout":            func(s *center.Settings) any { return &s.DrainTimeout },
+	"item_retry":               func(s *center.Settings) any { return &s.ItemRetry },
+	"item_retry_max":           func(s *center.Settings) any { return &s.ItemRetryMax },
+	"expire_own_sign_interval": func(s *center.Settings) any { return &s.ExpireOwnSignInterval },
 }
 
 var (

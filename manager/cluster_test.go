@@ -109,6 +109,18 @@ func (cl *cluster) exit(queue int) {
 	delete(cl.inHand, queue)
 }
 
+// inHandOf returns how many queues a worker has in hand.
+func (cl *cluster) inHandOf(name string) (n int) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	for _, who := range cl.inHand {
+		if who == name {
+			n++
+		}
+	}
+	return n
+}
+
 func (cl *cluster) executed(name string) int {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

@@ -71,8 +71,9 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 		}
 	}
 	s.tellWaits(ctx, p.Awaited > 0)
+	s.alertStandby(ctx, p.Pulse)
 	if p.AuditDue {
-		return s.audit(ctx)
+		return s.audit(ctx, *p)
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (s *server) finishRepartition(ctx context.Context) error {
 }
 
 // audit repairs what was edited by hand, and forgets what is old, once per interval and roster.
-func (s *server) audit(ctx context.Context) error {
+func (s *server) audit(ctx context.Context, p pulse) error {
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	turn, err := s.c.Audit(ctx, s.task.name, s.life.uuid)
@@ -152,7 +153,13 @@ func (s *server) audit(ctx context.Context) error {
 		return err
 	}
 	s.life.stale = true
-	_, err = s.c.Clean(ctx, s.m.cfg.Retention)
+	if _, err = s.c.Clean(ctx, s.m.cfg.Retention); err != nil || p.watched == 0 {
+		return err
+	}
+	expired, err := s.c.ExpireOwnSigns(ctx, s.task.name, s.life.uuid, p.Now, 2*s.settings.HeartbeatInterval)
+	for _, sign := range expired {
+		s.log.Infof("environment %s was deleted: nobody has served it for %s", sign, s.settings.ExpireOwnSignInterval)
+	}
 	return err
 }
 

@@ -33,14 +33,15 @@ type life struct {
 
 	// The server's own goroutine alone uses what follows.
 
-	view     center.View
-	stale    bool             // the view must be read again
-	spent    map[string]int64 // epochs under which a release was sent: never worked again (H3)
-	blocked  map[string]bool  // queues that shall move while our own transactions hold their rows
-	settings int64            // version of the settings that are in force
-	waitTold time.Time        // when we last said for whom we wait; zero: we do not
-	halted   bool             // nothing may be worked
-	barrier  int64            // the partition version that everybody drains for; 0 if none
+	view      center.View
+	stale     bool             // the view must be read again
+	spent     map[string]int64 // epochs under which a release was sent: never worked again (H3)
+	blocked   map[string]bool  // queues that shall move while our own transactions hold their rows
+	settings  int64            // version of the settings that are in force
+	waitTold  time.Time        // when we last said for whom we wait; zero: we do not
+	idleSince time.Time        // since when we have had no queue; zero: we have one
+	halted    bool             // nothing may be worked
+	barrier   int64            // the partition version that everybody drains for; 0 if none
 }
 
 // pulse is what a heartbeat has brought.

@@ -45,6 +45,10 @@ type Config struct {
 	// manager goes on without it. Defaults to 5 s.
 	Grace time.Duration
 
+	// Alerter is told what an operator should know. Defaults to nobody: alerts are logged and recorded in
+	// schedule_event in any case.
+	Alerter Alerter
+
 	// Retention is how long events and the rows of servers that are gone are kept. Defaults to 7 days.
 	Retention time.Duration
 }

@@ -137,8 +137,14 @@ func (s *server) env() processor.Env {
 	}
 }
 
-// register begins a new life in the table.
-func (s *server) register(ctx context.Context) (*life, error) {
+// register begins a new life in the table. It may be that the roster was forgotten while this process was
+// away: any life but the first sees to it that its rows are there.
+func (s *server) register(ctx context.Context, first bool) (*life, error) {
+	if !first {
+		if _, err := s.defineOnce(ctx, s.task.settings); err != nil {
+			return nil, err
+		}
+	}
 	l := newLife(s.host, s.settings, s.cut)
 	l.report = func() center.ServerBeat { return s.report(l) }
 	ctx, cancel := s.transaction(ctx)

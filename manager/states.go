@@ -28,7 +28,7 @@ func (s *server) joining(ctx context.Context) stateFunc {
 	s.now.Store(stateJoining)
 	first := s.life == nil
 	for ctx.Err() == nil {
-		l, err := s.register(ctx)
+		l, err := s.register(ctx, first)
 		if err == nil {
 			s.log = s.m.cfg.Logger.WithFields(map[string]any{"task_type": s.task.name, "own_sign": s.c.OwnSign(), "server": l.uuid})
 			s.log.Info("joined")

@@ -1,0 +1,63 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The kinds of alerts: what an operator should know, and no call fails for.
+const (
+	AlertStandby = "STANDBY"  // a server has had no queue for long: there are more servers than queues
+	AlertNoFetch = "NO_FETCH" // a server has queues and has not selected for long
+	AlertStalled = "STALLED"  // a call of the dealer does not end
+	AlertStarved = "STARVED"  // a queue has so many failed items that its selects may miss others
+)
+
+// Alert is something that an operator should know.
+type Alert struct {
+	Kind    string // one of the above, or the caller's own: letters, digits and _
+	Server  string // uuid; empty: it is about the roster
+	QueueID string // empty: about no queue in particular
+	Text    string // for people
+}
+
+// Alert records an alert as an event, unless one of the same kind, server and queue is younger than every,
+// and tells whether it did: so that, of many processes and many rounds, one raises it.
+func (c *Center) Alert(ctx context.Context, taskType string, a Alert, every time.Duration) (raised bool, err error) {
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		var young int
+		where, args := `kind = ?`, []any{l.taskType, l.ownSign, EventAlert}
+		for _, f := range []struct{ column, value string }{{"queue_id", a.QueueID}, {"from_server", a.Server}} {
+			if f.value == "" {
+				where += ` AND ` + f.column + ` IS NULL`
+				continue
+			}
+			where, args = where+` AND `+f.column+` = ?`, append(args, f.value)
+		}
+		args = append(args, strings.ReplaceAll(a.Kind, "_", "!_")+": %")
+		err := l.queryRow(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM schedule_event WHERE task_type = ? AND own_sign = ? AND %s
+			AND reason LIKE ? ESCAPE '!' AND event_time > {ago %d}`, where, every.Milliseconds()), args...).Scan(&young)
+		if raised = err == nil && young == 0; !raised {
+			return err
+		}
+		return l.record(ctx, event{kind: EventAlert, queue: a.QueueID, from: a.Server, reason: a.Kind + ": " + a.Text, actor: a.Server})
+	})
+	if err != nil {
+		return false, fmt.Errorf("alert %w", err)
+	}
+	return raised, nil
+}
+
+// Standby counts the servers that could own queues and the queues that are dealt, for people to read.
+func (c *Center) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
+	err = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT
+		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND state IN (?, ?)),
+		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`),
+		taskType, c.ownSign, StateServing, StateStandby, taskType, c.ownSign).Scan(&servers, &queues)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, c.ownSign, err)
+	}
+	return servers, queues, nil
+}

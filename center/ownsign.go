@@ -1,0 +1,100 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// ExpireOwnSigns ends the environments of a task type that nobody has served for its
+// expire_own_sign_interval, and returns their names. Their queues and failed items are deleted, and what is
+// left of servers that died; the next server of such an environment clones BASE again, under epochs that
+// were never used. BASE never ends, nor does an environment whose queues have cursors: with those it would
+// lose how far it had read.
+//
+// seen is the database's time of the actor's last heartbeat, which is not older than within: a clock that
+// was set since must not make the living look forgotten, and then nothing is expired (S7).
+func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
+	var candidates []string
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT r.own_sign FROM schedule_task_running r`+forgotten+`
+		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`), taskType, DefaultOwnSign, c.ownSign)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var sign string
+		err := rows.Scan(&sign)
+		candidates = append(candidates, sign)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for forgotten environments of %s: %w", taskType, err)
+	}
+	for _, sign := range candidates {
+		other := *c
+		other.ownSign = sign
+		gone, err := other.expireOwnSign(ctx, taskType, actor, seen, within)
+		if err != nil {
+			return expired, fmt.Errorf("expire %w", err)
+		}
+		if gone {
+			expired = append(expired, sign)
+		}
+	}
+	return expired, nil
+}
+
+// forgotten finds rosters that have queues and that nobody has touched or served for long, without cursors.
+const forgotten = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.queue_total > 0
+	AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
+		AND s.heartbeat_time >= {ago t.expire_own_sign_interval_ms})
+	AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
+		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))`
+
+func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		gone = false
+		var still int
+		err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+forgotten+` AND r.task_type = ? AND r.own_sign = ?`,
+			l.taskType, l.ownSign).Scan(&still)
+		if err != nil || still == 0 || l.now.Sub(seen).Abs() > within {
+			return err
+		}
+		gone = true
+		return l.forget(ctx, actor)
+	})
+	return gone, err
+}
+
+// forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6).
+func (l *locked) forget(ctx context.Context, actor string) error {
+	r := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: l.ownSign}
+	servers, err := r.servers(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := l.bury(ctx, reasonExpired, servers); err != nil {
+		return err
+	}
+	if err := l.raiseEpochHigh(ctx); err != nil {
+		return err
+	}
+	for _, table := range []string{"schedule_failed_item", "schedule_queue"} {
+		if _, err := l.exec(ctx, `DELETE FROM `+table+` WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign); err != nil {
+			return fmt.Errorf("delete from %s: %w", table, err)
+		}
+	}
+	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL, epoch_high = ?,
+		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
+		WHERE task_type = ? AND own_sign = ?`, l.epochHigh, l.taskType, l.ownSign)
+	if err != nil {
+		return err
+	}
+	return l.record(ctx, event{kind: EventForgotten, actor: actor, reason: "nobody has served it for expire_own_sign_interval"})
+}
+
+// raiseEpochHigh keeps in mind the highest epoch of the queues that are there.
+func (l *locked) raiseEpochHigh(ctx context.Context) error {
+	var top int64
+	err := l.queryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan(&top)
+	l.epochHigh = max(l.epochHigh, top)
+	return err
+}

@@ -1,0 +1,133 @@
+package manager_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+)
+
+// alarms are the alerts that a worker was told.
+type alarms struct {
+	mu  sync.Mutex
+	all []manager.Alert
+}
+
+// Alert implements manager.Alerter.
+func (a *alarms) Alert(one manager.Alert) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, one)
+}
+
+func (a *alarms) kinds() (list []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.all {
+		list = append(list, one.Kind)
+	}
+	return list
+}
+
+// S9: of the servers that have nothing to do, one says so, once.
+func TestStandbyIsToldOnce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		told := new(alarms)
+		log := logrus.New()
+		log.SetOutput(cl.logged)
+		s := fast
+		s.Queues = 1
+		for range 3 {
+			m, err := manager.New(cl.c, manager.Config{Alerter: told, Logger: log},
+				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
+			if err != nil {
+				cl.Fatal(err)
+			}
+			cl.run(m)
+			time.Sleep(10 * time.Second)
+		}
+		time.Sleep(30 * time.Minute)
+		if kinds := told.kinds(); len(kinds) != 1 || kinds[0] != center.AlertStandby {
+			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, center.AlertStandby)
+		}
+		a := told.all[0]
+		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
+			cl.Fatalf("%+v", a)
+		}
+		if n := cl.events("ALERT"); n != 1 {
+			cl.Fatalf("%d events, want 1", n)
+		}
+		time.Sleep(time.Hour)
+		if n := len(told.kinds()); n != 2 {
+			cl.Fatalf("%d alerts in an hour and a half, want 2", n)
+		}
+	})
+}
+
+// H5: an operator takes the queues from a server that lives: others work them at once, and the old owner
+// cancels what it has in hand when it learns of it.
+func TestForcedDrain(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: time.Hour}, fast)
+		time.Sleep(time.Second)
+		first := cl.uuid()
+		cl.start("b", nil, fast)
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(5, 1) // a has five in hand, and gives none of them
+		if _, err := cl.c.DrainServer(cl.Context(), first, true, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		if n := cl.events("FORCED"); n != 5 {
+			cl.Fatalf("%d queues were forced away, want 5", n)
+		}
+		cl.mu.Lock()
+		cl.inHand = map[int]string{} // that they overlap for a heartbeat is what force means
+		cl.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		if cl.executed("b") == 0 || cl.inHandOf("a") > 0 {
+			cl.Fatalf("b has executed %d times, a has %d in hand", cl.executed("b"), cl.inHandOf("a"))
+		}
+		if err := a.Ready(); err != nil {
+			cl.Fatalf("it still lives: %v", err)
+		}
+		if err := cl.c.PauseServer(cl.Context(), first, false, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(3, 3)
+	})
+}
+
+// An environment that was forgotten while its only process was away is there again when that comes back.
+func TestForgottenEnvironmentComesBack(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := fast
+		s.ExpireOwnSignInterval = time.Minute
+		cl.start("a", nil, s)
+		time.Sleep(time.Second)
+		cl.exec("INSERT INTO schedule_task_running (task_type, own_sign, queue_total) VALUES ('settle', 'OLD', 1)")
+		cl.exec("INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, gmt_modified) VALUES ('settle', 'OLD', '0', 0, rota_now())")
+		time.Sleep(50 * time.Second)
+		if n := cl.events("FORGOTTEN"); n != 0 {
+			cl.Fatal("expired before its time")
+		}
+		time.Sleep(50 * time.Second)
+		if n := cl.events("FORGOTTEN"); n != 1 {
+			cl.Fatalf("%d environments expired, want 1", n)
+		}
+		// As if all that were this process's: the roster is gone, and the server's row.
+		cl.exec("DELETE FROM schedule_queue")
+		cl.exec("UPDATE schedule_task_running SET queue_total = 0, epoch_high = 50")
+		cl.exec("DELETE FROM schedule_server")
+		before := cl.executed("a")
+		time.Sleep(20 * time.Second)
+		cl.wantOwners(6)
+		if cl.executed("a") == before {
+			cl.Fatal("work does not go on")
+		}
+	})
+}
