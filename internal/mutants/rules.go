@@ -25,8 +25,39 @@ var mutants = []mutant{
 	},
 	{
 		"H4: leave without handing over", "center/server.go",
-		"_, err := l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced})\n\t\treturn err",
+		"_, err = l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced, why: \"drain_timeout\"})\n\t\treturn err",
 		"return nil",
+		"./center -run Conformance",
+	},
+	{
+		"H5: force that waits for the owner", "center/pause.go",
+		"leaver: uuid, forced: queues", "forced: queues",
+		"./center -run Conformance",
+	},
+	{
+		"N2: removal without the drain", "manager/decide.go",
+		"case row.Removing && h.Drained:", "case row.Removing && h.Draining:",
+		"./manager -run Decide|RemovalWaits",
+	},
+	{
+		"N2: removal under whatever epoch", "center/queue.go",
+		"AND cur_server = ? AND epoch = ?`,\n\t\t\tl.taskType, l.ownSign, queueID, uuid, epoch)",
+		"AND cur_server = ?`,\n\t\t\tl.taskType, l.ownSign, queueID, uuid)",
+		"./center -run Conformance",
+	},
+	{
+		"N2 H6: a queue that comes back under an old epoch", "center/queue.go",
+		"l.epochHigh = max(l.epochHigh, e.epoch)", "",
+		"./center -run Conformance",
+	},
+	{
+		"S7: an environment forgotten by a clock that was set", "center/ownsign.go",
+		"still == 0 || l.now.Sub(seen).Abs() > within", "still == 0",
+		"./center -run Conformance",
+	},
+	{
+		"S9: every server that stands by tells", "center/alert.go",
+		"err == nil && young == 0", "err == nil",
 		"./center -run Conformance",
 	},
 	{
@@ -68,7 +99,7 @@ var mutants = []mutant{
 	},
 	{
 		"L3: expiry of one that has just beaten", "center/server.go",
-		"where, args = where+` AND heartbeat_time = ?`, append(args, l.d.time(read))", "_ = read",
+		"if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {", "if seen := read[uuid]; seen.IsZero() || true {",
 		"./center -run Spares",
 	},
 	{
