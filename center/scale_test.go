@@ -1,0 +1,152 @@
+package center_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+const manyServers, manyQueues = 1_000, 10_000
+
+// many is a balanced roster of 1,000 servers and 10,000 queues. The first, s0000, beats; the rest are rows.
+type many struct {
+	testing.TB
+	c *center.Center
+}
+
+func newMany(t testing.TB, c *center.Center) *many {
+	t.Helper()
+	m := &many{t, c}
+	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: manyQueues}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range manyServers {
+		m.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('s%04d', 'settle', 'SERVING', '2020-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`, i)
+	}
+	m.exec(`UPDATE schedule_server SET heartbeat_time = register_time`)
+	m.exec(`UPDATE schedule_server SET judge_dead_interval_ms = 1000000000000`) // for now, all live
+	m.assign()
+	return m
+}
+
+func (m *many) exec(format string, args ...any) {
+	m.Helper()
+	if _, err := m.c.DB().ExecContext(m.Context(), fmt.Sprintf(format, args...)); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// join adds a server; die lets the last n fall silent.
+func (m *many) join() {
+	m.Helper()
+	_, err := m.c.Register(m.Context(), center.Server{UUID: "new", TaskType: "settle", JudgeDeadInterval: 10 * time.Second})
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *many) die(n int) {
+	m.Helper()
+	m.exec(`UPDATE schedule_server SET judge_dead_interval_ms = 10000 WHERE uuid >= 's%04d'`, manyServers-n)
+}
+
+func (m *many) assign() {
+	m.Helper()
+	_, err := m.c.Assign(m.Context(), "settle", center.Assignment{Actor: "new", Watched: time.Hour, BeatWithin: time.Hour})
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *many) count(query string) (n int) {
+	m.Helper()
+	if err := m.c.DB().QueryRowContext(context.Background(), query).Scan(&n); err != nil {
+		m.Fatal(err)
+	}
+	return n
+}
+
+// L5: with 1,000 servers and 10,000 queues, a plan is read and written in a handful of statements.
+func TestManyServersInAHandfulOfStatements(t *testing.T) {
+	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
+	m := newMany(t, centertest.Open(t, url, center.Options{}))
+	if n := m.count(`SELECT COUNT(DISTINCT cur_server) FROM schedule_queue`); n != manyServers {
+		t.Fatalf("%d servers own queues, want %d", n, manyServers)
+	}
+	m.join()
+	sent := statementsOf(proxy.Listen(m.assign))
+	if n := m.count(`SELECT COUNT(*) FROM schedule_queue WHERE req_server = 'new'`); n != manyQueues/(manyServers+1) {
+		t.Fatalf("%d queues are to move, want %d", n, manyQueues/(manyServers+1))
+	}
+	if len(sent) > 12 {
+		t.Errorf("a join takes %d statements:\n%s", len(sent), strings.Join(sent, "\n"))
+	}
+	m.die(100)
+	sent = statementsOf(proxy.Listen(m.assign))
+	if n := m.count(`SELECT COUNT(*) FROM schedule_server`); n != manyServers+1-100 {
+		t.Fatalf("%d servers are left", n)
+	}
+	if n := m.count(`SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NULL OR cur_server >= 's0900'`); n != 0 {
+		t.Fatalf("%d queues have no owner", n)
+	}
+	if len(sent) > 20 {
+		t.Errorf("the loss of 100 servers takes %d statements:\n%s", len(sent), strings.Join(sent, "\n"))
+	}
+	t.Logf("the loss of 100 servers takes %d statements", len(sent))
+}
+
+// statementsOf returns the statements of what was sent to PostgreSQL, without their parameters.
+func statementsOf(sent []byte) (list []string) {
+	for len(sent) >= 5 {
+		end := min(len(sent), 1+int(binary.BigEndian.Uint32(sent[1:])))
+		body := sent[5:end]
+		switch sent[0] {
+		case 'P': // the name of the statement comes first
+			_, body, _ = bytes.Cut(body, []byte{0})
+			fallthrough
+		case 'Q':
+			text, _, _ := strings.Cut(string(body), "\x00")
+			list = append(list, strings.Join(strings.Fields(text), " "))
+		}
+		sent = sent[end:]
+	}
+	return list
+}
+
+// BenchmarkMany is what a join and the loss of a tenth cost with 1,000 servers and 10,000 queues, from the
+// lock to the commit, and a heartbeat when nothing has changed.
+func BenchmarkMany(b *testing.B) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL, testdb.SQLite} {
+		m := newMany(b, centertest.Open(b, testdb.URL(b, kind), center.Options{}))
+		m.join()
+		b.Run("join/"+kind, func(b *testing.B) {
+			for b.Loop() {
+				m.exec(`UPDATE schedule_queue SET req_server = NULL WHERE req_server IS NOT NULL`)
+				m.exec(`UPDATE schedule_task_running SET planned_version = 0`)
+				m.assign()
+			}
+		})
+		b.Run("heartbeat/"+kind, func(b *testing.B) {
+			for b.Loop() {
+				_, err := m.c.Beat(b.Context(), center.Beat{Servers: []center.ServerBeat{{UUID: "new", State: center.StateServing}}})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("loss of 100/"+kind, func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				m.die(min(100*(n+1), manyServers-100))
+				m.assign()
+			}
+		})
+	}
+}
