@@ -61,6 +61,7 @@ type Pulse struct {
 	MembershipVersion int64
 	PlannedVersion    int64
 	PlanVersion       int64
+	ItemVersion       int64 // changes when an operator has changed failed items
 	AuditDue          bool
 	AnyDead           bool // some server of the roster has been silent for its judge_dead_interval
 
@@ -168,7 +169,7 @@ func (b Beat) uuids() []string {
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version,
+		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = s.task_type AND d.own_sign = s.own_sign
 			AND (d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})) THEN 1 ELSE 0 END,
@@ -187,7 +188,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		var p Pulse
 		var audit, dead, drained int
 		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
-			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion,
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, &p.ItemVersion,
 			&audit, &dead, &drained, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited)
 		p.AuditDue, p.AnyDead, p.AllDrained = audit == 1, dead == 1, drained == 1
 		pulses[p.UUID] = p

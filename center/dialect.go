@@ -27,12 +27,13 @@ type dialect struct {
 	share         string              // ends a SELECT that keeps its rows as they are until the commit
 	skipLocked    string              // ends a SELECT that locks the rows of q that it can have at once (L5)
 	notIdle       string              // an expression that makes the server end this transaction when its client is gone
+	upsertItem    string              // ends an INSERT of failed items: those that are there are changed
 	change        string              // writes a plan: see write
 	time          func(time.Time) any // a parameter that compares with a column of times
 	classify      func(error) class   // what an error of the driver means for the transaction
 }
 
-var agoMacro = regexp.MustCompile(`\{ago (-?[a-z0-9_.]+(?: / \d+)?)\}`)
+var agoMacro = regexp.MustCompile(`\{ago (-?[a-z0-9_.?]+(?: / \d+)?)\}`)
 
 // sql translates a statement into the dialect's own.
 func (d *dialect) sql(text string) string {

@@ -28,6 +28,7 @@ const (
 	EventRemoved  = "REMOVED"  // and is gone
 
 	EventForgotten = "FORGOTTEN" // an environment that nobody had served for long was deleted
+	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // something that an operator should know
 
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release

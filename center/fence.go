@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // Held is a queue as a server held it when it selected a batch.
@@ -32,7 +33,8 @@ type batchKey struct{}
 
 type boundBatch struct {
 	Batch
-	c *Center
+	c     *Center
+	saved *atomic.Bool // the fence has written the cursor
 }
 
 // Bind returns a context that carries the batch to Fence and InTx. The manager calls it before
@@ -43,7 +45,7 @@ func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
 	// One order for all batches and plans, that of the bytes: two that lock the same rows in
 	// opposite orders would deadlock (F1).
 	slices.SortFunc(b.Queues, func(x, y Held) int { return cmp.Compare(x.ID, y.ID) })
-	return context.WithValue(ctx, batchKey{}, boundBatch{b, c})
+	return context.WithValue(ctx, batchKey{}, boundBatch{b, c, new(atomic.Bool)})
 }
 
 // BatchFrom returns the batch that the context of Execute carries.
@@ -88,7 +90,9 @@ func Fence(ctx context.Context, tx Tx) error {
 func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 	switch {
 	case b.Cursor != nil:
-		return b.fenceByWriting(ctx, tx, `cursor_value = ?, `, *b.Cursor)
+		err := b.fenceByWriting(ctx, tx, `cursor_value = ?, `, *b.Cursor)
+		b.saved.Store(err == nil)
+		return err
 	case b.c.writeFence:
 		return b.fenceByWriting(ctx, tx, ``)
 	}
@@ -127,9 +131,14 @@ func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
 	return nil
 }
 
+// execer is a transaction or a pool.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // fenceByWriting changes each row, so that databases without share locks across their nodes
 // notice; the time makes sure that there is a change. Batches of one queue then run one by one.
-func (b boundBatch) fenceByWriting(ctx context.Context, tx Tx, set string, args ...any) error {
+func (b boundBatch) fenceByWriting(ctx context.Context, tx execer, set string, args ...any) error {
 	for _, q := range b.Queues {
 		args := append(slices.Clone(args), b.TaskType, b.OwnSign, q.ID, b.Server, q.Epoch)
 		n, err := affected(tx.ExecContext(ctx, b.c.dialect.sql(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}

@@ -29,6 +29,8 @@ var postgres = &dialect{
 	deleteServers: `DELETE FROM schedule_server AS s USING jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) WHERE s.uuid = v.id`,
 	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
 	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
+	upsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
+		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
 	notIdle: "set_config('idle_in_transaction_session_timeout', '10000', true)",
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,

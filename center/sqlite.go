@@ -35,7 +35,9 @@ var sqliteDialect = &dialect{
 	listed:        ` FROM json_each(?) AS v JOIN schedule_queue AS q ON q.queue_id = v.value WHERE q.task_type = ? AND q.own_sign = ?`,
 	listedServers: ` FROM json_each(?) AS v JOIN schedule_server AS s ON s.uuid = v.value`,
 	deleteServers: `DELETE FROM schedule_server WHERE uuid IN (SELECT value FROM json_each(?))`,
-	notIdle:       "''",
+	upsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
+		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
+	notIdle: "''",
 	// MATERIALIZED: else the list is read anew for each row of the roster.
 	change: `WITH v AS MATERIALIZED (SELECT value ->> 'id' AS id, value ->> 'old_cur' AS old_cur, value ->> 'old_epoch' AS old_epoch,
 			value ->> 'cur' AS cur, value ->> 'req' AS req, value ->> 'bump' AS bump FROM json_each(?))

@@ -1,0 +1,135 @@
+package centertest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// wantItems compares the failed items of a queue. RetryIn goes on meanwhile.
+func (r *roster) wantItems(queue string, want ...center.FailedItem) {
+	r.Helper()
+	got, err := r.c.FailedItems(r.Context(), r.task, queue, 0)
+	r.must(err)
+	diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(center.FailedItem{}, "FirstFailed"),
+		cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute }),
+		cmpopts.SortSlices(func(a, b center.FailedItem) bool { return a.Key < b.Key }))
+	if diff != "" {
+		r.Fatalf("(-want +got):\n%s", diff)
+	}
+}
+
+func testFailedItems(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 2})
+	r.join("A")
+	save := func(items ...center.FailedItem) {
+		t.Helper()
+		r.must(c.SaveFailedItems(t.Context(), r.task, items))
+	}
+	firsts := func() int64 {
+		return r.one("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
+	}
+	a := center.FailedItem{Key: "a", QueueID: "0", State: center.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
+	b := center.FailedItem{Key: "b b's", QueueID: "1", State: center.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
+	save(a, b)
+	b.LastError = "broken \uFFFD"
+	r.wantItems("", a, b)
+	r.wantItems("1", b)
+	before := firsts()
+	a.Attempts, a.LastError, a.RetryIn = 2, "no again", 2*time.Hour
+	save(a)
+	r.wantItems("0", a)
+	if firsts() != before {
+		t.Fatal("another failure changed when the item failed first")
+	}
+
+	pulse, _ := r.beat("A")
+	n, err := c.RetryItems(t.Context(), r.task, "test", "b b's", "nobody")
+	if err != nil || n != 1 {
+		t.Fatalf("%d items, want 1: %v", n, err)
+	}
+	b.State, b.Attempts, b.RetryIn = center.ItemRetry, 0, 0
+	r.wantItems("1", b)
+	if p, _ := r.beat("A"); p.ItemVersion == pulse.ItemVersion {
+		t.Fatal("nobody is told")
+	}
+	r.must(c.ForgetFailedItems(t.Context(), r.task, []string{"a"}))
+	r.wantItems("", b)
+	for _, want := range []int{1, 0} {
+		if n, err = c.DropItems(t.Context(), r.task, "test"); err != nil || n != want {
+			t.Fatal(n, err)
+		}
+	}
+	r.wantItems("")
+	for _, key := range []string{"", strings.Repeat("x", 256)} {
+		err := c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: key, QueueID: "0", State: center.ItemRetry}})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a key must have 1 to 255 bytes, not %d", len(key))) {
+			t.Error(err)
+		}
+	}
+}
+
+func testManyFailedItems(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 1})
+	var many []center.FailedItem
+	var keys []string
+	for i := range 1200 {
+		keys = append(keys, fmt.Sprint(i))
+		many = append(many, center.FailedItem{Key: keys[i], QueueID: "0", State: center.ItemRetry})
+	}
+	r.must(c.SaveFailedItems(t.Context(), r.task, many))
+	if some, err := c.FailedItems(t.Context(), r.task, "0", 10); err != nil || len(some) != 10 {
+		t.Fatal(len(some), err)
+	}
+	r.must(c.ForgetFailedItems(t.Context(), r.task, keys[:600]))
+	if n, err := c.DropItems(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
+		t.Fatal(n, err)
+	}
+}
+
+// testCursor: F4, cursors of dealers with and without a fenced transaction.
+func testCursor(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 2})
+	r.join("A")
+	bind := func(cursor string) center.Batch {
+		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.Held{{ID: "0", Epoch: r.epoch("0")}}, Cursor: &cursor}
+	}
+	want := func(want string) {
+		t.Helper()
+		got, err := c.Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0")})
+		if err != nil || got != want {
+			t.Fatalf("cursor %q, want %q: %v", got, want, err)
+		}
+	}
+	r.must(center.SaveCursor(c.Bind(t.Context(), bind("17"))))
+	want("17")
+
+	ctx := c.Bind(t.Context(), bind("18"))
+	tx, err := c.DB().BeginTx(t.Context(), nil)
+	r.must(err)
+	defer tx.Rollback()
+	r.must(center.Fence(ctx, tx))
+	r.must(tx.Commit())
+	r.exec("UPDATE schedule_queue SET cursor_value = '99' WHERE task_type = '%s'", r.task)
+	r.must(center.SaveCursor(ctx)) // the fence has saved it: nothing is written
+	want("99")
+
+	r.must(center.SaveCursor(r.batch("A", "0"))) // a batch without cursor
+	if err := center.SaveCursor(t.Context()); err == nil {
+		t.Fatal("saved without a batch")
+	}
+	late := c.Bind(t.Context(), bind("20"))
+	r.exec("UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s'", r.task)
+	if err := center.SaveCursor(late); !center.IsFenced(err) {
+		t.Fatalf("saved under an old epoch: %v", err)
+	}
+	if _, err := c.Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,41 @@
+package center
+
+import (
+	"context"
+	"fmt"
+)
+
+// SaveCursor saves the cursor of the batch that ctx carries, unless the fence has done so already in this
+// context (F4). It is for dealers that do not write through a fenced transaction; then the cursor may fall
+// behind their effects, never run ahead of them. ErrFenced if the queue has changed hands.
+func SaveCursor(ctx context.Context) error {
+	b, ok := ctx.Value(batchKey{}).(boundBatch)
+	switch {
+	case !ok:
+		return ErrNoBatch
+	case b.Cursor == nil || b.saved.Load():
+		return nil
+	}
+	err := b.c.dialect.retry(ctx, func() (bool, error) {
+		return true, b.fenceByWriting(ctx, b.c.dealers, `cursor_value = ?, `, *b.Cursor)
+	})
+	if err != nil {
+		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, err)
+	}
+	return nil
+}
+
+// Cursor reads how far the source of a queue was read. ErrFenced if the server does not own the queue under
+// that epoch any more.
+func (c *Center) Cursor(ctx context.Context, taskType, server string, q Held) (cursor string, err error) {
+	err = c.dealers.QueryRowContext(ctx, c.dialect.sql(`SELECT cursor_value FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),
+		taskType, c.ownSign, q.ID, server, q.Epoch).Scan(&cursor)
+	if noRows(err) {
+		err = ErrFenced
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the cursor of queue %s of %s$%s: %w", q.ID, taskType, c.ownSign, err)
+	}
+	return cursor, nil
+}

@@ -1,0 +1,161 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The states of a failed item.
+const (
+	ItemRetry = "RETRY" // executed again when its pause is over
+	ItemDead  = "DEAD"  // failed too often: never again, until an operator says so
+)
+
+// FailedItem is an item that has failed. There is a row for it until it succeeds, or an operator drops it.
+type FailedItem struct {
+	Key       string // the dealer's; at most 255 bytes
+	QueueID   string
+	State     string // RETRY or DEAD
+	Attempts  int
+	LastError string
+	RetryIn   time.Duration // from now until it may be executed again; below zero: it may be
+
+	FirstFailed time.Time // by the database's clock; set when it is read
+}
+
+// maxItemKey is what every database can index.
+const maxItemKey = 255
+
+// FailedItems returns the failed items of a queue, by key; all of the roster if queueID is empty, but not
+// more than limit, the latest first to fail; 0 is without limit.
+func (c *Center) FailedItems(ctx context.Context, taskType, queueID string, limit int) (items []FailedItem, err error) {
+	query := `SELECT item_key, queue_id, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
+		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`
+	args := []any{taskType, c.ownSign}
+	if queueID != "" {
+		query, args = query+` AND queue_id = ?`, append(args, queueID)
+	}
+	query += ` ORDER BY first_failed_at DESC, item_key`
+	if limit > 0 {
+		query += fmt.Sprintf(` LIMIT %d`, limit)
+	}
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), args...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var i FailedItem
+		var next, now time.Time
+		err := rows.Scan(&i.Key, &i.QueueID, &i.State, &i.Attempts, &i.LastError, (*instant)(&i.FirstFailed), (*instant)(&next), (*instant)(&now))
+		if !next.IsZero() {
+			i.RetryIn = next.Sub(now)
+		}
+		items = append(items, i)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the failed items of %s$%s: %w", taskType, c.ownSign, err)
+	}
+	return items, nil
+}
+
+// SaveFailedItems records items that have failed, or failed again.
+func (c *Center) SaveFailedItems(ctx context.Context, taskType string, items []FailedItem) error {
+	for _, i := range items {
+		if i.Key == "" || len(i.Key) > maxItemKey {
+			return fmt.Errorf("item %.40q...: a key must have 1 to %d bytes, not %d", i.Key, maxItemKey, len(i.Key))
+		}
+	}
+	for part := range slices.Chunk(items, eventRows) {
+		args := make([]any, 0, 8*len(part))
+		for _, i := range part {
+			args = append(args, taskType, c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, clean(i.LastError), -i.RetryIn.Milliseconds())
+		}
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
+		err := c.write(ctx, `INSERT INTO schedule_failed_item
+			(task_type, own_sign, item_key, queue_id, state, attempts, last_error, next_attempt_at, first_failed_at)
+			VALUES `+values+c.dialect.upsertItem, args...)
+		if err != nil {
+			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, c.ownSign, err)
+		}
+	}
+	return nil
+}
+
+// ForgetFailedItems deletes the rows of items that have succeeded.
+func (c *Center) ForgetFailedItems(ctx context.Context, taskType string, keys []string) error {
+	for part := range slices.Chunk(keys, eventRows) {
+		args := append([]any{taskType, c.ownSign}, strs(part)...)
+		err := c.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+marks(len(part))+`)`, args...)
+		if err != nil {
+			return fmt.Errorf("forget failed items of %s$%s: %w", taskType, c.ownSign, err)
+		}
+	}
+	return nil
+}
+
+// RetryItems makes failed items due at once and takes them for new: dead ones live again. It returns how many
+// there were. Workers learn of it with their next heartbeat. No keys are all items of the roster.
+func (c *Center) RetryItems(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
+	n, err = c.changeItems(ctx, taskType, actor, "retried", keys, `UPDATE schedule_failed_item
+		SET state = '`+ItemRetry+`', attempts = 0, next_attempt_at = {now}`)
+	if err != nil {
+		return 0, fmt.Errorf("retry items of %w", err)
+	}
+	return n, nil
+}
+
+// DropItems deletes the records of failed items, for what was mended or removed by hand, and returns how many
+// there were. An item that is selected all the same begins anew. No keys are all items of the roster.
+func (c *Center) DropItems(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
+	n, err = c.changeItems(ctx, taskType, actor, "dropped", keys, `DELETE FROM schedule_failed_item`)
+	if err != nil {
+		return 0, fmt.Errorf("drop items of %w", err)
+	}
+	return n, nil
+}
+
+// changeItems runs a statement over the rows of items, and tells the workers to read theirs again.
+func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, keys []string, statement string) (n int, err error) {
+	parts := [][]string{nil}
+	if len(keys) > 0 {
+		parts = slices.Collect(slices.Chunk(keys, eventRows))
+	}
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		n = 0
+		for _, part := range parts {
+			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.taskType, l.ownSign}
+			if part != nil {
+				query, args = query+` AND item_key IN (`+marks(len(part))+`)`, append(args, strs(part)...)
+			}
+			m, err := l.exec(ctx, query, args...)
+			if err != nil {
+				return err
+			}
+			n += m
+		}
+		if n == 0 {
+			return nil
+		}
+		if err := l.itemsChanged(ctx); err != nil {
+			return err
+		}
+		return l.record(ctx, event{kind: EventItems, actor: actor, reason: fmt.Sprintf("failed items %s: %d", what, n)})
+	})
+	return n, err
+}
+
+func (l *locked) itemsChanged(ctx context.Context) error {
+	_, err := l.exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+	return err
+}
+
+// write runs one statement of a server about its own work, which may be run twice. It does not go through the
+// few connections of the roster: there are as many of these as there are executors.
+func (c *Center) write(ctx context.Context, query string, args ...any) error {
+	return c.dialect.retry(ctx, func() (bool, error) {
+		_, err := c.dealers.ExecContext(ctx, c.dialect.sql(query), args...)
+		return true, err
+	})
+}
