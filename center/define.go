@@ -81,6 +81,13 @@ func (s *Settings) columns() []column {
 		{"task_parameter", &s.TaskParameter},
 		{"max_queues_per_server", &s.MaxQueuesPerServer},
 		{"drain_timeout_ms", (*millis)(&s.DrainTimeout)},
+		{"permit_run_start_time", &s.PermitRunStartTime},
+		{"permit_run_end_time", &s.PermitRunEndTime},
+		{"time_zone", &s.TimeZone},
+		{"rate_per_second", &s.RatePerSecond},
+		{"batch_timeout_ms", (*millis)(&s.BatchTimeout)},
+		{"stall_after_ms", (*millis)(&s.StallAfter)},
+		{"item_max_attempts", &s.ItemMaxAttempts},
 		{"item_retry_ms", (*millis)(&s.ItemRetry)},
 		{"item_retry_max_ms", (*millis)(&s.ItemRetryMax)},
 		{"expire_own_sign_interval_ms", (*millis)(&s.ExpireOwnSignInterval)},
@@ -108,6 +115,8 @@ func (c column) argument() any {
 	case *int:
 		return *v
 	case *string:
+		return *v
+	case *float64:
 		return *v
 	}
 	panic(fmt.Sprintf("column %s: %T has no form in the database", c.name, c.value))

@@ -3,6 +3,7 @@ package center
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"strings"
@@ -12,8 +13,10 @@ import (
 
 // SLEEP and NOTSLEEP are TBSchedule's two ways of processing.
 const (
-	// ProcessorSleep selects when nothing is in hand.
+	// ProcessorSleep selects from a queue when nothing of it is in hand.
 	ProcessorSleep = "SLEEP"
+	// ProcessorNotSleep selects while other items of the queue are executed. The dealer must be Keyed.
+	ProcessorNotSleep = "NOTSLEEP"
 )
 
 // Settings are a task type's, as code or rota.yaml give them. The zero value of a field means
@@ -52,7 +55,26 @@ type Settings struct {
 	MaxQueuesPerServer int
 	// DrainTimeout is how long a leaving server waits for what it has in hand. Defaults to 30 s.
 	DrainTimeout time.Duration
-	// ItemRetry is the pause after a failure; it doubles with each further one. Defaults to 1 s.
+	// PermitRunStartTime and PermitRunEndTime are when a window of permitted work begins and ends: cron
+	// expressions with seconds, as Quartz has them. Without an end, or with "-1", the window of a queue closes
+	// with its first empty select. With the prefix "startrun:" a server's own start is a start, too. Default
+	// to always.
+	PermitRunStartTime string
+	PermitRunEndTime   string
+	// TimeZone is that of the cron expressions, such as Europe/Berlin. Defaults to UTC.
+	TimeZone string
+	// RatePerSecond is the most items that the whole task type executes in a second, over a long time; each
+	// server takes its share by its queues. Defaults to no limit.
+	RatePerSecond float64
+	// BatchTimeout ends the context of a call of the dealer that takes longer. Defaults to none.
+	BatchTimeout time.Duration
+	// StallAfter is after how long a call of the dealer is worth an alert. Defaults to 5 min.
+	StallAfter time.Duration
+	// ItemMaxAttempts is after how many failures an item is dead, if the dealer is Keyed or Cursored. Defaults
+	// to 25.
+	ItemMaxAttempts int
+	// ItemRetry is the pause of an item after it has failed, or of a queue if the dealer is not Keyed; it doubles
+	// with each further failure, with jitter. Defaults to 1 s.
 	ItemRetry time.Duration
 	// ItemRetryMax is the longest such pause. Defaults to 5 min.
 	ItemRetryMax time.Duration
@@ -66,6 +88,9 @@ func (s Settings) WithDefaults() Settings {
 	if s.ProcessorType == "" {
 		s.ProcessorType = ProcessorSleep
 	}
+	if s.TimeZone == "" {
+		s.TimeZone = "UTC"
+	}
 	for _, f := range []struct {
 		field *time.Duration
 		value time.Duration
@@ -74,6 +99,7 @@ func (s Settings) WithDefaults() Settings {
 		{&s.JudgeDeadInterval, 10 * time.Second},
 		{&s.SleepTimeNoData, 500 * time.Millisecond},
 		{&s.DrainTimeout, 30 * time.Second},
+		{&s.StallAfter, 5 * time.Minute},
 		{&s.ItemRetry, time.Second},
 		{&s.ItemRetryMax, 5 * time.Minute},
 		{&s.ExpireOwnSignInterval, 24 * time.Hour},
@@ -85,7 +111,7 @@ func (s Settings) WithDefaults() Settings {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&s.ThreadNumber, 5}, {&s.FetchNumber, 500}, {&s.ExecuteNumber, 1}} {
+	}{{&s.ThreadNumber, 5}, {&s.FetchNumber, 500}, {&s.ExecuteNumber, 1}, {&s.ItemMaxAttempts, 25}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
@@ -101,8 +127,11 @@ func (s Settings) Validate() error {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
 	errs = append(errs, s.validateQueues())
-	if s.ProcessorType != ProcessorSleep {
-		bad("processor_type (%q) must be SLEEP", s.ProcessorType)
+	if s.ProcessorType != ProcessorSleep && s.ProcessorType != ProcessorNotSleep {
+		bad("processor_type (%q) must be SLEEP or NOTSLEEP", s.ProcessorType)
+	}
+	if s.RatePerSecond < 0 || s.RatePerSecond > maxRate || math.IsNaN(s.RatePerSecond) {
+		bad("rate_per_second (%g) must be between 0 and %g", s.RatePerSecond, maxRate)
 	}
 	if s.HeartbeatInterval < 100*time.Millisecond {
 		bad("heartbeat_interval (%s) must be at least 100ms", s.HeartbeatInterval)
@@ -118,6 +147,7 @@ func (s Settings) Validate() error {
 		{"fetch_number", s.FetchNumber, 1, 1_000_000},
 		{"execute_number", s.ExecuteNumber, 1, 1_000_000},
 		{"max_queues_per_server", s.MaxQueuesPerServer, 0, 1_000_000},
+		{"item_max_attempts", s.ItemMaxAttempts, 1, 1_000_000},
 	} {
 		if f.value < f.from || f.value > f.to {
 			bad("%s (%d) must be between %d and %d", f.name, f.value, f.from, f.to)
@@ -130,6 +160,8 @@ func (s Settings) Validate() error {
 		{"sleep_time_nodata", s.SleepTimeNoData},
 		{"sleep_time_interval", s.SleepTimeInterval},
 		{"drain_timeout", s.DrainTimeout},
+		{"batch_timeout", s.BatchTimeout},
+		{"stall_after", s.StallAfter},
 		{"item_retry", s.ItemRetry},
 	} {
 		if f.value < 0 {
@@ -144,6 +176,9 @@ func (s Settings) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// maxRate is more than any database bears.
+const maxRate = 1e9
 
 // maxQueues keeps a typing error from filling the database.
 const maxQueues = 100_000

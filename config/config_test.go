@@ -194,7 +194,7 @@ func TestErrors(t *testing.T) {
 		"task a number":         {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
 		"unknown setting":       {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
 		"another spelling":      {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
-		"a key of later":        {task("queues: 1\nmode: RUN"), "FILE:5: tasks.settle.mode: unknown key; known are dealer, drain_timeout, ..."},
+		"a key of later":        {task("queues: 1\nmode: RUN"), "FILE:5: tasks.settle.mode: unknown key; known are batch_timeout, dealer, ..."},
 		"zero queues":           {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names"},
 		"negative queues":       {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number from 1 on, or a list of names"},
 		"queues a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number from 1 on, or a list of names"},

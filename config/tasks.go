@@ -26,6 +26,13 @@ var settings = map[string]func(*center.Settings) any{
 	"task_parameter":           func(s *center.Settings) any { return &s.TaskParameter },
 	"max_queues_per_server":    func(s *center.Settings) any { return &s.MaxQueuesPerServer },
 	"drain_timeout":            func(s *center.Settings) any { return &s.DrainTimeout },
+	"permit_run_start_time":    func(s *center.Settings) any { return &s.PermitRunStartTime },
+	"permit_run_end_time":      func(s *center.Settings) any { return &s.PermitRunEndTime },
+	"time_zone":                func(s *center.Settings) any { return &s.TimeZone },
+	"rate_per_second":          func(s *center.Settings) any { return &s.RatePerSecond },
+	"batch_timeout":            func(s *center.Settings) any { return &s.BatchTimeout },
+	"stall_after":              func(s *center.Settings) any { return &s.StallAfter },
+	"item_max_attempts":        func(s *center.Settings) any { return &s.ItemMaxAttempts },
 	"item_retry":               func(s *center.Settings) any { return &s.ItemRetry },
 	"item_retry_max":           func(s *center.Settings) any { return &s.ItemRetryMax },
 	"expire_own_sign_interval": func(s *center.Settings) any { return &s.ExpireOwnSignInterval },
@@ -121,7 +128,7 @@ func (s *source) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	return d
 }
 
-// scalar reads n into the int, string or duration that to points at.
+// scalar reads n into the int, float, string or duration that to points at.
 func (s *source) scalar(path string, n *yaml.Node, to any) {
 	text, ok := s.text(path, n)
 	if !ok || isNull(n) {
@@ -134,6 +141,12 @@ func (s *source) scalar(path string, n *yaml.Node, to any) {
 		v, err := strconv.Atoi(strings.ReplaceAll(text, "_", ""))
 		if err != nil || n.Tag != "!!int" {
 			s.add(n.Line, "%s (%s): must be a whole number", path, text)
+		}
+		*to = v
+	case *float64:
+		v, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
+		if err != nil || n.Tag != "!!int" && n.Tag != "!!float" {
+			s.add(n.Line, "%s (%s): must be a number", path, text)
 		}
 		*to = v
 	case *time.Duration:
