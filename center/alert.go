@@ -12,7 +12,7 @@ const (
 	AlertStandby = "STANDBY"  // a server has had no queue for long: there are more servers than queues
 	AlertNoFetch = "NO_FETCH" // a server has queues and has not selected for long
 	AlertStalled = "STALLED"  // a call of the dealer does not end
-	AlertStarved = "STARVED"  // a queue has so many failed items that its selects may miss others
+	AlertParked  = "PARKED"   // a queue has so many failed items that its selects may miss others
 )
 
 // Alert is something that an operator should know.

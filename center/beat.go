@@ -36,6 +36,8 @@ type ServerBeat struct {
 	LastFetch      time.Time // by the database's clock, as the caller estimates it; zero: never
 	OldestInHand   time.Time // the same; zero: nothing is in hand
 	LastError      string
+	NextRunStart   time.Time // of the permit window, by the database's clock; zero: never
+	NextRunEnd     time.Time
 
 	// WatchingSince is since when the server has seen every heartbeat interval of the roster, by the
 	// database's clock (S7). If the heartbeat before this one is too old, the database writes its own
@@ -117,6 +119,8 @@ func (c *Center) beatColumns() []beatColumn {
 		{"in_hand", func(s ServerBeat) any { return s.InHand }},
 		{"last_fetch_time", func(s ServerBeat) any { return moment(s.LastFetch) }},
 		{"oldest_in_hand_since", func(s ServerBeat) any { return moment(s.OldestInHand) }},
+		{"next_run_start_time", func(s ServerBeat) any { return moment(s.NextRunStart) }},
+		{"next_run_end_time", func(s ServerBeat) any { return moment(s.NextRunEnd) }},
 		{"last_error", func(s ServerBeat) any { return clean(s.LastError) }},
 		{"drained_partition", func(s ServerBeat) any { return s.DrainedPartition }},
 	}

@@ -156,7 +156,8 @@ func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
 	if len(base) > 0 {
 		queues = base
 	}
-	if err := l.insertQueueRows(ctx, queues); err != nil {
+	// What a window that is open already would have done is not made up for.
+	if err := l.insertQueueRows(ctx, queues, l.d.time(l.now)); err != nil {
 		return err
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
@@ -208,16 +209,16 @@ func (l *locked) queuesOfBase(ctx context.Context) (queues []queueRow, err error
 	return queues, nil
 }
 
-// insertQueueRows starts epochs above every one that was ever used in this roster (H6).
-func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow) error {
+// insertQueueRows inserts queues that count as done in the permit windows up to windowDone. It starts epochs above every one that was ever used in this roster (H6).
+func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow, windowDone any) error {
 	for part := range slices.Chunk(queues, eventRows) {
-		args := make([]any, 0, 6*len(part))
+		args := make([]any, 0, 7*len(part))
 		for _, q := range part {
-			args = append(args, l.taskType, l.ownSign, q.id, q.index, q.parameter, l.epochHigh+1)
+			args = append(args, l.taskType, l.ownSign, q.id, q.index, q.parameter, l.epochHigh+1, windowDone)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
 		_, err := l.exec(ctx, `INSERT INTO schedule_queue
-			(task_type, own_sign, queue_id, queue_index, queue_parameter, epoch, gmt_created, gmt_modified) VALUES `+values, args...)
+			(task_type, own_sign, queue_id, queue_index, queue_parameter, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)
 		}

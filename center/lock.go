@@ -24,6 +24,7 @@ type locked struct {
 	plannedVersion    int64
 	planVersion       int64
 	epochHigh         int64
+	itemVersion       int64
 	removing          list // queues that are not dealt any more, and go when they are drained (N2)
 }
 
@@ -73,9 +74,9 @@ func (l *locked) lock(ctx context.Context) error {
 		return ErrUnknownTask
 	}
 	var settled string
-	err = l.queryRow(ctx, `SELECT {now}, `+l.d.notIdle+`, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, removing
+	err = l.queryRow(ctx, `SELECT {now}, `+l.d.notIdle+`, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
-		Scan((*instant)(&l.now), &settled, &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.removing)
+		Scan((*instant)(&l.now), &settled, &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.itemVersion, &l.removing)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}

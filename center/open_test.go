@@ -174,7 +174,7 @@ func TestSettingsRules(t *testing.T) {
 		`queue "x" is named twice`:                                              func(s *center.Settings) { s.Queues, s.QueueNames = 0, []string{"x", "x"} },
 		`queue ("x ") must be printable, without white space around it`:         func(s *center.Settings) { s.Queues, s.QueueNames = 0, []string{"x "} },
 		"queue must not be empty":                                               func(s *center.Settings) { s.Queues, s.QueueNames = 0, []string{""} },
-		`processor_type ("FAST") must be SLEEP or NOTSLEEP`:                                 func(s *center.Settings) { s.ProcessorType = "FAST" },
+		`processor_type ("FAST") must be SLEEP or NOTSLEEP`:                     func(s *center.Settings) { s.ProcessorType = "FAST" },
 		"thread_number (-1) must be between 1 and 10000":                        func(s *center.Settings) { s.ThreadNumber = -1 },
 		"sleep_time_interval (-1s) must not be negative":                        func(s *center.Settings) { s.SleepTimeInterval = -time.Second },
 		"item_retry_max (1s) must be at least item_retry (2s)":                  func(s *center.Settings) { s.ItemRetry, s.ItemRetryMax = 2*time.Second, time.Second },

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Repartition asks for another number of numbered queues. With the number, items change their queue:
@@ -18,6 +19,9 @@ func (c *Center) Repartition(ctx context.Context, taskType string, total int, ac
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		if _, err := l.namedQueues(ctx); !errors.Is(err, errNumbered) {
 			return cmp.Or(err, errNamed)
+		}
+		if err := l.mustHaveNoCursors(ctx); err != nil {
+			return err
 		}
 		var requested any = total
 		if total == l.queueTotal {
@@ -48,6 +52,9 @@ func (c *Center) FinishRepartition(ctx context.Context, taskType, actor string) 
 		if err != nil || busy > 0 || l.requestedTotal == 0 {
 			return err
 		}
+		if err := l.mustHaveNoCursors(ctx); err != nil {
+			return l.withdraw(ctx, actor, err)
+		}
 		done = true
 		return l.repartition(ctx, actor)
 	})
@@ -57,25 +64,43 @@ func (c *Center) FinishRepartition(ctx context.Context, taskType, actor string) 
 	return done, nil
 }
 
+// withdraw takes the request for another number back, for a reason that came up while everybody drained.
+func (l *locked) withdraw(ctx context.Context, actor string, why error) error {
+	if !errors.Is(why, errCursors) {
+		return why
+	}
+	_, err := l.exec(ctx, `UPDATE schedule_task_running SET requested_total = NULL, partition_version = partition_version + 1
+		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+	if err != nil {
+		return err
+	}
+	return l.record(ctx, event{kind: EventRepartition, actor: actor, reason: "withdrawn: " + why.Error()})
+}
+
 // repartition gives every queue a new epoch, so that whatever was selected under the old number is
 // void, removes the queues that are too many and inserts those that are missing.
 func (l *locked) repartition(ctx context.Context, actor string) error {
+	done, err := l.leastDone(ctx)
+	if err != nil {
+		return err
+	}
 	if err := l.raiseEpochHigh(ctx); err != nil {
 		return err
 	}
 	l.epochHigh++ // every queue gets one more
-	for _, s := range []string{
-		`DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ` + fmt.Sprint(l.requestedTotal),
-		`UPDATE schedule_queue SET epoch = epoch + 1, req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE task_type = ? AND own_sign = ?`,
-	} {
-		if _, err := l.exec(ctx, s, l.taskType, l.ownSign); err != nil {
-			return err
-		}
-	}
-	if err := l.insertQueueRows(ctx, numberedQueues(l.queueTotal, l.requestedTotal)); err != nil {
+	_, err = l.exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ?`, l.taskType, l.ownSign, l.requestedTotal)
+	if err != nil {
 		return err
 	}
-	_, err := l.exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
+	_, err = l.exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
+		WHERE task_type = ? AND own_sign = ?`, done, l.taskType, l.ownSign)
+	if err != nil {
+		return err
+	}
+	if err := l.insertQueueRows(ctx, numberedQueues(l.queueTotal, l.requestedTotal), done); err != nil {
+		return err
+	}
+	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
 		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.epochHigh, l.taskType, l.ownSign)
 	if err != nil {
@@ -86,3 +111,29 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 
 // errNamed: where items are divided by a name, their number means nothing.
 var errNamed = errors.New("the queues have names: add or remove one instead")
+
+// errCursors: a cursor says how far the items of a queue were read. With another number of queues it would be
+// about other items.
+var errCursors = errors.New("the queues have cursors, which belong to their number: set cursor_value to '' first, and each source is read from its beginning")
+
+func (l *locked) mustHaveNoCursors(ctx context.Context) error {
+	var n int
+	err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cursor_value <> ''`, l.taskType, l.ownSign).Scan(&n)
+	if err == nil && n > 0 {
+		err = errCursors
+	}
+	return err
+}
+
+// leastDone returns up to which permit window every queue is done, NULL for none: items change their queues, and
+// what one queue has not done yet may be in any afterwards.
+func (l *locked) leastDone(ctx context.Context) (any, error) {
+	var all, done int
+	var least time.Time
+	err := l.queryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`,
+		l.taskType, l.ownSign).Scan(&all, &done, (*instant)(&least))
+	if err != nil || done < all {
+		return nil, err
+	}
+	return l.d.time(least), nil
+}

@@ -36,6 +36,8 @@ type Registration struct {
 	// WatchingSince is since when the roster has been watched without a gap, by this server or those
 	// before it. A server that is started again and again thus still finds out who is dead (S7).
 	WatchingSince time.Time
+	// ItemVersion is that of the failed items, as Pulse tells it. Those that are read later are not older.
+	ItemVersion int64
 }
 
 // Register inserts the server's row: from now on others deal it queues, and expire it if it
@@ -47,7 +49,7 @@ func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err 
 		if err != nil {
 			return err
 		}
-		reg = Registration{At: l.now, WatchingSince: since}
+		reg = Registration{At: l.now, WatchingSince: since, ItemVersion: l.itemVersion}
 		_, err = l.exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
 			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?)`,

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/dutyrota/rota/internal/cron"
 )
 
 // SLEEP and NOTSLEEP are TBSchedule's two ways of processing.
@@ -167,6 +169,9 @@ func (s Settings) Validate() error {
 		if f.value < 0 {
 			bad("%s (%s) must not be negative", f.name, f.value)
 		}
+	}
+	if _, err := cron.ParseWindow(s.PermitRunStartTime, s.PermitRunEndTime, s.TimeZone); err != nil {
+		errs = append(errs, err)
 	}
 	if s.ExpireOwnSignInterval < s.JudgeDeadInterval {
 		bad("expire_own_sign_interval (%s) must be at least judge_dead_interval (%s)", s.ExpireOwnSignInterval, s.JudgeDeadInterval)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // View is a server's part of the roster, read in one statement.
@@ -17,9 +18,9 @@ type View struct {
 // View reads the queues that the server owns or waits for, together with the version of the plan
 // that they belong to.
 func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) {
-	const columns = `task_type, own_sign, queue_id, queue_index, cur_server, req_server, epoch, queue_parameter, cursor_value`
+	const columns = `task_type, own_sign, queue_id, queue_index, cur_server, req_server, epoch, queue_parameter, cursor_value, window_done_at`
 	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT r.plan_version, r.queue_total, r.removing,
-		q.queue_id, COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value
+		q.queue_id, COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value, q.window_done_at
 		FROM schedule_task_running r LEFT JOIN (
 			SELECT `+columns+` FROM schedule_queue WHERE cur_server = ?
 			UNION ALL
@@ -33,7 +34,7 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 		found = true
 		var removing list
 		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, &removing, (*text)(&q.ID), &q.Index, (*text)(&q.Cur), (*text)(&q.Req),
-			&q.Epoch, (*text)(&q.Parameter), (*text)(&q.Cursor))
+			&q.Epoch, (*text)(&q.Parameter), (*text)(&q.Cursor), (*instant)(&q.WindowDone))
 		q.Removing = slices.Contains(removing, q.ID)
 		if q.ID != "" {
 			v.Queues = append(v.Queues, q)
@@ -57,5 +58,7 @@ type ViewQueue struct {
 	Epoch     int64
 	Parameter string
 	Cursor    string
-	Removing  bool // shall be drained and given up with FinishRemoval (N2)
+	// WindowDone is when the last permit window began in which the queue was found empty.
+	WindowDone time.Time
+	Removing   bool // shall be drained and given up with FinishRemoval (N2)
 }

@@ -39,6 +39,7 @@ type facts struct {
 	spent   map[string]int64 // epochs under which a release was sent
 	blocked map[string]bool  // queues that shall move while our own transactions hold their rows (L5)
 	halted  bool             // paused, or everybody drains: queues are kept, not worked
+	closed  map[string]bool  // queues that may not be worked now
 	leaving bool
 }
 
@@ -83,7 +84,7 @@ func (f facts) begin(row center.ViewQueue) []action {
 		return []action{{remove, row.ID, row}}
 	case row.Req != "":
 		return []action{{release, row.ID, row}} // nothing of it is in hand, so that it is drained
-	case f.leaving, f.halted, f.blocked[row.ID]:
+	case f.leaving, f.halted, f.closed[row.ID], f.blocked[row.ID]:
 		return nil // Leave hands it over; or it waits
 	case spent:
 		return []action{{retake, row.ID, row}}
@@ -93,7 +94,7 @@ func (f facts) begin(row center.ViewQueue) []action {
 
 // keep: a queue of ours that the processor has, under the right epoch.
 func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
-	wanted := row.Req != "" || row.Removing || f.leaving || f.halted || f.blocked[row.ID]
+	wanted := row.Req != "" || row.Removing || f.leaving || f.halted || f.closed[row.ID] || f.blocked[row.ID]
 	switch {
 	case wanted && !h.Draining:
 		return []action{{drain, row.ID, row}}

@@ -14,6 +14,10 @@ import (
 // once: plan if that is due, read if something changed, then take the steps that decide names.
 func (s *server) refresh(ctx context.Context, p *pulse, leaving bool) {
 	err := s.follow(ctx, p)
+	s.lookAtWindow()
+	if err == nil {
+		err = s.closeEmpty(ctx)
+	}
 	for err == nil {
 		if err = s.readView(ctx); err != nil {
 			break
@@ -37,7 +41,7 @@ func (s *server) facts(leaving bool) facts {
 	l := s.life
 	return facts{
 		uuid: l.uuid, rows: l.view.Queues, held: s.proc.Held(),
-		spent: l.spent, blocked: l.blocked, halted: l.halted, leaving: leaving,
+		spent: l.spent, blocked: l.blocked, halted: l.halted, closed: l.closed(), leaving: leaving,
 	}
 }
 
@@ -71,7 +75,11 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 		}
 	}
 	s.tellWaits(ctx, p.Awaited > 0)
-	s.alertStandby(ctx, p.Pulse)
+	s.raiseAlerts(ctx, p.Pulse)
+	if p.ItemVersion != s.items {
+		s.items = p.ItemVersion
+		s.proc.Reload()
+	}
 	if p.AuditDue {
 		return s.audit(ctx, *p)
 	}
@@ -194,17 +202,20 @@ func (s *server) reconfigure(ctx context.Context, version int64) error {
 	}
 	first := s.life.settings == unknownVersion
 	s.life.settings = version
-	if err := row.Validate(); err != nil {
+	err = row.Validate()
+	if err == nil {
+		err = s.proc.Configure(processorSettings(row))
+	}
+	if err != nil {
 		s.log.WithError(err).Error("the settings in schedule_task_type are not taken over")
+		bad := "settings not taken over: " + err.Error()
+		s.badSettings.Store(&bad)
 		return nil
 	}
-	if err := s.proc.Configure(processorSettings(row)); err != nil {
-		s.log.WithError(err).Error("the settings in schedule_task_type are not taken over")
-		return nil
-	}
+	s.badSettings.Store(nil)
 	// The intervals of a registration stay what others were told in its row.
 	row.HeartbeatInterval, row.JudgeDeadInterval = s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval
-	s.settings = row
+	s.settings, s.life.permit = row, nil
 	if !first {
 		s.log.Info("took over the settings that were changed in schedule_task_type")
 	}

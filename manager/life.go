@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/cron"
 )
 
 // life is one registration of a server: from its row's insertion to its end. A server whose row is
@@ -23,7 +24,8 @@ type life struct {
 	gone    chan struct{} // closed by the heart when the row is no longer ours
 	clock   atomic.Pointer[clockPair]
 	drained atomic.Int64 // what the heart tells of barrier
-	lapsed  atomic.Bool  // the lease was over: what is in hand was cancelled, and the rows must be read again
+	window  atomic.Pointer[cron.WindowState]
+	lapsed  atomic.Bool // the lease was over: what is in hand was cancelled, and the rows must be read again
 
 	// The heart's, once it has the life.
 
@@ -33,15 +35,19 @@ type life struct {
 
 	// The server's own goroutine alone uses what follows.
 
-	view      center.View
-	stale     bool             // the view must be read again
-	spent     map[string]int64 // epochs under which a release was sent: never worked again (H3)
-	blocked   map[string]bool  // queues that shall move while our own transactions hold their rows
-	settings  int64            // version of the settings that are in force
-	waitTold  time.Time        // when we last said for whom we wait; zero: we do not
-	idleSince time.Time        // since when we have had no queue; zero: we have one
-	halted    bool             // nothing may be worked
-	barrier   int64            // the partition version that everybody drains for; 0 if none
+	view         center.View
+	stale        bool             // the view must be read again
+	spent        map[string]int64 // epochs under which a release was sent: never worked again (H3)
+	blocked      map[string]bool  // queues that shall move while our own transactions hold their rows
+	settings     int64            // version of the settings that are in force
+	waitTold     time.Time        // when we last said for whom we wait; zero: we do not
+	permit       *cron.Window     // nil: read it from the settings
+	windowChange time.Time        // when the window opens or closes, by the database's clock; zero: never
+	busy         time.Time        // when we last had a queue, or none was to be had
+	progress     int64            // selects and items that have ended,
+	progressAt   time.Time        // and when the last did
+	halted       bool             // nothing may be worked
+	barrier      int64            // the partition version that everybody drains for; 0 if none
 }
 
 // pulse is what a heartbeat has brought.
@@ -74,6 +80,7 @@ func newLife(host string, s Settings, over func(*life)) *life {
 		watch:    watch{judgeDead: s.JudgeDeadInterval, margin: margin(s.JudgeDeadInterval, s.HeartbeatInterval)},
 		stale:    true,
 		spent:    map[string]int64{},
+		busy:     time.Now(),
 		settings: unknownVersion,
 	}
 	l.lease = newLease(s.JudgeDeadInterval, s.HeartbeatInterval, time.Now(), func() { over(l) })

@@ -45,6 +45,9 @@ type Config struct {
 	// manager goes on without it. Defaults to 5 s.
 	Grace time.Duration
 
+	// Hooks wrap the calls of the dealers, for spans and metrics. Defaults to none.
+	Hooks processor.Hooks
+
 	// Alerter is told what an operator should know. Defaults to nobody: alerts are logged and recorded in
 	// schedule_event in any case.
 	Alerter Alerter

@@ -24,6 +24,12 @@ type server struct {
 	settings Settings             // in force
 	proc     *processor.Processor // one for all lives, so that an old batch that hangs still bars its queue
 
+	started     time.Time              // by the database's clock
+	alerts      chan center.Alert      // from the executors; the server's own goroutine raises them
+	told        map[string]time.Time   // alerts that were raised, and when
+	badSettings atomic.Pointer[string] // why the row's settings are not in force; nil: they are
+	items       int64                  // version of the failed items that the processor knows
+
 	life *life                // the server's own goroutine
 	cur  atomic.Pointer[life] // the same, for executors and the heart
 	now  atomic.Value         // the state's name, for Ready
@@ -31,7 +37,10 @@ type server struct {
 }
 
 func newServer(m *Manager, t Task) *server {
-	s := &server{m: m, c: m.c, task: t, host: hostName()}
+	s := &server{
+		m: m, c: m.c, task: t, host: hostName(),
+		alerts: make(chan center.Alert, 16), told: map[string]time.Time{},
+	}
 	s.log = m.cfg.Logger.WithFields(logrus.Fields{"task_type": t.name, "own_sign": m.c.OwnSign()})
 	s.now.Store(stateJoining)
 	return s
@@ -109,34 +118,6 @@ func (s *server) fail(err error) {
 	}
 }
 
-func processorSettings(s Settings) processor.Settings {
-	return processor.Settings{
-		ThreadNumber: s.ThreadNumber, FetchNumber: s.FetchNumber, ExecuteNumber: s.ExecuteNumber,
-		SleepTimeNoData: s.SleepTimeNoData, SleepTimeInterval: s.SleepTimeInterval,
-		Retry: s.ItemRetry, RetryMax: s.ItemRetryMax, Parameter: s.TaskParameter,
-	}
-}
-
-// env is how the processor asks whether it may go on, and how the fence's batch gets into the
-// contexts of Execute. Its functions are called from the executors.
-func (s *server) env() processor.Env {
-	return processor.Env{
-		TaskType: s.task.name, OwnSign: s.c.OwnSign(), Log: s.m.cfg.Logger,
-		Trusted: func() bool {
-			l := s.cur.Load()
-			return l != nil && l.lease.valid()
-		},
-		Bind: func(ctx context.Context, queues []processor.Queue) context.Context {
-			b := center.Batch{Server: s.cur.Load().uuid, TaskType: s.task.name, Queues: make([]center.Held, len(queues))}
-			for i, q := range queues {
-				b.Queues[i] = center.Held{ID: q.ID, Epoch: q.Epoch}
-			}
-			return s.c.Bind(ctx, b)
-		},
-		Lost: center.IsFenced,
-	}
-}
-
 // register begins a new life in the table. It may be that the roster was forgotten while this process was
 // away: any life but the first sees to it that its rows are there.
 func (s *server) register(ctx context.Context, first bool) (*life, error) {
@@ -158,7 +139,10 @@ func (s *server) register(ctx context.Context, first bool) (*life, error) {
 		return nil, err
 	}
 	l.clock.Store(&clockPair{db: reg.At, local: time.Now()})
-	l.joined = reg.At
+	l.joined, s.items = reg.At, reg.ItemVersion
+	if first {
+		s.started = reg.At
+	}
 	l.watch.begin(reg.WatchingSince, reg.At, time.Now())
 	return l, nil
 }
@@ -192,10 +176,16 @@ func (s *server) report(l *life) center.ServerBeat {
 		LastFetch: l.dbTime(stats.LastFetchTime), OldestInHand: l.dbTime(stats.OldestInHandSince),
 		WatchingSince: l.watch.since, DrainedPartition: l.drained.Load(),
 	}
+	if w := l.window.Load(); w != nil {
+		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
+	}
 	if len(s.proc.Held()) > 0 {
 		b.State = center.StateServing
 	}
-	if stats.LastError != nil {
+	switch bad := s.badSettings.Load(); {
+	case bad != nil:
+		b.LastError = *bad
+	case stats.LastError != nil:
 		b.LastError = stats.LastError.Error()
 	}
 	return b

@@ -104,6 +104,10 @@ func (s *server) wait(ctx context.Context, leaving bool) outcome {
 	case <-s.proc.Drained():
 		s.noticeLost()
 		s.refresh(ctx, nil, leaving)
+	case <-s.proc.Emptied():
+		s.refresh(ctx, nil, leaving)
+	case <-s.life.windowTimer():
+		s.refresh(ctx, nil, leaving)
 	case <-poll:
 		s.life.stale = true
 		s.refresh(ctx, nil, leaving)

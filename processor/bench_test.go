@@ -3,6 +3,8 @@ package processor_test
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,33 +39,157 @@ var ids = []string{"0", "1", "2", "3", "4", "5", "6", "7"}
 
 func (e endlessSet) QueueOf(item int) string { return ids[item/8%8] }
 
+// endlessKeyed is the same with keys. Its pages take turns, so that what is in hand is another page than what is
+// selected.
+type endlessKeyed struct {
+	*endless
+	keys []string
+	turn [8]int
+}
+
+func newEndlessKeyed() *endlessKeyed {
+	e := &endlessKeyed{endless: &endless{}}
+	for i := range 4000 {
+		e.keys = append(e.keys, fmt.Sprint("order-", i))
+		e.page = append(e.page, i)
+	}
+	return e
+}
+
+func (e *endlessKeyed) Key(item int) string { return e.keys[item] }
+
+func (e *endlessKeyed) Select(_ context.Context, s processor.Selection) ([]int, error) {
+	from := 1000 * (e.turn[s.Queue.Index] % 4)
+	e.turn[s.Queue.Index]++
+	return e.page[from : from+1000], nil
+}
+
+// poisoned fails for one item of a hundred, which are known after their first attempt.
+type poisoned struct{ *endlessKeyed }
+
+func (p poisoned) Execute(ctx context.Context, items []int) error {
+	for _, item := range items {
+		if item%100 == 42 {
+			return errBroken
+		}
+	}
+	return p.endlessKeyed.Execute(ctx, items)
+}
+
 // Benchmark is the time and the allocations per item of a dealer that does nothing: 4 executors, pages of 1,000.
 // The goal is 160 ns with execute_number 1 and 70 ns with 100, and no allocation.
 func Benchmark(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprintf("select/execute_number=%d", n), func(b *testing.B) {
 			e := &endless{}
-			run(b, e, e, n)
+			run(b, e, e, n, nil)
 		})
 		b.Run(fmt.Sprintf("set/execute_number=%d", n), func(b *testing.B) {
 			e := endlessSet{&endless{}}
-			run(b, e, e.endless, n)
+			run(b, e, e.endless, n, nil)
+		})
+		b.Run(fmt.Sprintf("notsleep/execute_number=%d", n), func(b *testing.B) {
+			e := newEndlessKeyed()
+			run(b, e, e.endless, n, func(s *processor.Settings) { s.NotSleep = true })
+		})
+		b.Run(fmt.Sprintf("poison/execute_number=%d", n), func(b *testing.B) {
+			e := poisoned{newEndlessKeyed()}
+			run(b, e, e.endless, n, nil)
 		})
 	}
 }
 
+// BenchmarkPoison measures how much of their rate queues keep while new items come up of which one in a thousand always
+// fails, where a batch of a hundred takes ten milliseconds: rate-with/rate-without. Once such items are known they only
+// cost what the poison case of Benchmark shows.
+func BenchmarkPoison(b *testing.B) {
+	for b.Loop() {
+		well := timed(b, 0)
+		b.ReportMetric(float64(well)/float64(timed(b, 1)), "rate-with/rate-without")
+	}
+}
+
+// timed returns how long it takes to execute the good ones of 20,000 items, with so many bad ones in each thousand.
+func timed(b *testing.B, bad int) time.Duration {
+	d := &slowTable{bad: bad}
+	begin := time.Now()
+	p, err := processor.New(d, processor.Env{}, processor.Settings{
+		ThreadNumber: 4, FetchNumber: 1000, ExecuteNumber: 100, ItemMaxAttempts: 3,
+		SleepTimeNoData: time.Second, Retry: 20 * time.Millisecond, RetryMax: 20 * time.Millisecond,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	d.finish, d.left = cancel, 20_000-20*bad
+	for i := range 4 {
+		if err := p.Grant(processor.Queue{ID: ids[i], Index: i}, 4); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := p.Run(ctx); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(begin)
+}
+
+// slowTable has 5,000 items in each queue, of which the first bad ones of each thousand always fail.
+type slowTable struct {
+	bad    int
+	finish context.CancelFunc
+
+	mu   sync.Mutex
+	gone [20_000]bool
+	left int
+}
+
+func (d *slowTable) Key(item int) string { return strconv.Itoa(item) }
+
+func (d *slowTable) Select(_ context.Context, s processor.Selection) (page []int, _ error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := s.Queue.Index * 5_000; i < (s.Queue.Index+1)*5_000 && len(page) < s.Limit; i++ {
+		if !d.gone[i] {
+			page = append(page, i)
+		}
+	}
+	return page, nil
+}
+
+func (d *slowTable) Execute(_ context.Context, items []int) error {
+	time.Sleep(time.Millisecond + time.Duration(len(items))*90*time.Microsecond)
+	for _, item := range items {
+		if item%1000 < d.bad {
+			return errBroken
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, item := range items {
+		d.gone[item] = true
+	}
+	if d.left -= len(items); d.left == 0 {
+		d.finish()
+	}
+	return nil
+}
+
 // run lets the processor itself turn the loop, so that an iteration is an item.
-func run(b *testing.B, d processor.TaskDealer[int], e *endless, executeNumber int) {
+func run(b *testing.B, d processor.TaskDealer[int], e *endless, executeNumber int, change func(*processor.Settings)) {
 	for i := range 1000 {
 		e.page = append(e.page, i)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	e.finish = cancel
 	e.left.Store(int64(b.N))
-	p, err := processor.New(d, processor.Env{}, processor.Settings{
+	s := processor.Settings{
 		ThreadNumber: 4, FetchNumber: 1000, ExecuteNumber: executeNumber,
-		SleepTimeNoData: time.Second, Retry: time.Second, RetryMax: time.Second,
-	})
+		SleepTimeNoData: time.Second, Retry: time.Hour, RetryMax: time.Hour,
+	}
+	if change != nil {
+		change(&s)
+	}
+	p, err := processor.New(d, processor.Env{}, s)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,26 +6,71 @@ import (
 )
 
 // call is what one executor has in hand: a select, or a batch. Each executor has one and uses it again and again,
-// so that a batch allocates nothing. While the dealer runs only cancel, queues and since are read by others.
+// so that a batch allocates nothing. While the dealer runs only the first block is read by others.
 type call struct {
-	lane   *lane
-	queues []*held // all that it concerns
-	ctx    context.Context
-	cancel context.CancelFunc // if ctx is not that of a single queue
-	now    time.Time          // when the executor last looked at the clock
-	since  time.Time
-	wakes  uint64
-
-	selection Selection // of a select
-	parts     []part
-	found     *page // its result, if there was anything
-
+	lane     *lane
+	queues   []*held // all that it concerns
+	cancel   context.CancelFunc
+	since    time.Time
 	page     *page // of a batch; nil in a select
 	items    items
 	from, to int
 
+	ctx      context.Context // of the queue, or of cancel if there are several
+	now      time.Time       // when the executor last looked at the clock
+	wakes    uint64
+	settings *Settings
+	parts    []part  // of the select, or of the batch's page
+	of       []int32 // that of the batch's page
+	how      mark
+	request
+
+	outcome
+	buffers
+}
+
+// request is what a select has to know.
+type request struct {
+	selection Selection
+	inHand    []span // what was in hand of the lane when the select began
+	stale     bool   // the cursor is to be loaded
+	alone     int    // as in held
+	group     int
+}
+
+// outcome is what a call came to.
+type outcome struct {
 	verdict verdict
 	err     error
+	took    time.Duration // of the dealer
+	found   *page         // by a select, if it returned anything
+
+	earliest time.Time // when the first of the items may be tried that are waiting
+	bound    context.Context
+	cursor   string // a new one, if moved
+	moved    bool
+
+	failed, dead int // items
+	trouble      bool
+	wish         time.Duration
+	hurry        bool
+	until        time.Time
+	ended        func(Result)
+}
+
+// buffers are kept from call to call.
+type buffers struct {
+	keys []string
+	seen map[string]struct{}
+}
+
+// reset makes c ready for the next call. What is only looked at if it was set before stays.
+func (c *call) reset() {
+	c.lane, c.page, c.items, c.parts, c.of = nil, nil, nil, nil, nil
+	clear(c.inHand)
+	c.inHand = c.inHand[:0]
+	c.how = ordinary
+	c.outcome = outcome{}
 }
 
 // verdict is what a call came to.
@@ -43,8 +88,10 @@ const (
 // started reports whether the dealer was called.
 func (v verdict) started() bool { return v < dropped }
 
-func (v verdict) String() string {
-	return [...]string{"done", "failed", "queue lost", "cancelled", "dropped", "not trusted"}[v]
+func (v verdict) String() string { return string(v.public()) }
+
+func (v verdict) public() Verdict {
+	return [...]Verdict{VerdictDone, VerdictFailed, VerdictLost, VerdictCancelled, "dropped", "not trusted"}[v]
 }
 
 // executor runs one call after another until it is not needed any more.
@@ -108,30 +155,40 @@ func (p *Processor) perform(c *call) {
 	}
 }
 
-// fetch selects a page and makes it ready for being cut into batches. The page is nil if there is nothing.
-func (p *Processor) fetch(c *call) (*page, error) {
-	var owned []Queue
-	if p.set != nil {
-		owned = queuesOf(c.queues)
+// execute calls Execute, unless the batch is an item that is not to be executed any more.
+func (p *Processor) execute(c *call) error {
+	if err := p.bind(c); err != nil {
+		return err
 	}
-	list, err := p.source.fetch(c.ctx, c.selection, owned)
-	if err != nil || list.size() == 0 {
-		return nil, err
+	switch c.how {
+	case owed:
+		return p.causeOf(c)
+	case passed:
+		return p.recordDead(c)
 	}
-	g := &page{items: list, fetched: list.size(), parts: c.parts}
-	if p.set != nil {
-		err = g.sort()
+	ctx := p.wrapExecute(c.bound, c)
+	if c.settings.BatchTimeout == 0 {
+		return c.items.execute(ctx, c.from, c.to)
 	}
-	g.bind(p.env.Bind)
-	return g, err
+	ctx, cancel := context.WithTimeout(ctx, c.settings.BatchTimeout)
+	defer cancel()
+	return c.items.execute(ctx, c.from, c.to)
 }
 
-func (p *Processor) execute(c *call) error {
-	ctx := c.ctx
-	if len(c.queues) > 1 {
-		ctx = p.env.Bind(ctx, queuesOf(c.queues))
+// bind makes the context of the batch, unless it is that of the page.
+func (p *Processor) bind(c *call) (err error) {
+	c.bound = c.ctx
+	switch {
+	case p.powers.cursored:
+		if c.cursor, err = c.items.cursor(c.to - 1); err != nil {
+			return err
+		}
+		cursor := c.cursor
+		c.bound = p.env.Bind(c.ctx, queuesOf(c.queues), &cursor)
+	case len(c.queues) > 1:
+		c.bound = p.env.Bind(c.ctx, queuesOf(c.queues), nil)
 	}
-	return c.items.execute(ctx, c.from, c.to)
+	return nil
 }
 
 func queuesOf(held []*held) []Queue {

@@ -12,32 +12,77 @@ import (
 // judge finds out what a call that was started came to, and logs what went wrong. The lock is not held.
 func (p *Processor) judge(c *call) {
 	c.now = time.Now()
-	if c.err == nil {
-		c.verdict = done
-		return
+	c.took = c.now.Sub(c.since)
+	if c.err == nil && c.how == ordinary && !p.powers.cursored && c.ended == nil {
+		return // most of them
 	}
-	c.verdict = p.verdict(c)
-	p.tell(c)
-	c.err = c.describe()
+	if c.err != nil {
+		c.verdict = p.verdict(c, c.err)
+		p.tell(c)
+	}
+	if c.page != nil {
+		p.conclude(c)
+		c.now = time.Now()
+	}
+	if c.err != nil {
+		c.err = c.describe()
+	}
 }
 
-func (p *Processor) verdict(c *call) verdict {
-	var panicked *panicError
+// verdict says what an error of the dealer or of a store means for the call.
+func (p *Processor) verdict(c *call, err error) verdict {
+	_, panicked := errors.AsType[*panicError](err)
 	switch {
-	case errors.As(c.err, &panicked), errors.Is(c.err, errExited):
+	case panicked, errors.Is(err, errExited):
 		return failed // a bug, whatever else is going on
+	case errors.Is(err, errWithdrawn):
+		return dropped
 	case c.ctx.Err() != nil:
 		return cancelled
-	case p.env.Lost(c.err):
+	case p.env.Lost(err):
 		return lost
 	}
 	return failed
 }
 
+// conclude keeps what a batch came to.
+func (p *Processor) conclude(c *call) {
+	err := c.err
+	switch {
+	case c.verdict == failed && c.how == passed:
+		c.trouble, c.failed = true, 1
+	case c.verdict == failed:
+		p.blame(c)
+	case c.verdict == done && p.powers.cursored:
+		p.advance(c)
+	}
+	if c.verdict == done && c.how > ordinary {
+		p.cure(c)
+	}
+	if c.ended != nil {
+		c.ended(Result{Err: err, Verdict: c.verdict.public(), Failed: c.failed, Dead: c.dead, Took: c.took})
+	}
+}
+
+// complain logs an error of what is done beside Execute. If it says that the queue is lost, that is the verdict.
+func (p *Processor) complain(c *call, what string, err error) verdict {
+	level, v := logrus.ErrorLevel, p.verdict(c, err)
+	switch v {
+	case lost:
+		level, c.verdict = logrus.WarnLevel, lost
+	case cancelled:
+		level = logrus.DebugLevel
+	}
+	p.log(c).WithField("err", err).Logf(level, "%s: %s", what, v)
+	return v
+}
+
+func (p *Processor) log(c *call) *logrus.Entry { return p.env.Log.WithField("queue", names(c.queues)) }
+
 // tell logs a failure at Error, but a page once: a page of failing items, executed one by one, is a single line, and
 // what repeats it is at Debug.
 func (p *Processor) tell(c *call) {
-	fields := logrus.Fields{"queue": names(c.queues), "err": c.err}
+	fields := logrus.Fields{"err": c.err}
 	if panicked, ok := errors.AsType[*panicError](c.err); ok {
 		fields["stack"] = string(panicked.stack)
 	}
@@ -47,12 +92,12 @@ func (p *Processor) tell(c *call) {
 	}
 	level := logrus.ErrorLevel
 	switch {
-	case c.verdict == cancelled, c.page != nil && c.page.told.Swap(true):
+	case c.verdict == cancelled, c.verdict == dropped, c.page != nil && c.page.told.Swap(true):
 		level = logrus.DebugLevel
 	case c.verdict == lost:
 		level = logrus.WarnLevel
 	}
-	p.env.Log.WithFields(fields).Logf(level, "%s: %s", what, c.verdict)
+	p.log(c).WithFields(fields).Logf(level, "%s: %s", what, c.verdict)
 }
 
 // describe says in the error what was being done.

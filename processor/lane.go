@@ -1,9 +1,9 @@
 package processor
 
 import (
-	"container/heap"
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -16,7 +16,16 @@ type held struct {
 	lane     *lane
 	running  int // calls of the dealer that concern it
 	draining bool
-	lost     bool // draining because the dealer met the loss of ownership
+	lost     bool      // draining because the dealer met the loss of ownership
+	empty    time.Time // when the last select began that found nothing; zero if the last one found something
+
+	book   book
+	loaded uint64 // the Reload after which book was loaded; only its lane's select touches it
+
+	// For a Cursored dealer.
+	stale bool // the cursor may have moved without our knowing
+	alone int  // how many of the next items are suspects
+	group int  // the most of them that are executed together
 
 	// The context of the calls that concern this queue alone, made when it is first needed; Revoke cancels it.
 	ctx    context.Context
@@ -37,24 +46,31 @@ func (h *held) revoke() {
 	}
 }
 
-// phase is where a lane is in its cycle.
-type phase int
-
-const (
-	idle      phase = iota // resting or due; in the heap if one of its queues may be selected
-	selecting              // one executor is in Select
-	executing              // its page has items that are not started, or batches that are running
-)
-
-// lane is what one select covers: one queue, or all of them if the dealer is a SetSelector.
+// lane is what one select covers: one queue, or all of them if the dealer is a SetSelector. It is idle if it is
+// neither selected nor has something in hand that the next select waits for.
 type lane struct {
-	phase   phase
-	queues  []*held
-	page    *page     // while executing
-	at      time.Time // when it is to be selected, while idle
-	turn    uint64    // order among lanes of the same instant
-	place   int       // in the heap; -1 outside
+	queues    []*held
+	selecting bool      // one executor is in Select
+	page      *page     // with unstarted items
+	running   int       // batches being executed, of this page and in NOTSLEEP of older ones
+	at        time.Time // when it is to be selected, once it is idle
+	turn      uint64    // order among lanes of the same instant
+	place     int       // in the heap; -1 outside
+	inVain    bool      // the last select succeeded and found nothing to execute
+
+	// What the next rest depends on.
 	backoff backoff.ExponentialBackOff
+	trouble bool          // there was a failure that makes the lane pause
+	wish    time.Duration // how long, if the failure said it
+	hurry   bool          // there are suspects
+	until   time.Time     // the first item of a cursored lane is not tried before
+
+	alerted bool // X2; only its select touches it
+
+	// Executors take these without the processor's lock, and never while they hold it. storing keeps a Load apart
+	// from what changes the store, books guards the books of the queues for moments.
+	storing sync.RWMutex
+	books   sync.Mutex
 }
 
 func newLane() *lane {
@@ -66,82 +82,39 @@ func (l *lane) live() bool {
 	return slices.ContainsFunc(l.queues, func(h *held) bool { return !h.draining })
 }
 
-// pause is how long the lane rests after one more failure.
-func (l *lane) pause(s Settings) time.Duration {
+// idle reports whether it may be selected, as far as its items are concerned.
+func (l *lane) idle(notSleep bool) bool {
+	return !l.selecting && l.page == nil && (notSleep || l.running == 0)
+}
+
+// pause is how long the lane rests after one more failure; wish is what the failure said.
+func (l *lane) pause(s *Settings, wish time.Duration) time.Duration {
+	if wish > 0 {
+		return wish
+	}
 	l.backoff.InitialInterval, l.backoff.MaxInterval = s.Retry, s.RetryMax
 	return min(l.backoff.NextBackOff(), s.RetryMax)
 }
 
 // recovered ends the growth of the pauses.
-func (l *lane) recovered(s Settings) {
+func (l *lane) recovered(s *Settings) {
 	l.backoff.InitialInterval = s.Retry
 	l.backoff.Reset()
 }
 
-// dueLanes is a heap of idle lanes, the one that is due first on top. It is what makes the turns fair: a lane that
-// is worked without pause comes back behind all that became due meanwhile.
-type dueLanes struct {
-	lanes []*lane
-	turns uint64
-}
-
-func (d *dueLanes) first() *lane {
-	if len(d.lanes) == 0 {
-		return nil
+// rest says until when an idle lane rests after a page, and forgets why.
+func (l *lane) rest(s *Settings, now time.Time) time.Time {
+	d := s.SleepTimeInterval
+	switch {
+	case l.trouble:
+		d = l.pause(s, l.wish)
+	case l.until.After(now):
+		d = l.until.Sub(now)
+	case l.hurry:
+		d = 0
+	default:
+		l.recovered(s)
 	}
-	return d.lanes[0]
-}
-
-func (d *dueLanes) add(l *lane) {
-	d.turns++
-	l.turn = d.turns
-	heap.Push(d, l)
-}
-
-func (d *dueLanes) remove(l *lane) {
-	if l.place >= 0 {
-		heap.Remove(d, l.place)
-	}
-}
-
-// hasten makes every lane due by the given time at the latest.
-func (d *dueLanes) hasten(by time.Time) {
-	for _, l := range d.lanes {
-		if l.at.After(by) {
-			l.at = by
-		}
-	}
-	heap.Init(d)
-}
-
-func (d *dueLanes) Len() int { return len(d.lanes) }
-
-func (d *dueLanes) Less(i, j int) bool {
-	a, b := d.lanes[i], d.lanes[j]
-	if !a.at.Equal(b.at) {
-		return a.at.Before(b.at)
-	}
-	return a.turn < b.turn
-}
-
-func (d *dueLanes) Swap(i, j int) {
-	d.lanes[i], d.lanes[j] = d.lanes[j], d.lanes[i]
-	d.lanes[i].place, d.lanes[j].place = i, j
-}
-
-// Push is for package heap.
-func (d *dueLanes) Push(x any) {
-	l := x.(*lane)
-	l.place = len(d.lanes)
-	d.lanes = append(d.lanes, l)
-}
-
-// Pop is for package heap.
-func (d *dueLanes) Pop() any {
-	last := len(d.lanes) - 1
-	l := d.lanes[last]
-	d.lanes[last] = nil
-	d.lanes = d.lanes[:last]
-	l.place = -1
-	return l
+	l.trouble, l.wish, l.hurry, l.until = false, 0, false, time.Time{}
+	return now.Add(d)
 }

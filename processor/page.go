@@ -13,11 +13,10 @@ type page struct {
 	items   items
 	parts   []part
 	of      []int32 // the part that each item belongs to; nil if there is only one
+	marks   []mark  // how each item is executed; nil if there is nothing special
 	fetched int     // items that the select returned
 	next    int     // the first item that is not started
-	running int     // batches being executed
 	cuts    int     // batches cut so far
-	trouble bool    // something of it failed: the lane pauses
 
 	told atomic.Bool // a failure of it was logged; not under the lock
 }
@@ -30,6 +29,17 @@ type part struct {
 	cut   int // the last batch that holds items of it
 }
 
+// mark is how an item is to be executed. Above 0 it is a suspect, or has failed if it is single: its batch is of at
+// most so many, all with that mark.
+type mark int32
+
+const (
+	ordinary mark = 0  // in a batch with others
+	single   mark = 1  // alone
+	owed     mark = -1 // not at all, only its Discard is missing
+	passed   mark = -2 // not at all, it is dead and only the cursor has to move
+)
+
 // sort finds out which queue each item of a set belongs to. Items of a queue that was not asked for are left out,
 // and are an error that names the first such queue.
 func (g *page) sort() error {
@@ -41,20 +51,18 @@ func (g *page) sort() error {
 	g.of = of
 	switch n := g.filter(func(part int32) bool { return err == nil && part >= 0 }); {
 	case err != nil:
-		g.trouble = true
 		return fmt.Errorf("QueueOf: %w", err)
 	case n > 0:
-		g.trouble = true
 		return fmt.Errorf("QueueOf names queue %s, which was not selected; items skipped: %d", stranger, n)
 	}
 	return nil
 }
 
 // bind gives every part that has items the context that its batches get.
-func (g *page) bind(bind func(context.Context, []Queue) context.Context) {
+func (g *page) bind(bind func(context.Context, []Queue, *string) context.Context) {
 	one := func(p *part) {
 		if !p.bound {
-			p.ctx, p.bound = bind(p.ctx, []Queue{p.held.queue}), true
+			p.ctx, p.bound = bind(p.ctx, []Queue{p.held.queue}, nil), true
 		}
 	}
 	if g.of == nil {
@@ -67,13 +75,27 @@ func (g *page) bind(bind func(context.Context, []Queue) context.Context) {
 
 func (g *page) unstarted() int { return g.items.size() - g.next }
 
-// cut takes the next batch of at most n items.
-func (g *page) cut(n int) (from, to int) {
-	from = g.next
-	g.next = min(from+n, g.items.size())
-	g.running++
+// peek says how far the next batch of at most n items goes, and how it is executed.
+func (g *page) peek(n int) (to int, how mark) {
+	if g.marks == nil {
+		return min(g.next+n, g.items.size()), ordinary
+	}
+	how = g.marks[g.next]
+	if how != ordinary {
+		n = min(n, max(1, int(how)))
+	}
+	to = min(g.next+n, g.items.size())
+	if i := slices.IndexFunc(g.marks[g.next:to], func(m mark) bool { return m != how }); i > 0 {
+		to = g.next + i
+	}
+	return to, how
+}
+
+// cut takes the next batch, which ends at to.
+func (g *page) cut(to int) (from int) {
+	from, g.next = g.next, to
 	g.cuts++
-	return from, g.next
+	return from
 }
 
 // queues appends the queues of the batch that was just cut to dst. The context is theirs if there is only one.
@@ -108,19 +130,37 @@ func (g *page) dropDraining() int {
 	return g.filter(func(i int32) bool { return !g.parts[i].held.draining })
 }
 
-// filter keeps the unstarted items of the parts that keep says, and returns how many it dropped. Batches that are
-// running have their own hold of the items they were cut from.
+// filter keeps the unstarted items of the parts that keep says, and returns how many it dropped.
 func (g *page) filter(keep func(part int32) bool) int {
 	if !slices.ContainsFunc(g.of[g.next:], func(i int32) bool { return !keep(i) }) {
 		return 0
 	}
 	all := g.unstarted()
-	places, of := make([]int32, 0, all), make([]int32, 0, all)
+	places := make([]int32, 0, all)
 	for n, i := range g.of[g.next:] {
 		if keep(i) {
-			places, of = append(places, int32(g.next+n)), append(of, i)
+			places = append(places, int32(g.next+n))
 		}
 	}
-	g.items, g.of, g.next = g.items.pick(places), of, 0
+	g.take(places)
 	return all - len(places)
+}
+
+// take keeps the items at places, in that order, as the unstarted ones. Batches that are running have their own hold
+// of what they were cut from.
+func (g *page) take(places []int32) {
+	g.items, g.of, g.marks = g.items.pick(places), at(g.of, places), at(g.marks, places)
+	g.next = 0
+}
+
+// at returns what a list has at places; nil of nil.
+func at[E any](list []E, places []int32) []E {
+	if list == nil {
+		return nil
+	}
+	picked := make([]E, len(places))
+	for n, place := range places {
+		picked[n] = list[place]
+	}
+	return picked
 }

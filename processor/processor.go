@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Processor works the queues of one task type that were granted to it: it selects their items and executes them.
@@ -13,46 +16,67 @@ import (
 type Processor struct {
 	env     Env
 	source  source
+	powers  powers
 	changed chan struct{} // Run looks after the number of executors
 	drained chan struct{}
-	timer   *time.Timer // fires when the first idle lane is due; Run receives it
+	empties chan struct{}
+	timer   *time.Timer // fires when an executor that waits may have something to do; Run receives it
+	reloads atomic.Uint64
 
-	mu        sync.Mutex
-	work      *sync.Cond // signalled when an executor that waits may have something to do
-	settings  Settings
-	executors map[*call]struct{}
-	waiting   int // executors that wait for work
-	held      map[string]*held
-	set       *lane    // the one lane of a SetSelector; nil if each queue has its own
-	due       dueLanes // idle lanes, by when they are to be selected
-	pending   []*lane  // lanes whose page has unstarted items; never more than there are executors
-	turn      int      // the lane of pending whose batch is next
-	stats     Stats
-	wakes     uint64 // calls of Wake, Grant and Resume
-	asleep    bool   // Trusted said no, and nothing woke us since
-	ran       bool
-	stopping  bool
+	mu         sync.Mutex
+	work       *sync.Cond // signalled when an executor that waits may have something to do
+	settings   *Settings  // replaced, never changed
+	executors  map[*call]struct{}
+	waiting    int // executors that wait for work
+	held       map[string]*held
+	set        *lane    // the one lane of a SetSelector; nil if each queue has its own
+	due        dueLanes // idle lanes, by when they are to be selected
+	pending    []*lane  // lanes whose page has unstarted items that an executor may take
+	turn       int      // the lane of pending whose batch is next
+	selects    int      // selects that run
+	selectNext bool     // the last thing that an executor took was a batch
+	stats      Stats
+	wakes      uint64 // calls of Wake, Grant and Resume
+	asleep     bool   // Trusted said no, and nothing woke us since
+	ran        bool
+	stopping   bool
+
+	limiter    *rate.Limiter // nil before it is needed
+	paced      bool          // it has the share of the present queues
+	pacedUntil time.Time     // it forbids batches until then
 }
 
-// New returns a processor for the items of d, without any queue. It fails if d is nil or a setting breaks its rule.
+// New returns a processor for the items of d, without any queue. It fails if d is nil, a setting breaks its rule, or
+// the powers of d do not go with each other or the settings.
 func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	if d == nil {
 		return nil, errors.New("processor: no TaskDealer")
 	}
-	if err := s.validate(); err != nil {
-		return nil, fmt.Errorf("settings of task type %s: %w", env.TaskType, err)
-	}
-	src := &typed[T]{dealer: d}
+	src := newTyped(d)
 	p := &Processor{
-		env: env.withDefaults(), source: src, settings: s,
-		changed: make(chan struct{}, 1), drained: make(chan struct{}, 1),
+		env: env.withDefaults(), source: src, powers: src.powers(), settings: &s,
+		changed: make(chan struct{}, 1), drained: make(chan struct{}, 1), empties: make(chan struct{}, 1),
 		executors: map[*call]struct{}{}, held: map[string]*held{},
 	}
+	if err := p.validate(&s); err != nil {
+		return nil, err
+	}
 	p.work = sync.NewCond(&p.mu)
-	if set, ok := d.(SetSelector[T]); ok {
-		src.set, p.set = set, newLane()
+	if p.powers.set {
+		p.set = newLane()
 	}
 	return p, nil
+}
+
+func (p *Processor) validate(s *Settings) error {
+	err := s.validate()
+	if err == nil {
+		err = p.powers.check(s)
+	}
+	if err != nil {
+		return fmt.Errorf("settings of task type %s: %w", p.env.TaskType, err)
+	}
+	return nil
 }
 
 // Run works the granted queues until ctx is done and nothing is in hand any more. It returns nil then, and an error
@@ -118,20 +142,39 @@ func (p *Processor) stop() {
 	p.work.Broadcast()
 }
 
-// Configure replaces the settings while the processor runs: the number of executors at once, sizes with the next
-// select or batch, and a queue that rests does not rest longer than the new sleeps. If a setting breaks its rule
-// it returns an error, and the settings stay as they are.
+// Configure replaces the settings while the processor runs: the number of executors at once, the rate with the next
+// batch, sizes with the next select or batch, and a queue that rests does not rest longer than the new sleeps. If a
+// setting breaks its rule, or does not go with the powers of the dealer, it returns an error, and the settings stay as
+// they are.
 func (p *Processor) Configure(s Settings) error {
-	if err := s.validate(); err != nil {
-		return fmt.Errorf("settings of task type %s: %w", p.env.TaskType, err)
+	if err := p.validate(&s); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.settings = s
-	p.due.hasten(time.Now().Add(max(s.SleepTimeNoData, s.SleepTimeInterval)))
+	p.settings = &s
+	now := time.Now()
+	p.due.hasten(now.Add(max(s.SleepTimeNoData, s.SleepTimeInterval)))
+	for _, h := range p.held {
+		if !h.lane.idle(s.NotSleep) {
+			p.due.remove(h.lane) // it waits for what is in hand now
+		}
+		p.settle(h.lane, now)
+	}
+	p.repace()
 	p.work.Broadcast()
 	notify(p.changed)
 	return nil
+}
+
+// Reload has the failed items of every queue loaded again before its next select, since somebody has changed their
+// records. A queue that rests for longer is selected after sleep_time_nodata.
+func (p *Processor) Reload() {
+	p.reloads.Add(1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.due.hasten(time.Now().Add(p.settings.SleepTimeNoData))
+	p.work.Signal()
 }
 
 // notify leaves a mark on a channel of capacity 1, unless there is one.

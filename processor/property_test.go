@@ -29,6 +29,13 @@ type farm struct {
 	closed    map[string]bool  // queues that are drained: nothing of them may start
 	epochs    map[string]int64 // what each queue was granted under
 	handed    int64            // items given to Execute
+	kind      kind
+	done      map[string]bool // items that an Execute succeeded with
+	poison    map[string]bool // items that always fail
+	alone     map[string]int  // how often an item failed so that it could be blamed
+	store     *memory
+	storing   int             // calls of the store
+	admitted  map[string]bool // queues that were being loaded for a select
 	distrust  bool
 	faults    []string
 }
@@ -37,15 +44,21 @@ func (f *farm) fault(format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf(format, args...))
 }
 
+// kind is what a dealer can do.
+type kind struct{ set, keyed, cursored, discards bool }
+
+// tracks reports whether its items are told apart.
+func (k kind) tracks() bool { return k.keyed || k.cursored }
+
 // begin notes the start of a call and draws how long it takes and how it ends.
-func (f *farm) begin(queues []string) (time.Duration, int) {
+func (f *farm) begin(queues []string, admitted bool) (time.Duration, int) {
 	for _, q := range queues {
-		if f.closed[q] {
+		if f.closed[q] && !admitted {
 			f.fault("a call for queue %s began after Drain", q)
 		}
 		f.running[q]++
 	}
-	if f.distrust {
+	if f.distrust && !admitted {
 		f.fault("a call for %v began without trust", queues)
 	}
 	how := 0
@@ -76,12 +89,17 @@ func (f *farm) spend(ctx context.Context, d time.Duration, how int) error {
 func (f *farm) fetch(ctx context.Context, limit int, queues ...string) ([]string, error) {
 	f.mu.Lock()
 	for _, q := range queues {
-		if f.selecting[q] || f.running[q] > 0 {
+		if f.selecting[q] || f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
 			f.fault("queue %s is selected while something of it is in hand", q)
 		}
 		f.selecting[q] = true
 	}
-	d, how := f.begin(queues)
+	admitted := f.admitted[queues[0]] // its books were loaded, which takes a while
+	for _, q := range queues {
+		admitted = admitted || f.admitted[q]
+		delete(f.admitted, q)
+	}
+	d, how := f.begin(queues, admitted)
 	var page []string
 	for _, q := range queues {
 		page = append(page, f.open[q]...)
@@ -115,18 +133,32 @@ func (f *farm) Execute(ctx context.Context, items []string) (err error) {
 			f.fault("item %s is executed twice at once", item)
 		}
 		f.busy[item] = true
+		if f.done[item] {
+			f.fault("item %s is executed though it is done", item)
+		}
+		if f.store.items[item].Dead {
+			f.fault("item %s is executed though it is dead", item)
+		}
 	}
+	f.checkOrder(items)
 	slices.Sort(queues)
 	f.handed += int64(len(items))
 	f.checkContext(ctx, queues)
-	d, how := f.begin(queues)
+	d, how := f.begin(queues, false)
+	named := f.doom(items, &how)
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.end(items, queues, err == nil && how != 2)
+		f.end(ctx, items, named, how, err)
+		for _, q := range queues {
+			f.running[q]--
+		}
 	}()
-	return f.spend(ctx, d, how)
+	if err := f.spend(ctx, d, how); err != nil {
+		return err
+	}
+	return named.err(how)
 }
 
 // checkContext expects in the context the queues of the batch, under the epochs of their grants.
@@ -140,16 +172,33 @@ func (f *farm) checkContext(ctx context.Context, queues []string) {
 	}
 }
 
-func (f *farm) end(items, queues []string, well bool) {
-	for _, item := range items {
+// end notes what a batch came to. Items that are done leave the source.
+func (f *farm) end(ctx context.Context, items []string, named names, how int, err error) {
+	for i, item := range items {
 		f.busy[item] = false
-		if q := item[:1]; well {
-			f.open[q] = slices.DeleteFunc(f.open[q], func(other string) bool { return other == item })
+		bad := how == 2 || err != nil
+		if how == byName && err != nil && ctx.Err() == nil {
+			bad = named[i]
+		}
+		if how == thenFail && ctx.Err() == nil {
+			bad = false
+		}
+		switch {
+		case !bad:
+			f.finish(item)
+		case len(items) == 1 || how == byName:
+			f.alone[item]++
 		}
 	}
-	for _, q := range queues {
-		f.running[q]--
+	if f.kind.cursored && how != 2 && (err == nil || how == thenFail && ctx.Err() == nil) {
+		f.commit(ctx)
 	}
+}
+
+func (f *farm) finish(item string) {
+	q := item[:1]
+	f.done[item] = true
+	f.open[q] = slices.DeleteFunc(f.open[q], func(other string) bool { return other == item })
 }
 
 // farmSet is the farm as a SetSelector.
@@ -166,23 +215,28 @@ func (f farmSet) SelectSet(ctx context.Context, s processor.Selection, owned []p
 func (f farmSet) QueueOf(item string) string { return item[:1] }
 
 func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
-	for _, set := range []bool{false, true} {
-		t.Run(fmt.Sprintf("set=%t", set), func(t *testing.T) {
+	for _, k := range []kind{
+		{},
+		{set: true},
+		{keyed: true},
+		{keyed: true, discards: true},
+		{keyed: true, set: true},
+		{cursored: true},
+		{cursored: true, keyed: true, discards: true},
+	} {
+		t.Run(fmt.Sprintf("%+v", k), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				rapid.SyncTest(rt, func(rt *rapid.T) { history(rt, set) })
+				rapid.SyncTest(rt, func(rt *rapid.T) { history(rt, k) })
 			})
 		})
 	}
 }
 
-// history does random things to a processor, then lets all be well, and expects that every item gets done.
-func history(rt *rapid.T, set bool) {
-	f := newFarm(rt)
-	var d processor.TaskDealer[string] = f
-	if set {
-		d = farmSet{f}
-	}
-	env := processor.Env{Bind: bind, Trusted: func() bool {
+// history does random things to a processor, then lets all be well, and expects that every item gets done, or dead.
+func history(rt *rapid.T, k kind) {
+	f := newFarm(rt, k)
+	d := f.dealer()
+	env := processor.Env{Bind: bindBoth, Items: farmItems{f}, Cursors: farmCursors{f}, Trusted: func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return !f.distrust
@@ -200,7 +254,7 @@ func history(rt *rapid.T, set bool) {
 		"configure": h.configure, "trust": h.trust, "wait": h.wait, "": h.check,
 	})
 	h.heal()
-	time.Sleep(15 * time.Minute)
+	time.Sleep(30 * time.Minute)
 	synctest.Wait()
 	h.checkEnd()
 	cancel()
@@ -210,8 +264,9 @@ func history(rt *rapid.T, set bool) {
 	h.check(rt)
 }
 
-func newFarm(rt *rapid.T) *farm {
+func newFarm(rt *rapid.T, k kind) *farm {
 	f := &farm{
+		kind: k, done: map[string]bool{}, poison: map[string]bool{}, alone: map[string]int{}, admitted: map[string]bool{}, store: newMemory(),
 		rnd:     rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
 		trouble: rapid.Float64Range(0, 0.5).Draw(rt, "trouble"),
 		open:    map[string][]string{}, busy: map[string]bool{}, selecting: map[string]bool{},
@@ -219,7 +274,9 @@ func newFarm(rt *rapid.T) *farm {
 	}
 	for _, q := range []string{"a", "b", "c", "d"} {
 		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {
-			f.open[q] = append(f.open[q], fmt.Sprint(q, i))
+			item := fmt.Sprintf("%s%02d", q, i)
+			f.open[q] = append(f.open[q], item)
+			f.poison[item] = k.tracks() && f.rnd.IntN(10) == 0
 		}
 	}
 	return f
@@ -241,6 +298,9 @@ func (h *hand) settings() processor.Settings {
 		SleepTimeNoData:   time.Second,
 		SleepTimeInterval: time.Duration(rapid.IntRange(0, 1000).Draw(h.rt, "interval")) * time.Millisecond,
 		Retry:             time.Second, RetryMax: 10 * time.Second,
+		NotSleep:        h.kind.keyed && !h.kind.cursored && rapid.Bool().Draw(h.rt, "notsleep"),
+		ItemMaxAttempts: farmAttempts,
+		RatePerSecond:   float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),
 	}
 }
 
@@ -273,7 +333,7 @@ func (h *hand) grantOne(q string) {
 		h.closed[q] = false
 	}
 	index := int(q[0] - 'a')
-	if err := h.p.Grant(processor.Queue{ID: q, Index: index, Epoch: h.epochs[q]}, 4); (err != nil) != held {
+	if err := h.p.Grant(processor.Queue{ID: q, Index: index, Epoch: h.epochs[q], Cursor: h.store.cursors[q]}, 4); (err != nil) != held {
 		h.fault("grant of %s, held %t: %v", q, held, err)
 	}
 }
@@ -342,7 +402,7 @@ func (h *hand) check(rt *rapid.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, o := range h.p.Held() {
-		if q := o.Queue.ID; o.InHand != h.running[q] || o.Drained != (o.Draining && o.InHand == 0) {
+		if q := o.Queue.ID; o.InHand != h.running[q] && h.storing == 0 || o.InHand < h.running[q] || o.Drained != (o.Draining && o.InHand == 0) {
 			h.fault("%+v, but %d calls run", o, h.running[q])
 		}
 	}
@@ -374,11 +434,18 @@ func (h *hand) checkEnd() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for q, items := range h.open {
-		if len(items) > 0 {
-			h.rt.Errorf("queue %s: never executed: %v", q, items)
+		for _, item := range items {
+			if !h.kind.tracks() || !h.store.items[item].Dead {
+				h.rt.Errorf("queue %s: item %s is neither done nor dead", q, item)
+			}
 		}
 	}
-	if s := h.p.Stats(); s.InHand != 0 || s.FetchItemCount != s.SkipCount+h.handed {
+	for item, bad := range h.poison {
+		if bad && !h.store.items[item].Dead {
+			h.rt.Errorf("item %s always fails and is not dead", item)
+		}
+	}
+	if s := h.p.Stats(); s.InHand != 0 || !h.kind.discards && s.FetchItemCount != s.SkipCount+h.handed {
 		h.rt.Errorf("%d items were executed, stats: %+v", h.handed, s)
 	}
 }

@@ -14,6 +14,11 @@ type Holding struct {
 	Lost     bool // the dealer met an error that Env.Lost knows, and neither Resume nor Revoke came since
 	InHand   int  // calls of the dealer for this queue that run now
 	Drained  bool // draining and nothing in hand: not a single item of it is touched before Resume
+
+	// EmptySince is when the last select of the queue began that found nothing to execute while nothing of it, or
+	// of its set, was in hand. Items that back off or are dead are nothing to execute. It is zero if no select has
+	// ended so, or the last one that succeeded found something.
+	EmptySince time.Time
 }
 
 // Grant starts the work on a queue under q.Epoch; total is the number of queues of the task type. It fails for a
@@ -35,6 +40,7 @@ func (p *Processor) Grant(q Queue, total int) error {
 	p.due.remove(l)
 	l.at = time.Now()
 	p.enqueue(l)
+	p.repace()
 	p.wake()
 	return nil
 }
@@ -61,6 +67,7 @@ func (p *Processor) Resume(id string) {
 	}
 	h.draining, h.lost = false, false
 	p.enqueue(h.lane)
+	p.repace()
 	p.wake()
 }
 
@@ -110,6 +117,7 @@ func (p *Processor) Held() []Holding {
 	for _, h := range p.held {
 		all = append(all, Holding{
 			Queue: h.queue, Draining: h.draining, Lost: h.lost, InHand: h.running, Drained: h.draining && h.running == 0,
+			EmptySince: h.empty,
 		})
 	}
 	slices.SortFunc(all, func(a, b Holding) int {
@@ -121,6 +129,10 @@ func (p *Processor) Held() []Holding {
 // Drained is signalled whenever a queue has become drained, so that nobody needs to poll Held. Its capacity is 1:
 // one signal may stand for several queues.
 func (p *Processor) Drained() <-chan struct{} { return p.drained }
+
+// Emptied is signalled whenever EmptySince of a queue, which was zero, is set, so that nobody needs to poll Held. Its
+// capacity is 1: one signal may stand for several queues.
+func (p *Processor) Emptied() <-chan struct{} { return p.empties }
 
 // Wake lets executors that stopped because Trusted said no ask again. It is to be called when trust is back; Grant
 // and Resume do the same.
@@ -146,10 +158,11 @@ func (p *Processor) drain(h *held, now time.Time) {
 	if !l.live() {
 		p.due.remove(l)
 	}
-	if l.phase == executing {
+	if l.page != nil {
 		p.skip(l.page.dropDraining())
 		p.settle(l, now)
 	}
+	p.repace()
 	p.rouse(now)
 	if h.running == 0 {
 		notify(p.drained)

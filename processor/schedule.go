@@ -8,45 +8,75 @@ import (
 
 // All methods of this file are called under the lock.
 
-// claim gives c the next batch, or else the select of the first lane that is due. Batches go first, so that no more
-// pages are in memory than there are executors.
+// claim gives c the next batch, or the select of the first lane that is due. While there is room for another page
+// they take turns, so that no page, however large or slow, keeps the other lanes from being selected, and no crowd of
+// lanes without items keeps a page from being worked. Room is for a page per executor, which bounds memory.
 func (p *Processor) claim(ctx context.Context, c *call) bool {
 	if p.asleep {
 		return false
 	}
-	if len(p.pending) > 0 {
-		p.claimBatch(ctx, c)
-		return true
-	}
-	if l := p.due.first(); l != nil && !l.at.After(c.now) {
+	c.settings = p.settings
+	l := p.dueLane(c.now)
+	switch {
+	case l != nil && (p.selectNext || len(p.pending) == 0):
 		p.claimSelect(ctx, c, l)
-		return true
+	case p.claimBatch(ctx, c):
+	case l != nil:
+		p.claimSelect(ctx, c, l)
+	default:
+		return false
 	}
-	return false
+	return true
 }
 
-// claimBatch takes a batch of the lane whose turn it is.
-func (p *Processor) claimBatch(ctx context.Context, c *call) {
+// dueLane returns the lane that is to be selected now, nil for none.
+func (p *Processor) dueLane(now time.Time) *lane {
+	if l := p.due.first(); l != nil && !l.at.After(now) && p.room() {
+		return l
+	}
+	return nil
+}
+
+// room reports whether a select may begin, though its page adds to those that are pending.
+func (p *Processor) room() bool { return len(p.pending)+p.selects < p.settings.ThreadNumber }
+
+// claimBatch takes a batch of the lane whose turn it is, unless there is none or the rate forbids it for now.
+func (p *Processor) claimBatch(ctx context.Context, c *call) bool {
+	if len(p.pending) == 0 {
+		return false
+	}
 	p.turn %= len(p.pending)
 	l := p.pending[p.turn]
 	g := l.page
-	c.lane, c.page, c.items = l, g, g.items
-	c.from, c.to = g.cut(p.settings.ExecuteNumber)
+	to, how := g.peek(c.settings.ExecuteNumber)
+	if !p.pace(c.now, to-g.next, how) {
+		return false
+	}
+	p.turn++
+	p.selectNext = true
+	l.running++
+	c.lane, c.page, c.items, c.of, c.parts = l, g, g.items, g.of, g.parts
+	c.from, c.to, c.how = g.cut(to), to, how
 	c.queues, c.ctx = g.queues(c.queues[:0], c.from, c.to)
 	if len(c.queues) > 1 {
 		c.ctx, c.cancel = context.WithCancel(ctx)
 	}
-	p.turn++
-	if g.unstarted() == 0 {
-		p.unpend(l)
+	switch {
+	case g.unstarted() == 0:
+		p.settle(l, c.now)
+	case p.powers.cursored:
+		p.unpend(l) // one batch after the other (X3)
 	}
 	p.book(c)
+	return true
 }
 
 // claimSelect takes the select of l.
 func (p *Processor) claimSelect(ctx context.Context, c *call, l *lane) {
 	p.due.remove(l)
-	l.phase = selecting
+	p.selects++
+	p.selectNext = false
+	l.selecting = true
 	c.lane = l
 	c.queues = c.queues[:0]
 	for _, h := range l.queues {
@@ -60,14 +90,30 @@ func (p *Processor) claimSelect(ctx context.Context, c *call, l *lane) {
 	}
 	c.selection = Selection{
 		TaskType: p.env.TaskType, OwnSign: p.env.OwnSign, Parameter: p.settings.Parameter,
-		Total: c.queues[0].total, Limit: p.settings.FetchNumber,
+		Total: c.queues[0].total,
 	}
 	if p.set == nil {
-		c.selection.Queue, c.ctx = c.queues[0].queue, c.parts[0].ctx
+		h := c.queues[0]
+		c.selection.Queue, c.ctx = h.queue, c.parts[0].ctx
+		c.stale, c.alone, c.group = h.stale, h.alone, h.group
 	} else {
 		c.ctx, c.cancel = context.WithCancel(ctx)
 	}
+	p.lookInHand(c, l)
 	p.book(c)
+}
+
+// lookInHand keeps what is in hand of l at the moment when its select begins. All that can be in hand of it at any
+// moment of that select is among it, because nothing else gets in hand but by the select itself (X1).
+func (p *Processor) lookInHand(c *call, l *lane) {
+	if l.running == 0 {
+		return
+	}
+	for other := range p.executors {
+		if other.lane == l && other.page != nil {
+			c.inHand = append(c.inHand, span{other.items, other.from, other.to})
+		}
+	}
 }
 
 // book counts c in hand.
@@ -78,97 +124,24 @@ func (p *Processor) book(c *call) {
 	c.since, c.wakes = c.now, p.wakes
 }
 
-// finish books what c ended with.
-func (p *Processor) finish(c *call) {
-	if c.cancel != nil {
-		c.cancel()
-		c.cancel = nil
-	}
-	for _, h := range c.queues {
-		h.running--
-	}
-	p.stats.count(c)
-	if c.verdict == lost {
-		p.lose(c)
-	}
-	if c.page == nil {
-		p.finishSelect(c)
-	} else {
-		p.finishBatch(c)
-	}
-	if c.verdict == distrusted && c.wakes == p.wakes {
-		p.asleep = true
-		p.dropPending(c.now)
-	}
-	for _, h := range c.queues {
-		if h.draining && h.running == 0 {
-			notify(p.drained)
-		}
-	}
-	c.lane, c.page, c.items, c.parts, c.found = nil, nil, nil, nil, nil
-}
-
-// finishSelect makes the page pending, or puts the lane to rest.
-func (p *Processor) finishSelect(c *call) {
-	l := c.lane
-	switch {
-	case c.found != nil:
-		l.phase, l.page = executing, c.found
-		p.stats.InHand += l.page.fetched
-		p.skip(l.page.fetched - l.page.unstarted())
-		p.skip(l.page.dropDraining())
-		if p.stopping {
-			p.skip(l.page.drop())
-		}
-		if l.page.unstarted() > 0 {
-			p.pending = append(p.pending, l)
-		}
-		p.settle(l, c.now)
-	case c.verdict == failed || c.verdict == lost:
-		p.rest(l, c.now.Add(l.pause(p.settings)))
-	case c.verdict == done:
-		l.recovered(p.settings)
-		p.rest(l, c.now.Add(p.settings.SleepTimeNoData))
-	default:
-		p.rest(l, c.now)
-	}
-}
-
-// finishBatch puts the lane to rest if that was the last of its page.
-func (p *Processor) finishBatch(c *call) {
-	c.page.running--
-	c.page.trouble = c.page.trouble || c.verdict == failed || c.verdict == lost
-	p.stats.InHand -= c.to - c.from
-	p.settle(c.lane, c.now)
-}
-
-// lose stops all queues of a call that met the loss of one.
-func (p *Processor) lose(c *call) {
-	for _, h := range c.queues {
-		if !h.draining {
-			p.drain(h, c.now)
-			h.lost = true
-		}
-	}
-}
-
-// settle takes a lane from the pending ones if its page has nothing unstarted, and lets it rest if its page is
-// finished.
+// settle takes a lane from the pending ones if its page has nothing unstarted, and lets it rest if it is idle.
 func (p *Processor) settle(l *lane, now time.Time) {
-	g := l.page
-	if g.unstarted() > 0 {
+	if l.page != nil && l.page.unstarted() == 0 {
+		p.unpend(l)
+		l.page = nil
+	}
+	if l.place >= 0 || !l.idle(p.settings.NotSleep) {
 		return
 	}
-	p.unpend(l)
-	switch {
-	case g.running > 0:
-	case g.trouble:
-		p.rest(l, now.Add(l.pause(p.settings)))
-	default:
-		l.recovered(p.settings)
-		p.rest(l, now.Add(p.settings.SleepTimeInterval))
+	// In NOTSLEEP a lane that drains may come here several times; the longest rest counts.
+	if at := l.rest(p.settings, now); at.After(l.at) {
+		l.at = at
 	}
+	p.enqueue(l)
 }
+
+// pend makes l one of the lanes that batches are taken from.
+func (p *Processor) pend(l *lane) { p.pending = append(p.pending, l) }
 
 func (p *Processor) unpend(l *lane) {
 	i := slices.Index(p.pending, l)
@@ -181,15 +154,15 @@ func (p *Processor) unpend(l *lane) {
 	}
 }
 
-// rest makes a lane idle that has nothing in hand, which is when SLEEP allows the next select.
-func (p *Processor) rest(l *lane, until time.Time) {
-	l.phase, l.page, l.at = idle, nil, until
+// restUntil makes a lane that was selected in vain rest.
+func (p *Processor) restUntil(l *lane, until time.Time) {
+	l.at = until
 	p.enqueue(l)
 }
 
-// enqueue puts a lane that may be selected among the idle ones.
+// enqueue puts a lane among those that wait to be selected, if it may be.
 func (p *Processor) enqueue(l *lane) {
-	if l.phase == idle && l.place < 0 && l.live() {
+	if l.place < 0 && l.idle(p.settings.NotSleep) && l.live() {
 		p.due.add(l)
 	}
 }
@@ -200,7 +173,7 @@ func (p *Processor) skip(n int) {
 	p.stats.SkipCount += int64(n)
 }
 
-// dropPending drops all unstarted items.
+// dropPending drops all unstarted items. Those of a cursored lane that is executing are dropped when it comes back.
 func (p *Processor) dropPending(now time.Time) {
 	for len(p.pending) > 0 {
 		l := p.pending[0]
@@ -210,16 +183,25 @@ func (p *Processor) dropPending(now time.Time) {
 }
 
 // rouse sees to it that no executor waits while there is work: each that claims something rouses the next, and the
-// timer wakes one when the first lane is due.
+// timer wakes one when the first lane is due, or the rate allows the next batch.
 func (p *Processor) rouse(now time.Time) {
 	if p.waiting == 0 || p.asleep {
 		return
 	}
-	if len(p.pending) > 0 {
-		p.work.Signal()
-		return
+	var next time.Time
+	if l := p.due.first(); l != nil && p.room() {
+		next = l.at
 	}
-	if l := p.due.first(); l != nil {
-		p.timer.Reset(max(0, l.at.Sub(now)))
+	if len(p.pending) > 0 {
+		if !p.pacedUntil.After(now) {
+			p.work.Signal()
+			return
+		}
+		if next.IsZero() || p.pacedUntil.Before(next) {
+			next = p.pacedUntil
+		}
+	}
+	if !next.IsZero() {
+		p.timer.Reset(max(0, next.Sub(now)))
 	}
 }

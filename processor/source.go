@@ -9,6 +9,7 @@ import (
 
 // source is a TaskDealer whose type of item is erased, so that all but this file is plain code.
 type source interface {
+	powers() powers
 	fetch(ctx context.Context, s Selection, owned []Queue) (items, error)
 }
 
@@ -21,12 +22,32 @@ type items interface {
 	assign(index map[string]int32) (of []int32, stranger string, err error)
 	// pick returns the items at places, in a slice of their own: the dealer's is never written to.
 	pick(places []int32) items
+	// keys appends the keys of the items between from and to, which are cursors if the dealer has no keys.
+	keys(dst []string, from, to int) ([]string, error)
+	cursor(i int) (string, error)
+	discard(ctx context.Context, i int, cause error) error
 }
 
-// typed is the source that calls a dealer of T.
+// typed is the source that calls a dealer of T. What the dealer has not is nil.
 type typed[T any] struct {
-	dealer TaskDealer[T]
-	set    SetSelector[T] // nil if the dealer selects queue by queue
+	dealer    TaskDealer[T]
+	set       SetSelector[T]
+	keyed     Keyed[T]
+	cursored  Cursored[T]
+	discarder Discarder[T]
+}
+
+func newTyped[T any](d TaskDealer[T]) *typed[T] {
+	t := &typed[T]{dealer: d}
+	t.set, _ = d.(SetSelector[T])
+	t.keyed, _ = d.(Keyed[T])
+	t.cursored, _ = d.(Cursored[T])
+	t.discarder, _ = d.(Discarder[T])
+	return t
+}
+
+func (t *typed[T]) powers() powers {
+	return powers{keyed: t.keyed != nil, cursored: t.cursored != nil, discards: t.discarder != nil, set: t.set != nil}
 }
 
 func (t *typed[T]) fetch(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
@@ -76,6 +97,28 @@ func (i *itemsOf[T]) pick(places []int32) items {
 		list[n] = i.list[place]
 	}
 	return &itemsOf[T]{i.typed, list}
+}
+
+func (i *itemsOf[T]) keys(dst []string, from, to int) (_ []string, err error) {
+	defer recovered(&err)
+	for _, item := range i.list[from:to] {
+		if i.keyed != nil {
+			dst = append(dst, i.keyed.Key(item))
+		} else {
+			dst = append(dst, i.cursored.Cursor(item))
+		}
+	}
+	return dst, nil
+}
+
+func (i *itemsOf[T]) cursor(n int) (_ string, err error) {
+	defer recovered(&err)
+	return i.cursored.Cursor(i.list[n]), nil
+}
+
+func (i *itemsOf[T]) discard(ctx context.Context, n int, cause error) (err error) {
+	defer recovered(&err)
+	return i.discarder.Discard(ctx, i.list[n], cause)
 }
 
 // errExited is the result of a call that never returned one: the dealer ended the executor's goroutine, as a

@@ -8,12 +8,14 @@ import "time"
 type Stats struct {
 	FetchCount     int64         // selects that ran
 	FetchItemCount int64         // items that they returned
-	SuccessCount   int64         // items of batches without error
-	FailureCount   int64         // items of batches that failed
-	SkipCount      int64         // items that were dropped unstarted
+	SuccessCount   int64         // items of batches without error, or not among their Failures
+	FailureCount   int64         // items of batches that failed, or their Failures
+	SkipCount      int64         // items that were not started: dropped, in hand already, backing off or dead
+	DeadCount      int64         // items that died
 	ExecuteTime    time.Duration // the sum over all batches that have ended
 
 	InHand            int       // items that are fetched and neither executed nor dropped
+	Parked            int       // failed items of the held queues that back off or are dead
 	OldestInHandSince time.Time // when the oldest call of the dealer that still runs began; zero if none runs
 	LastFetchTime     time.Time // when the last select that has ended began; zero before the first
 	LastError         error     // the last failure of a select or a batch, with the names of its queues
@@ -24,6 +26,9 @@ func (p *Processor) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
+	for _, h := range p.held {
+		s.Parked += int(h.book.parked.Load())
+	}
 	for c := range p.executors {
 		if c.lane != nil && (s.OldestInHandSince.IsZero() || c.since.Before(s.OldestInHandSince)) {
 			s.OldestInHandSince = c.since
@@ -52,15 +57,17 @@ func (s *Stats) count(c *call) {
 
 func (s *Stats) countBatch(c *call) {
 	n := int64(c.to - c.from)
-	switch c.verdict {
-	case done:
-		s.SuccessCount += n
-	case failed:
-		s.FailureCount += n
-	case dropped, distrusted:
+	switch {
+	case c.verdict == dropped, c.verdict == distrusted, c.verdict == done && c.how == passed:
 		s.SkipCount += n
+	case c.verdict == done:
+		s.SuccessCount += n
+	case c.verdict == failed:
+		s.FailureCount += int64(c.failed)
+		s.SuccessCount += n - int64(c.failed)
 	}
+	s.DeadCount += int64(c.dead)
 	if c.verdict.started() {
-		s.ExecuteTime += c.now.Sub(c.since)
+		s.ExecuteTime += c.took
 	}
 }

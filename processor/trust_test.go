@@ -78,7 +78,7 @@ func TestWakeIsNotLost(t *testing.T) {
 type key struct{}
 
 // bind puts the queues of a batch into its context, as the manager does for the fence.
-func bind(ctx context.Context, queues []processor.Queue) context.Context {
+func bind(ctx context.Context, queues []processor.Queue, _ *string) context.Context {
 	return context.WithValue(ctx, key{}, queues)
 }
 

@@ -113,6 +113,57 @@ func testRepartition(t *testing.T, c *center.Center) {
 			t.Fatal("changed while B may be at work")
 		}
 	})
+	t.Run("N1 cursors belong to a number", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		cursor := func(value string) {
+			r.exec("UPDATE schedule_queue SET cursor_value = '%s' WHERE task_type = '%s' AND queue_id = '1'", value, r.task)
+		}
+		cursor("17")
+		if err := c.Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
+			t.Fatal(err)
+		}
+		cursor("")
+		r.must(c.Repartition(t.Context(), r.task, 4, "test"))
+		r.drained("A")
+		cursor("18")
+		if r.finish("A") {
+			t.Fatal("the number was changed under a cursor")
+		}
+		if p, _ := r.beat("A"); p.RequestedTotal != 0 {
+			t.Fatalf("everybody waits for what cannot be: %+v", p)
+		}
+	})
+	t.Run("N1 a window that one queue has not done is not done", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		done := func() int64 {
+			return r.one("SELECT COUNT(window_done_at) FROM schedule_queue WHERE task_type = '%s'", r.task)
+		}
+		if done() != 2 {
+			t.Fatal("a new queue would make up for a window that is open already")
+		}
+		r.exec("UPDATE schedule_queue SET window_done_at = NULL WHERE task_type = '%s'", r.task)
+		r.must(c.WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "1", Epoch: r.epoch("1")}, since))
+		if err := c.WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
+			t.Fatal(err)
+		}
+		v, err := c.View(t.Context(), r.task, r.uuid("A"))
+		r.must(err)
+		if !v.Queues[1].WindowDone.Equal(since) || !v.Queues[0].WindowDone.IsZero() {
+			t.Fatalf("%+v", v.Queues)
+		}
+		for i, want := range []int64{0, 5} {
+			r.must(c.Repartition(t.Context(), r.task, 4+i, "test"))
+			r.drained("A")
+			r.finish("A")
+			if done() != want {
+				t.Fatalf("%d queues are done, want %d", done(), want)
+			}
+			r.exec("UPDATE schedule_queue SET window_done_at = '2026-01-02 03:04:05.000000' WHERE task_type = '%s'", r.task)
+		}
+	})
 	t.Run("bad input", func(t *testing.T) {
 		named := newRoster(t, c, center.Settings{QueueNames: []string{"n", "s"}})
 		for want, err := range map[string]error{

@@ -1,0 +1,235 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// tape is an append-only source of queue a: a00, a01, ... Its cursor is the last item that is done.
+type tape struct {
+	w        *world
+	items    []string
+	takes    time.Duration
+	bad      map[string]error
+	commit   func(cursor string) // what a fenced transaction does, before the error of bad
+	selected []string            // cursors
+}
+
+func newTape(w *world, n int) *tape {
+	t := &tape{w: w, bad: map[string]error{}}
+	for i := range n {
+		t.items = append(t.items, fmt.Sprintf("a%02d", i))
+	}
+	return t
+}
+
+func (t *tape) Cursor(item string) string { return item }
+
+func (t *tape) Select(_ context.Context, s processor.Selection) (page []string, _ error) {
+	t.selected = append(t.selected, s.Queue.Cursor)
+	for _, item := range t.items {
+		if item > s.Queue.Cursor && len(page) < s.Limit {
+			page = append(page, item)
+		}
+	}
+	return page, nil
+}
+
+func (t *tape) Execute(ctx context.Context, items []string) error {
+	t.w.note("%s-%s %v", items[0], items[len(items)-1], ctx.Value(cursorKey{}))
+	if err := nap(ctx, t.takes); err != nil {
+		return err
+	}
+	for _, item := range items {
+		if err := t.bad[item]; err != nil {
+			if t.commit != nil {
+				t.commit(items[len(items)-1])
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+type cursorKey struct{}
+
+func bindCursor(ctx context.Context, _ []processor.Queue, cursor *string) context.Context {
+	if cursor == nil {
+		return context.WithValue(ctx, cursorKey{}, "none")
+	}
+	return context.WithValue(ctx, cursorKey{}, *cursor)
+}
+
+// Batches of one queue follow one another, however many executors there are (X3).
+func TestCursoredBatchesFollowOneAnother(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 7), newMemory()
+		d.takes = time.Second
+		s := settings()
+		s.FetchNumber = 5
+		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Bind: bindCursor}, s)
+		if err := w.Grant(processor.Queue{ID: "a", Cursor: "a00"}, 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		w.expect(t, "0s a01-a02 a02", "1s a03-a04 a04", "2s a05-a05 a05", "3s a06-a06 a06")
+		if want := []string{"cursor a a02", "cursor a a04", "cursor a a05", "cursor a a06"}; !slices.Equal(m.journal(), want) {
+			t.Errorf("store: %v", m.calls)
+		}
+		if !slices.Equal(d.selected[:3], []string{"a00", "a05", "a06"}) || w.holding(t, "a").Queue.Cursor != "a06" {
+			t.Errorf("selected behind %v, held %+v", d.selected, w.holding(t, "a"))
+		}
+	})
+}
+
+// The item that fails is found one by one, tried again in place, and passed when it is dead and recorded.
+func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 5), newMemory()
+		d.bad["a01"] = errBroken
+		s := settings()
+		s.ExecuteNumber, s.ItemMaxAttempts = 3, 2
+		s.Retry, s.RetryMax = 10*time.Second, 10*time.Second
+		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Items: failedItems{m}, Bind: bindCursor}, s, "a")
+		time.Sleep(4 * time.Second)
+		w.expect(t, "0s a00-a00 a00", "0s a00-a02 a02", "0s a01-a01 a01")
+		time.Sleep(20 * time.Second) // the pause is from 5 s to 10 s
+		var after []string
+		for line := range strings.Lines(w.text()) {
+			after = append(after, strings.Fields(line)[1])
+		}
+		if !slices.Equal(after, []string{"a01-a01", "a02-a02", "a03-a04"}) {
+			t.Errorf("after the pause: %v", after)
+		}
+		want := []string{
+			"load a", "load cursor a", "cursor a a00", "save a01 1 false", "load cursor a", "save a01 2 true",
+			"load cursor a", "cursor a a01", "cursor a a02", "cursor a a04",
+		}
+		if got := m.journal(); !slices.Equal(got, want) {
+			t.Errorf("store:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if s := w.Stats(); s.DeadCount != 1 || s.SuccessCount != 4 || s.InHand != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// After an error the cursor is where the store says, for the commit may have happened.
+func TestCursorIsLoadedAgainAfterAnError(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 6), newMemory()
+		d.bad["a01"] = errBroken
+		d.commit = func(cursor string) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.cursors["a"] = cursor
+		}
+		w.start(t, d, processor.Env{Cursors: cursorsOf{m}}, settings(), "a")
+		time.Sleep(10 * time.Second)
+		w.expect(t, "0s a00-a01 <nil>", "0s a02-a03 <nil>", "0s a04-a05 <nil>") // not one by one, none twice
+	})
+}
+
+func TestCursorThatCannotBeSaved(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 4), newMemory()
+		m.moveErr = errors.New("busy")
+		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Items: failedItems{m}}, settings(), "a")
+		time.Sleep(3 * time.Second)
+		text := w.text()
+		if n := strings.Count(text, "a00-a01"); n < 2 || strings.Contains(text, "a02") {
+			t.Errorf("journal: %s", text)
+		}
+		if s := w.Stats(); s.Parked != 0 || s.SuccessCount != 0 || !errors.Is(s.LastError, m.moveErr) {
+			t.Errorf("stats: %+v", s)
+		}
+		m.mu.Lock()
+		m.moveErr = nil
+		m.mu.Unlock()
+		time.Sleep(time.Minute)
+		if m.cursors["a"] != "a03" {
+			t.Errorf("cursor %s", m.cursors["a"])
+		}
+	})
+}
+
+// No cursor passes a dead item that is not recorded: nothing else would know of it.
+func TestDeadItemIsRecordedBeforeTheCursorPasses(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 3), newMemory()
+		d.bad["a01"], m.saveErr = processor.Permanent(errBroken), errors.New("disk full")
+		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Items: failedItems{m}}, settings(), "a")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if m.cursors["a"] != "a00" {
+			t.Errorf("cursor %s", m.cursors["a"])
+		}
+		if n := strings.Count(w.text(), "a01-a01"); n != 1 {
+			t.Errorf("a dead item was executed %d times", n)
+		}
+		m.mu.Lock()
+		m.saveErr = nil
+		m.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		if m.cursors["a"] != "a02" || !m.items["a01"].Dead {
+			t.Errorf("cursor %s, items %v", m.cursors["a"], m.items)
+		}
+	})
+}
+
+// A batch that did not start keeps those behind it from being executed.
+func TestCursorDoesNotPassWhatDidNotStart(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := newTape(w, 6)
+		asked := 0
+		env := processor.Env{Trusted: func() bool {
+			if asked++; asked == 3 { // the second batch
+				w.Wake() // too early, and so nothing is dropped for want of trust
+				return false
+			}
+			return true
+		}}
+		s := settings()
+		s.ThreadNumber = 1
+		w.start(t, d, env, s, "a")
+		time.Sleep(time.Second)
+		w.expect(t, "0s a00-a01 <nil>", "0s a02-a03 <nil>", "0s a04-a05 <nil>")
+		if !slices.Equal(d.selected[:2], []string{"", "a01"}) {
+			t.Errorf("selected behind %v", d.selected)
+		}
+	})
+}
+
+// A queue that is drained or revoked in the midst of a batch goes on behind what is done.
+func TestCursorAfterRevoke(t *testing.T) {
+	for name, stop := range map[string]func(*world){
+		"drain":  func(w *world) { w.Drain("a") },
+		"revoke": func(w *world) { w.Revoke("a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d, m := newTape(w, 4), newMemory()
+				d.takes = 2 * time.Second
+				w.start(t, d, processor.Env{Cursors: cursorsOf{m}}, settings(), "a")
+				time.Sleep(time.Second)
+				stop(w)
+				w.Resume("a")
+				time.Sleep(time.Minute)
+				if m.cursors["a"] != "a03" {
+					t.Errorf("cursor %s", m.cursors["a"])
+				}
+				if n := strings.Count(w.text(), "a00-a01"); (n == 1) != (name == "drain") {
+					t.Errorf("journal: %s", w.text())
+				}
+			})
+		})
+	}
+}

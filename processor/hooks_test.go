@@ -1,0 +1,189 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// hooked returns hooks that note what they are told, and mark the contexts.
+func hooked(w *world) processor.Hooks {
+	return processor.Hooks{
+		Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
+			return context.WithValue(ctx, hookKey{}, "s"), func(items int, err error) {
+				w.note("selected %s: %d %v", s.Queue.ID, items, err)
+			}
+		},
+		Execute: func(ctx context.Context, b processor.Batch) (context.Context, func(processor.Result)) {
+			return context.WithValue(ctx, hookKey{}, "e"), func(r processor.Result) {
+				w.note("executed %s %s %s %d: %s, failed %d, dead %d, %v in %s",
+					b.TaskType, b.OwnSign, b.Queues[0].ID, b.Items, r.Verdict, r.Failed, r.Dead, r.Err, r.Took)
+			}
+		},
+	}
+}
+
+type hookKey struct{}
+
+func TestHooks(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &keyed{}
+		pages := once(map[string][]string{"a": {"a1", "a2", "a3"}})
+		d.sel = func(ctx context.Context, s processor.Selection) ([]string, error) {
+			if ctx.Value(hookKey{}) != "s" {
+				t.Error("Select has not the context of its hook")
+			}
+			return pages(ctx, s)
+		}
+		d.exec = func(ctx context.Context, items []string) error {
+			if ctx.Value(hookKey{}) != "e" || len(bound(ctx)) != 1 {
+				t.Error("Execute has not the context of its hook")
+			}
+			if items[0] == "a3" {
+				time.Sleep(time.Second)
+				return processor.Permanent(errBroken)
+			}
+			return nil
+		}
+		w.start(t, d, processor.Env{Hooks: hooked(w), Bind: bind}, settings(), "a")
+		time.Sleep(1500 * time.Millisecond)
+		w.expect(t, "0s executed settle TEST a 2: done, failed 0, dead 0, <nil> in 0s", "0s selected a: 3 <nil>",
+			"1s executed settle TEST a 1: failed, failed 1, dead 1, broken in 1s", "1s selected a: 0 <nil>")
+	})
+}
+
+// A hook's end is called however the call ends.
+func TestHooksEndWithPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		n := 0
+		d := &dealer{sel: func(context.Context, processor.Selection) ([]string, error) {
+			if n++; n == 1 {
+				return []string{"a1"}, nil
+			}
+			panic("boom")
+		}}
+		d.exec = func(context.Context, []string) error { panic("boom") }
+		w.start(t, d, processor.Env{Hooks: hooked(w)}, settings(), "a")
+		time.Sleep(1600 * time.Millisecond)
+		var what []string
+		for _, line := range w.journal {
+			_, text, _ := cut(line)
+			what = append(what, text)
+		}
+		if want := []string{
+			"selected a: 1 <nil>", "executed settle TEST a 1: failed, failed 1, dead 0, panic: boom in 0s", "selected a: 0 panic: boom",
+		}; !slices.Equal(what[:3], want) {
+			t.Errorf("journal: %v", what)
+		}
+	})
+}
+
+func cut(line string) (at, text string, ok bool) {
+	var d string
+	if _, err := fmt.Sscan(line, &d); err != nil {
+		return "", "", false
+	}
+	return d, line[len(d)+1:], true
+}
+
+// A call that takes longer than BatchTimeout has failed, unless it ignores that and succeeds.
+func TestBatchTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "a1")
+		r.takes = time.Hour
+		s := limited()
+		s.BatchTimeout, s.ItemMaxAttempts = 5*time.Second, 1
+		w.start(t, r, processor.Env{}, s, "a")
+		time.Sleep(10 * time.Second)
+		if s := w.Stats(); s.FailureCount != 1 || s.DeadCount != 1 || !errors.Is(s.LastError, context.DeadlineExceeded) {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{sel: func(ctx context.Context, _ processor.Selection) ([]string, error) { return nil, nap(ctx, time.Hour) }}
+		s := settings()
+		s.BatchTimeout = 5 * time.Second
+		w.start(t, d, processor.Env{}, s, "a")
+		time.Sleep(6 * time.Second)
+		if s := w.Stats(); !errors.Is(s.LastError, context.DeadlineExceeded) {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{sel: once(map[string][]string{"a": {"a1"}})}
+		d.exec = func(context.Context, []string) error { time.Sleep(time.Minute); return nil }
+		s := settings()
+		s.BatchTimeout = 5 * time.Second
+		w.start(t, d, processor.Env{}, s, "a")
+		time.Sleep(2 * time.Minute)
+		if s := w.Stats(); s.SuccessCount != 1 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+func TestStalled(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
+			if s.Queue.ID == "b" {
+				time.Sleep(time.Minute)
+			}
+			return []string{"a1"}, nil
+		}}
+		d.exec = func(context.Context, []string) error { time.Sleep(time.Minute); return nil }
+		w.start(t, d, processor.Env{}, settings(), "a")
+		time.Sleep(10 * time.Second)
+		w.grant(t, "b")
+		time.Sleep(10 * time.Second)
+		all := w.Stalled(5 * time.Second)
+		if len(all) != 2 || all[0].Select || all[0].Items != 1 || !all[1].Select || !slices.Equal(all[1].Queues, []string{"b"}) {
+			t.Errorf("stalled: %+v", all)
+		}
+		if all = w.Stalled(15 * time.Second); len(all) != 1 || all[0].Since != w.begin {
+			t.Errorf("stalled: %+v", all)
+		}
+	})
+}
+
+func TestEmptySince(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		page := []string{"a1"}
+		d := &dealer{sel: func(ctx context.Context, _ processor.Selection) ([]string, error) {
+			return page, nap(ctx, 100*time.Millisecond)
+		}}
+		d.exec = func(_ context.Context, items []string) error {
+			if items[0] == "a1" {
+				page = nil
+			}
+			return nil
+		}
+		w.start(t, d, processor.Env{}, settings(), "a")
+		synctest.Wait()
+		if !w.holding(t, "a").EmptySince.IsZero() || len(w.Emptied()) != 0 {
+			t.Error("empty before anything was selected")
+		}
+		time.Sleep(300 * time.Millisecond)
+		synctest.Wait()
+		if at := w.holding(t, "a").EmptySince.Sub(w.begin); at != 100*time.Millisecond || len(w.Emptied()) != 1 {
+			t.Errorf("empty since %s", at)
+		}
+		<-w.Emptied()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if at := w.holding(t, "a").EmptySince.Sub(w.begin); at != 1200*time.Millisecond || len(w.Emptied()) != 0 {
+			t.Errorf("empty since %s", at) // the last such select counts, but it is nothing new
+		}
+		page = []string{"a2"}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !w.holding(t, "a").EmptySince.IsZero() {
+			t.Error("empty after a select found something")
+		}
+	})
+}

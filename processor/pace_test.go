@@ -1,0 +1,80 @@
+package processor_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// busy is a dealer that always has something to do.
+func busy(w *world) *dealer {
+	return &dealer{
+		sel: func(_ context.Context, s processor.Selection) ([]string, error) { return numbered(s.Queue.ID, 50), nil },
+		exec: func(_ context.Context, items []string) error {
+			w.note("%d of %s", len(items), items[0][:1])
+			return nil
+		},
+	}
+}
+
+// The rate is that of the task type; a server that holds two of four queues has half of it (X4).
+func TestRateIsSharedByQueues(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		s := settings()
+		s.RatePerSecond = 40
+		w.start(t, busy(w), processor.Env{}, s)
+		for i, id := range []string{"a", "b"} {
+			if err := w.Grant(processor.Queue{ID: id, Index: i}, 4); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rate := func(want int64) {
+			t.Helper()
+			before := w.Stats().SuccessCount
+			time.Sleep(100 * time.Second)
+			synctest.Wait()
+			if n := w.Stats().SuccessCount - before; n < want-20 || n > want+20 { // one second's share at once
+				t.Errorf("%d items in 100 s, want %d", n, want)
+			}
+		}
+		rate(2000)
+		w.Drain("b")
+		if h := w.holding(t, "b"); !h.Drained {
+			t.Errorf("the rate holds up a drain: %+v", h)
+		}
+		rate(1000)
+		w.Resume("b")
+		rate(2000)
+		s.RatePerSecond = 0.4
+		if err := w.Configure(s); err != nil {
+			t.Fatal(err)
+		}
+		rate(20)
+		if a, b := strings.Count(w.text(), "of a"), strings.Count(w.text(), "of b"); a < b || b < a/3 {
+			t.Errorf("batches: %d of a, %d of b", a, b)
+		}
+	})
+}
+
+// What waits for the rate does not occupy an executor.
+func TestRateBlocksNoExecutor(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		s := settings()
+		s.ThreadNumber, s.RatePerSecond = 2, 0.01
+		d := busy(w)
+		d.sel = func(_ context.Context, s processor.Selection) ([]string, error) {
+			if s.Queue.ID == "a" {
+				return numbered("a", 50), nil
+			}
+			w.note("select %s", s.Queue.ID)
+			return nil, nil
+		}
+		w.start(t, d, processor.Env{}, s, "a", "b")
+		time.Sleep(2500 * time.Millisecond)
+		w.expect(t, "0s 2 of a", "0s select b", "1s select b", "2s select b")
+	})
+}

@@ -1,0 +1,152 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// rows is a table of items and a Keyed dealer of it. Select returns the first ones of a queue, Execute does all of a
+// batch or nothing.
+type rows struct {
+	w     *world
+	takes time.Duration // an Execute
+
+	mu     sync.Mutex
+	open   []string
+	bad    map[string]error // why an item fails
+	fails  map[string]int   // how often it has failed alone
+	limits []int
+}
+
+func newRows(w *world, items ...string) *rows {
+	return &rows{w: w, open: items, bad: map[string]error{}, fails: map[string]int{}}
+}
+
+// numbered returns n items of a queue.
+func numbered(queue string, n int) (items []string) {
+	for i := range n {
+		items = append(items, fmt.Sprint(queue, i))
+	}
+	return items
+}
+
+func (r *rows) Key(item string) string { return item }
+
+func (r *rows) Select(_ context.Context, s processor.Selection) (page []string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limits = append(r.limits, s.Limit)
+	for _, item := range r.open {
+		if item[:1] == s.Queue.ID && len(page) < s.Limit {
+			page = append(page, item)
+		}
+	}
+	return page, nil
+}
+
+func (r *rows) Execute(ctx context.Context, items []string) error {
+	r.w.note("%v", items)
+	if err := nap(ctx, r.takes); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, item := range items {
+		if err := r.bad[item]; err != nil {
+			if len(items) == 1 {
+				r.fails[item]++
+			}
+			return err
+		}
+	}
+	r.open = slices.DeleteFunc(r.open, func(item string) bool { return slices.Contains(items, item) })
+	return nil
+}
+
+// memory is an ItemStore and a CursorStore.
+type memory struct {
+	mu      sync.Mutex
+	items   map[string]processor.FailedItem
+	cursors map[string]string
+	calls   []string
+	err     error // of all calls
+	saveErr error // of Save
+	moveErr error // of saving cursors
+}
+
+func newMemory() *memory {
+	return &memory{items: map[string]processor.FailedItem{}, cursors: map[string]string{}}
+}
+
+// failedItems and cursorsOf are the two views of it.
+type failedItems struct{ *memory }
+
+func (m failedItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, "load "+q.ID)
+	for key, item := range m.items {
+		if key[:1] == q.ID {
+			list = append(list, item)
+		}
+	}
+	return list, m.err
+}
+
+func (m failedItems) Save(_ context.Context, _ processor.Queue, items []processor.FailedItem) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := errors.Join(m.err, m.saveErr); err != nil {
+		return err
+	}
+	for _, item := range items {
+		m.items[item.Key] = item
+		m.calls = append(m.calls, fmt.Sprintf("save %s %d %t", item.Key, item.Attempts, item.Dead))
+	}
+	return nil
+}
+
+func (m failedItems) Delete(_ context.Context, _ processor.Queue, keys []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range keys {
+		delete(m.items, key)
+		m.calls = append(m.calls, "delete "+key)
+	}
+	return m.err
+}
+
+type cursorsOf struct{ *memory }
+
+func (m cursorsOf) Load(_ context.Context, q processor.Queue) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, "load cursor "+q.ID)
+	return m.cursors[q.ID], m.err
+}
+
+func (m cursorsOf) Save(_ context.Context, q processor.Queue, cursor string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := errors.Join(m.err, m.moveErr); err != nil {
+		return err
+	}
+	m.calls = append(m.calls, fmt.Sprintf("cursor %s %s", q.ID, cursor))
+	m.cursors[q.ID] = cursor
+	return nil
+}
+
+// journal returns the calls and forgets them.
+func (m *memory) journal() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	calls := m.calls
+	m.calls = nil
+	return calls
+}
