@@ -156,8 +156,7 @@ func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
 	if len(base) > 0 {
 		queues = base
 	}
-	// What a window that is open already would have done is not made up for.
-	if err := l.insertQueueRows(ctx, queues, l.d.time(l.now)); err != nil {
+	if err := l.insertQueueRows(ctx, queues, l.windowsBefore()); err != nil {
 		return err
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
@@ -208,6 +207,10 @@ func (l *locked) queuesOfBase(ctx context.Context) (queues []queueRow, err error
 	}
 	return queues, nil
 }
+
+// windowsBefore says of a new queue that it is done in all permit windows that began before now: what they would
+// have done is not made up for.
+func (l *locked) windowsBefore() any { return l.d.time(l.now.Add(-time.Microsecond)) }
 
 // insertQueueRows inserts queues that count as done in the permit windows up to windowDone. It starts epochs above every one that was ever used in this roster (H6).
 func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow, windowDone any) error {

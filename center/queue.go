@@ -35,7 +35,7 @@ func (c *Center) AddQueue(ctx context.Context, taskType, queueID, parameter, act
 
 func (l *locked) addQueue(ctx context.Context, q queueRow, actor string) error {
 	l.staysInRoster(q.id) // its row may have been deleted by hand meanwhile
-	if err := l.insertQueueRows(ctx, []queueRow{q}, l.d.time(l.now)); err != nil {
+	if err := l.insertQueueRows(ctx, []queueRow{q}, l.windowsBefore()); err != nil {
 		return err
 	}
 	if err := l.queuesChanged(ctx, 1); err != nil {

@@ -220,6 +220,13 @@ func (cl *cluster) exec(query string, args ...any) {
 	}
 }
 
+func (cl *cluster) scan(query string, into any) {
+	cl.Helper()
+	if err := cl.c.DB().QueryRowContext(cl.Context(), query).Scan(into); err != nil {
+		cl.Fatal(err)
+	}
+}
+
 func (cl *cluster) uuid() string {
 	cl.Helper()
 	return cl.uuidOf("1 = 1")

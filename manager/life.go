@@ -72,16 +72,17 @@ func newUUID(host string) string {
 // newLife begins the lease now, before the row is there. over is called when the lease runs out.
 func newLife(host string, s Settings, over func(*life)) *life {
 	l := &life{
-		uuid:     newUUID(host),
-		interval: s.HeartbeatInterval,
-		pulses:   make(chan pulse, 1),
-		gone:     make(chan struct{}),
-		token:    newToken(),
-		watch:    watch{judgeDead: s.JudgeDeadInterval, margin: margin(s.JudgeDeadInterval, s.HeartbeatInterval)},
-		stale:    true,
-		spent:    map[string]int64{},
-		busy:     time.Now(),
-		settings: unknownVersion,
+		uuid:       newUUID(host),
+		interval:   s.HeartbeatInterval,
+		pulses:     make(chan pulse, 1),
+		gone:       make(chan struct{}),
+		token:      newToken(),
+		watch:      watch{judgeDead: s.JudgeDeadInterval, margin: margin(s.JudgeDeadInterval, s.HeartbeatInterval)},
+		stale:      true,
+		spent:      map[string]int64{},
+		busy:       time.Now(),
+		progressAt: time.Now(),
+		settings:   unknownVersion,
 	}
 	l.lease = newLease(s.JudgeDeadInterval, s.HeartbeatInterval, time.Now(), func() { over(l) })
 	return l

@@ -40,7 +40,7 @@ func TestStandbyIsToldOnce(t *testing.T) {
 		log := logrus.New()
 		log.SetOutput(cl.logged)
 		s := fast
-		s.Queues = 1
+		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval = 1, 20*time.Second, 100*time.Second
 		for range 3 {
 			m, err := manager.New(cl.c, manager.Config{Alerter: told, Logger: log},
 				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
@@ -48,7 +48,7 @@ func TestStandbyIsToldOnce(t *testing.T) {
 				cl.Fatal(err)
 			}
 			cl.run(m)
-			time.Sleep(10 * time.Second)
+			time.Sleep(100 * time.Second)
 		}
 		time.Sleep(30 * time.Minute)
 		if kinds := told.kinds(); len(kinds) != 1 || kinds[0] != center.AlertStandby {

@@ -1,0 +1,191 @@
+package manager_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+func (cl *cluster) watched(told *alarms, d processor.TaskDealer[int], s manager.Settings) *worker {
+	cl.Helper()
+	m, err := manager.New(cl.c, manager.Config{Alerter: told, Grace: time.Second}, manager.Serve("settle", d, s))
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return cl.run(m)
+}
+
+// A dealer that hangs is told, once; and that nothing is done any more, when all executors hang.
+func TestStalledDealerIsTold(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		told := new(alarms)
+		cl.watched(told, &work{cl: cl, takes: time.Hour, stub: true}, manager.Settings{Queues: 1, StallAfter: time.Minute, DrainTimeout: time.Second})
+		time.Sleep(50 * time.Second)
+		if kinds := told.kinds(); len(kinds) > 0 {
+			cl.Fatalf("alerts before the time: %v", kinds)
+		}
+		time.Sleep(20 * time.Minute)
+		kinds := told.kinds()
+		slices.Sort(kinds)
+		if !slices.Equal(kinds, []string{center.AlertNoFetch, center.AlertStalled}) {
+			cl.Fatalf("alerts: %v", kinds)
+		}
+		i := slices.IndexFunc(told.all, func(a manager.Alert) bool { return a.Kind == center.AlertStalled })
+		if a := told.all[i]; !strings.HasPrefix(a.Text, "execute of 1 items of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
+			cl.Fatalf("%+v", a)
+		}
+	})
+}
+
+// A server that has nothing to do, or may not do anything, is not worth an alert.
+func TestRestIsNoAlert(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		told := new(alarms)
+		s := manager.Settings{Queues: 2, StallAfter: time.Minute, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute}
+		cl.watched(told, idle{}, s)
+		time.Sleep(10 * time.Minute)
+		if err := cl.c.Pause(cl.Context(), "settle", true, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if kinds := told.kinds(); len(kinds) > 0 {
+			cl.Fatalf("alerts: %v", kinds)
+		}
+	})
+}
+
+// keyed is a dealer some of whose items fail.
+type keyed struct{ store }
+
+// Key implements processor.Keyed.
+func (k *keyed) Key(i int) string { return string(rune('a' + i)) }
+
+// Execute fails for items below 3.
+func (k *keyed) Execute(ctx context.Context, items []int) error {
+	var failed processor.Failures
+	for n, i := range items {
+		if i < 3 {
+			failed.Add(n, context.DeadlineExceeded)
+			continue
+		}
+		if err := k.store.Execute(ctx, []int{i}); err != nil {
+			return err
+		}
+	}
+	return failed.Err()
+}
+
+// Items that fail are in schedule_failed_item, survive their owner, die, and live again when an operator says so.
+func TestFailedItems(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		k := &keyed{store{items: map[int]bool{}}}
+		k.put(10)
+		s := manager.Settings{Queues: 2, ExecuteNumber: 10, ItemMaxAttempts: 5, ItemRetry: time.Second, ItemRetryMax: 10 * time.Second}
+		told := new(alarms)
+		a := cl.watched(told, k, s)
+		time.Sleep(3 * time.Second)
+		if k.left() != 3 {
+			cl.Fatalf("%d items are left, want the 3 that fail", k.left())
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		var attempts int
+		cl.scan("SELECT MIN(attempts) FROM schedule_failed_item WHERE state = 'RETRY'", &attempts)
+		if attempts == 0 || attempts > 4 {
+			cl.Fatalf("%d attempts", attempts)
+		}
+		cl.watched(told, k, s)
+		time.Sleep(2 * time.Minute)
+		items, err := cl.c.FailedItems(cl.Context(), "settle", "", 0)
+		if err != nil || len(items) != 3 {
+			cl.Fatal(items, err)
+		}
+		for _, i := range items {
+			if i.State != center.ItemDead || i.Attempts != 5 || i.LastError == "" {
+				cl.Fatalf("%+v", i)
+			}
+		}
+		if n, err := cl.c.RetryItems(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
+			cl.Fatal(n, err)
+		}
+		time.Sleep(time.Minute)
+		cl.scan("SELECT COUNT(*) FROM schedule_failed_item WHERE item_key = 'a' AND attempts = 5 AND state = 'DEAD'", &attempts)
+		if attempts != 1 {
+			cl.Fatal("the item that was to be tried again was not")
+		}
+	})
+}
+
+// cursored reads a source in order.
+type cursored struct{ store }
+
+// Select returns the items after the cursor.
+func (c *cursored) Select(_ context.Context, sel processor.Selection) (items []int, err error) {
+	for i := 1; i <= 100 && len(items) < 10; i++ {
+		if i%sel.Total == sel.Queue.Index && c.Cursor(i) > sel.Queue.Cursor {
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+// Cursor implements processor.Cursored.
+func (c *cursored) Cursor(i int) string { return string(rune(1000 + i)) }
+
+// Cursors survive their owners: each item of an append-only source is executed once.
+func TestCursorsMove(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		c := &cursored{store{items: map[int]bool{}, takes: 50 * time.Millisecond}}
+		c.put(101)
+		s := manager.Settings{Queues: 2, ExecuteNumber: 3}
+		told := new(alarms)
+		a := cl.watched(told, c, s)
+		time.Sleep(300 * time.Millisecond)
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		if c.left() < 20 {
+			cl.Fatal("nothing is left for the next")
+		}
+		cl.watched(told, c, s)
+		cl.watched(told, c, s)
+		time.Sleep(time.Minute)
+		if c.left() != 1 || c.twice { // 0 is not in the source
+			cl.Fatalf("%d items are left, twice: %t", c.left(), c.twice)
+		}
+	})
+}
+
+// Bad settings are refused while running, and the server's row says why until they are mended.
+func TestBadSettingsStandInTheRow(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.watched(new(alarms), idle{}, manager.Settings{Queues: 1})
+		time.Sleep(5 * time.Second)
+		for set, want := range map[string]string{
+			"processor_type = 'NOTSLEEP'":                                  "settings not taken over: settings of task type settle: processor_type (NOTSLEEP) needs",
+			"permit_run_start_time = '0 0 0 30 2 ?'":                       "settings not taken over: permit_run_start_time",
+			"thread_number = -1":                                           "settings not taken over: thread_number (-1) must be between 1 and 10000",
+			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings not taken over: time_zone",
+		} {
+			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
+			time.Sleep(5 * time.Second)
+			var got string
+			cl.scan("SELECT last_error FROM schedule_server", &got)
+			if !strings.HasPrefix(got, want) {
+				cl.Errorf("%s:\n got %s\nwant %s", set, got, want)
+			}
+			cl.exec("UPDATE schedule_task_type SET processor_type = 'SLEEP', permit_run_start_time = '', thread_number = 5, time_zone = 'UTC', version = version + 1")
+			time.Sleep(5 * time.Second)
+			if cl.scan("SELECT last_error FROM schedule_server", &got); got != "" {
+				cl.Errorf("%s: still %s", set, got)
+			}
+		}
+	})
+}

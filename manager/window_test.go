@@ -1,0 +1,228 @@
+package manager_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// store is a source of items that are there once: numbers, dealt by mod(item, total) = index.
+type store struct {
+	cl    *cluster
+	takes time.Duration
+
+	mu      sync.Mutex
+	items   map[int]bool
+	at      []time.Time // when each was executed
+	twice   bool
+	selects int
+}
+
+func (s *store) Select(_ context.Context, sel processor.Selection) (items []int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.selects++
+	for i := range s.items {
+		if i%sel.Total == sel.Queue.Index && len(items) < sel.Limit {
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+func (s *store) Execute(_ context.Context, items []int) error {
+	time.Sleep(s.takes)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, i := range items {
+		s.twice = s.twice || !s.items[i]
+		delete(s.items, i)
+		s.at = append(s.at, time.Now())
+	}
+	return nil
+}
+
+func (s *store) put(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range n {
+		s.items[i] = true
+	}
+}
+
+func (s *store) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.items)
+}
+
+func (s *store) executed() []time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]time.Time(nil), s.at...)
+}
+
+func (cl *cluster) serve(s *store, set manager.Settings) *worker {
+	cl.Helper()
+	s.cl, s.items = cl, map[int]bool{}
+	return cl.serveAlso(s, set)
+}
+
+func (cl *cluster) serveAlso(s *store, set manager.Settings) *worker {
+	cl.Helper()
+	m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("settle", s, set))
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return cl.run(m)
+}
+
+// The bubble begins at midnight UTC on 2000-01-01.
+func sleepUntil(hour, minute, second int) {
+	now := time.Now().UTC()
+	at := time.Date(now.Year(), now.Month(), now.Day(), hour, minute, second, 0, time.UTC)
+	time.Sleep(at.Sub(now))
+}
+
+// A window with an end: nothing begins before it or after it, and what is in hand at its end is finished.
+func TestWindow(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{takes: 700 * time.Millisecond}
+		cl.serve(s, manager.Settings{Queues: 2, HeartbeatInterval: time.Minute, JudgeDeadInterval: time.Hour, PermitRunStartTime: "30 0 1 * * ?", PermitRunEndTime: "0 10 1 * * ?"})
+		s.put(5_000)
+		sleepUntil(1, 0, 29)
+		if s.selects > 0 {
+			cl.Fatal("selected before the window")
+		}
+		cl.wantOwners(2) // what may not be worked is owned all the same
+		sleepUntil(1, 5, 0)
+		if len(s.executed()) == 0 {
+			cl.Fatal("nothing is done in the window")
+		}
+		sleepUntil(1, 20, 0)
+		at := s.executed()
+		first, last := at[0].UTC(), at[len(at)-1].UTC()
+		if first.Sub(time.Date(2000, 1, 1, 1, 0, 30, 0, time.UTC)) > time.Second || last.After(time.Date(2000, 1, 1, 1, 10, 1, 0, time.UTC)) {
+			cl.Fatalf("executed from %s to %s", first, last)
+		}
+		var start string
+		cl.scan("SELECT next_run_start_time FROM schedule_server", &start)
+		if start != "2000-01-02 01:00:30.000000" {
+			cl.Fatalf("next_run_start_time %s", start)
+		}
+		n := len(at)
+		time.Sleep(24 * time.Hour)
+		if s.twice || len(s.executed()) <= n {
+			cl.Fatalf("items twice: %t; %d executed on the second day", s.twice, len(s.executed())-n)
+		}
+	})
+}
+
+// A window without an end closes for a queue with its first empty select, through a crash and a move, until
+// the next start.
+func TestOpenEndedWindow(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		set := manager.Settings{Queues: 2, HeartbeatInterval: time.Minute, JudgeDeadInterval: time.Hour, PermitRunStartTime: "0 0 2 * * ?", PermitRunEndTime: "-1", FetchNumber: 5}
+		s := &store{takes: 100 * time.Millisecond}
+		sleepUntil(15, 0, 0) // it is deployed in the afternoon
+		a := cl.serve(s, set)
+		s.put(20)
+		time.Sleep(10 * time.Hour)
+		if s.left() != 20 {
+			cl.Fatal("the window of this night was made up for in the afternoon")
+		}
+		time.Sleep(time.Hour) // 02:00 of the second day
+		time.Sleep(time.Minute)
+		if s.left() != 0 {
+			cl.Fatalf("%d items are left", s.left())
+		}
+		s.put(20)
+		selects := s.selects
+		time.Sleep(time.Hour)
+		if s.left() != 20 || s.selects != selects {
+			cl.Fatal("the window went on after an empty select")
+		}
+		b := cl.serveAlso(s, set) // it gets a queue, whose window is closed
+		time.Sleep(time.Hour)
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if s.left() != 20 {
+			cl.Fatal("the new owner began the window again")
+		}
+		time.Sleep(24 * time.Hour)
+		if s.left() != 0 || s.twice {
+			cl.Fatalf("%d items are left, twice: %t", s.left(), s.twice)
+		}
+		if err := cl.leave(b); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// A window that is not over for a queue goes on at whoever takes the queue over.
+func TestOpenEndedWindowMoves(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		set := manager.Settings{Queues: 2, HeartbeatInterval: time.Minute, JudgeDeadInterval: time.Hour, PermitRunStartTime: "0 0 2 * * ?", FetchNumber: 5}
+		s := &store{takes: time.Second}
+		a := cl.serve(s, set)
+		s.put(5_000)
+		sleepUntil(2, 1, 0)
+		if s.left() == 5_000 {
+			cl.Fatal("nothing is done")
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		left := s.left()
+		time.Sleep(time.Hour) // nobody is there
+		cl.serveAlso(s, set)
+		time.Sleep(time.Minute)
+		if s.left() == left {
+			cl.Fatal("the new owner does not go on")
+		}
+	})
+}
+
+// "startrun:" is a start at the process's own start. Beginning another life is none.
+func TestStartRun(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{takes: 10 * time.Millisecond}
+		cl.serve(s, manager.Settings{Queues: 2, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute, PermitRunStartTime: "startrun:0 0 2 * * ?"})
+		time.Sleep(time.Second)
+		s.put(20)
+		time.Sleep(time.Minute)
+		if s.selects == 0 {
+			cl.Fatal("nothing was selected at the start")
+		}
+		before := s.selects
+		cl.exec("DELETE FROM schedule_server")
+		time.Sleep(5 * time.Minute)
+		cl.wantOwners(2)
+		if s.selects != before {
+			cl.Fatal("another life began the window again")
+		}
+		sleepUntil(2, 1, 0)
+		if s.left() != 0 {
+			cl.Fatal("the window at two did not open")
+		}
+	})
+}
+
+// A window that opens while what was in hand at its end goes on starts nothing twice.
+func TestWindowOpensWhileItDrains(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{takes: 90 * time.Second} // the window is open for one minute in two
+		cl.serve(s, manager.Settings{Queues: 1, PermitRunStartTime: "0 0/2 * * * ?", PermitRunEndTime: "0 1/2 * * * ?", ThreadNumber: 2})
+		s.put(10)
+		time.Sleep(time.Hour)
+		if s.left() != 0 || s.twice {
+			cl.Fatalf("%d items are left, twice: %t", s.left(), s.twice)
+		}
+	})
+}
