@@ -28,6 +28,7 @@ const (
 	EventRemoved  = "REMOVED"  // and is gone
 
 	EventForgotten = "FORGOTTEN" // an environment that nobody had served for long was deleted
+	EventSettings  = "SETTINGS"  // an operator changed the settings of a task type
 	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // something that an operator should know
 

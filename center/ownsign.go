@@ -59,13 +59,13 @@ func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen
 			return err
 		}
 		gone = true
-		return l.forget(ctx, actor)
+		return l.forget(ctx, actor, "nobody has served it for expire_own_sign_interval")
 	})
 	return gone, err
 }
 
 // forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6).
-func (l *locked) forget(ctx context.Context, actor string) error {
+func (l *locked) forget(ctx context.Context, actor, why string) error {
 	r := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: l.ownSign}
 	servers, err := r.servers(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *locked) forget(ctx context.Context, actor string) error {
 	if err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventForgotten, actor: actor, reason: "nobody has served it for expire_own_sign_interval"})
+	return l.record(ctx, event{kind: EventForgotten, actor: actor, reason: why})
 }
 
 // raiseEpochHigh keeps in mind the highest epoch of the queues that are there.

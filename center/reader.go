@@ -58,10 +58,9 @@ func (r reader) removing(ctx context.Context) (removing list, err error) {
 
 // plan reads the queues and plans over the servers.
 func (r reader) plan(ctx context.Context, servers []serverRow, removing []string) ([]Change, error) {
-	var limit int
-	err := r.q.QueryRowContext(ctx, r.d.sql(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.taskType).Scan(&limit)
-	if err != nil && !noRows(err) { // somebody deleted the row: the roster goes on without its settings
-		return nil, fmt.Errorf("read max_queues_per_server: %w", err)
+	limit, err := r.limit(ctx)
+	if err != nil {
+		return nil, err
 	}
 	queues, err := r.queues(ctx, removing)
 	if err != nil {
@@ -73,6 +72,15 @@ func (r reader) plan(ctx context.Context, servers []serverRow, removing []string
 		live[i] = PlanServer{UUID: s.uuid, RegisterTime: s.registered, Eligible: eligible}
 	}
 	return Plan(queues, live, limit), nil
+}
+
+// limit is the most queues that one server may own, 0 for no limit.
+func (r reader) limit(ctx context.Context) (limit int, err error) {
+	err = r.q.QueryRowContext(ctx, r.d.sql(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.taskType).Scan(&limit)
+	if err != nil && !noRows(err) { // somebody deleted the row: the roster goes on without its settings
+		return 0, fmt.Errorf("read max_queues_per_server: %w", err)
+	}
+	return limit, nil
 }
 
 func (r reader) queues(ctx context.Context, removing []string) (queues []PlanQueue, err error) {

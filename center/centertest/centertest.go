@@ -38,6 +38,14 @@ func Run(t *testing.T, url string) {
 		"own signs":   func(t *testing.T, _ *center.Center) { testOwnSigns(t, url) },
 		"no roster":   testNoRoster,
 		"concurrent":  testConcurrent,
+		"inspect":     testInspect,
+		"events":      testEvents,
+		"apply":       testApply,
+		"apply new":   testApplyNew,
+		"delete task": testDeleteTask,
+		"preview":     testPreview,
+		"doctor":      testDoctor,
+		"removal":     testDoctorNamed,
 	}
 	for name, f := range cases {
 		t.Run(name, func(t *testing.T) { f(t, c) })

@@ -1,0 +1,170 @@
+package center
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Applied is a task type's row beside the settings that it is to have.
+type Applied struct {
+	Exists  bool         // the row is there
+	Changes []Difference // Row is what is in force, Given what is wanted, defaults included
+
+	// Queues of this own_sign. Total and Wanted are numbers of queues; Named says that they have names, and
+	// then Add and Remove are those that are missing and those that are too many.
+	Total, Wanted int
+	Named         bool
+	Add, Remove   []string
+	// Waiting is the number of queues for which everybody drains already, 0 if none.
+	Waiting int
+
+	version int64
+}
+
+// Same says that there is nothing to do.
+func (a Applied) Same() bool {
+	return a.Exists && len(a.Changes) == 0 && len(a.Add) == 0 && len(a.Remove) == 0 && !a.Repartitions()
+}
+
+// Repartitions says that the number of numbered queues is to change, or a change of it to be withdrawn.
+func (a Applied) Repartitions() bool {
+	if a.Named || !a.Exists || a.Total == 0 {
+		return false
+	}
+	return a.Wanted != a.Total && a.Wanted != a.Waiting || a.Wanted == a.Total && a.Waiting != 0
+}
+
+// errKind: named queues cannot become numbered ones, or the other way round.
+var errKind = errors.New("queues are numbered here and named there: delete the task type first, or give the new form another name")
+
+// CompareSettings tells what would have to change for the row of a task type to say what s says. Unlike a
+// worker's start it takes s for the whole truth: what s leaves open is to have its default.
+func (c *Center) CompareSettings(ctx context.Context, taskType string, s Settings) (a Applied, err error) {
+	if err := errors.Join(validName("task type", taskType, 100), s.Validate()); err != nil {
+		return Applied{}, fmt.Errorf("task %s: %w", taskType, err)
+	}
+	row, err := c.Settings(ctx, taskType)
+	if errors.Is(err, ErrUnknownTask) {
+		return Applied{Named: len(s.QueueNames) > 0, Wanted: s.Queues, Add: s.QueueNames}, nil
+	}
+	if err != nil {
+		return Applied{}, err
+	}
+	a = Applied{Exists: true, Changes: differences(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
+	tasks, err := c.Tasks(ctx, taskType)
+	if err != nil {
+		return Applied{}, err
+	}
+	a.version, a.Total = tasks[0].Version, int(tasks[0].QueueTotal)
+	if n := tasks[0].RequestedTotal; n != nil {
+		a.Waiting = int(*n)
+	}
+	return a, a.compareQueues(taskType, row, s)
+}
+
+func (a *Applied) compareQueues(taskType string, row, s Settings) error {
+	if a.Total == 0 {
+		a.Add = s.QueueNames // nobody has served it here yet
+		return nil
+	}
+	if a.Named != (len(row.QueueNames) > 0) {
+		return fmt.Errorf("task %s: %w", taskType, errKind)
+	}
+	for _, name := range s.QueueNames {
+		if !slices.Contains(row.QueueNames, name) {
+			a.Add = append(a.Add, name)
+		}
+	}
+	for _, name := range row.QueueNames {
+		if !slices.Contains(s.QueueNames, name) {
+			a.Remove = append(a.Remove, name)
+		}
+	}
+	return nil
+}
+
+// differences compares the settings that are columns, defaults for zeros.
+func differences(row, want Settings) (diffs []Difference) {
+	rows := row.Records()
+	for i, w := range want.Records() {
+		if rows[i].Value != w.Value {
+			diffs = append(diffs, Difference{Name: w.Name, Given: w.Text, Row: rows[i].Text})
+		}
+	}
+	return diffs
+}
+
+// record is the column's value as operators see it.
+func (c column) record() SettingRecord {
+	r := SettingRecord{Column: c.name, Name: strings.TrimSuffix(c.name, "_ms"), Value: c.argument()}
+	switch v := c.value.(type) {
+	case *millis:
+		r.Text = time.Duration(*v).String()
+	default:
+		r.Text = fmt.Sprint(r.Value)
+	}
+	return r
+}
+
+// ErrChanged means that somebody else has changed the settings meanwhile.
+var ErrChanged = errors.New("the settings have changed meanwhile: look at them again")
+
+// ApplySettings writes the settings' columns in one transaction, under the version that a was read with
+// (ErrChanged if it is another one by now), and raises the version: workers take them over with their next
+// heartbeats. A task type that is not there is created, with its queues; the queues of one that is there are left
+// alone, for Repartition, AddQueue and RemoveQueue.
+func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings, a Applied, actor string) error {
+	if !a.Exists || a.Total == 0 {
+		if _, err := c.Define(ctx, taskType, s); err != nil {
+			return err
+		}
+	}
+	if len(a.Changes) == 0 {
+		return nil
+	}
+	if err := s.Validate(); err != nil {
+		return fmt.Errorf("task %s: %w", taskType, err)
+	}
+	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		if err := l.writeSettings(ctx, s.WithDefaults(), a.version); err != nil {
+			return err
+		}
+		return l.record(ctx, event{kind: EventSettings, actor: actor, reason: changesText(a.Changes)})
+	})
+	if err != nil {
+		return fmt.Errorf("apply %w", err)
+	}
+	return nil
+}
+
+// writeSettings is for all own_signs, which share the settings. What the planner reads of them may have changed,
+// so that everybody plans anew (S3).
+func (l *locked) writeSettings(ctx context.Context, s Settings, version int64) error {
+	var set []string
+	var args []any
+	for _, col := range s.columns() {
+		set, args = append(set, col.name+" = ?"), append(args, col.argument())
+	}
+	n, err := l.exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1, gmt_modified = {now}
+		WHERE task_type = ? AND version = ?`, append(args, l.taskType, version)...)
+	if err == nil && n == 0 {
+		err = ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	_, err = l.exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1 WHERE task_type = ?`, l.taskType)
+	return err
+}
+
+func changesText(changes []Difference) string {
+	list := make([]string, len(changes))
+	for i, d := range changes {
+		list[i] = fmt.Sprintf("%s %s -> %s", d.Name, d.Row, d.Given)
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,154 @@
+package centertest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// moves returns "queue from>to reason" of a preview, and whether the moves are the minimum.
+func (r *roster) preview(s center.Scenario) (moves []string, least bool) {
+	r.Helper()
+	p, err := r.c.PreviewPlan(r.Context(), r.task, s)
+	r.must(err)
+	name := func(uuid *string) string {
+		if uuid == nil {
+			return "-"
+		}
+		return r.short(*uuid)
+	}
+	for _, m := range p.Moves {
+		moves = append(moves, m.QueueID+" "+name(m.CurServer)+">"+name(m.NextServer)+" "+m.Reason)
+	}
+	return moves, p.Moved() == p.Minimum
+}
+
+// testPreview: what is shown is what happens, and showing it changes nothing.
+func testPreview(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 4})
+	r.register("A")
+	for range 2 {
+		moves, least := r.preview(center.Scenario{})
+		if diff := cmp.Diff([]string{"0 ->A it has no owner", "1 ->A it has no owner", "2 ->A it has no owner", "3 ->A it has no owner"}, moves); diff != "" || !least {
+			t.Fatal(diff, least)
+		}
+	}
+	r.wantOwners("-", "-", "-", "-")
+	r.assign("A")
+	want := func(s center.Scenario, want ...string) {
+		t.Helper()
+		moves, least := r.preview(s)
+		if diff := cmp.Diff(want, moves); diff != "" || !least {
+			t.Fatal(diff, least)
+		}
+	}
+	want(center.Scenario{})
+	want(center.Scenario{Add: 1}, "1 A>new-1 its owner has more than its share", "3 A>new-1 its owner has more than its share")
+	want(center.Scenario{Add: 1, Remove: []string{r.uuid("A")}}, "0 A>new-1 its owner stops", "1 A>new-1 its owner stops", "2 A>new-1 its owner stops", "3 A>new-1 its owner stops")
+	r.join("B")
+	r.wantOwners("A", "A>B", "A", "A>B")
+	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // asked for already
+	r.must(c.PauseServer(t.Context(), r.uuid("A"), true, "test"))
+	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
+	r.silence("A")
+	moves, _ := r.preview(center.Scenario{})
+	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
+		t.Fatal(moves)
+	}
+	if _, err := c.PreviewPlan(t.Context(), r.task, center.Scenario{Remove: []string{"nobody"}}); !errors.Is(err, center.ErrGone) {
+		t.Fatal(err)
+	}
+	if _, err := c.PreviewPlan(t.Context(), "no such", center.Scenario{}); !errors.Is(err, center.ErrUnknownTask) {
+		t.Fatal(err)
+	}
+}
+
+// found returns the findings about a check of the case's task type, as "STATUS text".
+func (r *roster) found(check string) (list []string) {
+	r.Helper()
+	findings, err := r.c.Examine(r.Context(), r.task)
+	r.must(err)
+	for _, f := range findings {
+		if f.TaskType == r.task && f.Check == check {
+			list = append(list, f.Status+" "+strings.ReplaceAll(f.Finding, r.task+":", ""))
+			if f.Status != center.FindingOK && f.Hint == "" {
+				r.Errorf("it does not say what to do about: %s", f.Finding)
+			}
+		}
+	}
+	return list
+}
+
+// testDoctor: each trouble is found, and none where there is none.
+func testDoctor(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 2})
+	want := func(check string, want ...string) {
+		t.Helper()
+		got := r.found(check)
+		if len(got) != len(want) {
+			t.Fatalf("%s: %q, want %q", check, got, want)
+		}
+		for i := range want {
+			if !strings.HasPrefix(got[i], want[i]) {
+				t.Errorf("%s: %q, want %q", check, got[i], want[i])
+			}
+		}
+	}
+	row := func(set string) { r.exec("UPDATE schedule_server SET "+set+" WHERE uuid = '%s'", r.uuid("A")) }
+	want("servers", "PROBLEM nobody serves it")
+	r.join("A")
+	want("roster", "OK 2 queues, 1 servers")
+	row("last_error = 'no such table'")
+	want("errors", "NOTE last error of 1 servers: no such table")
+	row("in_hand = 1, oldest_in_hand_since = '2020-01-01 00:00:00.000000'")
+	want("dealer", "PROBLEM A has had a call of its dealer in hand for ")
+	r.join("B")
+	want("requests")
+	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)
+	want("requests", "PROBLEM A was asked for queues ")
+	r.must(c.Repartition(t.Context(), r.task, 3, "test"))
+	want("repartition", "NOTE everybody drains for 3 queues instead of 2; still busy or silent: A")
+	r.must(c.Pause(t.Context(), r.task, true, "test"))
+	want("pause", "NOTE it is paused")
+	r.must(c.PauseServer(t.Context(), r.uuid("B"), true, "test"))
+	want("servers", "NOTE B is paused")
+	r.silence("A")
+	want("servers", "PROBLEM nobody may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
+	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
+	want("items", "PROBLEM 1 items have failed for good", "NOTE 1 items have failed and are tried again")
+	r.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 1, version = version + 1 WHERE task_type = '%s'", r.task)
+	want("settings", "PROBLEM workers refuse the row in schedule_task_type and go on with what they had: heartbeat_interval (1ms) must be at least 100ms")
+	r.join("C")
+	r.exec("UPDATE schedule_queue SET cur_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
+	r.exec("UPDATE schedule_queue SET cur_server = 'nobody' WHERE task_type = '%s' AND queue_id = '1'", r.task)
+	want("queues", "PROBLEM without owner: 0", "PROBLEM their owner is not registered: 1")
+}
+
+// testDoctorNamed: a queue that shall go waits for its owner.
+func testDoctorNamed(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{QueueNames: []string{"north", "south"}})
+	r.join("A")
+	r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+	if got := r.found("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
+		t.Fatal(got)
+	}
+	queues, err := c.Queues(t.Context(), center.QueueFilter{TaskType: r.task})
+	if err != nil || queues[0].Removing || !queues[1].Removing {
+		t.Fatal(queues, err)
+	}
+	findings, err := c.Examine(t.Context(), r.task)
+	r.must(err)
+	checks := map[string]bool{}
+	for _, f := range findings {
+		checks[f.Check] = true
+	}
+	for _, check := range []string{"database", "clock", "schema", "privileges"} {
+		if !checks[check] {
+			t.Errorf("%s was not looked at: %+v", check, findings)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package centertest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// taskRecord reads the one record of the case's task type.
+func (r *roster) taskRecord() center.TaskRecord {
+	r.Helper()
+	list, err := r.c.Tasks(r.Context(), r.task)
+	r.must(err)
+	return list[0]
+}
+
+// testInspect: what operators see is what the tables hold.
+func testInspect(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 12})
+	r.join("A", "B")
+	r.exec("UPDATE schedule_server SET in_hand = 3, success_count = 7, last_error = 'no', oldest_in_hand_since = register_time WHERE uuid = '%s'", r.uuid("A"))
+	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{
+		{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "broken"},
+		{Key: "b", QueueID: "1", State: center.ItemRetry, RetryIn: time.Hour},
+	}))
+	task := r.taskRecord()
+	if task.QueueTotal != 12 || task.Servers != 2 || task.Held != 6 || task.Moving != 6 || task.InHand != 3 || task.SuccessCount != 7 ||
+		task.DeadItems != 1 || task.RetryItems != 1 || task.OldestInHand == nil || task.OwnSign != c.OwnSign() || task.Paused {
+		t.Fatalf("%+v", task)
+	}
+	if _, err := c.Tasks(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
+		t.Fatal(err)
+	}
+	r.inspectQueues()
+	r.inspectServers()
+	r.inspectItems()
+	names, err := c.TaskNames(t.Context())
+	if err != nil || !slices.Contains(names, r.task) {
+		t.Fatal(names, err)
+	}
+}
+
+func (r *roster) inspectQueues() {
+	r.Helper()
+	ids := func(f center.QueueFilter) (ids []string) {
+		f.TaskType = r.task
+		list, err := r.c.Queues(r.Context(), f)
+		r.must(err)
+		for _, q := range list {
+			ids = append(ids, q.QueueID)
+		}
+		return ids
+	}
+	want := strings.Fields("0 1 2 3 4 5 6 7 8 9 10 11")
+	if diff := cmp.Diff(want, ids(center.QueueFilter{})); diff != "" {
+		r.Fatalf("not in natural order:\n%s", diff)
+	}
+	for _, f := range []center.QueueFilter{{Status: "MOVING"}, {Server: r.uuid("B")}, {Host: "host-B"}} {
+		if n := len(ids(f)); n != 6 {
+			r.Fatalf("%+v: %d queues, want 6", f, n)
+		}
+	}
+	list, err := r.c.Queues(r.Context(), center.QueueFilter{TaskType: r.task, Status: "MOVING"})
+	r.must(err)
+	q := list[0]
+	if *q.CurServer != r.uuid("A") || *q.CurHost != "host-A" || *q.CurPID != 1 || *q.ReqServer != r.uuid("B") || q.Epoch < 1 ||
+		*q.Held < 0 || *q.Requested < 0 || *q.HeartbeatAge < 0 || q.OwnSign != r.c.OwnSign() {
+		r.Fatalf("%+v", q)
+	}
+	held, err := r.c.Queues(r.Context(), center.QueueFilter{TaskType: r.task, Status: "HELD"})
+	r.must(err)
+	if held[0].ReqServer != nil || held[0].Requested != nil {
+		r.Fatalf("what is NULL is told: %+v", held[0])
+	}
+}
+
+func (r *roster) inspectServers() {
+	r.Helper()
+	r.silence("B")
+	list, err := r.c.Servers(r.Context(), center.ServerFilter{TaskType: r.task})
+	r.must(err)
+	a, b := list[0], list[1]
+	if a.UUID != r.uuid("A") || a.Queues != 12 || a.Requested != 6 || a.Awaited != 0 || a.Overdue || !a.Eligible() || a.LastError != "no" || *a.OldestInHandAge < 0 {
+		r.Fatalf("%+v", a)
+	}
+	if b.Queues != 0 || b.Awaited != 6 || !b.Overdue || b.Eligible() || b.HeartbeatAge < 1000 || b.OldestInHand != nil || b.LastFetchTime != nil {
+		r.Fatalf("%+v", b)
+	}
+	if some, err := r.c.Servers(r.Context(), center.ServerFilter{TaskType: r.task, Host: "host-B"}); err != nil || len(some) != 1 {
+		r.Fatal(some, err)
+	}
+	if r.taskRecord().DeadServers != 1 {
+		r.Fatal("the overdue is not counted")
+	}
+	r.expire("A")
+	gone, err := r.c.GoneServers(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
+	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() {
+		r.Fatal(gone, err)
+	}
+}
+
+func (r *roster) inspectItems() {
+	r.Helper()
+	items, err := r.c.Items(r.Context(), center.ItemFilter{TaskType: r.task}, 10)
+	if err != nil || len(items) != 2 || items[0].ItemKey != "a" || items[0].LastError != "broken" || items[1].NextAttemptAt == nil {
+		r.Fatal(items, err)
+	}
+	for _, f := range []center.ItemFilter{{QueueID: "1"}, {State: center.ItemRetry}} {
+		f.TaskType = r.task
+		if some, err := r.c.Items(r.Context(), f, 10); err != nil || len(some) != 1 || some[0].ItemKey != "b" {
+			r.Fatal(some, err)
+		}
+	}
+}
+
+func testEvents(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 2})
+	r.join("A", "B")
+	events := func(f center.EventFilter, limit int) (kinds []string, list []center.EventRecord) {
+		t.Helper()
+		f.TaskType = r.task
+		list, err := c.Events(t.Context(), f, limit)
+		r.must(err)
+		for _, e := range list {
+			kinds = append(kinds, e.Kind)
+		}
+		return kinds, list
+	}
+	want := func(f center.EventFilter, limit int, want string) {
+		t.Helper()
+		if kinds, _ := events(f, limit); strings.Join(kinds, " ") != want {
+			t.Errorf("%+v: %s, want %s", f, kinds, want)
+		}
+	}
+	want(center.EventFilter{}, 100, "JOINED GRANTED GRANTED JOINED REQUESTED")
+	want(center.EventFilter{}, 2, "JOINED REQUESTED") // the last ones, and in their order
+	want(center.EventFilter{QueueID: "0"}, 100, "GRANTED")
+	want(center.EventFilter{Kind: center.EventJoined}, 100, "JOINED JOINED")
+	want(center.EventFilter{Server: r.uuid("B")}, 100, "JOINED REQUESTED")
+	want(center.EventFilter{Since: time.Hour}, 1, "REQUESTED")
+	_, all := events(center.EventFilter{}, 100)
+	want(center.EventFilter{After: all[3].EventID}, 100, "REQUESTED")
+	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind <> 'REQUESTED'", r.task)
+	want(center.EventFilter{Since: time.Hour}, 100, "REQUESTED")
+	if e := all[0]; e.QueueID != nil || e.Epoch != nil || e.FromServer != nil || *e.ToServer != r.uuid("A") || e.EventTime.Location() != time.UTC {
+		t.Errorf("%+v", e)
+	}
+}
+
+// testApply: what the file says becomes the row, workers take it over, and nobody writes over another.
+func testApply(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 4, ExecuteNumber: 10, RatePerSecond: 2.5})
+	compare := func(s center.Settings) center.Applied {
+		t.Helper()
+		a, err := c.CompareSettings(t.Context(), r.task, s)
+		r.must(err)
+		return a
+	}
+	wanted := center.Settings{Queues: 4, ExecuteNumber: 500, StallAfter: time.Minute}
+	old := compare(wanted)
+	diff := cmp.Diff([]center.Difference{
+		{Name: "execute_number", Given: "500", Row: "10"},
+		{Name: "rate_per_second", Given: "0", Row: "2.5"}, // what the file leaves open has its default
+		{Name: "stall_after", Given: "1m0s", Row: "5m0s"},
+	}, old.Changes)
+	if diff != "" || !old.Exists || old.Same() || old.Repartitions() {
+		t.Fatalf("%+v\n%s", old, diff)
+	}
+	r.join("A")
+	before, _ := r.beat("A")
+	r.must(c.ApplySettings(t.Context(), r.task, wanted, old, "test"))
+	if now := compare(wanted); !now.Same() {
+		t.Fatalf("still to do: %+v", now)
+	}
+	after, _ := r.beat("A")
+	if after.SettingsVersion == before.SettingsVersion || after.MembershipVersion == before.MembershipVersion {
+		t.Fatal("nobody is told")
+	}
+	if kinds := r.kinds(""); kinds[len(kinds)-1] != center.EventSettings {
+		t.Fatal(kinds)
+	}
+	if err := c.ApplySettings(t.Context(), r.task, center.Settings{Queues: 4}, old, "test"); !errors.Is(err, center.ErrChanged) {
+		t.Fatalf("written over another's change: %v", err)
+	}
+	if _, err := c.CompareSettings(t.Context(), r.task, center.Settings{Queues: 4, FetchNumber: -1}); err == nil || !strings.Contains(err.Error(), "fetch_number (-1) must be between 1 and 1000000") {
+		t.Fatal(err)
+	}
+	if a := compare(center.Settings{Queues: 6, ExecuteNumber: 500, StallAfter: time.Minute}); !a.Repartitions() || a.Total != 4 || a.Wanted != 6 || len(a.Changes) > 0 {
+		t.Fatalf("%+v", a)
+	}
+	r.must(c.Repartition(t.Context(), r.task, 6, "test"))
+	if a := compare(center.Settings{Queues: 6}); a.Repartitions() || a.Waiting != 6 {
+		t.Fatalf("it is on its way: %+v", a)
+	}
+	if a := compare(center.Settings{Queues: 4}); !a.Repartitions() {
+		t.Fatalf("it is to be withdrawn: %+v", a)
+	}
+	if _, err := c.CompareSettings(t.Context(), r.task, center.Settings{QueueNames: []string{"x"}}); err == nil {
+		t.Fatal("numbered queues became named ones")
+	}
+}
+
+func testApplyNew(t *testing.T, c *center.Center) {
+	s := center.Settings{QueueNames: []string{"north", "south"}, ThreadNumber: 2}
+	task := strings.ReplaceAll(t.Name(), "/", ".")
+	a, err := c.CompareSettings(t.Context(), task, s)
+	if err != nil || a.Exists || a.Same() || len(a.Add) != 2 {
+		t.Fatal(a, err)
+	}
+	if err := c.ApplySettings(t.Context(), task, s, a, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = c.CompareSettings(t.Context(), task, s); err != nil || !a.Same() {
+		t.Fatal(a, err)
+	}
+	s.QueueNames = []string{"north", "west"}
+	a, err = c.CompareSettings(t.Context(), task, s)
+	if err != nil || !slices.Equal(a.Add, []string{"west"}) || !slices.Equal(a.Remove, []string{"south"}) {
+		t.Fatal(a, err)
+	}
+}
+
+// testDeleteTask: nothing is left but events and how high the epochs were (H6), and the living are not robbed.
+func testDeleteTask(t *testing.T, c *center.Center) {
+	r := newRoster(t, c, center.Settings{Queues: 2})
+	r.join("A")
+	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
+	if err := c.DeleteTask(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "servers that live still serve it; stop them first: 1") {
+		t.Fatal(err)
+	}
+	r.wantOwners("A", "A")
+	r.must(c.Pause(t.Context(), r.task, true, "test"))
+	r.silence("A")
+	high := r.epoch("0")
+	r.must(c.DeleteTask(t.Context(), r.task, "test"))
+	for _, table := range []string{"task_type", "queue", "server", "failed_item"} {
+		if n := r.one("SELECT COUNT(*) FROM schedule_%s WHERE task_type = '%s'", table, r.task); n != 0 {
+			t.Errorf("%d rows are left in schedule_%s", n, table)
+		}
+	}
+	for _, f := range []func() error{
+		func() error { return c.DeleteTask(t.Context(), r.task, "test") },
+		func() error { _, err := c.Tasks(t.Context(), r.task); return err },
+	} {
+		if err := f(); !errors.Is(err, center.ErrUnknownTask) {
+			t.Fatal(err)
+		}
+	}
+	r.define(center.Settings{Queues: 2})
+	if r.epoch("0") <= high {
+		t.Errorf("epoch %d was used already", r.epoch("0"))
+	}
+	if r.taskRecord().Paused {
+		t.Error("it is paused from its former life")
+	}
+}

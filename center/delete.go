@@ -1,0 +1,81 @@
+package center
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// DeleteTask deletes a task type in all own_signs: its settings, queues, failed items and what is left of servers
+// that died. Events and histories stay until their retention. It refuses while a server lives that serves it.
+// The lock rows stay: should the task type come again, no epoch is used twice (H6).
+func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
+	signs, err := c.signsOf(ctx, taskType)
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", taskType, err)
+	}
+	if len(signs) == 0 {
+		return fmt.Errorf("delete %s: %w", taskType, ErrUnknownTask)
+	}
+	first := *c
+	first.ownSign = signs[0]
+	err = first.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		for _, sign := range signs {
+			if err := l.in(sign).deleteRoster(ctx, sign != signs[0], actor); err != nil {
+				return fmt.Errorf("own_sign %s: %w", sign, err)
+			}
+		}
+		_, err := l.exec(ctx, `DELETE FROM schedule_task_type WHERE task_type = ?`, taskType)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("delete %w", err)
+	}
+	return nil
+}
+
+// signsOf returns the own_signs in which the task type has, or had, a roster.
+func (c *Center) signsOf(ctx context.Context, taskType string) (signs []string, err error) {
+	type record struct {
+		OwnSign string `json:"own_sign"`
+	}
+	list, err := records[record](ctx, c, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
+		AND (queue_total > 0 OR EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = ?)) ORDER BY own_sign`, taskType, taskType)
+	for _, r := range list {
+		signs = append(signs, r.OwnSign)
+	}
+	return signs, err
+}
+
+// in is the same transaction for another own_sign.
+func (l *locked) in(sign string) *locked {
+	if sign == l.ownSign {
+		return l
+	}
+	return &locked{tx: l.tx, d: l.d, taskType: l.taskType, ownSign: sign}
+}
+
+func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) error {
+	if lock {
+		if err := l.lock(ctx); err != nil {
+			return err
+		}
+	}
+	var live int
+	err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
+		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.taskType, l.ownSign).Scan(&live)
+	if err != nil {
+		return err
+	}
+	if live > 0 {
+		return fmt.Errorf("%w: %d", errServed, live)
+	}
+	if err := l.forget(ctx, actor, "the task type was deleted"); err != nil {
+		return err
+	}
+	_, err = l.exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.taskType, l.ownSign)
+	return err
+}
+
+// errServed: whoever serves it would go on without a row.
+var errServed = errors.New("servers that live still serve it; stop them first")

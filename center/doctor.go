@@ -1,0 +1,140 @@
+package center
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// How bad a Finding is.
+const (
+	FindingOK      = "OK"
+	FindingNote    = "NOTE"    // worth knowing
+	FindingProblem = "PROBLEM" // something is wrong
+)
+
+// Finding is what an examination has found, and what to do about it.
+type Finding struct {
+	Status   string `json:"status"` // OK, NOTE or PROBLEM
+	Check    string `json:"check"`  // what was looked at
+	TaskType string `json:"task_type"`
+	Finding  string `json:"finding"`
+	Hint     string `json:"hint"` // what to do
+}
+
+// Examine looks at everything that goes wrong with rosters, at the database first, then at each task type of
+// this own_sign; with a name, at that one alone. It changes nothing. It returns an error if it cannot look.
+func (c *Center) Examine(ctx context.Context, taskType string) ([]Finding, error) {
+	e := &examination{c: c}
+	for _, look := range []func(context.Context) error{
+		e.version, e.transactions, e.clockDistance, e.schemaVersion, e.privileges,
+		func(ctx context.Context) error { return e.rosters(ctx, taskType) },
+	} {
+		if err := look(ctx); err != nil {
+			return e.findings, fmt.Errorf("examine: %w", err)
+		}
+	}
+	return e.findings, nil
+}
+
+// examination collects findings.
+type examination struct {
+	c        *Center
+	task     string // that is being looked at
+	findings []Finding
+}
+
+func (e *examination) add(status, check, hint, format string, args ...any) {
+	e.findings = append(e.findings, Finding{Status: status, Check: check, TaskType: e.task, Finding: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (e *examination) ok(check, format string, args ...any) {
+	e.add(FindingOK, check, "", format, args...)
+}
+
+func (e *examination) note(check, hint, format string, args ...any) {
+	e.add(FindingNote, check, hint, format, args...)
+}
+
+func (e *examination) problem(check, hint, format string, args ...any) {
+	e.add(FindingProblem, check, hint, format, args...)
+}
+
+// rosters looks at each task type. All their rows are read at once, whatever their number.
+func (e *examination) rosters(ctx context.Context, taskType string) error {
+	tasks, err := e.c.Tasks(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	servers, err := e.c.Servers(ctx, ServerFilter{TaskType: taskType})
+	if err != nil {
+		return err
+	}
+	queues, err := e.c.Queues(ctx, QueueFilter{TaskType: taskType})
+	if err != nil {
+		return err
+	}
+	if len(tasks) == 0 {
+		e.note("tasks", "start a worker, or: rota task apply -f rota.yaml", "there are no task types")
+	}
+	for _, task := range tasks {
+		r := roster{task: task}
+		for _, s := range servers {
+			if s.TaskType == task.TaskType {
+				r.servers = append(r.servers, s)
+			}
+		}
+		for _, q := range queues {
+			if q.TaskType == task.TaskType {
+				r.queues = append(r.queues, q)
+			}
+		}
+		if err := e.roster(ctx, r); err != nil {
+			return err
+		}
+	}
+	e.task = ""
+	return nil
+}
+
+// roster looks at one task type, and says that all is well if nothing is to be said.
+func (e *examination) roster(ctx context.Context, r roster) error {
+	e.task = r.task.TaskType
+	before := len(e.findings)
+	settings, err := e.settings(ctx, r.task)
+	if err != nil {
+		return err
+	}
+	e.served(r)
+	e.deadServers(r)
+	e.queues(r)
+	e.requests(r)
+	e.stalls(r, settings.StallAfter)
+	e.errors(r)
+	e.items(r.task)
+	e.waitsForAll(r)
+	if len(e.findings) == before {
+		e.ok("roster", "%d queues, %d servers", r.task.QueueTotal, len(r.servers))
+	}
+	return nil
+}
+
+// settings looks whether workers can use the row.
+func (e *examination) settings(ctx context.Context, task TaskRecord) (Settings, error) {
+	s, err := e.c.Settings(ctx, task.TaskType)
+	if errors.Is(err, ErrUnknownTask) {
+		e.problem("settings", "rota task apply -f rota.yaml makes it again", "the row in schedule_task_type is gone; workers cannot start")
+		return Settings{StallAfter: time.Hour}, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.Queues == 0 && len(s.QueueNames) == 0 {
+		s.Queues = 1 // served() tells
+	}
+	if err := s.Validate(); err != nil {
+		e.problem("settings", "mend the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and go on with what they had: %s", oneLine(err))
+	}
+	return s, nil
+}

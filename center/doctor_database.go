@@ -1,0 +1,197 @@
+package center
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/lib/pq"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+// version tells which database this is. One that is too old, a replica or read-only was refused by Open.
+func (e *examination) version(ctx context.Context) error {
+	query := map[schema.Dialect]string{
+		schema.Postgres: `SELECT 'PostgreSQL ' || current_setting('server_version')`,
+		schema.MySQL:    `SELECT CASE WHEN VERSION() LIKE '%MariaDB%' THEN VERSION() ELSE CONCAT('MySQL ', VERSION()) END`,
+		schema.SQLite:   `SELECT 'SQLite ' || sqlite_version()`,
+	}[e.c.dialect.name]
+	var name string
+	if err := e.c.store.QueryRowContext(ctx, query).Scan(&name); err != nil {
+		return fmt.Errorf("ask for the version: %w", err)
+	}
+	e.ok("database", "%s, own_sign %s, at %s; it can be written to", name, e.c.ownSign, e.c.address)
+	if e.c.dialect.name == schema.SQLite {
+		e.note("database", "for several hosts: PostgreSQL or MySQL", "SQLite is for the processes of one host, and one transaction that stalls stops all")
+	}
+	return nil
+}
+
+// transactions looks at what stands between a transaction here and what the fence relies on.
+func (e *examination) transactions(ctx context.Context) error {
+	switch e.c.dialect.name {
+	case schema.Postgres:
+		return e.postgres(ctx)
+	case schema.MySQL:
+		return e.mysql(ctx)
+	}
+	return nil
+}
+
+func (e *examination) postgres(ctx context.Context) error {
+	var isolation, idle string
+	err := e.c.store.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation'),
+		current_setting('idle_in_transaction_session_timeout')`).Scan(&isolation, &idle)
+	if err != nil {
+		return fmt.Errorf("ask for the isolation: %w", err)
+	}
+	e.isolation(isolation, isolation == "read committed")
+	if idle == "0" {
+		e.note("database", "ALTER ROLE ... SET idle_in_transaction_session_timeout = '1min' for the workers' role",
+			"nothing ends a transaction whose client is gone: a host that vanishes inside a dealer's transaction keeps its queue until TCP notices")
+	}
+	return e.pooler(ctx)
+}
+
+// pooler compares the port that was dialled with the one that the server listens on.
+func (e *examination) pooler(ctx context.Context) error {
+	var port sql.NullString
+	if err := e.c.store.QueryRowContext(ctx, `SELECT CAST(inet_server_port() AS text)`).Scan(&port); err != nil {
+		return fmt.Errorf("ask for the port: %w", err)
+	}
+	dialled := cmp.Or(e.c.address.url.Port(), "5432")
+	if host := e.c.address.url.Query().Get("host"); strings.HasPrefix(host, "/") || port.String == dialled {
+		return nil
+	}
+	e.note("pooler", "make sure that pool_mode is transaction or session, never statement",
+		"something stands between port %s and the server: PgBouncer, or a mapped port", dialled)
+	return nil
+}
+
+func (e *examination) isolation(level string, usual bool) {
+	if usual {
+		e.ok("database", "isolation %s", level)
+		return
+	}
+	e.note("database", "take the setting back for the role of the workers", "isolation %s: more transactions have to be tried again than with the server's default", level)
+}
+
+func (e *examination) mysql(ctx context.Context) error {
+	var isolation string
+	if err := e.c.store.QueryRowContext(ctx, "SELECT @@"+e.isolationVariable(ctx)).Scan(&isolation); err != nil {
+		return fmt.Errorf("ask for the isolation: %w", err)
+	}
+	isolation = strings.ReplaceAll(isolation, "-", " ")
+	e.isolation(isolation, isolation == "REPEATABLE READ" || isolation == "READ COMMITTED")
+	e.ok("database", "all tables have the engine InnoDB") // guardEngine refuses others
+	if e.c.writeFence {
+		e.note("database", "let all workers write through one node, as far as you can", "a Galera cluster: the fence writes its rows, so that batches of one queue come one after the other")
+	}
+	return nil
+}
+
+// isolationVariable: MySQL 8 has lost the old name, MariaDB before 11.1 has not got the new one.
+func (e *examination) isolationVariable(ctx context.Context) string {
+	var name, value string
+	if err := e.c.store.QueryRowContext(ctx, "SHOW VARIABLES LIKE 'transaction_isolation'").Scan(&name, &value); err == nil {
+		return "transaction_isolation"
+	}
+	return "tx_isolation"
+}
+
+// skewedClock is from where on the log files of hosts are hard to compare.
+const skewedClock = time.Second
+
+// clockDistance compares this host's clock with the database's, in the middle of the round trip.
+func (e *examination) clockDistance(ctx context.Context) error {
+	before := time.Now()
+	now, err := e.c.clock(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for the time: %w", err)
+	}
+	trip := time.Since(before)
+	ahead := before.Add(trip / 2).Sub(now).Round(time.Millisecond)
+	if ahead.Abs() < skewedClock+trip {
+		e.ok("clock", "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
+		return nil
+	}
+	e.note("clock", "synchronise both (NTP)", "this host's clock is %s ahead of the database's: nothing goes wrong, the database's decides; but logs and tables tell different times", ahead)
+	return nil
+}
+
+// schemaVersion only tells: Open refuses every other version.
+func (e *examination) schemaVersion(context.Context) error {
+	e.ok("schema", "version %d, as this program wants it", schema.Latest())
+	return nil
+}
+
+// need is what a worker does with a table, beside SELECT.
+type need struct{ table, verbs, key string }
+
+// needs are the least rights of a worker, as the README lists them.
+var needs = []need{
+	{"schedule_task_type", "SELECT INSERT", "task_type"},
+	{"schedule_task_running", "SELECT INSERT UPDATE", "task_type"},
+	{"schedule_server", "SELECT INSERT UPDATE DELETE", "uuid"},
+	{"schedule_server_history", "SELECT INSERT DELETE", "uuid"},
+	{"schedule_queue", "SELECT INSERT UPDATE DELETE", "task_type"},
+	{"schedule_event", "SELECT INSERT DELETE", "event_id"},
+	{"schedule_failed_item", "SELECT INSERT UPDATE DELETE", "task_type"},
+	{"schedule_schema_version", "SELECT", ""},
+}
+
+// privileges tries each right with a statement that finds no row: what databases tell of rights by way of roles
+// and views differs too much.
+func (e *examination) privileges(ctx context.Context) error {
+	var missing []string
+	for _, n := range needs {
+		var verbs []string
+		for verb := range strings.FieldsSeq(n.verbs) {
+			_, err := e.c.store.ExecContext(ctx, n.probe(verb))
+			if err != nil && !denied(err) {
+				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)
+			}
+			if err != nil {
+				verbs = append(verbs, verb)
+			}
+		}
+		if len(verbs) > 0 {
+			missing = append(missing, strings.Join(verbs, ", ")+" ON "+n.table)
+		}
+	}
+	if len(missing) == 0 {
+		e.ok("privileges", "this role may do all that a worker does with the roster's tables")
+		return nil
+	}
+	e.note("privileges", "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role could not run a worker: it lacks %s", strings.Join(missing, "; "))
+	return nil
+}
+
+func (n need) probe(verb string) string {
+	switch verb {
+	case "INSERT":
+		return fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE 1 = 0", n.table, n.table)
+	case "UPDATE":
+		return fmt.Sprintf("UPDATE %s SET %s = %s WHERE 1 = 0", n.table, n.key, n.key)
+	case "DELETE":
+		return fmt.Sprintf("DELETE FROM %s WHERE 1 = 0", n.table)
+	}
+	return fmt.Sprintf("SELECT 1 FROM %s WHERE 1 = 0", n.table)
+}
+
+// denied reports that the role has not got a right.
+func denied(err error) bool {
+	if p := (*pq.Error)(nil); errors.As(err, &p) {
+		return p.Code == "42501"
+	}
+	if m := (*mysql.MySQLError)(nil); errors.As(err, &m) {
+		return m.Number == 1142 || m.Number == 1143 || m.Number == 1044
+	}
+	return false
+}

@@ -1,0 +1,89 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// EventRecord is a row of schedule_event.
+type EventRecord struct {
+	EventID    int64     `json:"event_id"`
+	EventTime  time.Time `json:"event_time"`
+	TaskType   string    `json:"task_type"`
+	OwnSign    string    `json:"own_sign"`
+	QueueID    *string   `json:"queue_id"`
+	Kind       string    `json:"kind"`
+	FromServer *string   `json:"from_server"`
+	ToServer   *string   `json:"to_server"`
+	Epoch      *int64    `json:"epoch"`
+	Reason     string    `json:"reason"`
+	Actor      string    `json:"actor"`
+}
+
+// EventFilter says which events are asked for. Empty fields ask for all.
+type EventFilter struct {
+	TaskType string
+	QueueID  string
+	Server   string        // uuid of who gave, got or did it
+	Kind     string        // one of the Event constants
+	Since    time.Duration // how long ago at the most, by the database's clock; 0: any
+	After    int64         // only those with a higher event_id
+}
+
+// Events lists events of this own_sign in the order in which they were recorded: the last of those that the
+// filter lets through, not more than limit.
+func (c *Center) Events(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
+	w := where{args: []any{c.ownSign}}
+	w.equal("task_type", f.TaskType)
+	w.equal("queue_id", f.QueueID)
+	w.equal("kind", f.Kind)
+	if f.Server != "" {
+		w.and("(from_server = ? OR to_server = ? OR actor = ?)", f.Server, f.Server, f.Server)
+	}
+	if f.Since > 0 {
+		w.and(fmt.Sprintf("event_time > {ago %d}", f.Since.Milliseconds()))
+	}
+	if f.After > 0 {
+		w.and("event_id > ?", f.After)
+	}
+	list, err := records[EventRecord](ctx, c, fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM schedule_event WHERE own_sign = ?%s
+		ORDER BY event_id DESC LIMIT %d) x ORDER BY event_id`, w.text, limit), w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the events: %w", err)
+	}
+	return list, nil
+}
+
+// ItemRecord is a row of schedule_failed_item.
+type ItemRecord struct {
+	TaskType      string     `json:"task_type"`
+	OwnSign       string     `json:"own_sign"`
+	ItemKey       string     `json:"item_key"`
+	QueueID       string     `json:"queue_id"`
+	State         string     `json:"state"` // RETRY or DEAD
+	Attempts      int64      `json:"attempts"`
+	LastError     string     `json:"last_error"`
+	FirstFailedAt time.Time  `json:"first_failed_at"`
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+}
+
+// ItemFilter says which failed items are asked for. Empty fields ask for all.
+type ItemFilter struct {
+	TaskType string
+	QueueID  string
+	State    string
+}
+
+// Items lists failed items of this own_sign, those that failed last at the end, not more than limit of them.
+func (c *Center) Items(ctx context.Context, f ItemFilter, limit int) ([]ItemRecord, error) {
+	w := where{args: []any{c.ownSign}}
+	w.equal("task_type", f.TaskType)
+	w.equal("queue_id", f.QueueID)
+	w.equal("state", f.State)
+	list, err := records[ItemRecord](ctx, c, latest(`schedule_failed_item WHERE own_sign = ?`+w.text, "first_failed_at", "item_key", limit), w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the failed items: %w", err)
+	}
+	return list, nil
+}

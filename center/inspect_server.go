@@ -1,0 +1,127 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// ServerRecord is a row of schedule_server, and how many queues it has to do with.
+type ServerRecord struct {
+	UUID             string     `json:"uuid"`
+	TaskType         string     `json:"task_type"`
+	OwnSign          string     `json:"own_sign"`
+	IP               string     `json:"ip"`
+	HostName         string     `json:"host_name"`
+	PID              int64      `json:"pid"`
+	ThreadNumber     int64      `json:"thread_number"`
+	State            string     `json:"state"`
+	RegisterTime     time.Time  `json:"register_time"`
+	HeartbeatTime    time.Time  `json:"heartbeat_time"`
+	HeartbeatAge     float64    `json:"heartbeat_age_s" db:"-"`
+	Overdue          bool       `json:"overdue" db:"-"` // silent for longer than judge_dead_interval
+	JudgeDead        int64      `json:"judge_dead_interval_ms"`
+	Queues           int64      `json:"queues"`    // that it owns,
+	Requested        int64      `json:"requested"` // how many of those others wait for,
+	Awaited          int64      `json:"awaited"`   // and how many it waits for
+	LastFetchTime    *time.Time `json:"last_fetch_time"`
+	NextRunStartTime *time.Time `json:"next_run_start_time"`
+	NextRunEndTime   *time.Time `json:"next_run_end_time"`
+	FetchCount       int64      `json:"fetch_count"`
+	FetchItemCount   int64      `json:"fetch_item_count"`
+	SuccessCount     int64      `json:"success_count"`
+	FailureCount     int64      `json:"failure_count"`
+	SkipCount        int64      `json:"skip_count"`
+	ExecuteMS        int64      `json:"execute_ms"`
+	InHand           int64      `json:"in_hand"`
+	OldestInHand     *time.Time `json:"oldest_in_hand_since"`
+	OldestInHandAge  *float64   `json:"oldest_in_hand_s" db:"-"`
+	DealinfoDesc     string     `json:"dealinfo_desc"`
+	LastError        string     `json:"last_error"`
+	LibraryVersion   string     `json:"library_version"`
+	Labels           string     `json:"labels"`
+	DrainedPartition int64      `json:"drained_partition"`
+
+	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
+}
+
+// ServerFilter says which servers are asked for. Empty fields ask for all.
+type ServerFilter struct {
+	TaskType string
+	Host     string
+	State    string
+}
+
+// Servers lists the servers of this own_sign by task type, the oldest first, the overdue included. One statement.
+func (c *Center) Servers(ctx context.Context, f ServerFilter) ([]ServerRecord, error) {
+	w := where{args: []any{c.ownSign, c.ownSign, c.ownSign}}
+	w.equal("s.task_type", f.TaskType)
+	w.equal("s.host_name", f.Host)
+	w.equal("s.state", f.State)
+	list, err := records[ServerRecord](ctx, c, `SELECT {columns} FROM (
+		SELECT s.*, o.queues, o.requested, w.awaited, {now} AS database_time FROM schedule_server s
+		LEFT JOIN (SELECT cur_server, COUNT(*) AS queues, COUNT(req_server) AS requested FROM schedule_queue
+			WHERE own_sign = ? AND cur_server IS NOT NULL GROUP BY cur_server) o ON o.cur_server = s.uuid
+		LEFT JOIN (SELECT req_server, COUNT(*) AS awaited FROM schedule_queue
+			WHERE own_sign = ? AND req_server IS NOT NULL GROUP BY req_server) w ON w.req_server = s.uuid
+		WHERE s.own_sign = ?`+w.text+`) x ORDER BY task_type, register_time, uuid`, w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the servers: %w", err)
+	}
+	for i := range list {
+		list[i].reckon()
+	}
+	return list, nil
+}
+
+// reckon fills in what follows from the times.
+func (s *ServerRecord) reckon() {
+	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
+	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
+	if s.OldestInHand != nil {
+		age := seconds(s.Now, *s.OldestInHand)
+		s.OldestInHandAge = &age
+	}
+}
+
+// Eligible says whether the server may be dealt queues.
+func (s ServerRecord) Eligible() bool {
+	return !s.Overdue && (s.State == StateServing || s.State == StateStandby)
+}
+
+// GoneServerRecord is a row of schedule_server_history.
+type GoneServerRecord struct {
+	UUID           string    `json:"uuid"`
+	TaskType       string    `json:"task_type"`
+	OwnSign        string    `json:"own_sign"`
+	IP             string    `json:"ip"`
+	HostName       string    `json:"host_name"`
+	PID            int64     `json:"pid"`
+	State          string    `json:"state"` // its last
+	RegisterTime   time.Time `json:"register_time"`
+	HeartbeatTime  time.Time `json:"heartbeat_time"`
+	LeftTime       time.Time `json:"left_time"`
+	Reason         string    `json:"reason"` // LEFT, EXPIRED or FENCED
+	SuccessCount   int64     `json:"success_count"`
+	FailureCount   int64     `json:"failure_count"`
+	LastError      string    `json:"last_error"`
+	LibraryVersion string    `json:"library_version"`
+}
+
+// GoneServers lists the servers of this own_sign that are gone, the latest last, not more than limit of them.
+// Of the filter, State is not looked at.
+func (c *Center) GoneServers(ctx context.Context, f ServerFilter, limit int) ([]GoneServerRecord, error) {
+	w := where{args: []any{c.ownSign}}
+	w.equal("task_type", f.TaskType)
+	w.equal("host_name", f.Host)
+	list, err := records[GoneServerRecord](ctx, c, latest(`schedule_server_history WHERE own_sign = ?`+w.text, "left_time", "uuid", limit), w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the servers that are gone: %w", err)
+	}
+	return list, nil
+}
+
+// latest selects the last rows, in the order in which they came.
+func latest(from, time, key string, limit int) string {
+	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM %s ORDER BY %s DESC, %s DESC LIMIT %d) x ORDER BY %s, %s`, from, time, key, limit, time, key)
+}

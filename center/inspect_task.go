@@ -1,0 +1,104 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// TaskRecord is a task type as its roster in this own_sign is doing.
+type TaskRecord struct {
+	TaskType       string   `json:"task_type"`
+	OwnSign        string   `json:"own_sign" db:"-"`
+	Mode           string   `json:"mode"`
+	ProcessorType  string   `json:"processor_type"`
+	Paused         bool     `json:"paused"`
+	QueueTotal     int64    `json:"queue_total"`
+	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which everybody drains
+	Removing       []string `json:"removing"`        // queues that are about to go
+
+	Servers     int64 `json:"servers"` // those that are overdue included
+	DeadServers int64 `json:"overdue_servers"`
+
+	// Queues by their status, as schedule_assignment has it.
+	Held       int64 `json:"held"`
+	Moving     int64 `json:"moving"`
+	Overdue    int64 `json:"overdue"`
+	Orphan     int64 `json:"orphan"`
+	Unassigned int64 `json:"unassigned"`
+
+	InHand       int64      `json:"in_hand"`
+	OldestInHand *time.Time `json:"oldest_in_hand_since"`
+	SuccessCount int64      `json:"success_count"` // of the servers that live
+	FailureCount int64      `json:"failure_count"`
+	RetryItems   int64      `json:"retry_items"`
+	DeadItems    int64      `json:"dead_items"`
+
+	Version int64 `json:"version"` // of the settings
+}
+
+// Tasks lists the task types and how their rosters in this own_sign are doing, by name; with a name, that one
+// alone, and ErrUnknownTask if there is none. One statement.
+func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, error) {
+	var w where
+	w.equal("task_type", taskType)
+	args := append(slices.Repeat([]any{c.ownSign}, 5), w.args...)
+	list, err := records[TaskRecord](ctx, c, `SELECT {columns} FROM (
+		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing,
+			s.servers, s.overdue_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
+			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items
+		FROM (SELECT task_type FROM schedule_task_type
+			UNION SELECT task_type FROM schedule_task_running WHERE own_sign = ? AND queue_total > 0) n
+		LEFT JOIN schedule_task_type t ON t.task_type = n.task_type
+		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
+		LEFT JOIN (SELECT task_type, COUNT(*) AS servers, COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
+				SUM(in_hand) AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since, SUM(success_count) AS success_count, SUM(failure_count) AS failure_count
+			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
+		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN status = 'HELD' THEN 1 END) AS held, COUNT(CASE WHEN status = 'MOVING' THEN 1 END) AS moving,
+				COUNT(CASE WHEN status = 'OVERDUE' THEN 1 END) AS overdue, COUNT(CASE WHEN status = 'ORPHAN' THEN 1 END) AS orphan,
+				COUNT(CASE WHEN status = 'UNASSIGNED' THEN 1 END) AS unassigned
+			FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type) q ON q.task_type = n.task_type
+		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items, COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
+			FROM schedule_failed_item WHERE own_sign = ? GROUP BY task_type) f ON f.task_type = n.task_type
+		) x WHERE 1 = 1`+w.text+` ORDER BY task_type`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the task types: %w", err)
+	}
+	if taskType != "" && len(list) == 0 {
+		return nil, fmt.Errorf("%s: %w", taskType, ErrUnknownTask)
+	}
+	for i := range list {
+		list[i].OwnSign = c.ownSign
+	}
+	return list, nil
+}
+
+// SettingRecord is one setting of a task type.
+type SettingRecord struct {
+	Column string // in schedule_task_type
+	Name   string // in rota.yaml
+	Value  any    // as the column has it: int64, float64 or string
+	Text   string // as rota.yaml has it
+}
+
+// Records lists the settings that are columns of schedule_task_type, zeros replaced by their defaults.
+func (s Settings) Records() (list []SettingRecord) {
+	s = s.WithDefaults()
+	for _, col := range s.columns() {
+		list = append(list, col.record())
+	}
+	return list
+}
+
+// TaskNames lists the names of the task types, for completion.
+func (c *Center) TaskNames(ctx context.Context) (names []string, err error) {
+	type record struct {
+		TaskType string `json:"task_type"`
+	}
+	list, err := records[record](ctx, c, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
+	for _, r := range list {
+		names = append(names, r.TaskType)
+	}
+	return names, err
+}

@@ -1,0 +1,215 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Preview is what planning would do, without doing it.
+type Preview struct {
+	Moves   []Move  // in natural order of the queues
+	Minimum int     // the least number of moves after which the load is balanced within one queue
+	Shares  []Share // of each server, in the order of their age
+}
+
+// Moved counts the moves that give a queue to somebody.
+func (p Preview) Moved() (n int) {
+	for _, m := range p.Moves {
+		if m.NextServer != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Move is a queue that goes from one server to another, or that loses its owner.
+type Move struct {
+	QueueID    string  `json:"queue_id"`
+	CurServer  *string `json:"cur_server"`
+	NextServer *string `json:"next_server"`
+	Requested  bool    `json:"requested"` // it was asked for already
+	Reason     string  `json:"reason"`
+}
+
+// Share is how many queues a server has and would have.
+type Share struct {
+	UUID   string `json:"uuid"`
+	State  string `json:"state"`
+	Queues int    `json:"queues"`
+	Next   int    `json:"next_queues"`
+}
+
+// Scenario is a what-if: servers that come and go.
+type Scenario struct {
+	Add    int      // servers that join
+	Remove []string // uuids of those that stop
+}
+
+// PreviewPlan plans over the rows as they are, read without locks, as if the scenario had come true and whoever
+// is overdue were dead. It writes nothing.
+func (c *Center) PreviewPlan(ctx context.Context, taskType string, s Scenario) (Preview, error) {
+	p, err := c.readPreview(ctx, taskType)
+	if err != nil {
+		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, c.ownSign, err)
+	}
+	for _, uuid := range s.Remove {
+		at := slices.IndexFunc(p.servers, func(r serverRow) bool { return r.uuid == uuid })
+		if at < 0 {
+			return Preview{}, fmt.Errorf("preview %s$%s: server %s: %w", taskType, c.ownSign, uuid, ErrGone)
+		}
+		p.servers[at].state = stateStops
+	}
+	for i := range s.Add {
+		p.servers = append(p.servers, serverRow{
+			uuid: fmt.Sprintf("new-%d", i+1), state: StateStandby,
+			registered: p.now.Add(time.Duration(i) * time.Second), heartbeat: p.now, judgeDead: time.Minute,
+		})
+	}
+	return p.plan(), nil
+}
+
+// stateStops is the state of a server that stops in the scenario.
+const stateStops = "STOPS"
+
+// previewInput is what the planner reads, and the clock.
+type previewInput struct {
+	now     time.Time
+	queues  []PlanQueue
+	servers []serverRow
+	limit   int
+}
+
+func (c *Center) readPreview(ctx context.Context, taskType string) (p previewInput, err error) {
+	if _, err := c.Tasks(ctx, taskType); err != nil {
+		return p, err
+	}
+	if p.now, err = c.clock(ctx); err != nil {
+		return p, err
+	}
+	r := reader{q: c.store, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	if p.servers, err = r.servers(ctx); err != nil {
+		return p, err
+	}
+	removing, err := r.removing(ctx)
+	if err != nil {
+		return p, err
+	}
+	if p.queues, err = r.queues(ctx, removing); err != nil {
+		return p, err
+	}
+	p.limit, err = r.limit(ctx)
+	return p, err
+}
+
+func (p previewInput) plan() Preview {
+	var live []PlanServer
+	for _, s := range p.servers {
+		if s.state == stateStops || p.overdue(s) {
+			continue
+		}
+		eligible := s.state == StateServing || s.state == StateStandby
+		live = append(live, PlanServer{UUID: s.uuid, RegisterTime: s.registered, Eligible: eligible})
+	}
+	t := newTable(p.queues, live, p.limit)
+	preview := Preview{Minimum: t.minimum()}
+	next := map[string]PlanQueue{}
+	for _, q := range p.queues {
+		next[q.ID] = q
+	}
+	for _, change := range Plan(p.queues, live, p.limit) {
+		next[change.QueueID] = PlanQueue{ID: change.QueueID, Cur: change.Cur, Req: change.Req}
+	}
+	preview.Moves = p.moves(next)
+	preview.Shares = p.shares(preview.Moves)
+	return preview
+}
+
+func (p previewInput) overdue(s serverRow) bool { return p.now.Sub(s.heartbeat) > s.judgeDead }
+
+// minimum is the number of queues that somebody has to get: what is missing to everybody's quota (P8).
+func (t *table) minimum() (n int) {
+	if len(t.eligible) == 0 {
+		return 0
+	}
+	room := t.quotas()
+	for _, row := range t.rows {
+		if s, ok := t.seat[row.Cur]; ok && room[s] > 0 {
+			room[s]--
+		}
+	}
+	for _, missing := range room {
+		n += missing
+	}
+	return n
+}
+
+// moves compares the rows as they are with what they are to be in the end.
+func (p previewInput) moves(next map[string]PlanQueue) (moves []Move) {
+	for _, q := range p.queues {
+		to := next[q.ID].Req
+		if to == "" {
+			to = next[q.ID].Cur
+		}
+		if to == q.Cur {
+			continue
+		}
+		move := Move{QueueID: q.ID, Requested: to != "" && q.Req == to, Reason: p.why(q, to)}
+		if q.Cur != "" {
+			move.CurServer = &q.Cur
+		}
+		if to != "" {
+			move.NextServer = &to
+		}
+		moves = append(moves, move)
+	}
+	slices.SortFunc(moves, func(a, b Move) int { return compareIDs(a.QueueID, b.QueueID) })
+	return moves
+}
+
+// why says in words why the planner takes a queue from where it is.
+func (p previewInput) why(q PlanQueue, to string) string {
+	at := slices.IndexFunc(p.servers, func(s serverRow) bool { return s.uuid == q.Cur })
+	switch {
+	case q.Cur == "":
+		return "it has no owner"
+	case at < 0:
+		return "its owner is gone"
+	case p.servers[at].state == stateStops:
+		return "its owner stops"
+	case p.overdue(p.servers[at]):
+		return fmt.Sprintf("its owner is dead, silent for %s", p.now.Sub(p.servers[at].heartbeat).Round(time.Second))
+	case p.servers[at].state == StatePaused:
+		return "its owner is paused"
+	case p.servers[at].state == StateDraining:
+		return "its owner is draining"
+	case to == "":
+		return "nobody may have it"
+	}
+	return "its owner has more than its share"
+}
+
+func (p previewInput) shares(moves []Move) []Share {
+	held, more := map[string]int{}, map[string]int{}
+	for _, q := range p.queues {
+		held[q.Cur]++
+	}
+	for _, m := range moves {
+		if m.CurServer != nil {
+			more[*m.CurServer]--
+		}
+		if m.NextServer != nil {
+			more[*m.NextServer]++
+		}
+	}
+	list := make([]Share, len(p.servers))
+	for i, s := range p.servers {
+		state := s.state
+		if p.overdue(s) {
+			state = "OVERDUE"
+		}
+		list[i] = Share{UUID: s.uuid, State: state, Queues: held[s.uuid], Next: held[s.uuid] + more[s.uuid]}
+	}
+	return list
+}
