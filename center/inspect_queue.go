@@ -4,29 +4,45 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // QueueRecord is a queue with its owner, as the view schedule_assignment tells it.
 type QueueRecord struct {
-	TaskType       string   `json:"task_type" db:"a.task_type"`
-	OwnSign        string   `json:"own_sign" db:"a.own_sign"`
-	QueueID        string   `json:"queue_id" db:"a.queue_id"`
-	QueueIndex     int64    `json:"queue_index" db:"q.queue_index"`
-	CurServer      *string  `json:"cur_server" db:"a.cur_server"`
-	CurHost        *string  `json:"cur_host" db:"a.cur_host"`
-	CurPID         *int64   `json:"cur_pid" db:"a.cur_pid"`
-	CurState       *string  `json:"cur_state" db:"a.cur_state"`
-	HeartbeatAge   *float64 `json:"cur_heartbeat_age_s" db:"a.cur_heartbeat_age_s"`
-	ReqServer      *string  `json:"req_server" db:"a.req_server"`
-	ReqHost        *string  `json:"req_host" db:"a.req_host"`
-	Held           *float64 `json:"held_s" db:"a.held_s"`
-	Requested      *float64 `json:"requested_s" db:"a.requested_s"`
-	Epoch          int64    `json:"epoch" db:"a.epoch"`
-	QueueParameter string   `json:"queue_parameter" db:"q.queue_parameter"`
-	CursorValue    string   `json:"cursor_value" db:"a.cursor_value"`
-	Status         string   `json:"status" db:"a.status"` // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
-	Removing       bool     `json:"removing" db:"-"`      // it goes as soon as it is drained
+	TaskType       string   `json:"task_type"`
+	OwnSign        string   `json:"own_sign"`
+	QueueID        string   `json:"queue_id"`
+	QueueIndex     int64    `json:"queue_index"`
+	CurServer      *string  `json:"cur_server"`
+	CurHost        *string  `json:"cur_host"`
+	CurPID         *int64   `json:"cur_pid"`
+	CurState       *string  `json:"cur_state"`
+	HeartbeatAge   *float64 `json:"cur_heartbeat_age_s" db:"-"`
+	ReqServer      *string  `json:"req_server"`
+	ReqHost        *string  `json:"req_host"`
+	Held           *float64 `json:"held_s" db:"-"`
+	Requested      *float64 `json:"requested_s" db:"-"`
+	Epoch          int64    `json:"epoch"`
+	QueueParameter string   `json:"queue_parameter"`
+	CursorValue    string   `json:"cursor_value"`
+	Status         string   `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
+	Removing       bool     `json:"removing" db:"-"` // it goes as soon as it is drained
+
+	Heartbeat *time.Time `json:"-" db:"cur_heartbeat"` // the owner's last, from which the ages are reckoned,
+	CurSince  *time.Time `json:"-" db:"cur_since"`
+	ReqSince  *time.Time `json:"-" db:"req_since"`
+	Now       time.Time  `json:"-" db:"database_time"` // by the clock of the database
 }
+
+// assignment is the view schedule_assignment but for its joins: they name the task type, too, and PostgreSQL, until
+// it knows how large the tables are, then reads all servers for each queue.
+const assignment = `SELECT q.*, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state, c.heartbeat_time AS cur_heartbeat,
+		r.host_name AS req_host, {now} AS database_time, ` + queueStatus + ` AS status
+	FROM schedule_queue q LEFT JOIN schedule_server c ON c.uuid = q.cur_server LEFT JOIN schedule_server r ON r.uuid = q.req_server`
+
+// queueStatus is the status of a queue q whose owner's row is c.
+const queueStatus = `CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED' WHEN c.uuid IS NULL OR c.task_type <> q.task_type THEN 'ORPHAN'
+	WHEN c.heartbeat_time < {ago c.judge_dead_interval_ms} THEN 'OVERDUE' WHEN q.req_server IS NOT NULL THEN 'MOVING' ELSE 'HELD' END`
 
 // QueueFilter says which queues are asked for. Empty fields ask for all.
 type QueueFilter struct {
@@ -39,22 +55,37 @@ type QueueFilter struct {
 // Queues lists the queues of this own_sign in natural order.
 func (c *Center) Queues(ctx context.Context, f QueueFilter) ([]QueueRecord, error) {
 	w := where{args: []any{c.ownSign}}
-	w.equal("a.task_type", f.TaskType)
-	w.equal("a.status", f.Status)
+	w.equal("task_type", f.TaskType)
+	w.equal("status", f.Status)
 	if f.Server != "" {
-		w.and("(a.cur_server = ? OR a.req_server = ?)", f.Server, f.Server)
+		w.and("(cur_server = ? OR req_server = ?)", f.Server, f.Server)
 	}
 	if f.Host != "" {
-		w.and("(a.cur_host = ? OR a.req_host = ?)", f.Host, f.Host)
+		w.and("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
 	}
-	list, err := records[QueueRecord](ctx, c, `SELECT {columns} FROM schedule_assignment a
-		JOIN schedule_queue q ON q.task_type = a.task_type AND q.own_sign = a.own_sign AND q.queue_id = a.queue_id
-		WHERE a.own_sign = ?`+w.text+` ORDER BY a.task_type, a.queue_id`, w.args...)
+	list, err := records[QueueRecord](ctx, c, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
+		WHERE 1 = 1`+w.text+` ORDER BY task_type, queue_id`, w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
+	for i := range list {
+		list[i].reckon()
+	}
 	sortQueues(list)
 	return list, c.markRemoving(ctx, list)
+}
+
+// reckon turns times into ages.
+func (q *QueueRecord) reckon() {
+	for _, f := range []struct {
+		age **float64
+		of  *time.Time
+	}{{&q.HeartbeatAge, q.Heartbeat}, {&q.Held, q.CurSince}, {&q.Requested, q.ReqSince}} {
+		if f.of != nil {
+			age := seconds(q.Now, *f.of)
+			*f.age = &age
+		}
+	}
 }
 
 // markRemoving marks the queues that the lock rows list.

@@ -58,7 +58,8 @@ func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, erro
 		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN status = 'HELD' THEN 1 END) AS held, COUNT(CASE WHEN status = 'MOVING' THEN 1 END) AS moving,
 				COUNT(CASE WHEN status = 'OVERDUE' THEN 1 END) AS overdue, COUNT(CASE WHEN status = 'ORPHAN' THEN 1 END) AS orphan,
 				COUNT(CASE WHEN status = 'UNASSIGNED' THEN 1 END) AS unassigned
-			FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type) q ON q.task_type = n.task_type
+			FROM (SELECT q.task_type, `+queueStatus+` AS status FROM schedule_queue q
+				LEFT JOIN schedule_server c ON c.uuid = q.cur_server WHERE q.own_sign = ?) a GROUP BY task_type) q ON q.task_type = n.task_type
 		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items, COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
 			FROM schedule_failed_item WHERE own_sign = ? GROUP BY task_type) f ON f.task_type = n.task_type
 		) x WHERE 1 = 1`+w.text+` ORDER BY task_type`, args...)

@@ -98,10 +98,33 @@ func (r *roster) inspectServers() {
 	if r.taskRecord().DeadServers != 1 {
 		r.Fatal("the overdue is not counted")
 	}
+	r.sameAsView()
 	r.expire("A")
 	gone, err := r.c.GoneServers(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
 	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() {
 		r.Fatal(gone, err)
+	}
+}
+
+// sameAsView compares the statuses with those of the view, in one roster that has them all.
+func (r *roster) sameAsView() {
+	r.Helper()
+	r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
+	r.exec("UPDATE schedule_queue SET cur_server = 'nobody' WHERE task_type = '%s' AND queue_id = '2'", r.task)
+	r.exec("UPDATE schedule_queue SET cur_server = '%s' WHERE task_type = '%s' AND queue_id = '4'", r.uuid("B"), r.task)
+	list, err := r.c.Queues(r.Context(), center.QueueFilter{TaskType: r.task})
+	r.must(err)
+	var got []string
+	for _, q := range list {
+		got = append(got, q.Status)
+	}
+	view := r.column("SELECT a.status FROM schedule_assignment a JOIN schedule_queue q ON q.task_type = a.task_type AND q.queue_id = a.queue_id AND q.own_sign = a.own_sign WHERE a.task_type = '%s' AND a.own_sign = '%s' ORDER BY q.queue_index", r.task, r.c.OwnSign())
+	if diff := cmp.Diff(view, got); diff != "" {
+		r.Fatalf("(-view +got):\n%s", diff)
+	}
+	task := r.taskRecord()
+	if n := task.Held + task.Moving + task.Overdue + task.Orphan + task.Unassigned; n != 12 || task.Overdue != 1 || task.Orphan != 1 || task.Unassigned != 1 {
+		r.Fatalf("%+v", task)
 	}
 }
 
