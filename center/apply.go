@@ -68,8 +68,7 @@ func (c *Center) CompareSettings(ctx context.Context, taskType string, s Setting
 
 func (a *Applied) compareQueues(taskType string, row, s Settings) error {
 	if a.Total == 0 {
-		a.Add = s.QueueNames // nobody has served it here yet
-		return nil
+		return nil // nobody has served it here yet: the first server brings BASE's queues along
 	}
 	if a.Named != (len(row.QueueNames) > 0) {
 		return fmt.Errorf("task %s: %w", taskType, errKind)

@@ -2,7 +2,6 @@ package center
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -22,7 +21,7 @@ func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
 	err = first.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		for _, sign := range signs {
 			if err := l.in(sign).deleteRoster(ctx, sign != signs[0], actor); err != nil {
-				return fmt.Errorf("own_sign %s: %w", sign, err)
+				return err
 			}
 		}
 		_, err := l.exec(ctx, `DELETE FROM schedule_task_type WHERE task_type = ?`, taskType)
@@ -68,7 +67,7 @@ func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) erro
 		return err
 	}
 	if live > 0 {
-		return fmt.Errorf("%w: %d", errServed, live)
+		return fmt.Errorf("servers that live serve it in own_sign %s (%d): stop them first", l.ownSign, live)
 	}
 	if err := l.forget(ctx, actor, "the task type was deleted"); err != nil {
 		return err
@@ -76,6 +75,3 @@ func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) erro
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.taskType, l.ownSign)
 	return err
 }
-
-// errServed: whoever serves it would go on without a row.
-var errServed = errors.New("servers that live still serve it; stop them first")

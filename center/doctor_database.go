@@ -27,9 +27,6 @@ func (e *examination) version(ctx context.Context) error {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
 	e.ok("database", "%s, own_sign %s, at %s; it can be written to", name, e.c.ownSign, e.c.address)
-	if e.c.dialect.name == schema.SQLite {
-		e.note("database", "for several hosts: PostgreSQL or MySQL", "SQLite is for the processes of one host, and one transaction that stalls stops all")
-	}
 	return nil
 }
 

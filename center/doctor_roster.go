@@ -37,7 +37,7 @@ func (e *examination) served(r roster) {
 	case len(r.servers) == 0:
 		e.problem("servers", "start a worker: rota worker -c rota.yaml", "nobody serves it: no server is registered")
 	case r.eligible() == 0:
-		e.problem("servers", "start a worker, or resume one: rota server list --task "+r.task.TaskType, "nobody may take queues: all servers are paused, draining or silent")
+		e.problem("servers", "start a worker, or resume one: rota server list "+r.task.TaskType, "nobody may take queues: all servers are paused, draining or silent")
 	}
 	for _, s := range r.servers {
 		switch {

@@ -254,7 +254,7 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
-	if err := c.DeleteTask(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "servers that live still serve it; stop them first: 1") {
+	if err := c.DeleteTask(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "servers that live serve it in own_sign "+c.OwnSign()+" (1): stop them first") {
 		t.Fatal(err)
 	}
 	r.wantOwners("A", "A")

@@ -16,14 +16,18 @@ queue (a part of the data) right now. Workers share the queues evenly, hand them
 over without overlap, and take over those of the dead.`,
 		Example: `  rota demo                     see it at work, with nothing installed
   rota worker -c rota.yaml      run the tasks of a file
-  rota migrate up               create or upgrade the roster's tables`,
+  rota migrate up               create or upgrade the roster's tables
+  rota top                      see who works
+  rota doctor                   see what is wrong, and what to do about it`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,
 	})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	root.AddCommand(newDemoCommand(), newWorkerCommand(), newMigrateCommand(), newVersionCommand())
+	root.AddCommand(newDemoCommand(), newWorkerCommand(), newMigrateCommand(), newVersionCommand(),
+		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newEventCommand(),
+		newPlanCommand(), newDoctorCommand(), newTopCommand())
 	return root
 }
 
