@@ -35,7 +35,7 @@ func render[T any](s screen, records []T, fields []field[T]) string {
 	if s.width > 0 && g.width() > s.width {
 		g = newGrid(records, fields, true)
 	}
-	for s.width > 0 && g.width() > s.width {
+	for s.width > 0 && g.least(freeColumns(fields)) > s.width {
 		last := mostSpare(fields)
 		if last < 0 {
 			break
@@ -45,13 +45,13 @@ func render[T any](s screen, records []T, fields []field[T]) string {
 	}
 	for i, f := range fields {
 		if over := g.width() - s.width; s.width > 0 && f.free && over > 0 {
-			g.cut(i, max(g.widths[i]-over, 12))
+			g.cut(i, max(g.widths[i]-over, leastFree))
 		}
 	}
 	if s.color {
 		paint(g, records, fields)
 	}
-	return g.table(fields2alignment(fields))
+	return g.table(alignments(fields))
 }
 
 func newGrid[T any](records []T, fields []field[T], short bool) *grid {
@@ -79,6 +79,28 @@ func (g *grid) width() (n int) {
 		n += w + 2
 	}
 	return n
+}
+
+// leastFree is to what a column is cut at the most.
+const leastFree = 16
+
+// least is the width when the free columns are cut.
+func (g *grid) least(free []bool) (n int) {
+	for i, w := range g.widths {
+		if free[i] {
+			w = min(w, leastFree)
+		}
+		n += w + 2
+	}
+	return n
+}
+
+func freeColumns[T any](fields []field[T]) []bool {
+	free := make([]bool, len(fields))
+	for i, f := range fields {
+		free[i] = f.free
+	}
+	return free
 }
 
 // cut shortens the cells of a column.
@@ -111,7 +133,7 @@ func paint[T any](g *grid, records []T, fields []field[T]) {
 	}
 }
 
-func fields2alignment[T any](fields []field[T]) (configs []table.ColumnConfig) {
+func alignments[T any](fields []field[T]) (configs []table.ColumnConfig) {
 	for i, f := range fields {
 		if f.right {
 			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})

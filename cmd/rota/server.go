@@ -81,10 +81,10 @@ var serverFields = []field[server]{
 	{title: "GETS", text: func(s server) string { return number(s.Awaited) }, right: true, spare: 4},
 	{title: "IN HAND", text: func(s server) string { return number(s.InHand) }, right: true},
 	{title: "OLDEST", text: func(s server) string { return age(s.OldestInHandAge) }, right: true, spare: 1},
-	{title: "DONE", text: func(s server) string { return number(s.SuccessCount) }, right: true, spare: 2},
+	{title: "DONE", text: func(s server) string { return number(s.SuccessCount) }, right: true, spare: 3},
 	{title: "FAILED", text: func(s server) string { return number(s.FailureCount) }, right: true, spare: 2},
 	{title: "VERSION", text: func(s server) string { return s.LibraryVersion }, spare: 5},
-	{title: "LAST ERROR", text: func(s server) string { return line(s.LastError) }, spare: 3, free: true},
+	{title: "LAST ERROR", text: func(s server) string { return line(s.LastError) }, free: true},
 }
 
 // stateOf is the state that counts: a server that is silent has none any more.
