@@ -1,6 +1,7 @@
 package center_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,31 +11,30 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
+// question is asked in so many statements at the most.
+type question struct {
+	most int
+	ask  func(ctx context.Context) error
+}
+
 // questions are what an operator's commands ask, and the most statements that each may take, however many
 // servers and queues there are. Those of Examine are mostly the rights that it tries.
-func questions(c *center.Center) map[string]struct {
-	most int
-	ask  func(t testing.TB) error
-} {
-	type question = struct {
-		most int
-		ask  func(t testing.TB) error
-	}
+func questions(c *center.Center) map[string]question {
 	return map[string]question{
-		"tasks":   {1, func(t testing.TB) error { _, err := c.Tasks(t.Context(), ""); return err }},
-		"queues":  {2, func(t testing.TB) error { _, err := c.Queues(t.Context(), center.QueueFilter{}); return err }},
-		"servers": {1, func(t testing.TB) error { _, err := c.Servers(t.Context(), center.ServerFilter{}); return err }},
-		"events":  {1, func(t testing.TB) error { _, err := c.Events(t.Context(), center.EventFilter{}, 100); return err }},
-		"items":   {1, func(t testing.TB) error { _, err := c.Items(t.Context(), center.ItemFilter{}, 100); return err }},
-		"gone":    {1, func(t testing.TB) error { _, err := c.GoneServers(t.Context(), center.ServerFilter{}, 100); return err }},
-		"plan": {6, func(t testing.TB) error {
-			p, err := c.PreviewPlan(t.Context(), "settle", center.Scenario{Add: 1})
+		"tasks":   {1, func(ctx context.Context) error { _, err := c.Tasks(ctx, ""); return err }},
+		"queues":  {2, func(ctx context.Context) error { _, err := c.Queues(ctx, center.QueueFilter{}); return err }},
+		"servers": {1, func(ctx context.Context) error { _, err := c.Servers(ctx, center.ServerFilter{}); return err }},
+		"events":  {1, func(ctx context.Context) error { _, err := c.Events(ctx, center.EventFilter{}, 100); return err }},
+		"items":   {1, func(ctx context.Context) error { _, err := c.Items(ctx, center.ItemFilter{}, 100); return err }},
+		"gone":    {1, func(ctx context.Context) error { _, err := c.GoneServers(ctx, center.ServerFilter{}, 100); return err }},
+		"plan": {6, func(ctx context.Context) error {
+			p, err := c.PreviewPlan(ctx, "settle", center.Scenario{Add: 1})
 			if err == nil && p.Moved() != manyQueues/(manyServers+1) {
 				err = errors.New("it is not the minimum")
 			}
 			return err
 		}},
-		"doctor": {40, func(t testing.TB) error { _, err := c.Examine(t.Context(), ""); return err }},
+		"doctor": {40, func(ctx context.Context) error { _, err := c.Examine(ctx, ""); return err }},
 	}
 }
 
@@ -44,7 +44,7 @@ func TestQuestionsAreFewStatements(t *testing.T) {
 	m := newMany(t, centertest.Open(t, url, center.Options{}))
 	for name, q := range questions(m.c) {
 		sent := statementsOf(proxy.Listen(func() {
-			if err := q.ask(t); err != nil {
+			if err := q.ask(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}))
@@ -61,7 +61,7 @@ func BenchmarkQuestions(b *testing.B) {
 		for name, q := range questions(m.c) {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				for b.Loop() {
-					if err := q.ask(b); err != nil {
+					if err := q.ask(b.Context()); err != nil {
 						b.Fatal(err)
 					}
 				}

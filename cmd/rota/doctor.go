@@ -19,8 +19,8 @@ func newDoctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
 		Short: "Look for everything that goes wrong with rosters, and say what to do about it",
-		Long: `Look for everything that goes wrong with rosters, and say what to do about it: the
-database, the rights of the role that you connect as, dead servers, queues
+		Long: `Look for everything that goes wrong with rosters, and say what to do about it:
+the database, the rights of the role that you connect as, dead servers, queues
 without owner, hand-overs that hang, failed items, settings. It changes nothing.
 
 Exit 0 if nothing is wrong; notes are worth knowing, problems make it exit 1.`,

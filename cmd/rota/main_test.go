@@ -70,6 +70,7 @@ func TestBadInput(t *testing.T) {
 		"unknown command":       {args: "worked", code: 2, want: `unknown command "worked" for rota (did you mean worker?)`},
 		"unknown command, far":  {args: "xyz", code: 2, want: `unknown command "xyz" for rota (see rota --help)`},
 		"unknown subcommand":    {args: "migrate upp", code: 2, want: `unknown command "upp" for rota migrate (did you mean up?)`},
+		"unknown task command":  {args: "task shows", code: 2, want: `unknown command "shows" for rota task (did you mean show?)`},
 		"unknown flag":          {args: "worker --databse x", code: 2, want: "unknown flag: --databse (see rota worker --help)"},
 		"flag without value":    {args: "worker -c", code: 2, want: "flag needs an argument: 'c' in -c (see rota worker --help)"},
 		"argument":              {args: "worker rota.yaml", code: 2, want: `rota worker takes no argument "rota.yaml" (see rota worker --help)`},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -119,12 +120,10 @@ func mustExist(ctx context.Context, c *center.Center, task string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if name == task {
-			return nil
-		}
+	if !slices.Contains(names, task) {
+		return fmt.Errorf("%s: %w", task, center.ErrUnknownTask)
 	}
-	return fmt.Errorf("%s: %w", task, center.ErrUnknownTask)
+	return nil
 }
 
 // resolveServer finds the server that somebody means: its uuid, or a beginning that no other has.

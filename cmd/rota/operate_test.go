@@ -236,7 +236,7 @@ func TestOperate(t *testing.T) {
 		if !regexp.MustCompile(`^\w+@.+`).MatchString(who) {
 			t.Errorf("the actor is %q", who)
 		}
-		for _, kind := range strings.Fields("PAUSED RESUMED DRAINING FORCED ADDED REMOVED ITEMS") {
+		for _, kind := range strings.FieldsSeq("PAUSED RESUMED DRAINING FORCED ADDED REMOVED ITEMS") {
 			if count(t, s.c.DB(), "schedule_event WHERE kind = '"+kind+"' AND actor = '"+who+"'") == 0 {
 				t.Errorf("no event %s by %s", kind, who)
 			}

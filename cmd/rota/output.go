@@ -31,7 +31,7 @@ type choice struct {
 }
 
 func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return strings.Join(c.of, "|") }
+func (c *choice) Type() string   { return "word" }
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
@@ -48,7 +48,7 @@ func alternatives(list []string) string {
 
 // addChoice adds a flag that takes one of a few values, and completes them.
 func addChoice(cmd *cobra.Command, c *choice, name, short, usage string) {
-	cmd.Flags().VarP(c, name, short, usage)
+	cmd.Flags().VarP(c, name, short, usage+": "+alternatives(c.of))
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
 }
 
@@ -85,7 +85,7 @@ func screenOf(out io.Writer) screen {
 		return screen{}
 	}
 	s := screen{width: 80, height: 24, color: os.Getenv("NO_COLOR") == ""}
-	if w, h, err := term.GetSize(int(out.(*os.File).Fd())); err == nil && w > 0 { //nolint:errcheck,revive // a terminal is a file
+	if w, h, err := term.GetSize(int(out.(*os.File).Fd())); err == nil && w > 0 {
 		s.width, s.height = w, h
 	}
 	return s

@@ -214,7 +214,8 @@ func age(seconds *float64) string {
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1fs", *seconds)
 	case d < 24*time.Hour:
-		return strings.TrimSuffix(strings.Replace(d.Round(unitOf(d)).String(), "m0s", "m", 1), "h0m")
+		text := strings.Replace(d.Round(unitOf(d)).String(), "m0s", "m", 1)
+		return strings.Replace(text, "h0m", "h", 1)
 	}
 	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }

@@ -75,15 +75,15 @@ var serverFields = []field[server]{
 	{title: "SERVER", text: func(s server) string { return s.UUID }, uuid: true},
 	{title: "TASK", text: func(s server) string { return s.TaskType }},
 	{title: "STATE", text: stateOf, color: byMeaning[server]},
-	{title: "BEAT", text: func(s server) string { return age(&s.HeartbeatAge) }, right: true},
+	{title: "BEAT", text: func(s server) string { return age(&s.HeartbeatAge) }, right: true, spare: 1},
 	{title: "QUEUES", text: func(s server) string { return number(s.Queues) }, right: true},
-	{title: "GIVES", text: func(s server) string { return number(s.Requested) }, right: true, spare: 4},
-	{title: "GETS", text: func(s server) string { return number(s.Awaited) }, right: true, spare: 4},
-	{title: "IN HAND", text: func(s server) string { return number(s.InHand) }, right: true},
-	{title: "OLDEST", text: func(s server) string { return age(s.OldestInHandAge) }, right: true, spare: 1},
-	{title: "DONE", text: func(s server) string { return number(s.SuccessCount) }, right: true, spare: 3},
-	{title: "FAILED", text: func(s server) string { return number(s.FailureCount) }, right: true, spare: 2},
-	{title: "VERSION", text: func(s server) string { return s.LibraryVersion }, spare: 5},
+	{title: "GIVES", text: func(s server) string { return number(s.Requested) }, right: true, spare: 6},
+	{title: "GETS", text: func(s server) string { return number(s.Awaited) }, right: true, spare: 6},
+	{title: "IN HAND", text: func(s server) string { return number(s.InHand) }, right: true, spare: 2},
+	{title: "OLDEST", text: func(s server) string { return age(s.OldestInHandAge) }, right: true, spare: 3},
+	{title: "DONE", text: func(s server) string { return number(s.SuccessCount) }, right: true, spare: 5},
+	{title: "FAILED", text: func(s server) string { return number(s.FailureCount) }, right: true, spare: 4},
+	{title: "VERSION", text: func(s server) string { return s.LibraryVersion }, spare: 7},
 	{title: "LAST ERROR", text: func(s server) string { return line(s.LastError) }, free: true},
 }
 
@@ -145,9 +145,9 @@ func newServerDrainCommand() *cobra.Command {
 it is in hand, and owns nothing until "rota server resume". While there are no
 other servers, it works on.
 
-With --force nothing is waited for: its queues are others' at once. When it learns
-of that, it cancels what it has in hand; the fence makes void what it still
-writes to the database, and nothing else does.`,
+With --force nothing is waited for: its queues are others' at once. When it
+learns of that, it cancels what it has in hand; the fence makes void what it
+still writes to the database, and nothing else does.`,
 		Example:           "  rota server drain web1:4711\n  rota server drain web1:4711 --force",
 		Args:              arguments("SERVER"),
 		ValidArgsFunction: complete(serverUUIDs),

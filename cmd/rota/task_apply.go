@@ -28,10 +28,11 @@ func newTaskApplyCommand() *cobra.Command {
 are named: what the file leaves open gets its default. It shows each difference
 before it writes. A task type that is not there is created.
 
-Workers take new settings over with their next heartbeats; the two intervals with
-their next start. Another number of queues is a barrier: every worker finishes
-what it has in hand, then rows are added or removed, then all go on. Named queues
-come at once, and go when they are drained. What removes queues asks first.`,
+Workers take new settings over with their next heartbeats; the two intervals
+with their next start. Another number of queues is a barrier: every worker
+finishes what it has in hand, then rows are added or removed, then all go on.
+Named queues come at once, and go when they are drained. What removes queues
+asks first.`,
 		Example: `  rota task apply -f rota.yaml --dry-run
   rota task apply -f rota.yaml
   rota task apply -f rota.yaml settle --yes`,

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// leaves are the commands that do something with a roster, each with arguments that are there.
+var leaves = []string{
+	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
+	"queue list", "queue add settle x", "queue remove settle x --yes", "server list", "server pause web1:1", "server resume web1:1",
+	"server drain web1:1", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
+}
+
+// Every command tells of a roster that it cannot have in one line, and makes none.
+func TestCommandsWithoutRoster(t *testing.T) {
+	file := "sqlite:" + t.TempDir() + "/rota.db"
+	for _, args := range leaves {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			for _, test := range []struct {
+				url  string
+				code int
+				want string
+			}{
+				{"", 2, "database is missing: set it in the file, with --database or in ROTA_DATABASE"},
+				{"oracle://h/d", 2, `unknown scheme "oracle"; want postgres, mysql or sqlite`},
+				{"postgres://u:secret@127.0.0.1:1/d", 1, "open postgres://u:xxxxx@127.0.0.1:1/d"},
+				{file, 1, `there is no such file: run "rota migrate up"`},
+			} {
+				list := strings.Fields(args)
+				if test.url != "" {
+					list = append(list, "--database", test.url)
+				}
+				s := &stage{T: t, dir: t.TempDir()}
+				stdout, stderr, code := runRota(t, s.dir, list...)
+				if code != test.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, test.want) {
+					t.Errorf("rota %s: exit code %d, stdout %q, stderr %q", strings.Join(list, " "), code, stdout, stderr)
+				}
+			}
+		})
+	}
+}
+
+// A database without the tables is refused, and stays without.
+func TestCommandsWithoutSchema(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			s := &stage{T: t, url: testdb.URL(t, kind), dir: t.TempDir()}
+			for _, args := range leaves {
+				s.refused(1, `run "rota migrate up"`, args)
+			}
+		})
+	}
+}
+
+func TestBadInputOfOperators(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		for _, test := range []struct {
+			args string
+			code int
+			want string
+		}{
+			{"task show nope", 1, "rota: nope: unknown task type\n"},
+			{"task pause nope", 1, "rota: pause nope$BASE: unknown task type\n"},
+			{"task resume nope", 1, "nope$BASE: unknown task type\n"},
+			{"task delete nope --yes", 1, "rota: nope: unknown task type\n"},
+			{"queue list nope", 1, "rota: nope: unknown task type\n"},
+			{"queue add nope x", 1, "nope$BASE: unknown task type\n"},
+			{"queue add settle x", 1, "the queues have numbers: change how many there are instead\n"},
+			{"queue add regions north", 1, "there is a queue of that name\n"},
+			{"queue remove nope x --yes", 1, "rota: nope: unknown task type\n"},
+			{"queue remove regions nope --yes", 1, "there is no queue of that name\n"},
+			{"server list nope", 1, "rota: nope: unknown task type\n"},
+			{"server drain nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
+			{"server pause nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
+			{"server resume nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
+			{"queue list --server nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
+			{"item list nope", 1, "rota: nope: unknown task type\n"},
+			{"item retry nope a", 1, "rota: nope: unknown task type\n"},
+			{"item retry settle", 2, "rota: rota item retry wants the keys of items, or --all (see rota item retry --help)\n"},
+			{"item drop settle a --all --yes", 2, "rota: rota item drop wants the keys of items, or --all (see rota item drop --help)\n"},
+			{"item retry settle a", 1, "rota: 1 of 1 items have not failed, or not in own_sign BASE; 0 are to be tried again\n"},
+			{"plan nope", 1, "rota: nope: unknown task type\n"},
+			{"plan settle --remove nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
+			{"plan regions --remove web1:1", 2, "rota: server web1:1:00000001 serves settle, not regions\n"},
+			{"plan settle --add -1", 2, "rota: --add (-1): must be between 0 and 100000\n"},
+			{"top nope --once", 1, "rota: nope: unknown task type\n"},
+			{"doctor nope", 1, "rota: examine: nope: unknown task type\n"},
+
+			{"task show", 2, "rota: rota task show wants TASK (see rota task show --help)\n"},
+			{"queue add settle", 2, "rota: rota queue add wants QUEUE (see rota queue add --help)\n"},
+			{"task show settle regions", 2, `rota: rota task show takes no argument "regions" (see rota task show --help)` + "\n"},
+			{"task list -o xml", 2, `rota: invalid argument "xml" for "-o, --output" flag: must be table, json or csv (see rota task list --help)` + "\n"},
+			{"queue list --status LOST", 2, "must be HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED"},
+			{"task list --watch=1ms", 2, "rota: --watch (1ms): must be at least 100ms\n"},
+			{"event list --since -1h", 2, "rota: --since (-1h0m0s): must not be negative\n"},
+			{"event list --limit 0", 2, "rota: --limit (0): must be at least 1\n"},
+			{"event list --limit many", 2, `invalid argument "many" for "--limit" flag`},
+		} {
+			s.refused(test.code, test.want, test.args)
+		}
+		s.join("web1:1:00000003")
+		s.refused(2, "rota: server web1:1 may be web1:1:00000001 (settle) or web1:1:00000003 (settle)\n", "server pause web1:1")
+	})
+}
+
+var grants = regexp.MustCompile(`(?m)^GRANT (.*) TO (\w+);$`)
+
+// as makes a role with the README's grants for one, and returns a stage of the same roster that connects as it.
+func (s *stage) as(kind, role string) *stage {
+	s.Helper()
+	name := fmt.Sprintf("%s_%d", role, rand.Uint32())
+	s.exec(map[string]string{testdb.Postgres: "CREATE ROLE " + name + " LOGIN PASSWORD 'secret'", testdb.MySQL: "CREATE USER " + name + " IDENTIFIED BY 'secret'"}[kind])
+	drop := map[string]string{testdb.Postgres: "DROP OWNED BY " + name + "; DROP ROLE " + name, testdb.MySQL: "DROP USER " + name}[kind]
+	s.Cleanup(func() {
+		for statement := range strings.SplitSeq(drop, "; ") {
+			if _, err := s.c.DB().ExecContext(context.WithoutCancel(s.Context()), statement); err != nil {
+				s.Error(err)
+			}
+		}
+	})
+	readme, err := os.ReadFile("../../README.md")
+	s.must(err)
+	n := 0
+	for _, grant := range grants.FindAllStringSubmatch(string(readme), -1) {
+		if grant[2] == role {
+			s.exec("GRANT " + grant[1] + " TO " + name)
+			n++
+		}
+	}
+	if n == 0 {
+		s.Fatalf("the README grants nothing to %s", role)
+	}
+	u, err := url.Parse(s.url)
+	s.must(err)
+	u.User = url.UserPassword(name, "secret")
+	return &stage{s.T, u.String(), s.dir, s.c}
+}
+
+// The README's grants: an operator may look and change nothing, which is told in one line; an admin may do all.
+func TestRights(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			s := newStage(t, testdb.URL(t, kind))
+			s.file("  settle: {queues: 5, execute_number: 11}\n  regions: {queues: [north, west]}\n  push: {queues: 2}\n")
+			operator, admin := s.as(kind, "operator"), s.as(kind, "admin")
+			for _, args := range leaves {
+				switch {
+				case regexp.MustCompile(`list|show|plan|top`).MatchString(args):
+					operator.run(args)
+				default:
+					operator.refused(1, "denied", args)
+				}
+			}
+			stdout, _, _ := operator.try("doctor")
+			if !strings.Contains(stdout, "NOTE     privileges   this role could not run a worker: it lacks INSERT ON schedule_task_type; ") {
+				t.Error(stdout)
+			}
+			operator.says("task apply --dry-run", `execute_number +10 +11`)
+			for _, args := range []string{
+				"task apply --yes", "task pause settle", "task resume settle", "server pause web2:2", "server resume web2:2",
+				"server drain web2:2", "server drain web1:1 --force", "item retry settle --all", "item drop settle --all --yes", "queue add regions south",
+				"queue remove regions north --yes", "task delete push --yes",
+			} {
+				admin.run(args)
+			}
+		})
+	}
+}
+
+// Every command has an example, and its help fits a terminal.
+func TestEveryCommandHasHelp(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+		if cmd.HasSubCommands() || cmd.Name() == "version" || cmd.Name() == "help" {
+			return
+		}
+		if cmd.Example == "" || cmd.Short == "" {
+			t.Errorf("%s has no example", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if len(strings.TrimRight(line, "\n")) > 80 {
+				t.Errorf("%s: a line of %d characters: %s", cmd.CommandPath(), len(line), line)
+			}
+		}
+		for line := range strings.Lines(cmd.UsageString()) {
+			if len(line) > 120 {
+				t.Errorf("%s: a line of %d characters: %s", cmd.CommandPath(), len(line), line)
+			}
+		}
+	}
+	visit(newRootCommand())
+}
+
+// The 1,000 servers and 10,000 queues of a large roster are shown, not only read, in one go.
+func TestManyQueuesAreRendered(t *testing.T) {
+	queues := make([]center.QueueRecord, 10_000)
+	for i := range queues {
+		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)
+	}
+	if lines := strings.Count(render(screen{width: 40}, queues, queueFields), "\n"); lines != 10_000 {
+		t.Errorf("%d lines", lines)
+	}
+}
