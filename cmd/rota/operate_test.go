@@ -236,7 +236,7 @@ func TestOperate(t *testing.T) {
 		if !regexp.MustCompile(`^\w+@.+`).MatchString(who) {
 			t.Errorf("the actor is %q", who)
 		}
-		for _, kind := range strings.FieldsSeq("PAUSED RESUMED DRAINING FORCED ADDED REMOVED ITEMS") {
+		for kind := range strings.FieldsSeq("PAUSED RESUMED DRAINING FORCED ADDED REMOVED ITEMS") {
 			if count(t, s.c.DB(), "schedule_event WHERE kind = '"+kind+"' AND actor = '"+who+"'") == 0 {
 				t.Errorf("no event %s by %s", kind, who)
 			}
@@ -359,6 +359,18 @@ func TestDoctorWithoutSchema(t *testing.T) {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 	})
+}
+
+// A transaction that stalls is what the doctor is called for, and does not keep it from looking.
+func TestDoctorWhileALockIsHeld(t *testing.T) {
+	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	lock, err := s.c.DB().BeginTx(t.Context(), nil)
+	s.must(err)
+	defer lock.Rollback()
+	stdout, _, code := s.try("doctor settle")
+	if code != 1 || !strings.Contains(stdout, "PROBLEM  privileges   INSERT on schedule_task_type, of no row, could not be tried: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 servers") {
+		t.Errorf("exit code %d, stdout\n%s", code, stdout)
+	}
 }
 
 // Into a pipe, a watch prints again and again, without moving a cursor; SIGINT is its good end.
