@@ -118,7 +118,11 @@ func (e *examination) clockDistance(ctx context.Context) error {
 		e.ok("clock", "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
 		return nil
 	}
-	e.note("clock", "synchronise both (NTP)", "this host's clock is %s ahead of the database's: nothing goes wrong, the database's decides; but logs and tables tell different times", ahead)
+	side := "ahead of"
+	if ahead < 0 {
+		side = "behind"
+	}
+	e.note("clock", "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables tell different times", ahead.Abs().Round(time.Second), side)
 	return nil
 }
 

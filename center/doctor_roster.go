@@ -162,12 +162,12 @@ func (e *examination) waitsForAll(r roster) {
 	if n := r.task.RequestedTotal; n != nil {
 		var busy []string
 		for _, s := range r.servers {
-			if s.InHand > 0 || s.Overdue {
+			if s.DrainedPartition != r.task.Partition {
 				busy = append(busy, s.UUID)
 			}
 		}
 		e.note("repartition", fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
-			"everybody drains for %d queues instead of %d; still busy or silent: %s", *n, r.task.QueueTotal, cmp.Or(some(busy), "nobody"))
+			"%d queues instead of %d come when everybody has drained; it waits for %s", *n, r.task.QueueTotal, cmp.Or(some(busy), "nobody"))
 	}
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {

@@ -49,7 +49,6 @@ type ServerRecord struct {
 type ServerFilter struct {
 	TaskType string
 	Host     string
-	State    string
 }
 
 // Servers lists the servers of this own_sign by task type, the oldest first, the overdue included. One statement.
@@ -57,7 +56,6 @@ func (c *Center) Servers(ctx context.Context, f ServerFilter) ([]ServerRecord, e
 	w := where{args: []any{c.ownSign, c.ownSign, c.ownSign}}
 	w.equal("s.task_type", f.TaskType)
 	w.equal("s.host_name", f.Host)
-	w.equal("s.state", f.State)
 	list, err := records[ServerRecord](ctx, c, `SELECT {columns} FROM (
 		SELECT s.*, o.queues, o.requested, w.awaited, {now} AS database_time FROM schedule_server s
 		LEFT JOIN (SELECT cur_server, COUNT(*) AS queues, COUNT(req_server) AS requested FROM schedule_queue
@@ -109,7 +107,6 @@ type GoneServerRecord struct {
 }
 
 // GoneServers lists the servers of this own_sign that are gone, the latest last, not more than limit of them.
-// Of the filter, State is not looked at.
 func (c *Center) GoneServers(ctx context.Context, f ServerFilter, limit int) ([]GoneServerRecord, error) {
 	w := where{args: []any{c.ownSign}}
 	w.equal("task_type", f.TaskType)

@@ -17,6 +17,7 @@ type TaskRecord struct {
 	QueueTotal     int64    `json:"queue_total"`
 	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which everybody drains
 	Removing       []string `json:"removing"`        // queues that are about to go
+	Partition      int64    `json:"partition_version"`
 
 	Servers     int64 `json:"servers"` // those that are overdue included
 	DeadServers int64 `json:"overdue_servers"`
@@ -45,7 +46,7 @@ func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, erro
 	w.equal("task_type", taskType)
 	args := append(slices.Repeat([]any{c.ownSign}, 5), w.args...)
 	list, err := records[TaskRecord](ctx, c, `SELECT {columns} FROM (
-		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing,
+		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.partition_version,
 			s.servers, s.overdue_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items
 		FROM (SELECT task_type FROM schedule_task_type

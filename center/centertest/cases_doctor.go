@@ -54,6 +54,7 @@ func testPreview(t *testing.T, c *center.Center) {
 	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // asked for already
 	r.must(c.PauseServer(t.Context(), r.uuid("A"), true, "test"))
 	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
+	r.must(c.PauseServer(t.Context(), r.uuid("A"), false, "test"))
 	r.silence("A")
 	moves, _ := r.preview(center.Scenario{})
 	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
@@ -111,7 +112,7 @@ func testDoctor(t *testing.T, c *center.Center) {
 	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)
 	want("requests", "PROBLEM A was asked for queues ")
 	r.must(c.Repartition(t.Context(), r.task, 3, "test"))
-	want("repartition", "NOTE everybody drains for 3 queues instead of 2; still busy or silent: A")
+	want("repartition", "NOTE 3 queues instead of 2 come when everybody has drained; it waits for A, B")
 	r.must(c.Pause(t.Context(), r.task, true, "test"))
 	want("pause", "NOTE it is paused")
 	r.must(c.PauseServer(t.Context(), r.uuid("B"), true, "test"))
