@@ -39,6 +39,9 @@ func TestCommandsWithoutRoster(t *testing.T) {
 				{"postgres://u:secret@127.0.0.1:1/d", 1, "open postgres://u:xxxxx@127.0.0.1:1/d"},
 				{file, 1, `there is no such file: run "rota migrate up"`},
 			} {
+				if args != leaves[0] && strings.Contains(test.url, "://") {
+					continue // the URL is looked at in one place
+				}
 				list := strings.Fields(args)
 				if test.url != "" {
 					list = append(list, "--database", test.url)
@@ -92,7 +95,7 @@ func TestBadInputOfOperators(t *testing.T) {
 			{"item retry nope a", 1, "rota: nope: unknown task type\n"},
 			{"item retry settle", 2, "rota: rota item retry wants the keys of items, or --all (see rota item retry --help)\n"},
 			{"item drop settle a --all --yes", 2, "rota: rota item drop wants the keys of items, or --all (see rota item drop --help)\n"},
-			{"item retry settle a", 1, "rota: 1 of 1 items have not failed, or not in own_sign BASE; 0 are to be tried again\n"},
+			{"item retry settle a", 1, "rota: settle$BASE: 1 of 1 items have not failed; 0 are to be tried again\n"},
 			{"plan nope", 1, "rota: nope: unknown task type\n"},
 			{"plan settle --remove nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
 			{"plan regions --remove web1:1", 2, "rota: server web1:1:00000001 serves settle, not regions\n"},
@@ -110,6 +113,9 @@ func TestBadInputOfOperators(t *testing.T) {
 			{"event list --limit 0", 2, "rota: --limit (0): must be at least 1\n"},
 			{"event list --limit many", 2, `invalid argument "many" for "--limit" flag`},
 		} {
+			if test.code == 2 && !strings.HasPrefix(url, "sqlite:") {
+				continue // no database has a say in it
+			}
 			s.refused(test.code, test.want, test.args)
 		}
 		s.join("web1:1:00000003")

@@ -100,14 +100,10 @@ func newItemChangeCommand(verb, short, done string, change changeItems) *cobra.C
 					}
 				}
 				n, err := change(c, ctx, args[0], actor(), keys...)
-				if err == nil && n < len(keys) {
-					err = fmt.Errorf("%d of %d items have not failed, or not in own_sign %s; %d are %s", len(keys)-n, len(keys), c.OwnSign(), n, done)
-				}
 				if err != nil {
 					return err
 				}
-				cmd.Printf("%s$%s: %d items are %s\n", args[0], c.OwnSign(), n, done)
-				return nil
+				return changedItems(cmd, args[0]+"$"+c.OwnSign(), n, len(keys), done)
 			})
 		},
 	}
@@ -117,6 +113,15 @@ func newItemChangeCommand(verb, short, done string, change changeItems) *cobra.C
 		addYes(cmd)
 	}
 	return cmd
+}
+
+// changedItems tells what was done, and when keys were given that have no row.
+func changedItems(cmd *cobra.Command, task string, n, wanted int, done string) error {
+	if n < wanted {
+		return fmt.Errorf("%s: %d of %d items have not failed; %d are %s", task, wanted-n, wanted, n, done)
+	}
+	cmd.Printf("%s: %d items are %s\n", task, n, done)
+	return nil
 }
 
 func dropText(task string, keys []string) string {

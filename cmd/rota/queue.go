@@ -37,19 +37,8 @@ ORPHAN: the owner is gone. UNASSIGNED: there is nobody to take it.`,
 		ValidArgsFunction: complete(taskNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (reply, error) {
-				if err := mustExist(ctx, c, first(args)); err != nil {
-					return reply{}, err
-				}
-				f := center.QueueFilter{TaskType: first(args), Host: host, Status: status.value}
-				if server != "" {
-					s, err := resolveServer(ctx, c, server)
-					if err != nil {
-						return reply{}, err
-					}
-					f.Server = s.UUID
-				}
-				queues, err := c.Queues(ctx, f)
-				return reply{queues, func(s screen) string { return render(s, queues, queueFields) }}, err
+				f := center.QueueFilter{TaskType: first(args), Server: server, Host: host, Status: status.value}
+				return listQueues(ctx, c, f)
 			})
 		},
 	}
@@ -60,6 +49,22 @@ ORPHAN: the owner is gone. UNASSIGNED: there is nobody to take it.`,
 	cmd.Flags().StringVar(&host, "host", "", "only those that servers of this host have or wait for")
 	completeFlag(cmd, "server", serverUUIDs)
 	return cmd
+}
+
+// listQueues takes a server's name as people give it.
+func listQueues(ctx context.Context, c *center.Center, f center.QueueFilter) (reply, error) {
+	if err := mustExist(ctx, c, f.TaskType); err != nil {
+		return reply{}, err
+	}
+	if f.Server != "" {
+		s, err := resolveServer(ctx, c, f.Server)
+		if err != nil {
+			return reply{}, err
+		}
+		f.Server = s.UUID
+	}
+	queues, err := c.Queues(ctx, f)
+	return reply{queues, func(s screen) string { return render(s, queues, queueFields) }}, err
 }
 
 type queue = center.QueueRecord

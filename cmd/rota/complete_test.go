@@ -1,0 +1,55 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+func TestCompletion(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		for args, want := range map[string]string{
+			"task show":            "regions settle",
+			"task show s":          "settle",
+			"task show settle":     "", // it takes one
+			"plan":                 "regions settle",
+			"plan settle --remove": web1 + " " + web2,
+			"server drain":         web1 + " " + web2,
+			"server drain web2":    web2,
+			"queue remove regions": "north south",
+			"queue list --status":  "HELD MOVING OVERDUE ORPHAN UNASSIGNED",
+			"queue list -o":        "table json csv",
+			"item retry settle":    "",
+		} {
+			// What is typed of the last word comes last, and may be nothing.
+			words, typed := strings.Fields(args), ""
+			if last := words[len(words)-1]; last == "s" || last == "web2" {
+				words, typed = words[:len(words)-1], last
+			}
+			cmd := rota(t.Context(), s.dir, slices.Concat([]string{"__complete"}, words, []string{typed})...)
+			cmd.Env = append(cmd.Env, "ROTA_DATABASE="+url)
+			stdout, err := cmd.Output()
+			s.must(err)
+			var got []string
+			for line := range strings.Lines(string(stdout)) {
+				if name, _, _ := strings.Cut(strings.TrimSpace(line), "\t"); name != "" && !strings.HasPrefix(name, ":") {
+					got = append(got, name)
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: %q, want %q", args, got, want)
+			}
+		}
+	})
+}
+
+// A shell is no place for errors.
+func TestCompletionIsSilent(t *testing.T) {
+	stdout, stderr, code := runRota(t, t.TempDir(), "__completeNoDesc", "task", "show", "--database", "postgres://u@127.0.0.1:1/d", "")
+	if code != 0 || stdout != ":4\n" || strings.Contains(stderr, "cannot connect") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+func TestDoctor(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		s.exec("DELETE FROM schedule_queue WHERE task_type = 'regions'")
+		s.exec("DELETE FROM schedule_task_running WHERE task_type = 'regions'")
+		s.exec("DELETE FROM schedule_task_type WHERE task_type = 'regions'")
+		s.says("doctor", `(?m)^OK +database +(PostgreSQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it can be written to$`)
+		s.says("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 servers$`)
+		if out := s.run("doctor"); strings.Contains(out, "PROBLEM") || strings.Contains(out, "secret") {
+			t.Error(out)
+		}
+		s.exec("UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00.000000'")
+		stdout, stderr, code := s.try("doctor -o json")
+		var findings []map[string]string
+		s.must(json.Unmarshal([]byte(stdout), &findings))
+		if code != 1 || stderr != "rota: there are 3 problems\n" {
+			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
+		}
+		last := findings[len(findings)-1]
+		if last["status"] != "PROBLEM" || last["task_type"] != "settle" || last["hint"] == "" || !strings.Contains(last["finding"], web2+" has been silent for ") {
+			t.Errorf("%v", last)
+		}
+		// Where settings of the file are not those of the database.
+		writeFile(t, filepath.Join(s.dir, "rota.yaml"), "database: x\ntasks: {settle: {queues: 4, execute_number: 11}}")
+		stdout, _, _ = s.try("doctor")
+		if !strings.Contains(stdout, "settle: rota.yaml says something else than the database, which is in force  -> rota task apply --dry-run -f rota.yaml") {
+			t.Error(stdout)
+		}
+	})
+}
+
+// A roster that cannot be opened is a finding, too.
+func TestDoctorWithoutSchema(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		stdout, stderr, code := runRota(t, t.TempDir(), "doctor", "--database", url)
+		if code != 1 || stderr != "rota: there is a problem\n" || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "rota migrate up") {
+			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
+		}
+	})
+}
+
+// A transaction that stalls is what the doctor is called for, and does not keep it from looking.
+func TestDoctorWhileALockIsHeld(t *testing.T) {
+	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	lock, err := s.c.DB().BeginTx(t.Context(), nil)
+	s.must(err)
+	defer lock.Rollback()
+	stdout, _, code := s.try("doctor settle")
+	if code != 1 || !strings.Contains(stdout, "PROBLEM  privileges   INSERT on schedule_task_type, of no row, could not be tried: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 servers") {
+		t.Errorf("exit code %d, stdout\n%s", code, stdout)
+	}
+}
+
+// A replica, or a role that may only read, is told with what to do.
+func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
+	s := newStage(t, testdb.URL(t, testdb.Postgres))
+	s.url += "&default_transaction_read_only=on"
+	stdout, _, code := s.try("doctor")
+	if code != 1 || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "this PostgreSQL is read-only") {
+		t.Errorf("exit code %d, stdout\n%s", code, stdout)
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/csv"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// Each list: people get a table, programs JSON and CSV with the columns' names.
+func TestLists(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		s.must(s.c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{{Key: "a b", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
+		for _, test := range []struct {
+			args    string
+			table   string // a line of it
+			of      string // the table of the database
+			records int
+			beside  string // names that are no columns
+		}{
+			{"task list", `settle +SERVING +4 +2 +2 +0 +0 +2 +0 +0 +1`, "schedule_task_type NATURAL JOIN schedule_task_running", 2, "servers overdue_servers held moving overdue orphan unassigned in_hand oldest_in_hand_since success_count failure_count retry_items dead_items"},
+			{"queue list", `settle +1 +MOVING +web1:1:00000001 +[\d.]+s +[\d.]+s +web2:2:00000002 +[\d.]+s`, "schedule_assignment NATURAL JOIN schedule_queue", 6, "removing"},
+			{"queue list settle --status MOVING", `settle +3 +MOVING`, "schedule_assignment NATURAL JOIN schedule_queue", 2, "removing"},
+			{"queue list --host web2", `settle +3 +MOVING`, "schedule_assignment NATURAL JOIN schedule_queue", 2, "removing"},
+			{"queue list --server web2:2", `settle +3 +MOVING`, "schedule_assignment NATURAL JOIN schedule_queue", 2, "removing"},
+			{"server list", `web1:1:00000001 +settle +STANDBY +[\d.]+s +4 +2 +0 +0`, "schedule_server", 2, "heartbeat_age_s overdue queues requested awaited oldest_in_hand_s"},
+			{"server list settle --host web2", `web2:2:00000002 +settle`, "schedule_server", 1, "heartbeat_age_s overdue queues requested awaited oldest_in_hand_s"},
+			{"event list", `\S+Z +settle +3 +REQUESTED +web1:1:00000001 +web2:2:00000002`, "schedule_event", 8, ""},
+			{"event list settle --queue 3 --since 1h --kind requested --server web2:2", `\S+Z +settle +3 +REQUESTED`, "schedule_event", 1, ""},
+			{"event list --limit 2", `\S+Z +settle +3 +REQUESTED`, "schedule_event", 2, ""},
+			{"item list settle --state DEAD --queue 0", `settle +0 +a b +DEAD +3 .* no, never`, "schedule_failed_item", 1, ""},
+		} {
+			s.says(test.args, `(?m)^ `+test.table)
+			var records []map[string]any
+			s.must(json.Unmarshal([]byte(s.run(test.args+" -o json")), &records))
+			if len(records) != test.records {
+				t.Errorf("rota %s: %d records, want %d: %v", test.args, len(records), test.records, records)
+				continue
+			}
+			s.namesAreColumns(test.args, records[0], test.of, strings.Fields(test.beside))
+			lines, err := csv.NewReader(strings.NewReader(s.run(test.args + " -o csv"))).ReadAll()
+			if err != nil || len(lines) != test.records+1 || len(lines[0]) != len(records[0]) {
+				t.Errorf("rota %s -o csv: %v\n%q", test.args, err, lines)
+			}
+		}
+		if empty := s.run("item list regions -o json"); empty != "[]\n" {
+			t.Errorf("nothing is %q in JSON", empty)
+		}
+	})
+}
+
+// namesAreColumns checks that JSON names are those of the table, and that times are RFC 3339 in UTC.
+func (s *stage) namesAreColumns(args string, record map[string]any, table string, beside []string) {
+	s.Helper()
+	rows, err := s.c.DB().QueryContext(s.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
+	s.must(err)
+	defer rows.Close()
+	columns, err := rows.Columns()
+	s.must(err)
+	s.must(rows.Err())
+	for name, value := range record {
+		if !slices.Contains(columns, name) && !slices.Contains(beside, name) {
+			s.Errorf("rota %s: %s is no column of %s", args, name, table)
+		}
+		if text, ok := value.(string); ok && strings.HasSuffix(name, "_time") {
+			if at, err := time.Parse(time.RFC3339, text); err != nil || !strings.HasSuffix(text, "Z") || time.Since(at).Abs() > time.Hour {
+				s.Errorf("rota %s: %s is %s: %v", args, name, text, err)
+			}
+		}
+	}
+}
+
+func TestTaskShow(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		s.says("task show settle", `(?m)^ execute_number +10 +1$`)
+		s.says("task show settle", `(?m)^ queues +4$`)
+		s.says("task show regions", `(?m)^ queues +\[north, south\]$`)
+		var record map[string]any
+		s.must(json.Unmarshal([]byte(s.run("task show settle -o json")), &record))
+		want := map[string]any{"execute_number": 10.0, "heartbeat_interval_ms": 2000.0, "task_type": "settle", "queue_total": 4.0, "time_zone": "UTC"}
+		for name, value := range want {
+			if diff := cmp.Diff(value, record[name]); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+		lines, err := csv.NewReader(strings.NewReader(s.run("task show settle -o csv"))).ReadAll()
+		if err != nil || len(lines) != 2 || len(lines[0]) != len(record) {
+			t.Errorf("%v\n%q", err, lines)
+		}
+	})
+}
+
+func TestPlan(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		before := snapshot(t, s.c.DB())
+		s.says("plan settle", `(?m)^ 1 +web1:1:00000001 +web2:2:00000002 +its owner has more than its share; asked for already$`)
+		s.says("plan settle --add 2", `3 queues would move; the least that balances the load is 3`)
+		s.says("plan settle --remove web1:1", `(?m)^ 0 +web1:1:00000001 +web2:2:00000002 +its owner stops$`)
+		s.says("plan settle --remove web1:1 --remove web2:2", `0 queues would move; .*; 4 would have no owner`)
+		s.says("plan settle -o csv", `^queue_id,cur_server,next_server,requested,reason\n1,web1`)
+		var record struct {
+			Moved, Minimum int
+			Moves          []map[string]any
+		}
+		s.must(json.Unmarshal([]byte(s.run("plan settle --add 1 -o json")), &record))
+		if record.Moved != 2 || record.Minimum != 2 || len(record.Moves) != 2 {
+			t.Errorf("%+v", record)
+		}
+		if diff := cmp.Diff(before, snapshot(t, s.c.DB())); diff != "" {
+			t.Errorf("a dry run writes:\n%s", diff)
+		}
+	})
+}
+
+// snapshot is all that a dry run might write.
+func snapshot(t *testing.T, db *sql.DB) (rows []string) {
+	t.Helper()
+	result, err := db.QueryContext(t.Context(), `SELECT q.queue_id, COALESCE(q.cur_server, '-'), COALESCE(q.req_server, '-'), q.epoch, r.version, t.version
+		FROM schedule_queue q JOIN schedule_task_running r ON r.task_type = q.task_type AND r.own_sign = q.own_sign JOIN schedule_task_type t ON t.task_type = q.task_type
+		ORDER BY q.task_type, q.queue_id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer result.Close()
+	for result.Next() {
+		var a, b, c, d, e, f string
+		if err := result.Scan(&a, &b, &c, &d, &e, &f); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, strings.Join([]string{a, b, c, d, e, f}, " "))
+	}
+	if err := result.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}

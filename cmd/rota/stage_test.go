@@ -1,0 +1,101 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+const web1, web2 = "web1:1:00000001", "web2:2:00000002"
+
+// stage is a roster for operators: settle, whose four queues web1 owns, two of which web2 asks for; and regions,
+// whose named queues nobody has ever had.
+type stage struct {
+	*testing.T
+	url, dir string
+	c        *center.Center
+}
+
+func newStage(t *testing.T, url string) *stage {
+	t.Helper()
+	if _, _, err := center.Migrate(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	c, err := center.Open(t.Context(), url, center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &stage{t, url, t.TempDir(), c}
+	s.define("settle", center.Settings{Queues: 4, ExecuteNumber: 10})
+	s.define("regions", center.Settings{QueueNames: []string{"north", "south"}})
+	s.join(web1)
+	s.join(web2)
+	return s
+}
+
+func (s *stage) define(task string, settings center.Settings) {
+	s.Helper()
+	_, err := s.c.Define(s.Context(), task, settings)
+	s.must(err)
+}
+
+func (s *stage) join(uuid string) {
+	s.Helper()
+	host, _, _ := strings.Cut(uuid, ":")
+	_, err := s.c.Register(s.Context(), center.Server{UUID: uuid, TaskType: "settle", Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+	s.must(err)
+	_, err = s.c.Assign(s.Context(), "settle", center.Assignment{Actor: uuid})
+	s.must(err)
+}
+
+func (s *stage) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// run runs a command that must succeed, and returns what it says.
+func (s *stage) run(args string, more ...string) string {
+	s.Helper()
+	stdout, stderr, code := s.try(args, more...)
+	if code != 0 || stderr != "" {
+		s.Fatalf("rota %s: exit code %d, stderr %q, stdout\n%s", args, code, stderr, stdout)
+	}
+	return stdout
+}
+
+func (s *stage) try(args string, more ...string) (stdout, stderr string, code int) {
+	s.Helper()
+	list := append(strings.Fields(args), more...)
+	return runRota(s.T, s.dir, append(list, "--database", s.url)...)
+}
+
+// refused runs a command that must fail with one line, and nothing on stdout.
+func (s *stage) refused(code int, want, args string, more ...string) {
+	s.Helper()
+	stdout, stderr, got := s.try(args, more...)
+	if got != code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
+		s.Errorf("rota %s: exit code %d, want %d; stdout %q; stderr\n%swant %s", args, got, code, stdout, stderr, want)
+	}
+}
+
+func (s *stage) says(args, want string) {
+	s.Helper()
+	if got := s.run(args); !regexp.MustCompile(want).MatchString(got) {
+		s.Errorf("rota %s: want %s, got\n%s", args, want, got)
+	}
+}
+
+func (s *stage) exec(statement string) {
+	s.Helper()
+	execute(s.T, s.c.DB(), statement)
+}
