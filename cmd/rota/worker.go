@@ -104,8 +104,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 func (w *worker) tasks(c *center.Center) []manager.Task {
 	var tasks []manager.Task
 	for i, task := range w.file.Tasks {
-		w.dealers[i].Use(c.DB())
-		tasks = append(tasks, manager.Serve(task.Name, w.dealers[i], task.Settings))
+		tasks = append(tasks, manager.Serve(task.Name, w.dealers[i].Use(c.DB()), task.Settings))
 	}
 	return tasks
 }
