@@ -120,7 +120,11 @@ func TestReadmeGrants(t *testing.T) {
 			liveOnce(t, worker)
 			workerLife(t, worker)
 			forgetEnvironment(t, c, worker)
-			execAll(t, as("operator"), statements(t, "SELECT")...)
+			operator := as("operator")
+			execAll(t, operator, statements(t, "SELECT")...)
+			if worker.CheckWrite(t.Context()) != nil || operator.CheckWrite(t.Context()) == nil {
+				t.Error("CheckWrite does not tell who may write")
+			}
 		})
 	}
 }

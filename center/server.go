@@ -221,6 +221,7 @@ func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) 
 			continue
 		}
 		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
+		l.silent = append(l.silent, silent)
 		events = append(events, event{
 			kind: EventExpired, from: s.uuid, actor: a.Actor,
 			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead),

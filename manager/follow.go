@@ -177,7 +177,7 @@ func (s *server) plan(ctx context.Context, p pulse) error {
 	s.life.stale = true
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
-	blocked, err := s.c.Assign(ctx, s.task.name, center.Assignment{
+	done, err := s.c.Assign(ctx, s.task.name, center.Assignment{
 		Actor: s.life.uuid, BeatWithin: 2 * s.settings.HeartbeatInterval,
 		Watched: p.watched, Seen: p.Now, Inherited: p.inherited,
 	})
@@ -185,7 +185,10 @@ func (s *server) plan(ctx context.Context, p pulse) error {
 		return err
 	}
 	s.life.blocked = map[string]bool{}
-	for _, id := range blocked {
+	for _, silent := range done.Silent {
+		s.observe(MoveTakenOver, silent)
+	}
+	for _, id := range done.Blocked {
 		s.life.blocked[id] = true
 	}
 	return nil

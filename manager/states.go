@@ -187,7 +187,7 @@ func (s *server) leaving(stop context.Context) stateFunc {
 	}
 	s.log.Info("leaving: draining")
 	for _, h := range s.proc.Held() {
-		s.proc.Drain(h.Queue.ID) // before the database is asked: it may not answer
+		s.drain(h.Queue.ID) // before the database is asked: it may not answer
 	}
 	s.announce(ctx)
 	forced := s.drainAll(ctx)
@@ -266,6 +266,9 @@ func (s *server) bow(ctx context.Context, forced []string) {
 		err := s.leave(ctx, forced)
 		if err == nil {
 			s.log.Info("left")
+			for _, h := range s.proc.Held() {
+				s.observe(MoveReleased, s.drainedFor(h.Queue.ID))
+			}
 			return
 		}
 		if !s.c.IsTransient(err) || !s.life.lease.valid() {

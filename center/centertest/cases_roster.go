@@ -170,9 +170,9 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.must(center.Fence(ctx, tx))
 		r.join("B")
 		r.wantOwners("A", "A", "A", "A>B")
-		blocked, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
+		done, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
 		r.must(err)
-		if diff := cmp.Diff([]string{"1"}, blocked); diff != "" {
+		if diff := cmp.Diff([]string{"1"}, done.Blocked); diff != "" {
 			t.Fatalf("blocked (-want +got):\n%s", diff)
 		}
 		r.must(tx.Commit())

@@ -170,10 +170,11 @@ func TestWorker(t *testing.T) {
 		if n := count(t, db, "orders o JOIN schedule_server s ON s.uuid = o.settled_by WHERE times = 1"); n != orders {
 			t.Errorf("%d orders were settled once, by the server in the roster, not %d", n, orders)
 		}
-		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez and /readyz") != nil })
-		address, _ := p.logged("serving /livez and /readyz")["address"].(string)
+		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez, /readyz and /metrics") != nil })
+		address, _ := p.logged("serving /livez, /readyz and /metrics")["address"].(string)
 		probe(t, address, "/livez")
 		probe(t, address, "/readyz")
+		probe(t, address, "/metrics")
 
 		p.signal(syscall.SIGTERM)
 		p.signal(syscall.SIGINT) // at once, so that it is the same request
