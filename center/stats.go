@@ -2,6 +2,7 @@ package center
 
 import (
 	"context"
+	"maps"
 	"sync"
 )
 
@@ -49,10 +50,7 @@ func (c *Center) Stats() Stats {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
 	s := c.counts.Stats
-	s.Errors = make(map[string]int64, len(s.Errors))
-	for class, n := range c.counts.Errors {
-		s.Errors[class] = n
-	}
+	s.Errors = maps.Clone(s.Errors)
 	return s
 }
 

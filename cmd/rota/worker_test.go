@@ -172,9 +172,9 @@ func TestWorker(t *testing.T) {
 		}
 		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez, /readyz and /metrics") != nil })
 		address, _ := p.logged("serving /livez, /readyz and /metrics")["address"].(string)
-		probe(t, address, "/livez")
-		probe(t, address, "/readyz")
-		probe(t, address, "/metrics")
+		probe(t, address, "/livez", "ok\n")
+		probe(t, address, "/readyz", "ok\n")
+		probe(t, address, "/metrics", `rota_queues_owned{own_sign="BASE",task_type="settle"} 4`)
 
 		p.signal(syscall.SIGTERM)
 		p.signal(syscall.SIGINT) // at once, so that it is the same request
@@ -193,7 +193,7 @@ func TestWorker(t *testing.T) {
 	})
 }
 
-func probe(t *testing.T, address, path string) {
+func probe(t *testing.T, address, path, want string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
@@ -205,8 +205,8 @@ func probe(t *testing.T, address, path string) {
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK || string(body) != "ok\n" {
-		t.Errorf("%s: %s: %q, %v", path, response.Status, body, err)
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+		t.Errorf("%s: %s: no %q in %.200q, %v", path, response.Status, want, body, err)
 	}
 }
 
