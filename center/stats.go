@@ -16,11 +16,12 @@ type Stats struct {
 
 // What an error of the database means, as Stats counts it.
 const (
-	ErrorRolledBack = "rolled_back" // a collision: serialization, deadlock, lock timeout, busy
-	ErrorBroken     = "broken"      // the connection
-	ErrorReadOnly   = "read_only"   // the server takes no writes
-	ErrorRefused    = "refused"     // the database said no
-	ErrorOther      = "other"       // not the database's: ErrFenced, or an ended context
+	ErrorRolledBack  = "rolled_back" // a collision: serialization, deadlock, lock timeout, busy
+	ErrorInterrupted = "interrupted" // it took too long, or was killed
+	ErrorBroken      = "broken"      // the connection
+	ErrorReadOnly    = "read_only"   // the server takes no writes
+	ErrorRefused     = "refused"     // the database said no
+	ErrorOther       = "other"       // not the database's: ErrFenced, or an ended context
 )
 
 // counts is Stats while it is counted.
@@ -35,6 +36,8 @@ func (c class) String() string {
 	switch c {
 	case classRollback:
 		return ErrorRolledBack
+	case classInterrupted:
+		return ErrorInterrupted
 	case classBroken:
 		return ErrorBroken
 	case classReadOnly:

@@ -47,6 +47,7 @@ type life struct {
 	busy         time.Time            // when we last had a queue, or none was to be had
 	progress     int64                // selects and items that have ended,
 	progressAt   time.Time            // and when the last did
+	giveBy       time.Time            // leaving, or paused: how long requesters are waited for; zero: neither
 	halted       bool                 // nothing may be worked
 	barrier      int64                // the partition version that everybody drains for; 0 if none
 }
@@ -126,3 +127,12 @@ func (l *life) matches(p center.Pulse) bool {
 	return l.view.PlanVersion == p.PlanVersion && owned == p.Owned && epochs == p.EpochSum &&
 		requested == p.Requested && awaited == p.Awaited
 }
+
+// give makes everything go to others: for a heartbeat, and a little more, queues are worked on until their
+// requesters know that they are.
+func (l *life) give(heartbeat time.Duration) { l.giveBy = time.Now().Add(heartbeat * 5 / 4) }
+
+func (l *life) giving() bool { return !l.giveBy.IsZero() }
+
+// late: no requester is waited for any more.
+func (l *life) late() bool { return l.giving() && !time.Now().Before(l.giveBy) }

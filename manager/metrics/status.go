@@ -83,7 +83,7 @@ func collectDatabase(c *center.Center, out chan<- prometheus.Metric) {
 	s := c.Stats()
 	out <- prometheus.MustNewConstMetric(transactions, prometheus.CounterValue, float64(s.Done))
 	out <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(s.Tries))
-	for _, class := range []string{center.ErrorRolledBack, center.ErrorBroken, center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther} {
+	for _, class := range []string{center.ErrorRolledBack, center.ErrorInterrupted, center.ErrorBroken, center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther} {
 		out <- prometheus.MustNewConstMetric(databaseErrors, prometheus.CounterValue, float64(s.Errors[class]), class)
 	}
 }
