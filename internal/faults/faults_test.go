@@ -25,6 +25,7 @@ type scenario struct {
 	proxied bool     // it troubles the network
 	threads int      // of each worker; 0 for 2
 	idle    bool     // there are no items until the scenario is over
+	power   power    // of the dealer
 
 	pooled bool                   // a PgBouncer in transaction mode stands between the workers and the database
 	guest  bool                   // the workers have a user of their own in the database; wants own
@@ -37,7 +38,7 @@ type scenario struct {
 var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
 
 func scenarios() []scenario {
-	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios)
+	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios)
 }
 
 // TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.
@@ -76,7 +77,8 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	_, _ = name.Write([]byte(t.Name())) // never fails
 	s := &stage{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()}
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
-	s.pool, s.review = sc.pool, sc.review
+	s.pool, s.power, s.review = sc.pool, sc.power, sc.review
+	sc.power.settle(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second
 	}

@@ -33,6 +33,7 @@ type stage struct {
 	view     *testdb.Proxy  // between the scenario and its own server, where the workers have proxies, too
 	pooler   *testdb.Server // between the workers and the database; nil without
 	pool     int            // see scenario
+	power    power
 	review   func(*stage, *History)
 	oldest   time.Duration  // the age that a survivor's heartbeat has reached
 	promoted time.Time      // when a standby took the place of the server
@@ -162,7 +163,7 @@ func (s *stage) recruit() {
 		url, proxy = testdb.Through(s.t, s.entry)
 	}
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
-	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool}
+	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, Power: s.power}
 	s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
 }
 

@@ -31,6 +31,7 @@ type order struct {
 	Settings manager.Settings
 	Work     time.Duration // outside the database, for each batch
 	Pool     int           // connections of the dealers; 0 for any number
+	Power    power         // what the dealer can do besides
 }
 
 const taskType = "faults"
@@ -59,7 +60,7 @@ func work(text string) error {
 	log := logrus.New()
 	log.SetLevel(logrus.DebugLevel)
 	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableColors: true})
-	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, manager.Serve(taskType, d, o.Settings))
+	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, manager.Serve(taskType, d.with(o.Power), o.Settings))
 	if err != nil {
 		return err
 	}
