@@ -149,7 +149,7 @@ var mutants = []mutant{
 	},
 	{
 		"S6: the old uuid used again", "manager/life.go",
-		"uuid:     newUUID(host),", "uuid:     fmt.Sprintf(\"%s:%d:again\", host, os.Getpid()),",
+		"uuid:       newUUID(host),", "uuid:     fmt.Sprintf(\"%s:%d:again\", host, os.Getpid()),",
 		"./manager -run JoinsAnew",
 	},
 	{
@@ -171,5 +171,35 @@ var mutants = []mutant{
 		"S8: waiting without looking", "manager/states.go",
 		"if s.awaiting() {", "if s == nil {",
 		"./manager -run HandOver",
+	},
+	{
+		"X1: what was in hand is selected again", "processor/schedule.go",
+		"\tp.lookInHand(c, l)\n", "",
+		"./processor -run NotSleep",
+	},
+	{
+		"X3: a cursor that moves on past a failed batch", "processor/cursor.go",
+		"if c.verdict == done && c.moved {", "if c.verdict == done && c.moved || c.verdict == failed {",
+		"./processor -run Cursor",
+	},
+	{
+		"F4: a cursor that is not handed over", "manager/perform.go",
+		"Parameter: row.Parameter, Cursor: row.Cursor, ", "Parameter: row.Parameter, ",
+		"./manager -run Cursors",
+	},
+	{
+		"F4: a cursor saved under an old epoch", "center/fence.go",
+		"AND queue_id = ? AND cur_server = ? AND epoch = ?`), args...))", "AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`), args...))",
+		"./center -run Conformance",
+	},
+	{
+		"H4: a gap while the requester does not know", "manager/decide.go",
+		"asked := row.Req != \"\" && row.Known", "asked := row.Req != \"\"",
+		"./manager -run Decide",
+	},
+	{
+		"a window that closes for the one who found it empty only", "manager/window.go",
+		"!q.WindowDone.Before(window.Since)", "false",
+		"./manager -run OpenEnded",
 	},
 }
