@@ -376,6 +376,12 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 }
 
 func testRelease(t *testing.T, c *center.Center) {
+	t.Run("H2 L6 the requester becomes the owner", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.wantOwners("A", "B")
+	})
 	// H2: each part of the guard, alone.
 	spoil := map[string]func(r *roster, h *center.Handover){
 		"another epoch":     func(_ *roster, h *center.Handover) { h.Epoch++ },

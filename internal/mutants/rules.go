@@ -87,6 +87,42 @@ var mutants = []mutant{
 		"./center -run Unknown|Conformance",
 	},
 	{
+		"P2: the larger quota to the one that holds least", "center/plan.go",
+		"return cmp.Compare(held[b], held[a]) })", "return cmp.Compare(held[a], held[b]) })",
+		"./center -run Plan",
+	},
+	{
+		"P3: any queues are kept", "center/plan.go",
+		"(i%n == s) == ownPosition", "ownPosition",
+		"./center -run Plan",
+	},
+	{
+		"P4: dealt from the first server on", "center/plan.go",
+		"free.from(i % n)", "free.from(0)",
+		"./center -run Plan",
+	},
+	{
+		"L1: no lock", "center/lock.go",
+		"SET version = version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)\n\tif err != nil {\n\t\treturn fmt.Errorf(\"lock: %w\", err)\n\t}\n\tif n == 0 {",
+		"SET version = version + 1 WHERE task_type = ? AND own_sign = ? AND 1 = 0`, l.taskType, l.ownSign)\n\tif err != nil {\n\t\treturn fmt.Errorf(\"lock: %w\", err)\n\t}\n\tif n < 0 {",
+		"./center -run Conformance",
+	},
+	{
+		"L6: the requester overwritten before it is read", "center/release.go",
+		"SET cur_server = req_server, req_server = NULL, req_since = NULL,", "SET req_server = NULL, req_since = NULL, cur_server = req_server,",
+		"./center -run Conformance",
+	},
+	{
+		"S2: queues read before the version", "center/view.go",
+		"\treturn v, nil\n", "\terr = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT plan_version FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`), taskType, c.ownSign).Scan(&v.PlanVersion)\n\treturn v, err\n",
+		"./center -run Conformance",
+	},
+	{
+		"S3: the lock is taken with every heartbeat", "manager/follow.go",
+		"dead || p.MembershipVersion != p.PlannedVersion {", "dead || true {",
+		"./manager -run TwoStatements",
+	},
+	{
 		"L2: the local clock", "center/lock.go",
 		"\tif err != nil {\n\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
 		"\tif err != nil {\n\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}\n\tl.now = time.Now().UTC()",
