@@ -93,7 +93,7 @@ var mutants = []mutant{
 	},
 	{
 		"P3: any queues are kept", "center/plan.go",
-		"(i%n == s) == ownPosition", "ownPosition",
+		"(i%n == s) == ownPosition", "(i%n >= 0) == ownPosition",
 		"./center -run Plan",
 	},
 	{
