@@ -32,25 +32,33 @@ type Assignment struct {
 // Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
 // expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
 // another has planned meanwhile.
-//
-// It returns the actor's queues that shall move while the actor's own fenced transactions hold their
-// rows. With one transaction after the other they might never be free: the actor drains these queues
-// and assigns again, and the request is written.
-func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (blocked []string, err error) {
+func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (done Assigned, err error) {
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		done = Assigned{}
 		skipped, err := l.assign(ctx, planning{Assignment: a})
-		blocked = nil
+		done.Silent = l.silent
 		for _, change := range skipped {
 			if change.OldCur == a.Actor && change.Req != "" {
-				blocked = append(blocked, change.QueueID)
+				done.Blocked = append(done.Blocked, change.QueueID)
 			}
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("assign %w", err)
+		return Assigned{}, fmt.Errorf("assign %w", err)
 	}
-	return blocked, nil
+	return done, nil
+}
+
+// Assigned is what a planning came to.
+type Assigned struct {
+	// Blocked are the actor's queues that shall move while the actor's own fenced transactions hold their
+	// rows. With one transaction after the other they might never be free: the actor drains these queues
+	// and assigns again, and the request is written.
+	Blocked []string
+	// Silent is for how long the servers had been silent that this planning buried: how long their queues
+	// were worked by nobody.
+	Silent []time.Duration
 }
 
 // auditInterval is how often some server of a roster checks that the rows are as planned.

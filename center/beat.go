@@ -82,7 +82,7 @@ func (c *Center) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		return map[string]Pulse{}, nil
 	}
 	query, args := c.beatUpdate(b)
-	err := c.dialect.retry(ctx, func() (bool, error) {
+	err := c.retry(ctx, func() (bool, error) {
 		_, err := c.beat.ExecContext(ctx, c.dialect.sql(query), args...)
 		return true, err // twice does no harm: the second finds the first's token
 	})

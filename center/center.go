@@ -80,6 +80,8 @@ type Center struct {
 	beat    *sql.DB // one connection, for heartbeats only
 	dealers *sql.DB // the user's
 
+	counts *counts
+
 	writeFence bool // share locks do not reach every writer here (F3)
 }
 
@@ -104,7 +106,7 @@ func Open(ctx context.Context, url string, o Options) (*Center, error) {
 		return nil, err
 	}
 	a.mustExist = o.Schema == SchemaRequire
-	c := &Center{address: a, dialect: a.dialect, ownSign: o.OwnSign, log: o.Logger}
+	c := &Center{address: a, dialect: a.dialect, ownSign: o.OwnSign, log: o.Logger, counts: newCounts()}
 	if err := c.openPools(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", a, err)
 	}

@@ -16,7 +16,7 @@ func SaveCursor(ctx context.Context) error {
 	case b.Cursor == nil || b.saved.Load():
 		return nil
 	}
-	err := b.c.dialect.retry(ctx, func() (bool, error) {
+	err := b.c.retry(ctx, func() (bool, error) {
 		return true, b.fenceByWriting(ctx, b.c.dealers, `cursor_value = ?, `, *b.Cursor)
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 // insertLockRow is a transaction of its own: two that insert the row inside larger ones would
 // wait for each other. It looks first, so that a worker's start leaves no error in the server's log.
 func (c *Center) insertLockRow(ctx context.Context, taskType string) error {
-	return c.dialect.retry(ctx, func() (bool, error) {
+	return c.retry(ctx, func() (bool, error) {
 		var n int
 		err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
 			taskType, c.ownSign).Scan(&n)

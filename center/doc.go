@@ -65,6 +65,12 @@
 // lock for all). [Plan] is pure and says who should own what. [Center.Beat] is one UPDATE and one SELECT
 // on a connection of its own.
 //
+// What an operator asks for is written where no server's transaction can be in the way: a pause, another
+// number of queues and the list of queues to be removed stand in the lock row, the state of a server in its own.
+// The servers learn of it with their next heartbeats, drain, and carry it out. Of failed items and cursors the
+// package keeps what the processor tells it: that is written by the executors, through the dealers' connections,
+// so that it cannot hold up the roster.
+//
 // There is no leader: any server repairs, under the lock row; a leader that dies is itself an outage.
 // There are no advisory locks and no LISTEN: neither survives PgBouncer in transaction mode, and a
 // cluster such as Galera has neither. The local clock decides nothing about others: workers with skewed

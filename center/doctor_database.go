@@ -126,8 +126,17 @@ func (e *examination) clockDistance(ctx context.Context) error {
 	return nil
 }
 
-// schemaVersion only tells: Open refuses every other version.
-func (e *examination) schemaVersion(context.Context) error {
+// schemaVersion tells of a schema that is newer than this program. Open refuses those that the program must not
+// work on.
+func (e *examination) schemaVersion(ctx context.Context) error {
+	list, err := schema.Status(ctx, e.c.store, e.c.dialect.name)
+	if err != nil {
+		return err
+	}
+	if have := list[len(list)-1].Version; have > schema.Latest() {
+		e.note("schema", "install a newer rota, here and for the workers", "version %d, newer than this program's %d, which may run beside it", have, schema.Latest())
+		return nil
+	}
 	e.ok("schema", "version %d, as this program wants it", schema.Latest())
 	return nil
 }
@@ -145,6 +154,7 @@ var needs = []need{
 	{"schedule_event", "SELECT INSERT DELETE", "event_id"},
 	{"schedule_failed_item", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_schema_version", "SELECT", ""},
+	{"schedule_schema_lock", "SELECT", ""},
 }
 
 // privileges tries each right with a statement that finds no row: what databases tell of rights by way of roles

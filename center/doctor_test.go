@@ -69,3 +69,13 @@ func TestDoctorTellsOfTheDatabase(t *testing.T) {
 	m.FenceByWriting()
 	wantFinding(t, m, "database", "NOTE a Galera cluster")
 }
+
+// In a rolling upgrade the tables come first.
+func TestDoctorTellsOfANewerSchema(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		wantFinding(t, c, "schema", "OK version ")
+		execAll(t, c, "INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)")
+		wantFinding(t, c, "schema", "NOTE version 999, newer than this program's")
+	})
+}

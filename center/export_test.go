@@ -19,7 +19,7 @@ func Class(url string, err error) string {
 	if errURL != nil {
 		return errURL.Error()
 	}
-	return [...]string{"other", "refused", "rollback", "broken", "read-only", "no table", "duplicate"}[a.dialect.class(err)]
+	return [...]string{"other", "refused", "rollback", "interrupted", "broken", "read-only", "no table", "duplicate"}[a.dialect.class(err)]
 }
 
 // Unknown is what becomes of a commit's reply.

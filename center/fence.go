@@ -165,7 +165,7 @@ func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	if !ok {
 		return ErrNoBatch
 	}
-	return b.c.dialect.retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) })
+	return b.c.retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) })
 }
 
 func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (clean bool, err error) {

@@ -154,7 +154,7 @@ func (l *locked) itemsChanged(ctx context.Context) error {
 // write runs one statement of a server about its own work, which may be run twice. It does not go through the
 // few connections of the roster: there are as many of these as there are executors.
 func (c *Center) write(ctx context.Context, query string, args ...any) error {
-	return c.dialect.retry(ctx, func() (bool, error) {
+	return c.retry(ctx, func() (bool, error) {
 		_, err := c.dealers.ExecContext(ctx, c.dialect.sql(query), args...)
 		return true, err
 	})

@@ -26,6 +26,8 @@ type locked struct {
 	epochHigh         int64
 	itemVersion       int64
 	removing          list // queues that are not dealt any more, and go when they are drained (N2)
+
+	silent []time.Duration // of the servers that were buried here
 }
 
 // attemptTimeout bounds one try of a transaction: a dozen statements, at the most.
@@ -34,7 +36,7 @@ const attemptTimeout = 10 * time.Second
 // underLock runs f in a transaction that holds the lock row of the task type, as often as it
 // takes. f may run several times: it must not keep what a try that failed has told it.
 func (c *Center) underLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
-	err := c.dialect.retry(ctx, func() (bool, error) {
+	err := c.retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
 		return c.tryUnderLock(ctx, taskType, f)

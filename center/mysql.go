@@ -60,6 +60,8 @@ func classifyMySQL(err error) class {
 	switch e.Number {
 	case 1213, 1205, 3572, 1020, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, TiDB's conflict
 		return classRollback
+	case 1969, 3024, 1317: // took too long, by MariaDB's limit and MySQL's; killed
+		return classInterrupted
 	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // too many connections, no quorum, shutdown, killed, gone away, idle too long
 		return classBroken
 	case 1062:

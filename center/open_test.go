@@ -82,6 +82,10 @@ func TestSchemaModes(t *testing.T) {
 		if _, err := c.Store().ExecContext(t.Context(), "INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)"); err != nil {
 			t.Fatal(err)
 		}
+		centertest.Open(t, url, center.Options{}) // a rolling upgrade: the newer schema bears this program
+		if _, err := c.Store().ExecContext(t.Context(), "UPDATE schedule_schema_lock SET oldest_companion = 999"); err != nil {
+			t.Fatal(err)
+		}
 		if got := openError(t, url, center.Options{}); !strings.Contains(got, "install a newer rota") {
 			t.Fatal(got)
 		}

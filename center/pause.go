@@ -33,7 +33,7 @@ func (c *Center) PauseServer(ctx context.Context, uuid string, paused bool, acto
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
-		if err := l.setState(ctx, uuid, state); err != nil {
+		if err := l.setState(ctx, uuid, state, actor); err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: pauseKind(paused), to: uuid, actor: actor, reason: "the server"})
@@ -56,16 +56,16 @@ func (c *Center) PauseServer(ctx context.Context, uuid string, paused bool, acto
 func (c *Center) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
 	err = c.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
 		held = nil
-		if err := l.setState(ctx, uuid, StateDraining); err != nil {
-			return err
-		}
 		if now != StateDraining {
 			if err := l.record(ctx, event{kind: EventDraining, to: uuid, actor: actor}); err != nil {
 				return err
 			}
 		}
 		if !force {
-			return nil
+			return l.setState(ctx, uuid, StateDraining, actor)
+		}
+		if err := l.writeState(ctx, uuid, StateDraining); err != nil {
+			return err
 		}
 		skipped, err := l.force(ctx, uuid, actor)
 		for _, c := range skipped {
@@ -96,7 +96,16 @@ func (l *locked) force(ctx context.Context, uuid, actor string) (skipped []Chang
 	return l.assign(ctx, planning{Assignment: Assignment{Actor: actor}, leaver: uuid, forced: queues, why: "by an operator"})
 }
 
-func (l *locked) setState(ctx context.Context, uuid, state string) error {
+// setState changes what a server may be dealt, and plans, so that nobody waits for the next heartbeat.
+func (l *locked) setState(ctx context.Context, uuid, state, actor string) error {
+	if err := l.writeState(ctx, uuid, state); err != nil {
+		return err
+	}
+	_, err := l.assign(ctx, planning{Assignment: Assignment{Actor: actor}})
+	return err
+}
+
+func (l *locked) writeState(ctx context.Context, uuid, state string) error {
 	if _, err := l.exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
 		return err
 	}

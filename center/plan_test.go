@@ -117,6 +117,35 @@ func TestPlanCases(t *testing.T) {
 			[]string{"C", "B", "A"}, // rows 10, 2, 1
 		},
 		{
+			"P2 the larger quota goes to the one that holds most",
+			[]center.PlanQueue{{ID: "0", Cur: "B"}, {ID: "1", Cur: "B"}, {ID: "2"}},
+			servers("A", "B"), 0,
+			[]string{"B", "B", "A"},
+		},
+		{
+			"P2 ties go to the older",
+			numbered(0, 3), servers("A", "B"), 0,
+			[]string{"A", "B", "A"},
+		},
+		{
+			"P3 a server keeps the queues of its own position first",
+			[]center.PlanQueue{{ID: "0", Cur: "B"}, {ID: "1", Cur: "B"}, {ID: "2", Cur: "B"}, {ID: "3", Cur: "B"}},
+			servers("A", "B"), 0,
+			[]string{"B, req A", "B", "B, req A", "B"},
+		},
+		{
+			"P4 a queue goes to its own position, or to the next with room",
+			[]center.PlanQueue{{ID: "0", Cur: "C"}, {ID: "1"}, {ID: "2"}, {ID: "3"}},
+			servers("A", "B", "C", "D"), 0,
+			[]string{"C", "B", "D", "A"},
+		},
+		{
+			"P6 requests are planned over what was granted",
+			[]center.PlanQueue{{ID: "0", Cur: "A"}, {ID: "1", Cur: "A"}, {ID: "2", Cur: "A"}, {ID: "3"}},
+			servers("A", "B"), 0,
+			[]string{"A", "A, req B", "A", "B"},
+		},
+		{
 			"P5 the dead owner's queue goes at once, the living one's is requested",
 			[]center.PlanQueue{{ID: "0", Cur: "dead"}, {ID: "1", Cur: "A"}, {ID: "2", Cur: "A"}},
 			servers("A", "B"), 0,

@@ -49,8 +49,10 @@ func classifyPostgres(err error) class {
 		return classOther
 	}
 	switch e.Code {
-	case "40001", "40P01", "55P03", "57014": // serialization, deadlock, lock not available, cancelled
+	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
 		return classRollback
+	case "57014": // cancelled, or took too long
+		return classInterrupted
 	case "53300": // too many connections
 		return classBroken
 	case "57P01", "57P02", "57P03": // the server goes down or comes up

@@ -73,7 +73,7 @@ func countRows(t *testing.T, c *center.Center, query string) (n int) {
 }
 
 // liveOnce makes a roster in which there is an answer to each question: web1 owns four queues, and two
-// of them are asked for by web2.
+// of them are asked for by web2; an item is dead.
 func liveOnce(t *testing.T, c *center.Center) {
 	t.Helper()
 	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 4}); err != nil {
@@ -87,6 +87,10 @@ func liveOnce(t *testing.T, c *center.Center) {
 		if _, err := c.Assign(t.Context(), "settle", center.Assignment{Actor: uuid}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	dead := center.FailedItem{Key: "17", QueueID: "1", State: center.ItemDead, Attempts: 25}
+	if err := c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{dead}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -116,7 +120,11 @@ func TestReadmeGrants(t *testing.T) {
 			liveOnce(t, worker)
 			workerLife(t, worker)
 			forgetEnvironment(t, c, worker)
-			execAll(t, as("operator"), statements(t, "SELECT")...)
+			operator := as("operator")
+			execAll(t, operator, statements(t, "SELECT")...)
+			if worker.CheckWrite(t.Context()) != nil || operator.CheckWrite(t.Context()) == nil {
+				t.Error("CheckWrite does not tell who may write")
+			}
 		})
 	}
 }
@@ -148,6 +156,13 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(tx.Commit())
 	_, err = c.Audit(ctx, "settle", web1)
 	must(err)
+	must(c.SaveFailedItems(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
+	_, err = c.FailedItems(ctx, "settle", "1", 0)
+	must(err)
+	must(c.ForgetFailedItems(ctx, "settle", []string{"17"}))
+	cursor := "17"
+	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
+	must(c.WindowDone(ctx, "settle", web1, center.Held{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
 	must(c.Drain(ctx, "settle", web1))
 	assign := center.Assignment{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
 	_, err = c.Assign(ctx, "settle", assign)

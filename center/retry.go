@@ -16,11 +16,12 @@ import (
 type class int
 
 const (
-	classOther    class = iota // not the database's answer: an ended context, say
-	classRefused               // the database said no, for a reason that stays
-	classRollback              // surely rolled back, worth another try: serialization, deadlock, lock timeout, busy
-	classBroken                // the connection is gone: before the commit was sent this is a rollback, after it unknown
-	classReadOnly              // the server takes no writes
+	classOther       class = iota // not the database's answer: an ended context, say
+	classRefused                  // the database said no, for a reason that stays
+	classRollback                 // surely rolled back, worth another try: serialization, deadlock, lock timeout, busy
+	classInterrupted              // took too long, or was killed: before the commit was sent this is a rollback, after it unknown
+	classBroken                   // the connection is gone: before the commit was sent this is a rollback, after it unknown
+	classReadOnly                 // the server takes no writes
 	classNoTable
 	classDuplicate // a row with that key is there already
 )
@@ -64,7 +65,7 @@ func (d *dialect) retry(ctx context.Context, try func() (clean bool, err error))
 // again reports that the same transaction may succeed when it is run again.
 func (d *dialect) again(err error) bool {
 	c := d.class(err)
-	return c == classRollback || c == classBroken
+	return c == classRollback || c == classInterrupted || c == classBroken
 }
 
 // unknown says of an error of a commit that nobody can tell what came of it. A database that
@@ -79,7 +80,7 @@ func (d *dialect) unknown(ctx context.Context, err error) error {
 	switch d.class(err) {
 	case classRollback, classRefused, classReadOnly, classNoTable, classDuplicate:
 		return err
-	case classOther, classBroken:
+	case classOther, classInterrupted, classBroken:
 	}
 	return fmt.Errorf("%w: %w", ErrUnknownCommit, err)
 }

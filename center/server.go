@@ -97,17 +97,18 @@ func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
 	return since, err
 }
 
-// Drain marks the server as about to leave: its queues are dealt to others, and requested from it.
+// Drain marks the server as about to leave, and plans: its queues are dealt to others, and requested from it.
 func (c *Center) Drain(ctx context.Context, taskType, uuid string) error {
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		n, err := l.exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, StateDraining, uuid)
+		var n int
+		err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid = ?`, uuid).Scan(&n)
+		if err == nil && n == 0 {
+			err = ErrGone
+		}
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return ErrGone
-		}
-		return l.membershipChanged(ctx)
+		return l.setState(ctx, uuid, StateDraining, uuid)
 	})
 	if err != nil {
 		return fmt.Errorf("drain %s of %w", uuid, err)
@@ -221,6 +222,7 @@ func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) 
 			continue
 		}
 		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
+		l.silent = append(l.silent, silent)
 		events = append(events, event{
 			kind: EventExpired, from: s.uuid, actor: a.Actor,
 			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead),

@@ -132,21 +132,23 @@ func TestUnknownCommit(t *testing.T) {
 func TestErrorClasses(t *testing.T) {
 	cases := map[string]map[string][]error{
 		pgURL: {
-			"rollback":  {&pq.Error{Code: "40001"}, &pq.Error{Code: "40P01"}, &pq.Error{Code: "55P03"}},
-			"broken":    {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "08006"}, io.ErrUnexpectedEOF},
-			"read-only": {&pq.Error{Code: "25006"}},
-			"no table":  {&pq.Error{Code: "42P01"}},
-			"duplicate": {&pq.Error{Code: "23505"}},
-			"refused":   {&pq.Error{Code: "23503"}},
-			"other":     {context.Canceled},
+			"interrupted": {&pq.Error{Code: "57014"}},
+			"rollback":    {&pq.Error{Code: "40001"}, &pq.Error{Code: "40P01"}, &pq.Error{Code: "55P03"}},
+			"broken":      {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "08006"}, io.ErrUnexpectedEOF},
+			"read-only":   {&pq.Error{Code: "25006"}},
+			"no table":    {&pq.Error{Code: "42P01"}},
+			"duplicate":   {&pq.Error{Code: "23505"}},
+			"refused":     {&pq.Error{Code: "23503"}},
+			"other":       {context.Canceled},
 		},
 		mysqlURL: {
-			"rollback":  {&mysql.MySQLError{Number: 1213}, &mysql.MySQLError{Number: 1205}, &mysql.MySQLError{Number: 3572}, &mysql.MySQLError{Number: 1020}, &mysql.MySQLError{Number: 9007}},
-			"broken":    {&mysql.MySQLError{Number: 1047}, mysql.ErrInvalidConn},
-			"read-only": {&mysql.MySQLError{Number: 1290}, &mysql.MySQLError{Number: 1836}},
-			"no table":  {&mysql.MySQLError{Number: 1146}},
-			"duplicate": {&mysql.MySQLError{Number: 1062}},
-			"refused":   {&mysql.MySQLError{Number: 1064}},
+			"interrupted": {&mysql.MySQLError{Number: 1969}, &mysql.MySQLError{Number: 3024}, &mysql.MySQLError{Number: 1317}},
+			"rollback":    {&mysql.MySQLError{Number: 1213}, &mysql.MySQLError{Number: 1205}, &mysql.MySQLError{Number: 3572}, &mysql.MySQLError{Number: 1020}, &mysql.MySQLError{Number: 9007}},
+			"broken":      {&mysql.MySQLError{Number: 1047}, mysql.ErrInvalidConn},
+			"read-only":   {&mysql.MySQLError{Number: 1290}, &mysql.MySQLError{Number: 1836}},
+			"no table":    {&mysql.MySQLError{Number: 1146}},
+			"duplicate":   {&mysql.MySQLError{Number: 1062}},
+			"refused":     {&mysql.MySQLError{Number: 1064}},
 		},
 	}
 	for url, classes := range cases {

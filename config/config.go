@@ -32,7 +32,7 @@ type Task struct {
 // SQLDealer is what stands below "dealer: sql:". Its statements are not
 // checked here.
 type SQLDealer struct {
-	Select, Execute, ExecuteEach, Key string
+	Select, Execute, ExecuteEach, Key, CursorStart string
 }
 
 // Load reads the file at path. Flags that were set win over it; flags may be

@@ -41,7 +41,7 @@ var settings = map[string]func(*center.Settings) any{
 var (
 	taskKeys   = append(slices.Sorted(maps.Keys(settings)), "queues", "dealer")
 	dealerKeys = []string{"sql"}
-	sqlKeys    = []string{"select", "execute", "execute_each", "key"}
+	sqlKeys    = []string{"select", "execute", "execute_each", "key", "cursor_start"}
 )
 
 func (s *source) tasks() []Task {
@@ -119,7 +119,7 @@ func (s *source) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	path += ".sql"
 	entries = s.mapping(path, sql.value)
 	s.known(path, entries, sqlKeys)
-	fields := map[string]*string{"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key}
+	fields := map[string]*string{"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key, "cursor_start": &d.CursorStart}
 	for _, e := range entries {
 		if field := fields[e.key]; field != nil {
 			*field, _ = s.text(path+"."+e.key, e.value)

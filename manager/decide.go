@@ -39,8 +39,9 @@ type facts struct {
 	spent   map[string]int64 // epochs under which a release was sent
 	blocked map[string]bool  // queues that shall move while our own transactions hold their rows (L5)
 	halted  bool             // paused, or everybody drains: queues are kept, not worked
+	giving  bool             // leaving, or this server is paused: everything goes to others
+	late    bool             // giving, and no requester is waited for any more
 	closed  map[string]bool  // queues that may not be worked now
-	leaving bool
 }
 
 // decide compares what the rows say with what the processor does, and returns the steps that lead
@@ -84,7 +85,7 @@ func (f facts) begin(row center.ViewQueue) []action {
 		return []action{{remove, row.ID, row}}
 	case row.Req != "":
 		return []action{{release, row.ID, row}} // nothing of it is in hand, so that it is drained
-	case f.leaving, f.halted, f.closed[row.ID], f.blocked[row.ID]:
+	case f.giving, f.halted, f.closed[row.ID], f.blocked[row.ID]:
 		return nil // Leave hands it over; or it waits
 	case spent:
 		return []action{{retake, row.ID, row}}
@@ -94,7 +95,10 @@ func (f facts) begin(row center.ViewQueue) []action {
 
 // keep: a queue of ours that the processor has, under the right epoch.
 func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
-	wanted := row.Req != "" || row.Removing || f.leaving || f.halted || f.closed[row.ID] || f.blocked[row.ID]
+	// A requester that has not learned yet that it is one would let the queue lie for a heartbeat.
+	asked := row.Req != "" && row.Known
+	given := f.giving && (row.Req == "" || f.late)
+	wanted := asked || given || row.Removing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
 	switch {
 	case wanted && !h.Draining:
 		return []action{{drain, row.ID, row}}

@@ -37,8 +37,11 @@
 // The lease is what makes a partition harmless. A server believes that it owns its queues until
 // judge_dead_interval less a margin after the start of its last successful heartbeat, by the larger of
 // the monotonic and the wall clock. Then it cancels what is in hand and starts nothing, while the others
-// still wait. A timer does that, so that no statement that hangs can delay it. A process that was stopped for longer may finish the one call that it was in: no check can
-// prevent that, the fence alone makes its writes void.
+// still wait. A timer does that, so that no statement that hangs can delay it. A process that was stopped for
+// longer may finish the one call that it was in: no check can prevent that, the fence alone makes its writes void.
+//
+// Permit windows follow the database's clock, as estimated from the last heartbeat, and a timer wakes the server
+// when one opens or closes. What may not be worked is owned all the same, so that opening a window moves nothing.
 //
 // A uuid is never registered twice. Whoever was expired cannot know what has happened since, and joining
 // under the old name would make what was meant for the old life look right for the new one.

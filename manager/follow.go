@@ -12,7 +12,7 @@ import (
 
 // refresh brings the roster, the view of it and the processor in line, as far as can be done at
 // once: plan if that is due, read if something changed, then take the steps that decide names.
-func (s *server) refresh(ctx context.Context, p *pulse, leaving bool) {
+func (s *server) refresh(ctx context.Context, p *pulse) {
 	err := s.follow(ctx, p)
 	s.lookAtWindow()
 	if err == nil {
@@ -22,7 +22,7 @@ func (s *server) refresh(ctx context.Context, p *pulse, leaving bool) {
 		if err = s.readView(ctx); err != nil {
 			break
 		}
-		actions := decide(s.facts(leaving))
+		actions := decide(s.facts())
 		var changed bool
 		if changed, err = s.perform(ctx, actions); err == nil && !changed {
 			s.acknowledge()
@@ -37,11 +37,11 @@ func (s *server) refresh(ctx context.Context, p *pulse, leaving bool) {
 	s.log.WithError(err).Debug("roster; trying again")
 }
 
-func (s *server) facts(leaving bool) facts {
+func (s *server) facts() facts {
 	l := s.life
 	return facts{
 		uuid: l.uuid, rows: l.view.Queues, held: s.proc.Held(),
-		spent: l.spent, blocked: l.blocked, halted: l.halted, closed: l.closed(), leaving: leaving,
+		spent: l.spent, blocked: l.blocked, halted: l.halted, closed: l.closed(), giving: l.giving(), late: l.late(),
 	}
 }
 
@@ -119,10 +119,17 @@ func (s *server) tellWaits(ctx context.Context, waiting bool) {
 // while everybody drains for another number of queues.
 func (s *server) halt(p center.Pulse) {
 	l := s.life
-	halted := p.Paused || p.State == center.StatePaused || p.RequestedTotal > 0
+	halted := p.Paused || p.RequestedTotal > 0
 	if halted != l.halted {
-		s.log.WithFields(logrus.Fields{"paused": p.Paused || p.State == center.StatePaused, "repartition": p.RequestedTotal > 0}).
-			Infof("halted: %t", halted)
+		s.log.WithFields(logrus.Fields{"paused": p.Paused, "repartition": p.RequestedTotal > 0}).Infof("halted: %t", halted)
+	}
+	switch paused := p.State == center.StatePaused; {
+	case paused && !l.giving():
+		s.log.Info("paused by an operator: the others take over")
+		l.give(s.settings.HeartbeatInterval)
+	case !paused && l.giving() && s.state() != stateLeaving:
+		s.log.Info("resumed by an operator")
+		l.giveBy = time.Time{}
 	}
 	l.halted, l.barrier = halted, 0
 	if p.RequestedTotal > 0 {
@@ -177,7 +184,7 @@ func (s *server) plan(ctx context.Context, p pulse) error {
 	s.life.stale = true
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
-	blocked, err := s.c.Assign(ctx, s.task.name, center.Assignment{
+	done, err := s.c.Assign(ctx, s.task.name, center.Assignment{
 		Actor: s.life.uuid, BeatWithin: 2 * s.settings.HeartbeatInterval,
 		Watched: p.watched, Seen: p.Now, Inherited: p.inherited,
 	})
@@ -185,7 +192,10 @@ func (s *server) plan(ctx context.Context, p pulse) error {
 		return err
 	}
 	s.life.blocked = map[string]bool{}
-	for _, id := range blocked {
+	for _, silent := range done.Silent {
+		s.observe(MoveTakenOver, silent)
+	}
+	for _, id := range done.Blocked {
 		s.life.blocked[id] = true
 	}
 	return nil

@@ -16,8 +16,9 @@ import (
 // heart beats for all servers of the process at once (S1), in a goroutine of its own that does
 // nothing else: no plan, no release and no dealer can hold it up.
 type heart struct {
-	c   *center.Center
-	log logrus.FieldLogger
+	c        *center.Center
+	log      logrus.FieldLogger
+	observer Observer
 
 	mu    sync.Mutex
 	lives map[string]*life
@@ -26,8 +27,8 @@ type heart struct {
 	silent bool   // the last beat failed
 }
 
-func newHeart(c *center.Center, log logrus.FieldLogger) *heart {
-	return &heart{c: c, log: log, lives: map[string]*life{}, next: newToken()}
+func newHeart(c *center.Center, cfg Config) *heart {
+	return &heart{c: c, log: cfg.Logger, observer: cfg.Observer, lives: map[string]*life{}, next: newToken()}
 }
 
 // newToken returns 16 random hexadecimal digits.
@@ -83,6 +84,9 @@ func (h *heart) beat(ctx context.Context) time.Duration {
 	defer cancel()
 	pulses, err := h.c.Beat(ctx, b)
 	h.tell(ctx, err)
+	if h.observer != nil {
+		h.observer.Beat(time.Since(start), err)
+	}
 	if err != nil {
 		return interval / 4
 	}

@@ -51,6 +51,9 @@ func (l *lease) end() {
 	l.alarm.Reset(0)
 }
 
+// age is how long ago the last successful heartbeat began.
+func (l *lease) age() time.Duration { return elapsed(*l.start.Load(), time.Now()) }
+
 // left returns how long the lease still lasts; not above zero when it is over.
 func (l *lease) left() time.Duration {
 	return l.length - elapsed(*l.start.Load(), time.Now())

@@ -45,6 +45,9 @@ type Config struct {
 	// manager goes on without it. Defaults to 5 s.
 	Grace time.Duration
 
+	// Observer is told of heartbeats and moves, for metrics. Defaults to nobody.
+	Observer Observer
+
 	// Hooks wrap the calls of the dealers, for spans and metrics. Defaults to none.
 	Hooks processor.Hooks
 
@@ -92,7 +95,7 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	if err := validate(tasks); err != nil {
 		return nil, err
 	}
-	m := &Manager{c: c, cfg: cfg, heart: newHeart(c, cfg.Logger)}
+	m := &Manager{c: c, cfg: cfg, heart: newHeart(c, cfg)}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))
 	}

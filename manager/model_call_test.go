@@ -156,7 +156,7 @@ func (w *world) reply(p *process, err bool) {
 	case callRegister:
 		w.registered(p, c, err)
 	case callAnnounce:
-		w.drainAll(p)
+		w.announced(p, err)
 	case callLeave:
 		w.left(p, err)
 	default:

@@ -12,13 +12,13 @@ func (w *world) fail(format string, args ...any) {
 // own changes the owner of a row: each change, and nothing but an edit by hand leaves the epoch as it
 // is (invariant 1).
 func (w *world) own(q *row, cur string, epoch int64, why string) {
-	if cur != q.cur && epoch <= q.epoch || epoch < q.epoch {
+	if cur != q.cur && epoch <= q.top || epoch < q.epoch {
 		w.fail("queue %s goes from %s, epoch %d, to %s, epoch %d: %s", q.id, q.cur, q.epoch, cur, epoch, why)
 	}
 	if to := w.db.server(cur); cur != "" && cur != q.cur && (to == nil || !to.eligible()) {
 		w.fail("queue %s goes to %s, who is not eligible: %s", q.id, cur, why)
 	}
-	q.cur, q.epoch = cur, epoch
+	q.cur, q.epoch, q.top = cur, epoch, max(q.top, epoch)
 }
 
 // checkExpiry: who is expired must have stopped to trust itself (invariant 10).

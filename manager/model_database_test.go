@@ -28,7 +28,9 @@ type row struct {
 	epoch        int64
 	edited       int64 // up to this epoch, somebody edited the row by hand
 
-	removing, gone bool // an operator removes the queue; its row is not there
+	top            int64     // the highest epoch ever
+	since          time.Time // when the request was made
+	removing, gone bool      // an operator removes the queue; its row is not there
 }
 
 func (w *world) dbNow() time.Time { return dawn.Add(w.now + w.db.step) }
@@ -120,7 +122,7 @@ func (w *world) read(c *call) {
 	v := center.View{PlanVersion: w.db.plan}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
-			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, Removing: q.removing})
+			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, Removing: q.removing, Known: w.known(q)})
 		}
 	}
 	c.view, c.done = v, true
@@ -158,10 +160,17 @@ func (w *world) retake(c *call) {
 	w.db.plan++
 }
 
+// known: the requester has beaten since it was named, by the database's clock as it is now.
+func (w *world) known(q row) bool {
+	to := w.db.server(q.req)
+	return q.since.After(w.dbNow()) || to != nil && to.heartbeat.After(q.since)
+}
+
 func (w *world) announce(c *call) {
 	if s := w.db.server(c.uuid); s != nil {
 		s.draining = true
 		w.db.membership++
+		w.assign("", false)
 	}
 }
 

@@ -61,6 +61,7 @@ func (w *world) wake(p *process) {
 func (w *world) suspend(uuid string, suspended bool) {
 	w.db.server(uuid).suspended = suspended
 	w.db.membership++
+	w.assign("", false)
 }
 
 // edit is an operator's UPDATE of queue n: another owner, nobody, or another epoch.
@@ -74,7 +75,7 @@ func (w *world) edit(proc, n int) {
 		q.cur = ""
 	case 2:
 		q.epoch += 2
-		q.edited = q.epoch
+		q.edited, q.top = q.epoch, max(q.top, q.epoch)
 	}
 }
 
@@ -191,7 +192,7 @@ func (w *world) possibleNext(p *process, add func(bool, stepKind, int)) {
 	add(p.state == joining || p.state == forgetting && p.quiet(), stepJoin, 0)
 	add(p.pulse != nil && (active || p.state == fenced && !p.gone), stepPulse, 0)
 	add(p.drained && active, stepDrained, 0)
-	add(active && p.awaiting(), stepPoll, 0)
+	add(active && w.awaiting(p), stepPoll, 0)
 	add(w.isLost(p), stepLost, 0)
 	add(p.stop && p.state != leaving, stepStop, 0)
 	add(p.state == leaving && p.quiet(), stepLeave, 0)

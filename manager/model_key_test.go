@@ -30,7 +30,7 @@ func (w *world) key(b []byte) []byte {
 		k.text(q.cur)
 		k.text(q.req)
 		k.ints(q.epoch, q.edited)
-		k.flags(q.removing, q.gone)
+		k.flags(q.removing, q.gone, q.req != "" && k.w.known(q))
 	}
 	for i := range w.procs {
 		k.process(&w.procs[i])
@@ -70,7 +70,7 @@ func (k *key) process(p *process) {
 	k.here = k.w.local(p)
 	k.text(p.uuid)
 	k.ints(int64(p.token), int64(p.state), int64(p.lives))
-	k.flags(p.paused, p.stop, p.cutShort, p.noHeart, p.noStore, p.beating, p.gone, p.entering, p.stale, p.auditDue, p.changed, p.drained, p.halted, p.replan, p.lapsed)
+	k.flags(p.paused, p.stop, p.cutShort, p.noHeart, p.noStore, p.beating, p.gone, p.entering, p.stale, p.auditDue, p.changed, p.drained, !p.giveBy.IsZero(), k.w.isLate(p), p.replan, p.lapsed)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
 	k.pulse(p.pulse)
@@ -123,7 +123,7 @@ func (k *key) view(v center.View) {
 	for _, q := range v.Queues {
 		k.text(q.ID + q.Cur + ">" + q.Req)
 		k.ints(q.Epoch)
-		k.flags(q.Removing)
+		k.flags(q.Removing, q.Known)
 	}
 }
 

@@ -58,6 +58,9 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 			epoch++
 		}
 		w.own(q, c.Cur, epoch, "assigned by "+actor)
+		if q.req != c.Req {
+			q.since = w.dbNow()
+		}
 		q.req = c.Req
 	}
 	w.sweep()

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -17,7 +18,7 @@ func (w *world) join(p *process) {
 	}
 	p.state, p.start, p.spent = joining, w.local(p), map[string]int64{}
 	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
-	p.view, p.pulse, p.gone, p.halted, p.token = center.View{}, nil, false, false, 0
+	p.view, p.pulse, p.gone, p.giveBy, p.token = center.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.lapsed = nil, false
 	w.send(p, call{kind: callRegister})
 }
@@ -55,7 +56,13 @@ func (w *world) refresh(p *process, pulse *center.Pulse) {
 	if pulse.MembershipVersion == pulse.PlannedVersion {
 		p.blocked = nil // the plan is written: nothing waits any more
 	}
-	p.auditDue, p.halted = pulse.AuditDue, pulse.State == center.StatePaused
+	p.auditDue = pulse.AuditDue
+	switch paused := pulse.State == center.StatePaused; {
+	case paused && p.giveBy.IsZero():
+		p.give(w)
+	case !paused && p.state != leaving:
+		p.giveBy = time.Time{}
+	}
 	if dead := pulse.AnyDead && p.watched > 0; dead || pulse.MembershipVersion != pulse.PlannedVersion {
 		c := call{kind: callAssign}
 		if dead || w.without.dbClock {
@@ -89,7 +96,7 @@ func (w *world) look(p *process) {
 }
 
 func (w *world) decide(p *process) {
-	f := facts{uuid: p.uuid, rows: p.view.Queues, held: w.holdings(p), spent: p.spent, blocked: p.blocked, halted: p.halted, leaving: p.state == leaving}
+	f := facts{uuid: p.uuid, rows: p.view.Queues, held: w.holdings(p), spent: p.spent, blocked: p.blocked, giving: !p.giveBy.IsZero(), late: w.isLate(p)}
 	if w.without.spent {
 		f.spent = nil
 	}
@@ -223,12 +230,18 @@ func (w *world) quit(p *process) {
 		return
 	}
 	p.state, p.entering, p.todo, p.handover = leaving, false, nil, nil
+	p.give(w)
 	w.send(p, call{kind: callAnnounce})
 }
 
-func (w *world) drainAll(p *process) {
-	for _, h := range p.held {
-		w.drain(p, h.id)
+// give is that of life.
+func (p *process) give(w *world) { p.giveBy = w.local(p).Add(modelHeartbeat * 5 / 4) }
+
+func (w *world) isLate(p *process) bool { return !p.giveBy.IsZero() && !w.local(p).Before(p.giveBy) }
+
+func (w *world) announced(p *process, err bool) {
+	if err {
+		p.giveBy = w.local(p)
 	}
 	p.stale = true
 	w.look(p)
@@ -250,9 +263,12 @@ func (w *world) end(p *process) {
 	*p = process{index: p.index, name: p.name, lives: p.lives, skew: p.skew, pace: p.pace, noHeart: p.noHeart, noStore: p.noStore}
 }
 
-func (p *process) awaiting() bool {
+func (w *world) awaiting(p *process) bool {
+	if !p.giveBy.IsZero() && !w.isLate(p) {
+		return true
+	}
 	for _, q := range p.view.Queues {
-		if q.Cur != p.uuid {
+		if q.Cur != p.uuid || q.Req != "" && !q.Known {
 			return true
 		}
 	}

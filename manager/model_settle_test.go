@@ -76,9 +76,20 @@ func (w *world) round() {
 			}
 		}
 		w.drive(p)
+		w.lookAgain(p)
 	}
 	if w.wrong == "" {
 		w.take(step{kind: stepTick})
+	}
+}
+
+// lookAgain is a poll, if the process waits for something.
+func (w *world) lookAgain(p *process) {
+	var buffer [64]step
+	steps := w.possibleFor(p, buffer[:0])
+	if i := slices.IndexFunc(steps, func(s step) bool { return s.kind == stepPoll }); i >= 0 && w.wrong == "" {
+		w.take(steps[i])
+		w.drive(p)
 	}
 }
 

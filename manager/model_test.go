@@ -89,13 +89,14 @@ type process struct {
 	lives int
 	uuid  string
 
-	state                           lifeState
-	paused, stop, cutShort          bool
-	noHeart, noStore                bool // its connections are cut
-	beating, gone, entering, halted bool
+	state                   lifeState
+	paused, stop, cutShort  bool
+	noHeart, noStore        bool // its connections are cut
+	beating, gone, entering bool
 
 	skew   time.Duration // of the wall clock
 	pace   time.Duration // of its clocks, in percent
+	giveBy time.Time     // leaving or paused: how long requesters are waited for
 	start  time.Time     // of the last successful heartbeat
 	tried  time.Time     // when the heart beat last
 	watch  watch

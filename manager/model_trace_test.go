@@ -41,7 +41,7 @@ func (p *process) line(trusted bool) string {
 		{p.noHeart, "heart cut"},
 		{p.noStore, "store cut"},
 		{p.gone, "row gone"},
-		{p.halted, "halted"},
+		{!p.giveBy.IsZero(), "halted"},
 		{p.pulse != nil, "has a pulse"},
 		{p.stale, "stale"},
 		{p.drained, "drained"},

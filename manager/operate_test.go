@@ -72,17 +72,19 @@ func TestStandbyIsToldOnce(t *testing.T) {
 // cancels what it has in hand when it learns of it.
 func TestForcedDrain(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		a := cl.start("a", &work{takes: time.Hour}, fast)
+		s := fast
+		s.ThreadNumber = 6
+		a := cl.start("a", &work{takes: time.Hour}, s)
 		time.Sleep(time.Second)
 		first := cl.uuid()
-		cl.start("b", nil, fast)
+		cl.start("b", nil, s)
 		time.Sleep(10 * time.Second)
-		cl.wantOwners(5, 1) // a has five in hand, and gives none of them
+		cl.wantOwners(6) // a has all in hand, and gives none of them
 		if _, err := cl.c.DrainServer(cl.Context(), first, true, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		if n := cl.events("FORCED"); n != 5 {
-			cl.Fatalf("%d queues were forced away, want 5", n)
+		if n := cl.events("FORCED"); n != 6 {
+			cl.Fatalf("%d queues were forced away, want 6", n)
 		}
 		cl.mu.Lock()
 		cl.inHand = map[int]string{} // that they overlap for a heartbeat is what force means

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -20,11 +21,12 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 		case grant:
 			s.grant(a.row)
 		case drain:
-			s.proc.Drain(a.id)
+			s.drain(a.id)
 		case resume:
 			s.proc.Resume(a.id)
 		case revoke:
 			s.queueLog(a.id).Warn("queue lost")
+			s.observe(MoveLost, 0)
 			s.proc.Revoke(a.id)
 		case forget:
 			changed = s.proc.Forget(a.id) || changed // it may be begun anew, under another epoch
@@ -36,6 +38,9 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 				return changed, err
 			}
 			changed = changed || kept
+			if kept {
+				s.observe(MoveRetaken, 0)
+			}
 		case replan:
 			again = true
 		case remove:
@@ -60,12 +65,26 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 	return changed, nil
 }
 
+func (s *server) drain(id string) {
+	s.life.drains[id] = time.Now()
+	s.proc.Drain(id)
+}
+
+// drainedFor is since when a queue that is handed over has been drained; 0 if nothing of it was ever in hand.
+func (s *server) drainedFor(id string) time.Duration {
+	if begin, ok := s.life.drains[id]; ok {
+		return time.Since(begin)
+	}
+	return 0
+}
+
 func (s *server) queueLog(id string) logrus.FieldLogger { return s.log.WithField("queue", id) }
 
 func (s *server) grant(row center.ViewQueue) {
 	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch}
 	s.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue taken up")
 	s.must(s.proc.Grant(q, s.life.view.QueueTotal))
+	s.observe(MoveGranted, 0)
 }
 
 // release hands over queues that are drained. From the moment it is sent they are not worked again
@@ -81,6 +100,7 @@ func (s *server) release(ctx context.Context, handovers []center.Handover) (bool
 	for _, h := range handovers {
 		if slices.Contains(released, h.QueueID) {
 			s.queueLog(h.QueueID).WithField("to", h.To).Info("queue handed over")
+			s.observe(MoveReleased, s.drainedFor(h.QueueID))
 		}
 	}
 	return len(released) > 0, err
@@ -95,6 +115,7 @@ func (s *server) remove(ctx context.Context, row center.ViewQueue) (bool, error)
 	removed, err := s.c.FinishRemoval(ctx, s.task.name, s.life.uuid, row.ID, row.Epoch)
 	if removed {
 		s.queueLog(row.ID).Info("queue removed")
+		s.observe(MoveRemoved, 0)
 	}
 	return removed, err
 }

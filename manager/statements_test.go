@@ -18,8 +18,8 @@ type idle struct{}
 func (idle) Select(context.Context, processor.Selection) ([]int, error) { return nil, nil }
 func (idle) Execute(context.Context, []int) error                       { return nil }
 
-// S1 S2: a process that serves two task types pays one UPDATE and one SELECT per heartbeat, when
-// nothing changes. They are counted on the wire.
+// S1 S2 S3: a process that serves two task types pays one UPDATE and one SELECT per heartbeat, when
+// nothing changes: no lock is taken. They are counted on the wire.
 func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	direct := testdb.URL(t, testdb.Postgres)
 	url, proxy := testdb.Through(t, direct)

@@ -58,9 +58,9 @@ func (s *server) serving(ctx context.Context) stateFunc {
 	if err := s.plan(ctx, pulse{}); err != nil && !s.c.IsTransient(err) {
 		s.log.WithError(err).Error("plan")
 	}
-	s.refresh(ctx, nil, false)
+	s.refresh(ctx, nil)
 	for {
-		switch s.wait(ctx, false) {
+		switch s.wait(ctx) {
 		case stopped:
 			return s.leaving
 		case lost:
@@ -80,7 +80,7 @@ const (
 )
 
 // wait waits for the next thing to happen to a server that trusts itself, and deals with it.
-func (s *server) wait(ctx context.Context, leaving bool) outcome {
+func (s *server) wait(ctx context.Context) outcome {
 	var poll <-chan time.Time
 	if s.awaiting() {
 		poll = time.After(pollInterval)
@@ -100,25 +100,29 @@ func (s *server) wait(ctx context.Context, leaving bool) outcome {
 			return lost
 		}
 	case p := <-s.life.pulses:
-		s.refresh(ctx, &p, leaving)
+		s.refresh(ctx, &p)
 	case <-s.proc.Drained():
 		s.noticeLost()
-		s.refresh(ctx, nil, leaving)
+		s.refresh(ctx, nil)
 	case <-s.proc.Emptied():
-		s.refresh(ctx, nil, leaving)
+		s.refresh(ctx, nil)
 	case <-s.life.windowTimer():
-		s.refresh(ctx, nil, leaving)
+		s.refresh(ctx, nil)
 	case <-poll:
 		s.life.stale = true
-		s.refresh(ctx, nil, leaving)
+		s.refresh(ctx, nil)
 	}
 	return settled
 }
 
-// awaiting reports that another still has a queue that is to be ours.
+// awaiting reports that it pays to look soon: another still has a queue that is to be ours, or we wait until
+// those that are to have ours know of it.
 func (s *server) awaiting() bool {
+	if s.life.giving() && !s.life.late() {
+		return true
+	}
 	for _, q := range s.life.view.Queues {
-		if q.Cur != s.life.uuid {
+		if q.Cur != s.life.uuid || q.Req != "" && !q.Known {
 			return true
 		}
 	}
@@ -177,8 +181,9 @@ func (s *server) forgetDrained() (left int) {
 	return left
 }
 
-// leaving drains everything while the heart still beats, hands over what is asked for, and then the
-// rest in one transaction (H4).
+// leaving asks the others to take over and works on until they know of it, so that no queue lies idle for a
+// heartbeat, but not for long; then it drains everything while the heart still beats, hands over what is asked
+// for, and the rest in one transaction (H4).
 func (s *server) leaving(stop context.Context) stateFunc {
 	s.now.Store(stateLeaving)
 	ctx := context.WithoutCancel(stop)
@@ -186,9 +191,7 @@ func (s *server) leaving(stop context.Context) stateFunc {
 		return nil // there is nothing left to hand over
 	}
 	s.log.Info("leaving: draining")
-	for _, h := range s.proc.Held() {
-		s.proc.Drain(h.Queue.ID) // before the database is asked: it may not answer
-	}
+	s.life.give(s.settings.HeartbeatInterval)
 	s.announce(ctx)
 	forced := s.drainAll(ctx)
 	s.m.heart.remove(s.life) // so that the lease ends, and with it the tries to leave in order
@@ -197,13 +200,14 @@ func (s *server) leaving(stop context.Context) stateFunc {
 	return nil
 }
 
-// announce marks the server as draining, so that nobody deals it anything and its queues are asked
-// for one by one. If it fails, Leave does it all.
+// announce marks the server as draining, so that nobody deals it anything and its queues are asked for. If the
+// database does not answer soon, nothing is waited for: Leave does it all.
 func (s *server) announce(ctx context.Context) {
-	ctx, cancel := s.transaction(ctx)
+	ctx, cancel := context.WithDeadline(ctx, s.life.giveBy)
 	defer cancel()
 	if err := s.c.Drain(ctx, s.task.name, s.life.uuid); err != nil {
 		s.log.WithError(err).Debug("announce the drain")
+		s.life.giveBy = time.Now()
 	}
 }
 
@@ -213,9 +217,9 @@ func (s *server) drainAll(ctx context.Context) (forced []string) {
 	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
 	defer cancel()
 	s.life.stale = true
-	s.refresh(deadline, nil, true)
+	s.refresh(deadline, nil)
 	for !s.idle() {
-		switch s.wait(deadline, true) {
+		switch s.wait(deadline) {
 		case stopped:
 			s.log.Warnf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout)
 			return s.cutShort()
@@ -266,6 +270,9 @@ func (s *server) bow(ctx context.Context, forced []string) {
 		err := s.leave(ctx, forced)
 		if err == nil {
 			s.log.Info("left")
+			for _, h := range s.proc.Held() {
+				s.observe(MoveReleased, s.drainedFor(h.Queue.ID))
+			}
 			return
 		}
 		if !s.c.IsTransient(err) || !s.life.lease.valid() {

@@ -45,8 +45,8 @@ func (p *Processor) recordDead(c *call) (err error) {
 		return err
 	}
 	l, h, key := c.lane, c.queues[0], c.keys[0]
-	l.storing.RLock()
-	defer l.storing.RUnlock()
+	l.storing.enter()
+	defer l.storing.leave()
 	l.books.Lock()
 	e, ok := h.book.entries[key]
 	l.books.Unlock()

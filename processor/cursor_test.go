@@ -102,6 +102,7 @@ func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		w.expect(t, "0s a00-a00 a00", "0s a00-a02 a02", "0s a01-a01 a01")
 		time.Sleep(20 * time.Second) // the pause is from 5 s to 10 s
+		synctest.Wait()
 		var after []string
 		for line := range strings.Lines(w.text()) {
 			after = append(after, strings.Fields(line)[1])
@@ -144,6 +145,7 @@ func TestCursorThatCannotBeSaved(t *testing.T) {
 		m.moveErr = errors.New("busy")
 		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Items: failedItems{m}}, settings(), "a")
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		text := w.text()
 		if n := strings.Count(text, "a00-a01"); n < 2 || strings.Contains(text, "a02") {
 			t.Errorf("journal: %s", text)
@@ -155,6 +157,7 @@ func TestCursorThatCannotBeSaved(t *testing.T) {
 		m.moveErr = nil
 		m.mu.Unlock()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if m.cursors["a"] != "a03" {
 			t.Errorf("cursor %s", m.cursors["a"])
 		}
@@ -179,6 +182,7 @@ func TestDeadItemIsRecordedBeforeTheCursorPasses(t *testing.T) {
 		m.saveErr = nil
 		m.mu.Unlock()
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		if m.cursors["a"] != "a02" || !m.items["a01"].Dead {
 			t.Errorf("cursor %s, items %v", m.cursors["a"], m.items)
 		}
@@ -223,6 +227,7 @@ func TestCursorAfterRevoke(t *testing.T) {
 				stop(w)
 				w.Resume("a")
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				if m.cursors["a"] != "a03" {
 					t.Errorf("cursor %s", m.cursors["a"])
 				}
@@ -232,4 +237,34 @@ func TestCursorAfterRevoke(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A new owner waits as the old one did, for an item in the midst of a page too.
+func TestCursorWaitsForAnItemThatFailedElsewhere(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 5), newMemory()
+		m.items["a02"] = processor.FailedItem{Key: "a02", Attempts: 1, RetryIn: 10 * time.Second}
+		s := settings()
+		s.ExecuteNumber, s.SleepTimeNoData = 5, 7*time.Second
+		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Items: failedItems{m}}, s, "a")
+		time.Sleep(30 * time.Second)
+		w.expect(t, "0s a00-a01 <nil>", "10s a02-a02 <nil>", "10s a03-a04 <nil>")
+	})
+}
+
+func TestCursorOfALostQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 5), newMemory()
+		m.moveErr = errBroken
+		env := processor.Env{Cursors: cursorsOf{m}, Lost: func(err error) bool { return errors.Is(err, errBroken) }}
+		w.start(t, d, env, settings(), "a")
+		time.Sleep(time.Hour)
+		w.expect(t, "0s a00-a01 <nil>")
+		if h := w.holding(t, "a"); !h.Lost || !h.Drained || h.Queue.Cursor != "" {
+			t.Errorf("holding: %+v", h)
+		}
+		if s := w.Stats(); s.FailureCount != 0 || s.LastError != nil || s.InHand != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
 }

@@ -3,6 +3,8 @@ package processor_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,4 +72,111 @@ func Example() {
 	}
 	fmt.Println("settled:", p.Stats().SuccessCount)
 	// Output: settled: 100
+}
+
+// push is a Keyed dealer of messages, and a Discarder.
+type push struct{ open []string }
+
+func (p *push) Key(message string) string { return message }
+
+func (p *push) Select(context.Context, processor.Selection) ([]string, error) {
+	return slices.Clone(p.open), nil
+}
+
+func (p *push) Execute(_ context.Context, messages []string) error {
+	for _, m := range messages {
+		if strings.HasPrefix(m, "bad") {
+			return fmt.Errorf("%s: no such device", m)
+		}
+	}
+	p.remove(messages...)
+	return nil
+}
+
+// Discard puts a message aside that has failed for the last time.
+func (p *push) Discard(_ context.Context, message string, cause error) error {
+	fmt.Printf("discarded %s: %v\n", message, cause)
+	p.remove(message)
+	return nil
+}
+
+func (p *push) remove(messages ...string) {
+	p.open = slices.DeleteFunc(p.open, func(m string) bool { return slices.Contains(messages, m) })
+}
+
+// A unit test of a dealer needs no database. Here one message of a batch is broken: the others are pushed all the same.
+func ExampleRunOnce() {
+	dealer := &push{open: []string{"one", "two", "bad", "three"}}
+	stats, err := processor.RunOnce(context.Background(), dealer, processor.TestOptions{ExecuteNumber: 10})
+	fmt.Println("pushed:", stats.SuccessCount, "dead:", stats.DeadCount, "open:", dealer.open)
+	fmt.Println("failed:", err != nil)
+	// Output:
+	// discarded bad: bad: no such device
+	// pushed: 3 dead: 1 open: []
+	// failed: true
+}
+
+// A Discarder is told of an item that is given up, here after its only attempt.
+func ExampleDiscarder() {
+	dealer := &push{open: []string{"bad"}}
+	_, _ = processor.RunOnce(context.Background(), dealer, processor.TestOptions{})
+	// Output: discarded bad: bad: no such device
+}
+
+// mail sends messages one by one, and says which of them failed.
+type mail struct{ push }
+
+func (m *mail) Execute(ctx context.Context, messages []string) error {
+	var failures processor.Failures
+	for i, message := range messages {
+		if err := m.push.Execute(ctx, []string{message}); err != nil {
+			failures.Add(i, processor.Permanent(err)) // another attempt would be in vain
+		}
+	}
+	return failures.Err()
+}
+
+// A dealer that knows which items of a batch failed says so; the others are done.
+func ExampleFailures() {
+	dealer := &mail{push{open: []string{"one", "bad", "two"}}}
+	stats, err := processor.RunOnce(context.Background(), dealer, processor.TestOptions{ExecuteNumber: 10})
+	fmt.Println("sent:", stats.SuccessCount)
+	fmt.Println(err)
+	// Output:
+	// discarded bad: bad: no such device
+	// sent: 2
+	// execute 3 items of queue 0: items failed: 1; item 1: bad: no such device
+}
+
+// events is a Cursored dealer of an append-only log.
+type events []string
+
+func (e events) Cursor(event string) string { return event }
+
+func (e events) Select(_ context.Context, s processor.Selection) ([]string, error) {
+	var next []string
+	for _, event := range e {
+		if event > s.Queue.Cursor && len(next) < s.Limit {
+			next = append(next, event)
+		}
+	}
+	return next, nil
+}
+
+func (e events) Execute(_ context.Context, batch []string) error {
+	fmt.Println(batch)
+	return nil
+}
+
+// A log is read in order behind its cursor, which moves after each batch.
+func ExampleCursored() {
+	log := events{"2026-01", "2026-02", "2026-03", "2026-04"}
+	_, err := processor.RunOnce(context.Background(), log, processor.TestOptions{
+		ExecuteNumber: 2, Cursors: map[string]string{"0": "2026-01"},
+	})
+	fmt.Println(err)
+	// Output:
+	// [2026-02 2026-03]
+	// [2026-04]
+	// <nil>
 }

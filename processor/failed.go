@@ -151,8 +151,8 @@ func (p *Processor) discard(c *call, f failure) bool {
 // record keeps the failed items of the batch, in memory even if the store fails.
 func (p *Processor) record(c *call, updates []update) {
 	l := c.lane
-	l.storing.RLock()
-	defer l.storing.RUnlock()
+	l.storing.enter()
+	defer l.storing.leave()
 	for _, h := range c.queues {
 		p.recordOf(c, h, updates)
 	}
@@ -198,8 +198,8 @@ func (p *Processor) cure(c *call) {
 		p.complain(c, "find the keys of items", err)
 		return
 	}
-	c.lane.storing.RLock()
-	defer c.lane.storing.RUnlock()
+	c.lane.storing.enter()
+	defer c.lane.storing.leave()
 	if !c.forget() || p.env.Items == nil {
 		return
 	}

@@ -47,6 +47,21 @@ func TestPoisonItemDoesNotSpoilItsBatch(t *testing.T) {
 	})
 }
 
+// The good ones of a failed batch wait for no sleep.
+func TestSuspectsAreTriedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 30)...)
+		r.bad["a7"] = errBroken
+		s := limited()
+		s.SleepTimeInterval = time.Hour
+		w.start(t, r, processor.Env{}, s, "a")
+		synctest.Wait()
+		if !slices.Equal(r.open, []string{"a7"}) {
+			t.Errorf("open: %v", r.open)
+		}
+	})
+}
+
 // An item backs off by itself, longer and longer, while the others of its queue go on.
 func TestItemBacksOffByItself(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
@@ -81,6 +96,7 @@ func TestSuccessForgetsTheFailures(t *testing.T) {
 		delete(r.bad, "a1")
 		r.mu.Unlock()
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		if want := []string{"load a", "save a1 1 false", "delete a1"}; !slices.Equal(m.journal(), want) || len(m.items) != 0 {
 			t.Errorf("store: %v", m.items)
 		}
@@ -177,6 +193,8 @@ type bin struct {
 
 func (b *bin) Discard(ctx context.Context, item string, cause error) error {
 	b.w.note("discard %s: %v %v", item, cause, bound(ctx))
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return b.err
 }
 
@@ -192,8 +210,11 @@ func TestDiscardOnceAndUntilItSucceeds(t *testing.T) {
 		if want := []string{"load a", "save a1 3 false"}; !slices.Equal(m.journal(), want) {
 			t.Errorf("store: %v", m.calls)
 		}
+		b.mu.Lock()
 		b.err = nil
+		b.mu.Unlock()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if n := strings.Count(w.text(), "discard"); n != 1 || strings.Contains(w.text(), "[a1]") {
 			t.Errorf("journal: %s", w.text())
 		}
@@ -224,6 +245,7 @@ func TestFailedItemsAreLoaded(t *testing.T) {
 		m.mu.Unlock()
 		w.Reload()
 		time.Sleep(6 * time.Second)
+		synctest.Wait()
 		if text := w.text(); !strings.Contains(text, "[a1]") || strings.Contains(text, "a3") {
 			t.Errorf("journal: %s", text)
 		}
@@ -244,6 +266,7 @@ func TestLoadThatFailsIsAFailedSelect(t *testing.T) {
 		m.err = nil
 		m.mu.Unlock()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(r.open) != 0 {
 			t.Errorf("open: %v", r.open)
 		}
@@ -300,6 +323,7 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		env := processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}
 		w.start(t, r, env, s, "a")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(r.open) != 30 || len(alerts) != 0 || slices.Max(r.limits) != 35 {
 			t.Errorf("%d are left, alerts %v, limits %v", len(r.open), alerts, r.limits)
 		}
@@ -311,6 +335,7 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		}
 		r.mu.Unlock()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || slices.Max(r.limits) != 50 {
 			t.Errorf("alerts %v, limit up to %d", alerts, slices.Max(r.limits))
 		}

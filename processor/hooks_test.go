@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,6 +72,7 @@ func TestHooksEndWithPanics(t *testing.T) {
 		d.exec = func(context.Context, []string) error { panic("boom") }
 		w.start(t, d, processor.Env{Hooks: hooked(w)}, settings(), "a")
 		time.Sleep(1600 * time.Millisecond)
+		synctest.Wait()
 		var what []string
 		for _, line := range w.journal {
 			_, text, _ := cut(line)
@@ -101,6 +103,7 @@ func TestBatchTimeout(t *testing.T) {
 		s.BatchTimeout, s.ItemMaxAttempts = 5*time.Second, 1
 		w.start(t, r, processor.Env{}, s, "a")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if s := w.Stats(); s.FailureCount != 1 || s.DeadCount != 1 || !errors.Is(s.LastError, context.DeadlineExceeded) {
 			t.Errorf("stats: %+v", s)
 		}
@@ -111,6 +114,7 @@ func TestBatchTimeout(t *testing.T) {
 		s.BatchTimeout = 5 * time.Second
 		w.start(t, d, processor.Env{}, s, "a")
 		time.Sleep(6 * time.Second)
+		synctest.Wait()
 		if s := w.Stats(); !errors.Is(s.LastError, context.DeadlineExceeded) {
 			t.Errorf("stats: %+v", s)
 		}
@@ -122,6 +126,7 @@ func TestBatchTimeout(t *testing.T) {
 		s.BatchTimeout = 5 * time.Second
 		w.start(t, d, processor.Env{}, s, "a")
 		time.Sleep(2 * time.Minute)
+		synctest.Wait()
 		if s := w.Stats(); s.SuccessCount != 1 {
 			t.Errorf("stats: %+v", s)
 		}
@@ -133,6 +138,7 @@ func TestStalled(t *testing.T) {
 		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
 			if s.Queue.ID == "b" {
 				time.Sleep(time.Minute)
+				synctest.Wait()
 			}
 			return []string{"a1"}, nil
 		}}
@@ -141,6 +147,7 @@ func TestStalled(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.grant(t, "b")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		all := w.Stalled(5 * time.Second)
 		if len(all) != 2 || all[0].Select || all[0].Items != 1 || !all[1].Select || !slices.Equal(all[1].Queues, []string{"b"}) {
 			t.Errorf("stalled: %+v", all)
@@ -153,13 +160,14 @@ func TestStalled(t *testing.T) {
 
 func TestEmptySince(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		page := []string{"a1"}
+		var page atomic.Pointer[[]string]
+		page.Store(&[]string{"a1"})
 		d := &dealer{sel: func(ctx context.Context, _ processor.Selection) ([]string, error) {
-			return page, nap(ctx, 100*time.Millisecond)
+			return *page.Load(), nap(ctx, 100*time.Millisecond)
 		}}
 		d.exec = func(_ context.Context, items []string) error {
 			if items[0] == "a1" {
-				page = nil
+				page.Store(&[]string{})
 			}
 			return nil
 		}
@@ -179,7 +187,7 @@ func TestEmptySince(t *testing.T) {
 		if at := w.holding(t, "a").EmptySince.Sub(w.begin); at != 1200*time.Millisecond || len(w.Emptied()) != 0 {
 			t.Errorf("empty since %s", at) // the last such select counts, but it is nothing new
 		}
-		page = []string{"a2"}
+		page.Store(&[]string{"a2"})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if !w.holding(t, "a").EmptySince.IsZero() {

@@ -69,12 +69,12 @@ type lane struct {
 
 	// Executors take these without the processor's lock, and never while they hold it. storing keeps a Load apart
 	// from what changes the store, books guards the books of the queues for moments.
-	storing sync.RWMutex
+	storing *gate
 	books   sync.Mutex
 }
 
 func newLane() *lane {
-	return &lane{place: -1, backoff: backoff.ExponentialBackOff{RandomizationFactor: 0.5, Multiplier: 2}}
+	return &lane{place: -1, storing: newGate(), backoff: backoff.ExponentialBackOff{RandomizationFactor: 0.5, Multiplier: 2}}
 }
 
 // live reports whether one of its queues may be selected.

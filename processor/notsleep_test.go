@@ -75,6 +75,7 @@ func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 		s.SleepTimeNoData = 5 * time.Second
 		w.start(t, r, processor.Env{}, s, "a")
 		time.Sleep(31 * time.Second)
+		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 8 { // 0, 0, 5, 10, ... 30 s
 			t.Errorf("%d selects", n)
 		}
@@ -86,6 +87,7 @@ func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if !w.holding(t, "a").Drained {
 			t.Error("not drained")
 		}
@@ -99,6 +101,7 @@ func TestConfigureMode(t *testing.T) {
 		r.takes = time.Minute
 		w.start(t, r, processor.Env{}, settings(), "a")
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 1 {
 			t.Errorf("%d selects in SLEEP", n)
 		}
@@ -106,6 +109,7 @@ func TestConfigureMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(9500 * time.Millisecond)
+		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 11 {
 			t.Errorf("%d selects in NOTSLEEP", n-1)
 		}
@@ -113,10 +117,12 @@ func TestConfigureMode(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 11 {
 			t.Errorf("%d selects in SLEEP again", n-11)
 		}
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if n := w.Stats().FetchCount; n <= 11 {
 			t.Error("not selected any more")
 		}
@@ -125,13 +131,11 @@ func TestConfigureMode(t *testing.T) {
 
 // plainCursored and others have powers that do not go together.
 type (
-	plainCursored  struct{ dealer }
 	plainDiscarder struct{ dealer }
 	setCursored    struct{ setDealer }
 	keyedCursored  struct{ rows }
 )
 
-func (*plainCursored) Cursor(item string) string                     { return item }
 func (*setCursored) Cursor(item string) string                       { return item }
 func (*keyedCursored) Cursor(item string) string                     { return item }
 func (*plainDiscarder) Discard(context.Context, string, error) error { return nil }
@@ -201,6 +205,7 @@ func TestEmptyLanesLeaveTimeForPages(t *testing.T) {
 		s.ThreadNumber, s.SleepTimeNoData = 2, time.Millisecond
 		w.start(t, d, processor.Env{}, s, "a", "b", "c", "d", "e", "f", "g", "h")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if n := w.Stats().SuccessCount; n < 500 {
 			t.Errorf("only %d items in a minute", n)
 		}

@@ -23,23 +23,22 @@ type Processor struct {
 	timer   *time.Timer // fires when an executor that waits may have something to do; Run receives it
 	reloads atomic.Uint64
 
-	mu         sync.Mutex
-	work       *sync.Cond // signalled when an executor that waits may have something to do
-	settings   *Settings  // replaced, never changed
-	executors  map[*call]struct{}
-	waiting    int // executors that wait for work
-	held       map[string]*held
-	set        *lane    // the one lane of a SetSelector; nil if each queue has its own
-	due        dueLanes // idle lanes, by when they are to be selected
-	pending    []*lane  // lanes whose page has unstarted items that an executor may take
-	turn       int      // the lane of pending whose batch is next
-	selects    int      // selects that run
-	selectNext bool     // the last thing that an executor took was a batch
-	stats      Stats
-	wakes      uint64 // calls of Wake, Grant and Resume
-	asleep     bool   // Trusted said no, and nothing woke us since
-	ran        bool
-	stopping   bool
+	mu        sync.Mutex
+	work      *sync.Cond // signalled when an executor that waits may have something to do
+	settings  *Settings  // replaced, never changed
+	executors map[*call]struct{}
+	waiting   int // executors that wait for work
+	held      map[string]*held
+	set       *lane    // the one lane of a SetSelector; nil if each queue has its own
+	due       dueLanes // idle lanes, by when they are to be selected
+	pending   []*lane  // lanes whose page has unstarted items that an executor may take
+	turn      int      // the lane of pending whose batch is next
+	selects   int      // selects that run
+	stats     Stats
+	wakes     uint64 // calls of Wake, Grant and Resume
+	asleep    bool   // Trusted said no, and nothing woke us since
+	ran       bool
+	stopping  bool
 
 	limiter    *rate.Limiter // nil before it is needed
 	paced      bool          // it has the share of the present queues

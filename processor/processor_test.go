@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -21,6 +22,10 @@ func TestNewRefusesBadSettings(t *testing.T) {
 		"sleep_time_interval (-1s) must not be negative":            func(s *processor.Settings) { s.SleepTimeInterval = -time.Second },
 		"item_retry (0s) must be above 0":                           func(s *processor.Settings) { s.Retry = 0 },
 		"item_retry_max (1ms) must be at least item_retry (1s)":     func(s *processor.Settings) { s.RetryMax = time.Millisecond },
+		"item_max_attempts (-1) must not be negative":               func(s *processor.Settings) { s.ItemMaxAttempts = -1 },
+		"rate_per_second (-1) must be a number and not negative":    func(s *processor.Settings) { s.RatePerSecond = -1 },
+		"rate_per_second (NaN) must be a number and not negative":   func(s *processor.Settings) { s.RatePerSecond = math.NaN() },
+		"batch_timeout (-1s) must not be negative":                  func(s *processor.Settings) { s.BatchTimeout = -time.Second },
 		"settings of task type settle: thread_number (0) must be a": func(s *processor.Settings) { s.ThreadNumber = 0 },
 	} {
 		s := settings()
@@ -187,17 +192,27 @@ func TestConfigureSizesAndSleeps(t *testing.T) {
 
 // A page costs some allocations, an item none.
 func TestNothingIsAllocatedPerItem(t *testing.T) {
-	const items = 200_000
-	e := &endless{}
-	for range 1000 {
-		e.page = append(e.page, 0)
+	e, k := &endless{page: make([]int, 1000)}, newEndlessKeyed()
+	inNotSleep := settings()
+	inNotSleep.NotSleep = true
+	for name, n := range map[string]float64{
+		"sleep":    allocations(t, e, e, settings()),
+		"notsleep": allocations(t, k, k.endless, inNotSleep),
+	} {
+		if n > 0.1 {
+			t.Errorf("%s: %.3f allocations per item", name, n)
+		}
 	}
+}
+
+func allocations(t *testing.T, d processor.TaskDealer[int], e *endless, s processor.Settings) float64 {
+	t.Helper()
+	const items = 200_000
 	ctx, cancel := context.WithCancel(t.Context())
 	e.finish = cancel
 	e.left.Store(items)
-	s := settings()
 	s.FetchNumber, s.ExecuteNumber = 1000, 1
-	p, err := processor.New(e, processor.Env{Bind: bind}, s)
+	p, err := processor.New(d, processor.Env{Bind: bind}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +225,5 @@ func TestNothingIsAllocatedPerItem(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if n := float64(after.Mallocs-before.Mallocs) / items; n > 0.1 {
-		t.Errorf("%.3f allocations per item", n)
-	}
+	return float64(after.Mallocs-before.Mallocs) / items
 }

@@ -50,7 +50,7 @@ func TestRunOnceGivesAFailingQueueUp(t *testing.T) {
 }
 
 func TestRunOnceEndsWithItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
+	bubble(t, func(t *testing.T, _ *world) {
 		d := &dealer{
 			sel:  func(context.Context, processor.Selection) ([]string, error) { return []string{"a1"}, nil },
 			exec: func(ctx context.Context, _ []string) error { return nap(ctx, time.Second) },

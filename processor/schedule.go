@@ -8,25 +8,20 @@ import (
 
 // All methods of this file are called under the lock.
 
-// claim gives c the next batch, or the select of the first lane that is due. While there is room for another page
-// they take turns, so that no page, however large or slow, keeps the other lanes from being selected, and no crowd of
-// lanes without items keeps a page from being worked. Room is for a page per executor, which bounds memory.
+// claim gives c the select of the first lane that is due, or else the next batch. So no page, however large or slow,
+// keeps the other lanes from being selected. There must be room for another page: there is for one per executor, those
+// included that are being selected. That bounds memory, and while a page is pending it leaves an executor to batches,
+// however many lanes without items are due.
 func (p *Processor) claim(ctx context.Context, c *call) bool {
 	if p.asleep {
 		return false
 	}
 	c.settings = p.settings
-	l := p.dueLane(c.now)
-	switch {
-	case l != nil && (p.selectNext || len(p.pending) == 0):
+	if l := p.dueLane(c.now); l != nil {
 		p.claimSelect(ctx, c, l)
-	case p.claimBatch(ctx, c):
-	case l != nil:
-		p.claimSelect(ctx, c, l)
-	default:
-		return false
+		return true
 	}
-	return true
+	return p.claimBatch(ctx, c)
 }
 
 // dueLane returns the lane that is to be selected now, nil for none.
@@ -53,7 +48,6 @@ func (p *Processor) claimBatch(ctx context.Context, c *call) bool {
 		return false
 	}
 	p.turn++
-	p.selectNext = true
 	l.running++
 	c.lane, c.page, c.items, c.of, c.parts = l, g, g.items, g.of, g.parts
 	c.from, c.to, c.how = g.cut(to), to, how
@@ -75,7 +69,6 @@ func (p *Processor) claimBatch(ctx context.Context, c *call) bool {
 func (p *Processor) claimSelect(ctx context.Context, c *call, l *lane) {
 	p.due.remove(l)
 	p.selects++
-	p.selectNext = false
 	l.selecting = true
 	c.lane = l
 	c.queues = c.queues[:0]

@@ -55,8 +55,8 @@ func (p *Processor) loadBook(c *call, h *held) error {
 		return nil
 	}
 	l := c.lane
-	l.storing.Lock()
-	defer l.storing.Unlock()
+	l.storing.enterAlone()
+	defer l.storing.leaveAlone()
 	list, err := p.env.Items.Load(c.ctx, h.queue)
 	if err != nil {
 		return err

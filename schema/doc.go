@@ -6,8 +6,8 @@
 // be read, reviewed and, if need be, applied by hand. They are append-only: a migration that was released is
 // never edited, because databases have it already, and columns are public: they are added, never renamed or
 // taken away. There is no way down: a roster that was migrated back would lose what the newer version wrote
-// into it. The previous version of the library runs beside the new schema, and each file says which is the
-// oldest that may.
+// into it. The previous version of the library runs beside the new schema: each file says which is the oldest
+// that may, and schedule_schema_lock.oldest_companion says so to programs, which a rolling upgrade starts again.
 //
 // They are applied by goose, used as a library through its Provider, without its globals and its output: it is
 // small, keeps one number line over all dialects, runs each migration in a transaction where the database can

@@ -25,9 +25,10 @@ func Latest() int64 {
 	return known[len(known)-1].Version
 }
 
-// Check returns nil if the schema of the database is exactly the one that this program works with, and a
-// [VersionError] if it is not. Any other error means that the database did not tell. Check only reads:
-// SELECT on schedule_schema_version is all it needs.
+// Check returns nil if this program may work on the schema of the database: if it is the one that it knows, or
+// a newer one that says that this program may run beside it, as in a rolling upgrade. Else it returns a
+// [VersionError]; any other error means that the database did not tell. Check only reads: SELECT on
+// schedule_schema_version and schedule_schema_lock is all it needs.
 func Check(ctx context.Context, db *sql.DB, d Dialect) error {
 	g, err := d.grammar()
 	if err != nil {
@@ -37,10 +38,20 @@ func Check(ctx context.Context, db *sql.DB, d Dialect) error {
 	if err != nil {
 		return err
 	}
-	if have != Latest() {
-		return &VersionError{Have: have, Want: Latest()}
+	if have == Latest() || have > Latest() && g.bears(ctx, db, Latest()) {
+		return nil
 	}
-	return nil
+	return &VersionError{Have: have, Want: Latest()}
+}
+
+// bears reports that programs of an older schema may run on this newer one. A schema that does not say so may
+// be any.
+func (g *grammar) bears(ctx context.Context, db *sql.DB, older int64) bool {
+	var oldest int64
+	err := retry(ctx, g.transient, patience, func() error {
+		return db.QueryRowContext(ctx, `SELECT oldest_companion FROM schedule_schema_lock WHERE id = 1`).Scan(&oldest)
+	})
+	return err == nil && oldest <= older
 }
 
 // version returns 0 if there is no schema yet.

@@ -72,6 +72,24 @@ func TestCheckOlder(t *testing.T) {
 	})
 }
 
+// A rolling upgrade: the schema comes first, then the programs, one after the other; those that are older are
+// started again meanwhile.
+func TestNewerThatBearsThisProgram(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := migrated(t, url)
+		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
+		for oldest, want := range map[int64]error{1: nil, Latest(): nil, Latest() + 1: ErrNewer} {
+			execute(t, db, `UPDATE schedule_schema_lock SET oldest_companion = ?`, oldest)
+			if err := Check(t.Context(), db, d); !errors.Is(err, want) {
+				t.Errorf("oldest companion %d: %v, want %v", oldest, err, want)
+			}
+		}
+		if _, _, err := Up(t.Context(), db, d); !errors.Is(err, ErrNewer) {
+			t.Errorf("Up = %v", err)
+		}
+	})
+}
+
 func TestNewerIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)

@@ -170,9 +170,9 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.must(center.Fence(ctx, tx))
 		r.join("B")
 		r.wantOwners("A", "A", "A", "A>B")
-		blocked, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
+		done, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
 		r.must(err)
-		if diff := cmp.Diff([]string{"1"}, blocked); diff != "" {
+		if diff := cmp.Diff([]string{"1"}, done.Blocked); diff != "" {
 			t.Fatalf("blocked (-want +got):\n%s", diff)
 		}
 		r.must(tx.Commit())
@@ -376,6 +376,12 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 }
 
 func testRelease(t *testing.T, c *center.Center) {
+	t.Run("H2 L6 the requester becomes the owner", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.wantOwners("A", "B")
+	})
 	// H2: each part of the guard, alone.
 	spoil := map[string]func(r *roster, h *center.Handover){
 		"another epoch":     func(_ *roster, h *center.Handover) { h.Epoch++ },

@@ -15,6 +15,7 @@ func Run(t *testing.T, url string) {
 	cases := map[string]func(*testing.T, *center.Center){
 		"define":      testDefine,
 		"plan":        testPlan,
+		"lock":        testLock,
 		"servers":     testServers,
 		"heartbeat":   testHeartbeat,
 		"release":     testRelease,

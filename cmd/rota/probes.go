@@ -10,17 +10,25 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// serveProbes answers /livez as long as the process runs, and /readyz with what
-// ready says. stop waits until nothing of it runs any more.
-func serveProbes(ctx context.Context, address string, ready func() error, log logrus.FieldLogger) (stop func(), err error) {
+// readyTimeout is how long /readyz waits for the database.
+const readyTimeout = 2 * time.Second
+
+// serveProbes answers /livez as long as the process runs, /readyz with what
+// ready says, and /metrics. stop waits until nothing of it runs any more.
+func serveProbes(ctx context.Context, address string, ready func(context.Context) error, metrics http.Handler, log logrus.FieldLogger) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve http: %w", err)
 	}
-	log.WithField("address", listener.Addr().String()).Info("serving /livez and /readyz")
+	log.WithField("address", listener.Addr().String()).Info("serving /livez, /readyz and /metrics")
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, ready()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+		defer cancel()
+		answer(w, ready(ctx))
+	})
+	mux.Handle("GET /metrics", metrics)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan struct{})
 	go func() {

@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	_ "time/tzdata" // permit windows have time zones, and a small image has none
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
@@ -12,6 +17,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/manager/metrics"
 )
 
 func newWorkerCommand() *cobra.Command {
@@ -41,7 +47,7 @@ ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA), else from the file.`,
 	addConnectionFlags(cmd)
 	flags := cmd.Flags()
 	flags.String("own-sign", "", "environment, where several share a database (ROTA_OWN_SIGN)")
-	flags.String("http", "", "host:port to serve /livez and /readyz on; none if empty (ROTA_HTTP)")
+	flags.String("http", "", "host:port to serve /livez, /readyz and /metrics on; none if empty (ROTA_HTTP)")
 	flags.String("schema", "", "what to do about missing tables: auto, create or require (ROTA_SCHEMA)")
 	return cmd
 }
@@ -87,12 +93,14 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	m, err := manager.New(c, manager.Config{Logger: w.log}, w.tasks(c)...)
+	mx := metrics.New()
+	m, err := manager.New(c, manager.Config{Logger: w.log, Observer: mx, Hooks: mx.Hooks()}, w.tasks(c)...)
 	if err != nil {
 		return err
 	}
 	if w.file.HTTP != "" {
-		stop, err := serveProbes(ctx, w.file.HTTP, m.Ready, w.log)
+		mx.Watch(m, c)
+		stop, err := serveProbes(ctx, w.file.HTTP, ready(m, c), handlerOf(mx), w.log)
 		if err != nil {
 			return err
 		}
@@ -101,11 +109,27 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return m.Run(ctx)
 }
 
+// ready: every task trusts itself, the schema is the program's, and the
+// database takes writes.
+func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := m.Ready(); err != nil {
+			return err
+		}
+		return c.CheckWrite(ctx)
+	}
+}
+
+func handlerOf(mx *metrics.Metrics) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(mx, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
+}
+
 func (w *worker) tasks(c *center.Center) []manager.Task {
 	var tasks []manager.Task
 	for i, task := range w.file.Tasks {
-		w.dealers[i].Use(c.DB())
-		tasks = append(tasks, manager.Serve(task.Name, w.dealers[i], task.Settings))
+		tasks = append(tasks, manager.Serve(task.Name, w.dealers[i].Use(c.DB()), task.Settings))
 	}
 	return tasks
 }

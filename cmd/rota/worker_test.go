@@ -170,10 +170,11 @@ func TestWorker(t *testing.T) {
 		if n := count(t, db, "orders o JOIN schedule_server s ON s.uuid = o.settled_by WHERE times = 1"); n != orders {
 			t.Errorf("%d orders were settled once, by the server in the roster, not %d", n, orders)
 		}
-		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez and /readyz") != nil })
-		address, _ := p.logged("serving /livez and /readyz")["address"].(string)
-		probe(t, address, "/livez")
-		probe(t, address, "/readyz")
+		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez, /readyz and /metrics") != nil })
+		address, _ := p.logged("serving /livez, /readyz and /metrics")["address"].(string)
+		probe(t, address, "/livez", "ok\n")
+		probe(t, address, "/readyz", "ok\n")
+		probe(t, address, "/metrics", `rota_queues_owned{own_sign="BASE",task_type="settle"} 4`)
 
 		p.signal(syscall.SIGTERM)
 		p.signal(syscall.SIGINT) // at once, so that it is the same request
@@ -192,7 +193,7 @@ func TestWorker(t *testing.T) {
 	})
 }
 
-func probe(t *testing.T, address, path string) {
+func probe(t *testing.T, address, path, want string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
@@ -204,8 +205,8 @@ func probe(t *testing.T, address, path string) {
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK || string(body) != "ok\n" {
-		t.Errorf("%s: %s: %q, %v", path, response.Status, body, err)
+	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+		t.Errorf("%s: %s: no %q in %.200q, %v", path, response.Status, want, body, err)
 	}
 }
 

@@ -4,7 +4,7 @@
 // # Expressions
 //
 // Six or seven fields: second, minute, hour, day-of-month, month, day-of-week and, if wanted, year (1970-2199).
-// Whatever Quartz accepts means here what it means there: days of the week are 1-7 = SUN-SAT, "FRI#2" and "6#2" are the
+// Whatever Quartz documents means here what it means there: days of the week are 1-7 = SUN-SAT, "FRI#2" and "6#2" are the
 // second Friday, "6L" is the last Friday, "L", "L-3", "LW" and "15W" are days of the month, ranges may wrap (22-2,
 // FRI-MON), "/5" is "*/5". One of day-of-month and day-of-week must be "?" or "*"; if both are set, Quartz refuses,
 // Vixie cron takes either and others take both, so it is refused here too. Beyond Quartz, both may be left open, a list

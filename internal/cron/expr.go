@@ -147,7 +147,7 @@ func (e *Expr) Prev(by time.Time) time.Time {
 	if !e.named {
 		return e.prevShown(by)
 	}
-	w := e.wallBefore(secondAfter(e.zone.reached(by)))
+	w := e.wallBy(e.zone.reached(by))
 	if w.IsZero() {
 		return w
 	}
@@ -180,8 +180,8 @@ func (e *Expr) nextShown(after time.Time) time.Time {
 // prevShown is Prev, as nextShown is Next.
 func (e *Expr) prevShown(by time.Time) time.Time {
 	s := e.zone.at(by)
-	for from := secondAfter(s.wall(by)); ; {
-		w := e.wallBefore(from)
+	for from := s.wall(by); ; {
+		w := e.wallBy(from)
 		t := s.instant(w)
 		switch long := s.instant(from).Sub(s.start) > maxJump; {
 		case !w.IsZero() && s.holds(t):
@@ -191,9 +191,9 @@ func (e *Expr) prevShown(by time.Time) time.Time {
 		case long && w.Add(maxJump).Before(s.start):
 			t = w.Add(maxJump)
 		default:
-			t = s.start
+			t = s.start.Add(-1)
 		}
-		s = e.zone.at(t.Add(-1))
+		s = e.zone.at(t)
 		from = s.wall(t)
 	}
 }
@@ -211,21 +211,17 @@ func (e *Expr) wallAfter(w time.Time) time.Time {
 	return e.spec.Next(w)
 }
 
-// wallBefore returns the last matching wall time before w, zero if there is none. w is a whole second: the library
-// takes a fraction for the second before.
-func (e *Expr) wallBefore(w time.Time) time.Time {
+// wallBy returns the last matching wall time at or before w, zero if there is none.
+func (e *Expr) wallBy(w time.Time) time.Time {
 	if e.lastYear != 0 {
 		if w.Year() < e.firstYear {
 			return time.Time{}
 		}
 		if w.Year() > e.lastYear {
-			w = newYear(e.lastYear + 1)
+			w = newYear(e.lastYear + 1).Add(-1)
 		}
 	}
-	return e.spec.Prev(w)
+	return e.spec.Prev(w.Add(time.Second)) // which goes back by a second, and to a whole one, before it looks
 }
 
 func newYear(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
-
-// secondAfter returns the first whole second after w.
-func secondAfter(w time.Time) time.Time { return w.Truncate(time.Second).Add(time.Second) }

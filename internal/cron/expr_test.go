@@ -163,6 +163,23 @@ func TestPrevOfThePast(t *testing.T) {
 	}
 }
 
+// Thousands of clock changes between the given time and the firing cost nothing; walking them would take a minute.
+func TestFarAway(t *testing.T) {
+	e := parse(t, "0 0 * 1 1 ? 1970,2199", "Europe/Berlin")
+	begun := time.Now()
+	for range 1000 {
+		if got := e.Prev(instant(t, "9999-01-01 00:00:00")); !got.Equal(instant(t, "2199-01-01 23:00:00 +01:00")) {
+			t.Fatalf("prev: %v", got)
+		}
+		if got := e.Next(instant(t, "1970-06-01 00:00:00")); !got.Equal(instant(t, "2199-01-01 00:00:00 +01:00")) {
+			t.Fatalf("next: %v", got)
+		}
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
 // Next is strictly after, Prev at or before, and fractions of a second count.
 func TestFractions(t *testing.T) {
 	e := parse(t, "0 0 0 * * ?", "Europe/Berlin")

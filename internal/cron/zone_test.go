@@ -34,7 +34,8 @@ func TestClockChanges(t *testing.T) {
 		{"autumn: every minute", berlin, "0 * * * * ?", "2026-10-25 02:58:00 +02:00", "25 02:59:00 +02, 25 02:00:00 +01, 25 02:01:00 +01"},
 		{"autumn: every second", berlin, "* * 0-23 * * ?", "2026-10-25 02:59:58 +02:00", "25 02:59:59 +02, 25 02:00:00 +01, 25 02:00:01 +01"},
 		{"autumn: every hour at half past", berlin, "0 30 * * * ?", "2026-10-25 01:00:00 +02:00", "25 01:30:00 +02, 25 02:30:00 +02, 25 02:30:00 +01, 25 03:30:00 +01"},
-		{"autumn: every minute of that day only", berlin, "0 0 * 25 10 ?", "2026-10-25 02:30:00 +02:00", "25 02:00:00 +01, 25 03:00:00 +01"},
+		{"autumn: the last second of every hour", berlin, "59 59 * * * ?", "2026-10-25 01:30:00 +02:00", "25 01:59:59 +02, 25 02:59:59 +02, 25 02:59:59 +01, 25 03:59:59 +01"},
+		{"autumn: every hour of that day only", berlin, "0 0 * 25 10 ?", "2026-10-25 02:30:00 +02:00", "25 02:00:00 +01, 25 03:00:00 +01"},
 		{"go.dev/issue/81583: the last day of a leap year", berlin, "0 0 12 * * ?", "2040-12-30 13:00:00 +01:00", "31 12:00:00 +01, 01 12:00:00 +01"},
 		{"go.dev/issue/81583: the last day of a leap year, every hour", berlin, "0 0 * * * ?", "2040-12-31 23:00:00 +01:00", "01 00:00:00 +01, 01 01:00:00 +01, 01 02:00:00 +01"},
 
@@ -59,6 +60,8 @@ func TestClockChanges(t *testing.T) {
 		{"no midnight", "America/Sao_Paulo", "0 0 0 * * ?", "2018-11-03 12:00:00 -03:00", "04 01:00:00 -02, 05 00:00:00 -02"},
 		{"two midnights", "America/Sao_Paulo", "0 30 23 * * ?", "2018-02-17 12:00:00 -02:00", "17 23:30:00 -02, 18 23:30:00 -03"},
 		{"two midnights, a new day begins once", "America/Havana", "0 0 0 * * ?", "2026-10-31 12:00:00 -04:00", "01 00:00:00 -04, 02 00:00:00 -05"},
+		{"two last hours of a day: both are that day's", "America/Sao_Paulo", "0 0 * 17 2 ?", "2018-02-17 22:00:00 -02:00", "17 23:00:00 -02, 17 23:00:00 -03, 17 00:00:00 -03"},
+		{"the new day begins, and once more", "America/St_Johns", "0 0 * 7 11 ?", "2010-11-06 12:00:00 -02:30", "07 00:00:00 -02, 07 00:00:00 -03, 07 01:00:00 -03"},
 		{"two hours", "Antarctica/Troll", "0 30 2 * * ?", "2026-10-24 12:00:00 +02:00", "25 02:30:00 +02, 26 02:30:00 +00"},
 		{"a day is left out", "Pacific/Apia", "0 0 12 * * ?", "2011-12-28 13:00:00 -10:00", "29 12:00:00 -10, 31 00:00:00 +14, 31 12:00:00 +14"},
 		{"a day is left out: every hour", "Pacific/Apia", "0 0 * * * ?", "2011-12-29 22:00:00 -10:00", "29 23:00:00 -10, 31 00:00:00 +14, 31 01:00:00 +14"},
@@ -74,6 +77,9 @@ func TestClockChanges(t *testing.T) {
 			for i, at := range fires {
 				if got := e.Prev(at); !got.Equal(at) {
 					t.Errorf("at or before %v: %v", at, got)
+				}
+				if got := e.Next(at.Add(-1)); !got.Equal(at) {
+					t.Errorf("after %v: %v", at.Add(-1), got)
 				}
 				if got := e.Prev(at.Add(-1)); i > 0 && !got.Equal(fires[i-1]) {
 					t.Errorf("before %v: %v, want %v", at, got, fires[i-1])

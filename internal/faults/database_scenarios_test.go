@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"database/sql"
 	"time"
 )
 
@@ -49,14 +50,7 @@ func (s *stage) down(halt func() error, d time.Duration) {
 // lockRowHeld: a session that has gone astray holds the lock row while a worker is killed. Those that live
 // go on with what they have, and take over the rest when they can.
 func lockRowHeld(s *stage) {
-	tx, err := s.c.DB().BeginTx(s.t.Context(), nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer tx.Rollback() // after the other it does nothing
-	if _, err := tx.ExecContext(s.t.Context(), `UPDATE schedule_task_running SET version = version + 1`); err != nil {
-		s.t.Fatal(err)
-	}
+	tx := s.holdLockRow()
 	s.kill(s.any())
 	s.sleep(s.dead(3))
 	s.works(20)
@@ -65,4 +59,18 @@ func lockRowHeld(s *stage) {
 	}
 	s.settle()
 	s.works(20)
+}
+
+// holdLockRow returns the transaction that holds it, until it is rolled back.
+func (s *stage) holdLockRow() *sql.Tx {
+	s.t.Helper()
+	tx, err := s.c.DB().BeginTx(s.t.Context(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = tx.Rollback() }) // after the other it does nothing
+	if _, err := tx.ExecContext(s.t.Context(), `UPDATE schedule_task_running SET version = version + 1`); err != nil {
+		s.t.Fatal(err)
+	}
+	return tx
 }

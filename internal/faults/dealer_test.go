@@ -28,8 +28,11 @@ type dealer struct {
 
 // Select returns undone items of a queue.
 func (d *dealer) Select(ctx context.Context, s processor.Selection) (ids []int64, err error) {
-	rows, err := d.c.DB().QueryContext(ctx, bind(d.c, `SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY id LIMIT 20`),
-		s.Total, s.Queue.Index)
+	return d.query(ctx, `SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY id LIMIT 20`, s.Total, s.Queue.Index)
+}
+
+func (d *dealer) query(ctx context.Context, query string, args ...any) (ids []int64, err error) {
+	rows, err := d.c.DB().QueryContext(ctx, bind(d.c, query), args...)
 	if err != nil {
 		return nil, err
 	}

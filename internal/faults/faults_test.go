@@ -25,12 +25,20 @@ type scenario struct {
 	proxied bool     // it troubles the network
 	threads int      // of each worker; 0 for 2
 	idle    bool     // there are no items until the scenario is over
+	power   power    // of the dealer
+
+	pooled bool                   // a PgBouncer in transaction mode stands between the workers and the database
+	guest  bool                   // the workers have a user of their own in the database; wants own
+	disk   bool                   // the database, its own, has a disk that can be filled
+	slow   bool                   // at the default intervals
+	pool   int                    // connections of each worker's dealers; 0 for any number
+	review func(*stage, *History) // looks at the history before the checker, and may take out what is not its affair
 }
 
 var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
 
 func scenarios() []scenario {
-	return slices.Concat(processScenarios, databaseScenarios, networkScenarios)
+	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios)
 }
 
 // TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.
@@ -69,6 +77,11 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	_, _ = name.Write([]byte(t.Name())) // never fails
 	s := &stage{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()}
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
+	s.pool, s.power, s.review = sc.pool, sc.power, sc.review
+	sc.power.settle(&s.settings)
+	if sc.slow {
+		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second
+	}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
@@ -78,13 +91,11 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 			t.Logf("worker %d:\n%s", w.pid, w.lastWords(40))
 		}
 	})
-	if sc.own {
-		s.server = testdb.Own(t, kind)
-		s.url = s.server.URL()
-	} else {
-		s.url = testdb.URL(t, kind)
-	}
+	sc.house(s, kind)
 	s.open()
+	if sc.guest {
+		s.entry = s.invite()
+	}
 	if sc.idle {
 		s.hunger()
 	}
@@ -94,4 +105,27 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	}
 	sc.play(s)
 	s.close()
+}
+
+// house gives the stage its database.
+func (sc scenario) house(s *stage, kind string) {
+	s.t.Helper()
+	switch {
+	case sc.disk:
+		s.server = testdb.OwnDisk(s.t)
+		s.url = s.server.URL()
+	case sc.own:
+		s.server = testdb.Own(s.t, kind)
+		s.url = s.server.URL()
+	default:
+		s.url = testdb.URL(s.t, kind)
+	}
+	s.entry = s.url
+	if sc.pooled {
+		s.pooler = testdb.Pooled(s.t, s.url)
+		s.entry = s.pooler.URL()
+	}
+	if sc.own && sc.proxied {
+		s.url, s.view = testdb.Through(s.t, s.url)
+	}
 }

@@ -15,7 +15,9 @@ var networkScenarios = []scenario{
 	{name: "delays", play: delays, proxied: true},
 	{name: "kill-at-a-distance", play: killAtADistance, proxied: true},
 	{name: "partition-of-one", play: partitionOfOne, proxied: true, always: true},
+	{name: "partition-of-most", play: partitionOfMost, proxied: true},
 	{name: "partition-of-all", play: partitionOfAll, proxied: true, always: true},
+	{name: "trickle-and-resets", play: trickleAndResets, proxied: true},
 	{name: "refused-one", play: refusedOne, proxied: true},
 	{name: "replies-lost-by-one", play: repliesLostByOne, proxied: true},
 	{name: "replies-lost-by-all", play: repliesLostByAll, proxied: true},
@@ -55,6 +57,23 @@ func delays(s *stage) {
 	}
 	for _, w := range s.workers {
 		w.proxy.Delay(0)
+	}
+	s.works(20)
+}
+
+// trickleAndResets: what is sent comes in small pieces, and connections break in the middle of them.
+func trickleAndResets(s *stage) {
+	for range 20 {
+		for _, w := range s.workers {
+			w.proxy.Trickle(64 + s.IntN(192))
+			if s.IntN(3) == 0 {
+				w.proxy.Reset()
+			}
+		}
+		s.sleep(s.upTo(s.settings.HeartbeatInterval / 2))
+	}
+	for _, w := range s.workers {
+		w.proxy.Trickle(0)
 	}
 	s.works(20)
 }
@@ -102,6 +121,25 @@ func (s *stage) partition(trouble func(*testdb.Proxy, bool), w *worker) {
 func (*stage) heal(trouble func(*testdb.Proxy, bool), w *worker) {
 	trouble(w.proxy, false)
 	w.proxy.Cut()
+}
+
+// partitionOfMost: one worker alone has the database. It takes over everything.
+func partitionOfMost(s *stage) {
+	from := time.Now()
+	for _, w := range s.workers[1:] {
+		w.proxy.Swallow(true)
+	}
+	for _, w := range s.workers[1:] {
+		s.expiry(w, from)
+	}
+	s.outlast(from)
+	s.works(20)
+	for _, w := range s.workers[1:] {
+		s.heal((*testdb.Proxy).Swallow, w)
+		s.between(w, Partition, from)
+	}
+	s.settle()
+	s.works(20)
 }
 
 func partitionOfAll(s *stage) { s.partitionAll((*testdb.Proxy).Swallow) }

@@ -28,7 +28,15 @@ type stage struct {
 	settings manager.Settings
 	dir      string // for files
 	url      string
+	entry    string         // the URL that the workers are told
 	server   *testdb.Server // the scenario's own, to be stopped; nil without
+	view     *testdb.Proxy  // between the scenario and its own server, where the workers have proxies, too
+	pooler   *testdb.Server // between the workers and the database; nil without
+	pool     int            // see scenario
+	power    power
+	review   func(*stage, *History)
+	oldest   time.Duration  // the age that a survivor's heartbeat has reached
+	promoted time.Time      // when a standby took the place of the server
 	proxied  bool           // each worker has a proxy of its own
 	c        *center.Center // the scenario's view, past all proxies
 	workers  []*worker
@@ -100,23 +108,41 @@ func (s *stage) hunger() {
 }
 
 // feed keeps a few undone items in each queue: one that is stuck must not starve the others. It has no
-// opinion on errors: databases go away here.
+// opinion on errors: databases go away here, and come back without what was last in them. No item has the
+// number of one that was lost.
 func (s *stage) feed(ctx context.Context) {
+	var highest [queues]int
+	for queue := range highest {
+		highest[queue] = queue - queues
+	}
 	for ctx.Err() == nil {
 		var rows []string
 		for queue := range queues {
 			var last, undone int
 			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items WHERE id % ? = ?`),
 				queue-queues, queues, queue).Scan(&last, &undone)
+			highest[queue] = max(highest[queue], last)
 			for ; err == nil && undone < backlog; undone++ {
-				last += queues
-				rows = append(rows, fmt.Sprintf("(%d)", last))
+				highest[queue] += queues
+				rows = append(rows, fmt.Sprintf("(%d)", highest[queue]))
 			}
 		}
 		if len(rows) > 0 {
-			_, _ = s.c.DB().ExecContext(ctx, `INSERT INTO items (id) VALUES `+strings.Join(rows, ", "))
+			s.insert(ctx, rows)
 		}
 		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// insert writes in a transaction, which lib/pq begins with READ WRITE whatever the server's default is.
+func (s *stage) insert(ctx context.Context, rows []string) {
+	tx, err := s.c.DB().BeginTx(ctx, nil)
+	if err != nil {
+		return
+	}
+	defer tx.Rollback() // after a commit it does nothing
+	if _, err := tx.ExecContext(ctx, `INSERT INTO items (id) VALUES `+strings.Join(rows, ", ")); err == nil {
+		_ = tx.Commit() // what is not there is inserted the next time
 	}
 }
 
@@ -124,15 +150,21 @@ func (s *stage) feed(ctx context.Context) {
 func (s *stage) start(n int) {
 	s.t.Helper()
 	for range n {
-		url, proxy := s.url, (*testdb.Proxy)(nil)
-		if s.proxied {
-			url, proxy = testdb.Through(s.t, s.url)
-		}
-		files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
-		o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond}
-		s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
+		s.recruit()
 	}
 	s.settle()
+}
+
+// recruit starts a worker and waits for nothing.
+func (s *stage) recruit() {
+	s.t.Helper()
+	url, proxy := s.entry, (*testdb.Proxy)(nil)
+	if s.proxied {
+		url, proxy = testdb.Through(s.t, s.entry)
+	}
+	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
+	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, Power: s.power}
+	s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
 }
 
 // upTo returns a random duration below d.
@@ -183,6 +215,16 @@ func (s *stage) settle() {
 		}
 		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status <> 'HELD'`) == 0
 	})
+}
+
+// exec runs a statement past all proxies.
+func (s *stage) exec(statements ...string) {
+	s.t.Helper()
+	for _, statement := range statements {
+		if _, err := s.c.DB().ExecContext(s.t.Context(), statement); err != nil {
+			s.t.Fatalf("%s: %v", statement, err)
+		}
+	}
 }
 
 // works waits until so many more items are done.
@@ -257,6 +299,9 @@ func (s *stage) close() {
 		}
 	}
 	h := s.history()
+	if s.review != nil {
+		s.review(s, &h)
+	}
 	for _, v := range Check(h) {
 		s.t.Error(v)
 	}

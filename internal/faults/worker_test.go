@@ -30,6 +30,8 @@ type order struct {
 	Notes    string // the file for its notes
 	Settings manager.Settings
 	Work     time.Duration // outside the database, for each batch
+	Pool     int           // connections of the dealers; 0 for any number
+	Power    power         // what the dealer can do besides
 }
 
 const taskType = "faults"
@@ -51,13 +53,14 @@ func work(text string) error {
 		return err
 	}
 	defer c.Close()
+	c.DB().SetMaxOpenConns(o.Pool)
 	d := &dealer{c: c, notes: n, work: o.Work}
-	go d.trap.listen()
+	go d.listen()
 	go n.watchStalls(margin(o.Settings) / 2)
 	log := logrus.New()
 	log.SetLevel(logrus.DebugLevel)
 	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableColors: true})
-	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, manager.Serve(taskType, d, o.Settings))
+	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, manager.Serve(taskType, d.with(o.Power), o.Settings))
 	if err != nil {
 		return err
 	}
@@ -116,13 +119,33 @@ type snare struct {
 	point  string // work or commit
 }
 
-// listen takes orders like "stop work" or "kill commit" from the standard input, and ends the process with it.
-func (t *trap) listen() {
+// listen takes orders like "stop work", "kill commit" or "hog 500ms" from the standard input, and ends the
+// process with it.
+func (d *dealer) listen() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		verb, point, _ := strings.Cut(lines.Text(), " ")
-		t.armed.Store(&snare{map[string]syscall.Signal{"stop": syscall.SIGSTOP, "kill": syscall.SIGKILL}[verb], point})
+		if verb == "hog" {
+			go d.hog(point)
+			continue
+		}
+		d.trap.armed.Store(&snare{map[string]syscall.Signal{"stop": syscall.SIGSTOP, "kill": syscall.SIGKILL}[verb], point})
 	}
 	os.Exit(3)
+}
+
+// hog keeps all connections that dealers may have, as code does that forgets to give them back.
+func (d *dealer) hog(duration string) {
+	for range d.c.DB().Stats().MaxOpenConnections {
+		if conn, err := d.c.DB().Conn(context.Background()); err == nil {
+			defer conn.Close()
+		}
+	}
+	d.notes.add(note{What: "hogs"})
+	pause, err := time.ParseDuration(duration)
+	if err != nil {
+		panic(err)
+	}
+	time.Sleep(pause)
 }
 
 // take gives the trap to one call.

@@ -87,6 +87,42 @@ var mutants = []mutant{
 		"./center -run Unknown|Conformance",
 	},
 	{
+		"P2: the larger quota to the one that holds least", "center/plan.go",
+		"return cmp.Compare(held[b], held[a]) })", "return cmp.Compare(held[a], held[b]) })",
+		"./center -run Plan",
+	},
+	{
+		"P3: any queues are kept", "center/plan.go",
+		"(i%n == s) == ownPosition", "(i%n >= 0) == ownPosition",
+		"./center -run Plan",
+	},
+	{
+		"P4: dealt from the first server on", "center/plan.go",
+		"free.from(i % n)", "free.from(0)",
+		"./center -run Plan",
+	},
+	{
+		"L1: no lock", "center/lock.go",
+		"SET version = version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)\n\tif err != nil {\n\t\treturn fmt.Errorf(\"lock: %w\", err)\n\t}\n\tif n == 0 {",
+		"SET version = version + 1 WHERE task_type = ? AND own_sign = ? AND 1 = 0`, l.taskType, l.ownSign)\n\tif err != nil {\n\t\treturn fmt.Errorf(\"lock: %w\", err)\n\t}\n\tif n < 0 {",
+		"./center -run Conformance",
+	},
+	{
+		"L6: the requester overwritten before it is read", "center/release.go",
+		"SET cur_server = req_server, req_server = NULL, req_since = NULL,", "SET req_server = NULL, req_since = NULL, cur_server = req_server,",
+		"./center -run Conformance",
+	},
+	{
+		"S2: queues read before the version", "center/view.go",
+		"\treturn v, nil\n", "\terr = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT plan_version FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`), taskType, c.ownSign).Scan(&v.PlanVersion)\n\treturn v, err\n",
+		"./center -run Conformance",
+	},
+	{
+		"S3: the lock is taken with every heartbeat", "manager/follow.go",
+		"dead || p.MembershipVersion != p.PlannedVersion {", "dead || true {",
+		"./manager -run TwoStatements",
+	},
+	{
 		"L2: the local clock", "center/lock.go",
 		"\tif err != nil {\n\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
 		"\tif err != nil {\n\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}\n\tl.now = time.Now().UTC()",
@@ -149,7 +185,7 @@ var mutants = []mutant{
 	},
 	{
 		"S6: the old uuid used again", "manager/life.go",
-		"uuid:     newUUID(host),", "uuid:     fmt.Sprintf(\"%s:%d:again\", host, os.Getpid()),",
+		"uuid:       newUUID(host),", "uuid:     fmt.Sprintf(\"%s:%d:again\", host, os.Getpid()),",
 		"./manager -run JoinsAnew",
 	},
 	{
@@ -171,5 +207,35 @@ var mutants = []mutant{
 		"S8: waiting without looking", "manager/states.go",
 		"if s.awaiting() {", "if s == nil {",
 		"./manager -run HandOver",
+	},
+	{
+		"X1: what was in hand is selected again", "processor/schedule.go",
+		"\tp.lookInHand(c, l)\n", "",
+		"./processor -run NotSleep",
+	},
+	{
+		"X3: a cursor that moves on past a failed batch", "processor/cursor.go",
+		"if c.verdict == done && c.moved {", "if c.verdict == done && c.moved || c.verdict == failed {",
+		"./processor -run Cursor",
+	},
+	{
+		"F4: a cursor that is not handed over", "manager/perform.go",
+		"Parameter: row.Parameter, Cursor: row.Cursor, ", "Parameter: row.Parameter, ",
+		"./manager -run Cursors",
+	},
+	{
+		"F4: a cursor saved under an old epoch", "center/fence.go",
+		"AND queue_id = ? AND cur_server = ? AND epoch = ?`), args...))", "AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`), args...))",
+		"./center -run Conformance",
+	},
+	{
+		"H4: a gap while the requester does not know", "manager/decide.go",
+		"asked := row.Req != \"\" && row.Known", "asked := row.Req != \"\"",
+		"./manager -run Decide",
+	},
+	{
+		"a window that closes for the one who found it empty only", "manager/window.go",
+		"!q.WindowDone.Before(window.Since)", "false",
+		"./manager -run OpenEnded",
 	},
 }

@@ -14,12 +14,13 @@ import (
 // other. All methods may be called at any time, from any goroutine.
 type Proxy struct {
 	listener net.Listener
-	target   string
+	target   atomic.Value // string: host and port
 
 	swallow     atomic.Bool
 	loseReplies atomic.Bool
 	refuse      atomic.Bool
 	delay       atomic.Int64
+	trickle     atomic.Int64
 
 	mu    sync.Mutex
 	sent  bytes.Buffer // by the clients
@@ -38,7 +39,8 @@ func Through(t testing.TB, raw string) (string, *Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, target: u.Host, conns: map[net.Conn]bool{}}
+	p := &Proxy{listener: l, conns: map[net.Conn]bool{}}
+	p.target.Store(u.Host)
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
 	u.Host = l.Addr().String()
@@ -55,6 +57,18 @@ func (p *Proxy) LoseReplies(on bool) { p.loseReplies.Store(on) }
 // Delay holds up everything by this much, in either direction.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
+// Trickle passes on this many bytes at a time, with a pause of a millisecond behind them; 0 does not.
+func (p *Proxy) Trickle(bytes int) { p.trickle.Store(int64(bytes)) }
+
+// Redirect leads new connections to another server: that of the URL.
+func (p *Proxy) Redirect(raw string) error {
+	u, err := url.Parse(raw)
+	if err == nil {
+		p.target.Store(u.Host)
+	}
+	return err
+}
+
 // Refuse closes new connections at once.
 func (p *Proxy) Refuse(on bool) { p.refuse.Store(on) }
 
@@ -63,6 +77,16 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
+		c.Close()
+	}
+}
+
+// Reset breaks all connections without an orderly end: what is on its way is lost, in either direction.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.(*net.TCPConn).SetLinger(0) // fails for one that is closed
 		c.Close()
 	}
 }
@@ -88,7 +112,7 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
-		server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
+		server, err := net.DialTimeout("tcp", p.target.Load().(string), 10*time.Second)
 		if err != nil {
 			client.Close() // the client sees that nobody answers
 			continue
@@ -118,7 +142,7 @@ func (p *Proxy) pass(from, to net.Conn, requests bool) {
 		}
 		time.Sleep(time.Duration(p.delay.Load()))
 		if lost := p.swallow.Load() || !requests && p.loseReplies.Load(); !lost && n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
+			if p.write(to, buffer[:n]) != nil {
 				return
 			}
 		}
@@ -126,6 +150,21 @@ func (p *Proxy) pass(from, to net.Conn, requests bool) {
 			return
 		}
 	}
+}
+
+func (p *Proxy) write(to net.Conn, b []byte) error {
+	for len(b) > 0 {
+		n := len(b)
+		if trickle := int(p.trickle.Load()); trickle > 0 {
+			n = min(n, trickle)
+			time.Sleep(time.Millisecond)
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
 }
 
 func (p *Proxy) note(b []byte) {

@@ -3,9 +3,11 @@ package testdb
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/url"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -95,5 +97,24 @@ func TestProxy(t *testing.T) {
 	start := time.Now()
 	if got := ask(t, dial(), "late", long); got != "late" || time.Since(start) < 40*time.Millisecond {
 		t.Errorf("%q after %s", got, time.Since(start))
+	}
+	p.Delay(0)
+	p.Trickle(1)
+	start = time.Now()
+	if got := ask(t, dial(), "0123456789", long); got != "0123456789" || time.Since(start) < 10*time.Millisecond {
+		t.Errorf("%q came byte by byte after %s", got, time.Since(start))
+	}
+	p.Trickle(0)
+	c = dial()
+	ask(t, c, "hello", long)
+	p.Reset()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("reset: %v", err)
+	}
+	if err := p.Redirect("postgres://127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, dial(), "elsewhere", long); got != "" {
+		t.Errorf("%q came back from where nobody is", got)
 	}
 }

@@ -2,6 +2,7 @@ package testdb
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -34,18 +35,31 @@ type Server struct {
 // StartServer starts a private server of the given kind, [Postgres] or [MySQL], from installed binaries and
 // returns once it answers. Commits survive a crash of the server, not one of the machine.
 func StartServer(kind string) (*Server, error) {
-	if !Installed(kind) {
-		return nil, notInstalled(kind)
+	return start(plan{kind: kind, url: func(port int) string { return fmt.Sprintf(engines[kind].url, port) }})
+}
+
+// plan is a server to be started.
+type plan struct {
+	kind string
+	role string // what server.sh calls it; the kind if empty
+	env  []string
+	url  func(port int) string
+	disk int // megabytes of a disk of its own; 0 for a place on the system's. It takes root.
+}
+
+func start(p plan) (*Server, error) {
+	if !Installed(p.kind) {
+		return nil, notInstalled(p.kind)
 	}
 	// Not os.TempDir: that may be too long for a socket (107 bytes) or closed to the server's user.
 	dir, err := os.MkdirTemp("/tmp", "rota_testdb_")
 	if err != nil {
-		return nil, fmt.Errorf("create the directory of a %s server: %w", kind, err)
+		return nil, fmt.Errorf("create the directory of a %s server: %w", p.kind, err)
 	}
-	s, err := launch(kind, dir)
+	s, err := launch(p, dir)
 	if err != nil {
 		_ = os.RemoveAll(dir)
-		return nil, fmt.Errorf("start a private %s server: %w", kind, err)
+		return nil, fmt.Errorf("start a private %s server: %w", p.kind, err)
 	}
 	return s, nil
 }
@@ -61,6 +75,12 @@ func (s *Server) Kill() error { return s.say("kill") }
 
 // Start starts the server after [Server.Stop] or [Server.Kill], on the same port and data.
 func (s *Server) Start() error { return s.say("start") }
+
+// Fill uses up the disk of a server that [OwnDisk] returned.
+func (s *Server) Fill() error { return s.say("fill") }
+
+// Free gives back what [Server.Fill] used up. The server may have ended meanwhile.
+func (s *Server) Free() error { return s.say("free") }
 
 // Close ends the server for good and removes its data.
 func (s *Server) Close() error {
@@ -90,7 +110,7 @@ func (s *Server) ready() error {
 	return errors.Join(fmt.Errorf("the server's keeper says %q, its log:\n%s", strings.TrimSpace(answer), log), err)
 }
 
-func launch(kind, dir string) (*Server, error) {
+func launch(p plan, dir string) (*Server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -101,18 +121,35 @@ func launch(kind, dir string) (*Server, error) {
 	}
 	cmd := exec.Command("/bin/sh", script)
 	// Nothing of our own environment: a PGDATA or TMPDIR there is not meant for this server.
-	cmd.Env = []string{
-		"KIND=" + kind, "DIR=" + dir, "PORT=" + strconv.Itoa(port), "LC_ALL=C",
+	cmd.Env = append([]string{
+		"KIND=" + cmp.Or(p.role, p.kind), "DIR=" + dir, "PORT=" + strconv.Itoa(port), "LC_ALL=C",
 		"PATH=" + strings.Join(searchPath(), string(filepath.ListSeparator)),
-	}
+	}, p.env...)
 	// A group of its own, so that the Ctrl-C for the tests does not reach it before they have ended.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {
-		if cmd.SysProcAttr.Credential, err = unprivileged(dir, script); err != nil {
+		nobody, err := unprivileged(dir, script)
+		if err != nil {
 			return nil, err
 		}
+		cmd.SysProcAttr.Credential = nobody
+		if p.disk > 0 {
+			onDisk(cmd, p.disk, script)
+		}
 	}
-	return converse(cmd, &Server{url: fmt.Sprintf(engines[kind].url, port), dir: dir, keeper: cmd})
+	return converse(cmd, &Server{url: p.url(port), dir: dir, keeper: cmd})
+}
+
+// onDisk gives the keeper a disk of its own, in memory. It is mounted where nobody else sees it and ends with
+// the keeper, beside which a shell stays root, to clean up.
+func onDisk(cmd *exec.Cmd, megabytes int, script string) {
+	user := cmd.SysProcAttr.Credential
+	cmd.SysProcAttr.Credential = nil
+	cmd.Args = []string{"unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", fmt.Sprintf(
+		`mkdir "$DIR/data" && mount -t tmpfs -o size=%dm,mode=700,uid=%d,gid=%d tmpfs "$DIR/data" &&
+		setpriv --reuid %[2]d --regid %[3]d --clear-groups /bin/sh "$0"
+		umount "$DIR/data"; rm -rf "$DIR"`, megabytes, user.Uid, user.Gid), script}
+	cmd.Path = "/usr/bin/unshare"
 }
 
 // converse starts the keeper and waits until its server answers.

@@ -26,6 +26,9 @@ const (
 	SQLite   = "sqlite"
 )
 
+// Pooler is PgBouncer, which stands in front of a PostgreSQL server and is no kind of database.
+const Pooler = "pgbouncer"
+
 // Each runs f as one subtest per wanted kind of database, named like the kind, with the URL of a database
 // of its own as [URL] makes it. The subtests run one after the other unless f calls t.Parallel.
 func Each(t *testing.T, f func(t *testing.T, url string)) {
@@ -75,6 +78,12 @@ func Own(t testing.TB, kind string) *Server {
 		t.Skipf("%s is not installed here, only served at %s", kind, Variable(kind))
 	}
 	server, err := StartServer(kind)
+	return kept(t, server, err)
+}
+
+// kept returns the server, which ends with the test.
+func kept(t testing.TB, server *Server, err error) *Server {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

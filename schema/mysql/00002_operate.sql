@@ -28,3 +28,10 @@ SET @ddl = IF((SELECT COUNT(*) FROM information_schema.columns
 PREPARE ddl FROM @ddl;
 EXECUTE ddl;
 DEALLOCATE PREPARE ddl;
+-- oldest_companion: the oldest schema whose programs may still run here: a migration that they cannot bear raises it
+SET @ddl = IF((SELECT COUNT(*) FROM information_schema.columns
+    WHERE table_schema = DATABASE() AND table_name = 'schedule_schema_lock' AND column_name = 'oldest_companion') > 0,
+    'DO 0', 'ALTER TABLE schedule_schema_lock ADD COLUMN oldest_companion BIGINT NOT NULL DEFAULT 1');
+PREPARE ddl FROM @ddl;
+EXECUTE ddl;
+DEALLOCATE PREPARE ddl;

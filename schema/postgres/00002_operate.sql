@@ -7,3 +7,4 @@
 ALTER TABLE schedule_queue ADD COLUMN window_done_at timestamptz(6); -- found empty in the permit window that began then
 ALTER TABLE schedule_task_running ADD COLUMN removing text; -- JSON list of queues that are not dealt any more, and go when they are drained
 ALTER TABLE schedule_task_running ADD COLUMN item_version bigint NOT NULL DEFAULT 0; -- failed items were changed by hand
+ALTER TABLE schedule_schema_lock ADD COLUMN oldest_companion bigint NOT NULL DEFAULT 1; -- the oldest schema whose programs may still run here: a migration that they cannot bear raises it

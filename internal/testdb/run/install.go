@@ -11,8 +11,6 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-var packages = map[string]string{testdb.Postgres: "postgresql", testdb.MySQL: "mariadb-server"}
-
 // policy is the file that Debian's packages ask before they start a service.
 const policy = "/usr/sbin/policy-rc.d"
 
@@ -21,8 +19,10 @@ const policy = "/usr/sbin/policy-rc.d"
 func install(kinds []string, signals <-chan os.Signal) (err error) {
 	var names []string
 	for _, kind := range kinds {
-		if !testdb.Installed(kind) {
-			names = append(names, packages[kind])
+		for _, server := range testdb.Needs(kind) {
+			if !testdb.Installed(server) {
+				names = append(names, testdb.Package(server))
+			}
 		}
 	}
 	if _, err := exec.LookPath("apt-get"); len(names) == 0 || err != nil || os.Geteuid() != 0 {

@@ -29,10 +29,19 @@ func build(c config.SQLDealer, dialect schema.Dialect, many bool) (*Dealer, erro
 		return nil, errors.New(".key: is missing: it names the column that {{keys}} of execute is bound to")
 	}
 	if c.Key != "" {
-		d.columns = []string{c.Key}
+		d.keyed, d.columns = true, []string{c.Key}
 	}
 	if err := d.parseSelect(c.Select, many); err != nil {
 		return nil, fmt.Errorf(".select: %w", err)
+	}
+	d.start = c.CursorStart
+	switch reads := d.sel.mentions(cursor); {
+	case reads && c.Key == "":
+		return nil, errors.New(".key: is missing: it names the column whose last value {{cursor}} is")
+	case reads && c.CursorStart == "":
+		return nil, errors.New(".cursor_start: is missing: it is what {{cursor}} is before the first row, such as 0")
+	case !reads && c.CursorStart != "":
+		return nil, fmt.Errorf(".cursor_start (%s): select does not use {{cursor}}", c.CursorStart)
 	}
 	if d.each {
 		if err := d.parseEach(c.ExecuteEach); err != nil {
@@ -47,7 +56,7 @@ func build(c config.SQLDealer, dialect schema.Dialect, many bool) (*Dealer, erro
 }
 
 func (d *Dealer) parseSelect(text string, many bool) (err error) {
-	d.sel, err = parse(text, d.dialect, total, index, queue, queueParameter, parameter, limit, ownSign)
+	d.sel, err = parse(text, d.dialect, total, index, queue, queueParameter, parameter, limit, cursor, ownSign)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 const (
 	aSelect  = "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}"
+	aCursor  = "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}"
 	anUpdate = "UPDATE orders SET state = 1 WHERE id IN ({{keys}})"
 )
 
@@ -34,7 +35,7 @@ func TestNewErrors(t *testing.T) {
 		},
 		"unknown in select": {
 			sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: "id"},
-			want: at + ".select: unknown placeholder {{keys}}; known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{own_sign}}",
+			want: at + ".select: unknown placeholder {{keys}}; known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{own_sign}}",
 		},
 		"unknown in execute": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: "id"},
@@ -57,6 +58,19 @@ func TestNewErrors(t *testing.T) {
 			settings: center.Settings{QueueNames: []string{"north", "south"}},
 			want:     at + ".select: every queue would get the same rows: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
 		},
+		"cursor without key": {
+			sql:  config.SQLDealer{Select: aCursor, ExecuteEach: "SELECT {{row.id}}", CursorStart: "0"},
+			want: at + ".key: is missing: it names the column whose last value {{cursor}} is",
+		},
+		"cursor without start": {
+			sql:  config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id"},
+			want: at + ".cursor_start: is missing: it is what {{cursor}} is before the first row, such as 0",
+		},
+		"start without cursor": {
+			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id", CursorStart: "0"},
+			want: at + ".cursor_start (0): select does not use {{cursor}}",
+		},
+		"cursor":                     {sql: config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id", CursorStart: "0"}, settings: four},
 		"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders", Execute: anUpdate, Key: "id"}, settings: center.Settings{Queues: 1}},
 		"execute":                    {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: four},
 		"execute_each needs no key":  {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}, settings: four},

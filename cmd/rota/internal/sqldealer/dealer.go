@@ -1,6 +1,7 @@
 package sqldealer
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -11,19 +12,26 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// Dealer selects and executes rows. It is a processor.TaskDealer[Row] once
-// Use has given it a database. It may be used by several goroutines.
+// Dealer selects and executes rows. Use gives it a database, and what it can
+// do: a plain processor.TaskDealer, a Keyed one, or a Cursored one. It may be
+// used by several goroutines.
 type Dealer struct {
 	db       *sql.DB
 	dialect  schema.Dialect
 	sel      *statement
 	exec     *statement
 	each     bool     // exec runs once per row
-	columns  []string // what is kept of a row; with {{keys}}, the key comes first
+	keyed    bool     // the first column is the key
+	start    string   // what {{cursor}} is before the first row
+	columns  []string // what is kept of a row
 	bindings []int    // for each name of exec, its index in columns or -1
 }
 
-var _ processor.TaskDealer[Row] = (*Dealer)(nil)
+var (
+	_ processor.TaskDealer[Row] = (*Dealer)(nil)
+	_ processor.Keyed[Row]      = keyed{}
+	_ processor.Cursored[Row]   = cursored{}
+)
 
 // New checks the statements of a task. It needs no database, so that a mistake
 // is found before anything is connected or created. The error names the key
@@ -37,14 +45,37 @@ func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 }
 
 // Use sets the database to work on: the roster's own, or the fence could not
-// hold. It is called once, before anything else.
-func (d *Dealer) Use(db *sql.DB) { d.db = db }
+// hold. It is called once, before anything else. It returns the dealer with
+// the powers that its statements have: with a key, rows fail one by one; with
+// {{cursor}}, they are read in order, and never twice.
+func (d *Dealer) Use(db *sql.DB) processor.TaskDealer[Row] {
+	d.db = db
+	switch {
+	case d.sel.mentions(cursor):
+		return cursored{keyed{d}}
+	case d.keyed:
+		return keyed{d}
+	}
+	return d
+}
+
+// keyed is a Dealer that knows its rows by a key.
+type keyed struct{ *Dealer }
+
+// Key implements processor.Keyed.
+func (keyed) Key(r Row) string { return r.key() }
+
+// cursored is a Dealer whose select goes on after the key of the last row.
+type cursored struct{ keyed }
+
+// Cursor implements processor.Cursored.
+func (cursored) Cursor(r Row) string { return r.key() }
 
 // Select returns the rows of one queue.
 func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
 	args := make([]any, len(d.sel.names))
 	for i, name := range d.sel.names {
-		args[i] = selectArg(name, &s)
+		args[i] = d.selectArg(name, &s)
 	}
 	rows, err := d.db.QueryContext(ctx, d.sel.text(0), args...)
 	if err != nil {
@@ -58,8 +89,10 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 	return list, nil
 }
 
-func selectArg(name string, s *processor.Selection) any {
+func (d *Dealer) selectArg(name string, s *processor.Selection) any {
 	switch name {
+	case cursor:
+		return cmp.Or(s.Queue.Cursor, d.start)
 	case total:
 		return s.Total
 	case index:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
@@ -158,6 +159,72 @@ func TestExecute(t *testing.T) {
 			t.Errorf("%d rows are left", len(rows))
 		}
 	})
+}
+
+// What a dealer can do follows from its statements.
+func TestPowers(t *testing.T) {
+	plain := config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}
+	withKey := config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}
+	withCursor := config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id", CursorStart: "0"}
+	for name, c := range map[string]struct {
+		sql             config.SQLDealer
+		keyed, cursored bool
+	}{"plain": {plain, false, false}, "key": {withKey, true, false}, "cursor": {withCursor, true, true}} {
+		d, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c.sql}, schema.SQLite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dealer any = d.Use(nil)
+		_, isKeyed := dealer.(processor.Keyed[Row])
+		_, isCursored := dealer.(processor.Cursored[Row])
+		if isKeyed != c.keyed || isCursored != c.cursored {
+			t.Errorf("%s: keyed %t, cursored %t", name, isKeyed, isCursored)
+		}
+	}
+}
+
+// A source that is only appended to is read in order, from the cursor on; the rows need no mark.
+func TestCursor(t *testing.T) {
+	reads := config.SQLDealer{
+		Select:      "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+		ExecuteEach: "UPDATE orders SET times = times + 1 WHERE id = {{row.id}}",
+		Key:         "id", CursorStart: "0",
+	}
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(orders...)
+		d := s.dealer(reads)
+		c := cursored{keyed{d}}
+		sel := selection()
+		var read []string
+		for range 3 {
+			rows, err := d.Select(t.Context(), sel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				read = append(read, c.Cursor(r))
+				sel.Queue.Cursor = c.Cursor(r)
+			}
+			if err := d.Execute(s.batch(7), rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"1", "3", "5", "7", "9"}; !slices.Equal(read, want) {
+			t.Fatalf("read %v, want %v", read, want)
+		}
+		s.want("SELECT id, times FROM orders ORDER BY id", "1 1", "2 0", "3 1", "4 0", "5 1", "7 1", "9 1")
+	})
+}
+
+// Text keys that the database reads back as the same row.
+func TestKeyText(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	for want, v := range map[string]any{"17": int64(17), "a b": "a b", "00ff": []byte{0, 255}, "1.5": 1.5, "2026-01-02T03:04:05.000006Z": at} {
+		if got := (keyed{}).Key(Row{values: []any{v}}); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
 }
 
 // A batch that was selected under an older epoch changes nothing.

@@ -8,6 +8,7 @@
 //
 // Execute runs in center.InTx, whose fence comes first. What a stale owner
 // writes is rolled back, and as long as the statement changes what select
-// filters on, each row takes effect exactly once. With execute_each the rows
-// of one call share a transaction: one that fails takes the others with it.
+// filters on, or reads on from {{cursor}}, each row takes effect exactly once.
+// With execute_each the rows of one call share a transaction: one that fails
+// takes the others with it, and with a key they are then tried one by one.
 package sqldealer

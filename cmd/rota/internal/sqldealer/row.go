@@ -2,9 +2,12 @@ package sqldealer
 
 import (
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
@@ -14,6 +17,23 @@ import (
 type Row struct {
 	from   *processor.Selection // shared by all rows of a select
 	values []any                // one for each of the dealer's columns
+}
+
+// key is the first column as text, which the database reads back as the same
+// value.
+func (r Row) key() string {
+	switch v := r.values[0].(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case []byte:
+		return hex.EncodeToString(v)
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	default:
+		return fmt.Sprint(v)
+	}
 }
 
 // block is the number of rows whose values are allocated together.

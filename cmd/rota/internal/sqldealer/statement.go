@@ -22,6 +22,7 @@ type statement struct {
 const (
 	total, index, queue   = "total", "index", "queue"
 	queueParameter, limit = "queue_parameter", "limit"
+	cursor                = "cursor"
 	parameter, ownSign    = "parameter", "own_sign"
 	keys, server          = "keys", "server"
 	row                   = "row." // and a column's name

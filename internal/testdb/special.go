@@ -1,0 +1,82 @@
+package testdb
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Pooled returns a PgBouncer in transaction mode in front of the PostgreSQL database at the given URL. Its own
+// URL leads to the same database. It is a private one, with eight connections to the server, and ends with
+// the test; but where ROTA_TEST_PGBOUNCER_URL is set and the database is on the server of
+// ROTA_TEST_POSTGRES_URL, it is that one, which cannot be stopped.
+func Pooled(t testing.TB, database string) *Server {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if given, there := os.Getenv(engines[Pooler].variable), os.Getenv(engines[Postgres].variable); given != "" && sameHost(u, there) {
+		pooler, err := url.Parse(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Host, u.User = pooler.Host, pooler.User
+		return &Server{url: u.String()}
+	}
+	target := fmt.Sprintf("host=%s port=%s user='%s'", u.Hostname(), u.Port(), quoted(u.User.Username()))
+	if password, ok := u.User.Password(); ok {
+		target += fmt.Sprintf(" password='%s'", quoted(password))
+	}
+	own := *u
+	own.RawQuery = "sslmode=disable"
+	server, err := start(plan{kind: Pooler, env: []string{"TARGET=" + target}, url: func(port int) string {
+		own.Host = fmt.Sprintf("127.0.0.1:%d", port)
+		return own.String()
+	}})
+	return kept(t, server, err)
+}
+
+func sameHost(u *url.URL, raw string) bool {
+	other, err := url.Parse(raw)
+	return err == nil && other.Host == u.Host
+}
+
+// quoted is for connection strings.
+func quoted(s string) string { return strings.ReplaceAll(s, "'", "''") }
+
+// Standby returns a PostgreSQL server that follows another one, asynchronously, over a connection that a
+// [Proxy] passes on: to cut the connection and refuse new ones is to make the standby stay behind. Ask it
+// SELECT pg_promote() and it is a primary of its own. It ends with the test.
+func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
+	t.Helper()
+	through, proxy := Through(t, primary.URL())
+	u, err := url.Parse(through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := start(plan{
+		kind: Postgres, role: "standby",
+		env: []string{fmt.Sprintf("PRIMARY=host=127.0.0.1 port=%s user=postgres sslmode=disable", u.Port())},
+		url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
+	})
+	return kept(t, server, err), proxy
+}
+
+// OwnDisk returns a private PostgreSQL server whose disk the test can fill: see [Server.Fill]. It ends with the
+// test. Without the right to mount the test is skipped.
+func OwnDisk(t testing.TB) *Server {
+	t.Helper()
+	if err := exec.Command("unshare", "--mount", "true").Run(); err != nil || os.Geteuid() != 0 {
+		t.Skipf("a disk that can be filled takes root and mount: %v", err)
+	}
+	server, err := start(plan{
+		kind: Postgres, disk: 96,
+		env: []string{"INITDB=--wal-segsize=1", "SERVE=-c min_wal_size=2MB -c max_wal_size=8MB"},
+		url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
+	})
+	return kept(t, server, err)
+}

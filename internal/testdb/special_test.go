@@ -1,0 +1,130 @@
+package testdb
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"testing"
+)
+
+// wantPostgres skips the test where PostgreSQL is left out.
+func wantPostgres(t *testing.T) {
+	t.Helper()
+	if !slices.Contains(Kinds(t), Postgres) {
+		t.Skip("ROTA_TEST_DATABASES leaves out postgres")
+	}
+}
+
+// In transaction mode two sessions of ours take turns on connections to the server: what one has set, the
+// other one meets, and it has lost it itself.
+func TestPooledIsInTransactionMode(t *testing.T) {
+	wantPostgres(t)
+	db := connect(t, Pooled(t, URL(t, Postgres)).URL())
+	pid := func(q interface {
+		QueryRowContext(context.Context, string, ...any) *sql.Row
+	},
+	) (n int) {
+		if err := q.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	session, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	before := pid(session)
+	tx, err := db.BeginTx(t.Context(), nil) // another session, on the connection that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if got := pid(tx); got != before {
+		t.Errorf("another session has the connection %d, want %d", got, before)
+	}
+	if got := pid(session); got == before {
+		t.Errorf("the session still has the connection %d, which is in another's transaction", got)
+	}
+}
+
+func TestPooledStopsAndStarts(t *testing.T) {
+	wantPostgres(t)
+	pooler := Pooled(t, Own(t, Postgres).URL())
+	db := connect(t, pooler.URL())
+	for range 2 {
+		if err := db.PingContext(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := pooler.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.PingContext(t.Context()); err == nil {
+			t.Error("a pooler that was killed answers")
+		}
+		if err := pooler.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStandbyFollowsAndIsPromoted(t *testing.T) {
+	wantPostgres(t)
+	primary := Own(t, Postgres)
+	server, replication := Standby(t, primary)
+	db, standby := connect(t, primary.URL()), connect(t, server.URL())
+	exec := func(db *sql.DB, statement string) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func() (n int) {
+		if standby.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&n) != nil {
+			return -1 // not there yet
+		}
+		return n
+	}
+	exec(db, "CREATE TABLE orders (id INT)")
+	exec(db, "INSERT INTO orders VALUES (1)")
+	eventually(t, "the standby has the order", func() bool { return count() == 1 })
+	replication.Refuse(true)
+	replication.Cut()
+	exec(db, "INSERT INTO orders VALUES (2)")
+	if err := primary.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	exec(standby, "SELECT pg_promote()")
+	exec(standby, "INSERT INTO orders VALUES (3)")
+	if n := count(); n != 2 {
+		t.Errorf("the promoted standby has %d orders, want those that it got before the cut and its own: 2", n)
+	}
+}
+
+func TestDiskIsFilledAndFreed(t *testing.T) {
+	wantPostgres(t)
+	server := OwnDisk(t)
+	db := connect(t, server.URL())
+	write := func() error {
+		_, err := db.ExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS orders AS SELECT n, repeat('x', 100) FROM generate_series(1, 10000) n")
+		return err
+	}
+	if err := server.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err == nil {
+		t.Error("a megabyte fits on a full disk")
+	}
+	if err := server.Free(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Kill(); err != nil { // it may have ended by itself
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,28 @@
+package metrics_test
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/manager/metrics"
+)
+
+// A library user gives the metrics to the manager, and to their own registry.
+func Example() {
+	var c *center.Center // as center.Open returns it
+	serve := func(tasks ...manager.Task) error {
+		mx := metrics.New()
+		m, err := manager.New(c, manager.Config{Logger: logrus.New(), Observer: mx, Hooks: mx.Hooks()}, tasks...)
+		if err != nil {
+			return err
+		}
+		mx.Watch(m, c)
+		return prometheus.Register(mx)
+	}
+	fmt.Println(serve())
+	// Output: no task: a manager needs something to do
+}

@@ -1,0 +1,175 @@
+package metrics_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/manager/metrics"
+	"github.com/dutyrota/rota/processor"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// dealer finds ten items once, of which one fails.
+type dealer struct{ found bool }
+
+// Select implements processor.TaskDealer.
+func (d *dealer) Select(context.Context, processor.Selection) ([]string, error) {
+	if d.found {
+		return nil, nil
+	}
+	d.found = true
+	return strings.Split("abcdefghij", ""), nil
+}
+
+// Execute implements processor.TaskDealer.
+func (d *dealer) Execute(_ context.Context, items []string) error {
+	if items[0] == "a" {
+		return processor.Permanent(errors.New("no"))
+	}
+	return nil
+}
+
+// Key implements processor.Keyed.
+func (d *dealer) Key(item string) string { return item }
+
+// live runs a worker for a while in a bubble, and collects.
+func live(t *testing.T, check func(*prometheus.Registry)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := center.Open(t.Context(), "sqlite::memory:", center.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := metrics.New()
+		m, err := manager.New(c, manager.Config{Observer: x, Hooks: x.Hooks()}, manager.Serve("settle", &dealer{}, manager.Settings{Queues: 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Watch(m, c)
+		registry := prometheus.NewPedanticRegistry()
+		registry.MustRegister(x)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- m.Run(ctx) }()
+		time.Sleep(9 * time.Second)
+		check(registry)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	live(t, func(registry *prometheus.Registry) {
+		want := `
+# HELP rota_items_total Items by what became of them: done, failed, skipped (not started), dead.
+# TYPE rota_items_total counter
+rota_items_total{own_sign="BASE",result="dead",task_type="settle"} 1
+rota_items_total{own_sign="BASE",result="done",task_type="settle"} 9
+rota_items_total{own_sign="BASE",result="failed",task_type="settle"} 1
+rota_items_total{own_sign="BASE",result="skipped",task_type="settle"} 0
+# HELP rota_queues_owned Queues that this process has.
+# TYPE rota_queues_owned gauge
+rota_queues_owned{own_sign="BASE",task_type="settle"} 1
+# HELP rota_server_trusted 1 if the server may believe that it owns its queues.
+# TYPE rota_server_trusted gauge
+rota_server_trusted{own_sign="BASE",task_type="settle"} 1
+# HELP rota_heartbeat_age_seconds Since the last successful heartbeat began.
+# TYPE rota_heartbeat_age_seconds gauge
+rota_heartbeat_age_seconds{own_sign="BASE",task_type="settle"} 0.9
+# HELP rota_moves_total Queues that came to this process or left it.
+# TYPE rota_moves_total counter
+rota_moves_total{kind="granted",task_type="settle"} 1
+`
+		err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+			"rota_items_total", "rota_queues_owned", "rota_server_trusted", "rota_heartbeat_age_seconds", "rota_moves_total")
+		if err != nil {
+			t.Error(err)
+		}
+		lint, err := testutil.GatherAndLint(registry)
+		if err != nil || len(lint) > 0 {
+			t.Errorf("Prometheus's conventions: %v, %v", lint, err)
+		}
+	})
+}
+
+// Beats and moves that a short life does not show.
+func TestObserved(t *testing.T) {
+	x := metrics.New()
+	x.Beat(time.Millisecond, nil)
+	x.Beat(time.Second, errors.New("no"))
+	x.Moved("settle", manager.MoveReleased, 300*time.Millisecond)
+	x.Moved("settle", manager.MoveTakenOver, 11*time.Second)
+	end := func(v processor.Verdict) {
+		_, done := x.Hooks().Execute(t.Context(), processor.Batch{TaskType: "settle"})
+		done(processor.Result{Verdict: v, Took: time.Second})
+	}
+	end(processor.VerdictLost)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(x)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]uint64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			counts[f.GetName()] += m.GetHistogram().GetSampleCount() + uint64(m.GetCounter().GetValue())
+		}
+	}
+	for name, want := range map[string]uint64{
+		"rota_heartbeat_duration_seconds": 2, "rota_handover_duration_seconds": 1, "rota_takeover_silence_seconds": 1,
+		"rota_moves_total": 1, "rota_fence_rejections_total": 1, "rota_batch_duration_seconds": 1,
+	} {
+		if counts[name] != want {
+			t.Errorf("%s: %d, want %d", name, counts[name], want)
+		}
+	}
+}
+
+// The dashboard asks for nothing that is not there.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("grafana.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(text) {
+		t.Fatal("not JSON")
+	}
+	known := map[string]bool{}
+	descs := make(chan *prometheus.Desc, 100)
+	metrics.New().Describe(descs)
+	close(descs)
+	name := regexp.MustCompile(`fqName: "([^"]+)"`)
+	for d := range descs {
+		known[name.FindStringSubmatch(d.String())[1]] = true
+	}
+	asked := map[string]bool{}
+	for _, m := range regexp.MustCompile(`rota_[a-z_]+`).FindAllString(string(text), -1) {
+		m = strings.TrimSuffix(m, "_bucket")
+		if asked[m] = true; !known[m] {
+			t.Errorf("the dashboard asks for %s, which is none of the metrics", m)
+		}
+	}
+	if len(asked) < 12 {
+		t.Errorf("the dashboard asks for %d metrics", len(asked))
+	}
+}

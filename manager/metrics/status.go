@@ -1,0 +1,89 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+)
+
+// taskMetric is read from the status of a task type when the metrics are collected.
+type taskMetric struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(manager.Status) float64
+	label string // the value of the metric's own label; empty: it has none
+}
+
+func gauge(name, help string, value func(manager.Status) float64) taskMetric {
+	return taskMetric{prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.GaugeValue, value, ""}
+}
+
+func counter(name, help string, value func(manager.Status) float64) taskMetric {
+	return taskMetric{prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.CounterValue, value, ""}
+}
+
+var items = prometheus.NewDesc("rota_items_total", "Items by what became of them: done, failed, skipped (not started), dead.", []string{"task_type", "own_sign", "result"}, nil)
+
+func itemsOf(result string, value func(manager.Status) float64) taskMetric {
+	return taskMetric{items, prometheus.CounterValue, value, result}
+}
+
+var taskMetrics = []taskMetric{
+	gauge("rota_queues_owned", "Queues that this process has.", func(s manager.Status) float64 { return float64(s.Queues) }),
+	gauge("rota_queues_draining", "Queues of them that drain.", func(s manager.Status) float64 { return float64(s.Draining) }),
+	gauge("rota_server_trusted", "1 if the server may believe that it owns its queues.", func(s manager.Status) float64 { return boolean(s.Trusted) }),
+	gauge("rota_heartbeat_age_seconds", "Since the last successful heartbeat began.", func(s manager.Status) float64 { return s.BeatAge.Seconds() }),
+	gauge("rota_items_in_hand", "Items that are fetched and not done.", func(s manager.Status) float64 { return float64(s.Work.InHand) }),
+	gauge("rota_items_parked", "Failed items of this process's queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
+	gauge("rota_oldest_call_seconds", "For how long the oldest call of the dealer has been running; 0 if none runs.", oldest),
+	counter("rota_selects_total", "Selects that ran.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
+	counter("rota_items_fetched_total", "Items that selects returned.", func(s manager.Status) float64 { return float64(s.Work.FetchItemCount) }),
+	itemsOf("done", func(s manager.Status) float64 { return float64(s.Work.SuccessCount) }),
+	itemsOf("failed", func(s manager.Status) float64 { return float64(s.Work.FailureCount) }),
+	itemsOf("skipped", func(s manager.Status) float64 { return float64(s.Work.SkipCount) }),
+	itemsOf("dead", func(s manager.Status) float64 { return float64(s.Work.DeadCount) }),
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func oldest(s manager.Status) float64 {
+	if s.Work.OldestInHandSince.IsZero() {
+		return 0
+	}
+	return time.Since(s.Work.OldestInHandSince).Seconds()
+}
+
+func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {
+	for _, s := range m.Status() {
+		for _, g := range taskMetrics {
+			labels := []string{s.TaskType, s.OwnSign}
+			if g.label != "" {
+				labels = append(labels, g.label)
+			}
+			out <- prometheus.MustNewConstMetric(g.desc, g.kind, g.value(s), labels...)
+		}
+	}
+}
+
+var (
+	transactions   = prometheus.NewDesc("rota_database_transactions_total", "What was done in the database, however often it had to be tried.", nil, nil)
+	tries          = prometheus.NewDesc("rota_database_tries_total", "Tries of that.", nil, nil)
+	databaseErrors = prometheus.NewDesc("rota_database_errors_total", "Tries that failed, by what the error meant.", []string{"class"}, nil)
+)
+
+func collectDatabase(c *center.Center, out chan<- prometheus.Metric) {
+	s := c.Stats()
+	out <- prometheus.MustNewConstMetric(transactions, prometheus.CounterValue, float64(s.Done))
+	out <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(s.Tries))
+	for _, class := range []string{center.ErrorRolledBack, center.ErrorInterrupted, center.ErrorBroken, center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther} {
+		out <- prometheus.MustNewConstMetric(databaseErrors, prometheus.CounterValue, float64(s.Errors[class]), class)
+	}
+}
