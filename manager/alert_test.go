@@ -157,8 +157,8 @@ func TestCursorsMove(t *testing.T) {
 		cl.watched(told, c, s)
 		cl.watched(told, c, s)
 		time.Sleep(time.Minute)
-		if c.left() != 1 || c.twice { // 0 is not in the source
-			cl.Fatalf("%d items are left, twice: %t", c.left(), c.twice)
+		if c.left() != 1 || c.doubled() { // 0 is not in the source
+			cl.Fatalf("%d items are left, twice: %t", c.left(), c.doubled())
 		}
 	})
 }

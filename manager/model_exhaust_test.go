@@ -82,6 +82,7 @@ var menus = []struct {
 }
 
 func TestModelExhaustively(t *testing.T) {
+	withoutRaceDetector(t)
 	for _, m := range menus {
 		for _, b := range beginnings {
 			t.Run(m.name+" "+b.name, func(t *testing.T) {

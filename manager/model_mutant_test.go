@@ -44,6 +44,7 @@ func sound(seed uint64) bool {
 }
 
 func TestModelFindsEachMutant(t *testing.T) {
+	withoutRaceDetector(t)
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -53,6 +54,15 @@ type world struct {
 	// its pulse, and buries the healthy. The real one is given up after judge_dead_interval.
 	steady time.Duration
 	wrong  string // the first violation
+}
+
+// withoutRaceDetector skips what the race detector makes ten times slower, where it has nothing to find: the model
+// is one goroutine. make test runs it once more without.
+func withoutRaceDetector(t *testing.T) {
+	t.Helper()
+	if raced {
+		t.Skip("the model is run without the race detector")
+	}
 }
 
 // dawn is an arbitrary moment at which all clocks agree.

@@ -200,6 +200,7 @@ func (k *walk) shrink() *walk {
 }
 
 func TestModelRandomWalks(t *testing.T) {
+	withoutRaceDetector(t)
 	if *modelSeed != 0 {
 		k, r := newWalk(*modelSeed, without{})
 		k.run(r)

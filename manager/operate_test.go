@@ -40,7 +40,7 @@ func TestStandbyIsToldOnce(t *testing.T) {
 		log := logrus.New()
 		log.SetOutput(cl.logged)
 		s := fast
-		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval = 1, 20*time.Second, 100*time.Second
+		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeInterval = 1, 20*time.Second, 100*time.Second, time.Minute
 		for range 3 {
 			m, err := manager.New(cl.c, manager.Config{Alerter: told, Logger: log},
 				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
