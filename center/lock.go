@@ -25,6 +25,8 @@ type locked struct {
 	epochHigh         int64
 	itemVersion       int64
 	removing          list // queues that are not dealt any more, and go when they are drained (N2)
+
+	runsMade time.Duration // how many ids of runs this transaction has made
 }
 
 // transaction translates statements for the database that it runs in.

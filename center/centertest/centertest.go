@@ -37,6 +37,12 @@ func Run(t *testing.T, url string) {
 		"waits":       testWaits,
 		"own signs":   func(t *testing.T, _ *center.Center) { testOwnSigns(t, url) },
 		"no roster":   testNoRoster,
+		"run":         testRuns,
+		"sweep":       testSweeps,
+		"run ends":    func(t *testing.T, c *center.Center) { testRunEnds(t, c, url) },
+		"run queues":  testRunQueues,
+		"run graph":   testRunGraphs,
+		"trigger":     func(t *testing.T, c *center.Center) { testTriggers(t, c, url) },
 		"concurrent":  testConcurrent,
 	}
 	for name, f := range cases {
