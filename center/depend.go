@@ -38,8 +38,8 @@ func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...Afte
 		}
 	}
 	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
-		// The rows of all task types are the lock: two edges that are drawn at once could close a cycle that neither sees.
-		if _, err := t.exec(ctx, `UPDATE schedule_task_type SET version = version`); err != nil {
+		// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
+		if _, err := t.exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 			return fmt.Errorf("lock: %w", err)
 		}
 		edges, err := t.edges(ctx)

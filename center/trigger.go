@@ -256,11 +256,27 @@ type assigned struct {
 // triggerColumns are the columns of a trigger but for its key.
 func (l *locked) triggerColumns(t Trigger) []assigned {
 	return []assigned{
-		{"trigger_id", t.ID}, {"target", t.Target}, {"kind", t.Kind}, {"expression", t.Expression}, {"time_zone", t.TimeZone},
-		{"start_at", l.d.moment(t.StartAt)}, {"end_at", l.d.moment(t.EndAt)}, {"max_fires", t.MaxFires}, {"fires", t.Fires},
-		{"next_fire_at", l.d.moment(t.NextFireAt)}, {"prev_fire_at", l.d.moment(t.PrevFireAt)}, {"status", t.Status},
-		{"misfire", t.Misfire}, {"misfire_after_ms", t.MisfireAfter.Milliseconds()}, {"catchup_max", t.CatchupMax}, {"overlap", t.Overlap},
-		{"priority", t.Priority}, {"params", t.Params}, {"missed", t.Missed}, {"message", clean(t.Message)}, {"version", t.Version},
+		{"trigger_id", t.ID},
+		{"target", t.Target},
+		{"kind", t.Kind},
+		{"expression", t.Expression},
+		{"time_zone", t.TimeZone},
+		{"start_at", l.d.moment(t.StartAt)},
+		{"end_at", l.d.moment(t.EndAt)},
+		{"max_fires", t.MaxFires},
+		{"fires", t.Fires},
+		{"next_fire_at", l.d.moment(t.NextFireAt)},
+		{"prev_fire_at", l.d.moment(t.PrevFireAt)},
+		{"status", t.Status},
+		{"misfire", t.Misfire},
+		{"misfire_after_ms", t.MisfireAfter.Milliseconds()},
+		{"catchup_max", t.CatchupMax},
+		{"overlap", t.Overlap},
+		{"priority", t.Priority},
+		{"params", t.Params},
+		{"missed", t.Missed},
+		{"message", clean(t.Message)},
+		{"version", t.Version},
 	}
 }
 

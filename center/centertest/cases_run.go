@@ -159,8 +159,6 @@ func (r *roster) move(queue, to string) {
 	r.exec("UPDATE schedule_queue SET cur_server = '%s', req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '%s'", r.uuid(to), r.task, queue)
 }
 
-func cursor(value string) *string { return &value }
-
 func testRuns(t *testing.T, c *center.Center) {
 	t.Run("R1 a run from its beginning to its end", func(t *testing.T) {
 		r := newRuns(t, c, 2)
@@ -190,7 +188,7 @@ func testRuns(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
-		r.must(c.SaveSweep(t.Context(), sweeps[0], center.Progress{Cursor: cursor("17"), ItemsDone: 3, ItemsFailed: 1}))
+		r.must(c.SaveSweep(t.Context(), sweeps[0], center.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
 		r.must(c.FinishSweep(t.Context(), sweeps[0], center.Progress{ItemsDone: 5, ItemsFailed: 1}))
 		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != center.RunQueueDone || q.FinishedAt.IsZero() {
 			t.Fatalf("%+v", q)
@@ -294,7 +292,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 1)
 		id := r.opened("k")
 		old := r.sweep("A", "0")
-		r.must(c.SaveSweep(t.Context(), old, center.Progress{Cursor: cursor("17"), ItemsDone: 3}))
+		r.must(c.SaveSweep(t.Context(), old, center.Progress{Cursor: new("17"), ItemsDone: 3}))
 		r.move("0", "B")
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed by one that does not own the queue any more")
@@ -303,7 +301,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
 			t.Fatalf("%+v", s)
 		}
-		r.must(c.FinishSweep(t.Context(), s, center.Progress{Cursor: cursor("20"), ItemsDone: 5}))
+		r.must(c.FinishSweep(t.Context(), s, center.Progress{Cursor: new("20"), ItemsDone: 5}))
 		if run := r.wantState(id, center.RunSuccess); run.ItemsDone != 5 {
 			t.Fatalf("%+v", run)
 		}
@@ -334,7 +332,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.move("0", "B") // and B has not claimed it yet
 		for name, err := range map[string]error{
 			"done": c.FinishSweep(t.Context(), zombie, center.Progress{}),
-			"save": c.SaveSweep(t.Context(), zombie, center.Progress{Cursor: cursor("99")}),
+			"save": c.SaveSweep(t.Context(), zombie, center.Progress{Cursor: new("99")}),
 			"fail": second(c.FailSweep(t.Context(), zombie, center.Progress{}, "no", true)),
 			"stop": c.SuspendSweep(t.Context(), zombie, center.Progress{}),
 		} {
@@ -395,7 +393,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			if s.Attempt != attempt+1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
-			failed, err := c.FailSweep(t.Context(), s, center.Progress{Cursor: cursor("3"), ItemsFailed: 1}, "no luck", false)
+			failed, err := c.FailSweep(t.Context(), s, center.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
 			if err != nil || failed {
 				t.Fatal(failed, err)
 			}
@@ -443,7 +441,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			if s.Attempt != 1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
-			r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: cursor("4")}))
+			r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: new("4")}))
 		}
 		if s := r.sweep("A", "0"); s.Cursor != "4" {
 			t.Fatalf("%+v", s)
@@ -574,7 +572,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r := newRuns(t, c, 3)
 		id := r.opened("k")
 		r.finishAll("A", "0")
-		r.must(c.SaveSweep(t.Context(), r.sweep("A", "1"), center.Progress{Cursor: cursor("17"), ItemsDone: 4}))
+		r.must(c.SaveSweep(t.Context(), r.sweep("A", "1"), center.Progress{Cursor: new("17"), ItemsDone: 4}))
 		r.failAll("A", "no", "1", "2")
 		run := r.wantState(id, center.RunFailed)
 		next := r.opened("next")
@@ -749,7 +747,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		id := r.opened("k")
 		s := r.sweep("A", "1")
 		r.join("B") // asks for 1
-		r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: cursor("5"), ItemsDone: 2}))
+		r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: new("5"), ItemsDone: 2}))
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
 		if s := r.sweep("B", "1"); s.Cursor != "5" || s.Recovering {

@@ -25,7 +25,7 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 		r.join("A")
 		g[name] = r
 		var list []center.After
-		for _, up := range strings.Fields(after) {
+		for up := range strings.FieldsSeq(after) {
 			up, finished := strings.CutSuffix(up, "?")
 			a := center.After{Upstream: g[up].task}
 			if finished {

@@ -3,6 +3,7 @@ package centertest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,8 +72,8 @@ func (r *roster) slots(hour time.Time) (ago []string) {
 	r.Helper()
 	runs, err := r.c.Runs(r.Context(), r.task, 100)
 	r.must(err)
-	for i := len(runs) - 1; i >= 0; i-- {
-		ago = append(ago, fmt.Sprint(hour.Sub(runs[i].ScheduledAt)))
+	for _, run := range slices.Backward(runs) {
+		ago = append(ago, fmt.Sprint(hour.Sub(run.ScheduledAt)))
 	}
 	return ago
 }
@@ -89,8 +90,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		r := newRuns(t, c, 1)
 		_, hour := r.hourly(nil)
 		for i := range 5 {
-			r.downSince(hour.Add(-time.Duration(5-i) * time.Hour).Add(time.Minute * 0))
-			r.exec("UPDATE schedule_trigger SET misfire = 'ONE' WHERE name = '%s'", r.task)
+			r.downSince(hour.Add(-time.Duration(5-i) * time.Hour))
 			r.exec("DELETE FROM schedule_run WHERE task_type = '%s'", r.task)
 			before := r.readTrigger(r.task).Fires
 			var all sync.WaitGroup
