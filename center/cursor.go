@@ -16,6 +16,13 @@ func SaveCursor(ctx context.Context) error {
 	case b.Cursor == nil || b.saved.Load():
 		return nil
 	}
+	if b.Run != "" {
+		err := b.c.transact(ctx, b.c.dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.tx) })
+		if err != nil {
+			return fmt.Errorf("save the cursor of run %s: %w", b.Run, err)
+		}
+		return nil
+	}
 	err := b.c.retry(ctx, func() (bool, error) {
 		return true, b.fenceByWriting(ctx, b.c.dealers, `cursor_value = ?, `, *b.Cursor)
 	})

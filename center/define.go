@@ -70,6 +70,7 @@ type column struct {
 // columns is the one place that knows which setting is which column.
 func (s *Settings) columns() []column {
 	return []column{
+		{"mode", &s.Mode},
 		{"processor_type", &s.ProcessorType},
 		{"heartbeat_interval_ms", (*millis)(&s.HeartbeatInterval)},
 		{"judge_dead_interval_ms", (*millis)(&s.JudgeDeadInterval)},
@@ -90,6 +91,10 @@ func (s *Settings) columns() []column {
 		{"item_max_attempts", &s.ItemMaxAttempts},
 		{"item_retry_ms", (*millis)(&s.ItemRetry)},
 		{"item_retry_max_ms", (*millis)(&s.ItemRetryMax)},
+		{"queue_max_attempts", &s.QueueMaxAttempts},
+		{"queue_retry_ms", (*millis)(&s.QueueRetry)},
+		{"max_recoveries", &s.MaxRecoveries},
+		{"run_timeout_ms", (*millis)(&s.RunTimeout)},
 		{"expire_own_sign_interval_ms", (*millis)(&s.ExpireOwnSignInterval)},
 	}
 }

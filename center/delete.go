@@ -51,7 +51,7 @@ func (l *locked) in(sign string) *locked {
 	if sign == l.ownSign {
 		return l
 	}
-	return &locked{tx: l.tx, d: l.d, taskType: l.taskType, ownSign: sign}
+	return &locked{transaction: l.transaction, taskType: l.taskType, ownSign: sign}
 }
 
 func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) error {

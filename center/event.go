@@ -32,6 +32,9 @@ const (
 	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // something that an operator should know
 
+	EventRun     = "RUN"     // an operator did something to a run
+	EventTrigger = "TRIGGER" // or to a trigger
+
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
 )
 

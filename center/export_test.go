@@ -62,3 +62,28 @@ func (c *Center) UnderLock(ctx context.Context, taskType, query string) (got str
 	})
 	return got, err
 }
+
+// The parts of a tick and of FinishSweep, for tests in which a worker dies between two of them.
+
+// FireDue fires the triggers that are due, and does nothing more.
+func (c *Center) FireDue(ctx context.Context, taskType string) error { return c.fireDue(ctx, taskType) }
+
+// OpenNext opens a run.
+func (c *Center) OpenNext(ctx context.Context, taskType string) error {
+	_, err := c.openNext(ctx, taskType)
+	return err
+}
+
+// CloseRun is the finaliser.
+func (c *Center) CloseRun(ctx context.Context, runID string) error { return c.closeRun(ctx, runID) }
+
+// FinishQueueOnly commits a queue's DONE without the finaliser.
+func (c *Center) FinishQueueOnly(ctx context.Context, s Sweep) error {
+	return c.saveSweep(ctx, s, Progress{}, "finish", RunQueueDone, `, finished_at = {now}`)
+}
+
+// ClaimAsReadBefore claims a queue of a run that was open when it was read.
+func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run string, q Held) (bool, error) {
+	_, ok, err := c.claim(ctx, taskType, server, claimable{run: run, queue: q.ID}, []Held{q})
+	return ok, err
+}

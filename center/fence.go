@@ -27,6 +27,9 @@ type Batch struct {
 	// Cursor, if not nil, is saved in the one queue of the batch by the fencing statement itself
 	// (F4): the position after the batch's last item.
 	Cursor *string
+	// Run, if not empty, is the id of the run whose sweep the batch belongs to (R8). Its cursor is that of the
+	// queue in the run, and the fence also fails when the run's queue is not this sweep's any more.
+	Run string
 }
 
 type batchKey struct{}
@@ -89,6 +92,10 @@ func Fence(ctx context.Context, tx Tx) error {
 
 func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 	switch {
+	case b.Run != "" && b.Cursor != nil:
+		err := b.fenceRun(ctx, tx)
+		b.saved.Store(err == nil)
+		return err
 	case b.Cursor != nil:
 		err := b.fenceByWriting(ctx, tx, `cursor_value = ?, `, *b.Cursor)
 		b.saved.Store(err == nil)
@@ -151,6 +158,21 @@ func (b boundBatch) fenceByWriting(ctx context.Context, tx execer, set string, a
 		}
 	}
 	return nil
+}
+
+// fenceRun saves the cursor of a queue of a run. It does not lie in the queue's own row, which is therefore fenced
+// first, here too by writing: a cursor's batches run one by one anyway (X3).
+func (b boundBatch) fenceRun(ctx context.Context, tx execer) error {
+	if err := b.fenceByWriting(ctx, tx, ``); err != nil {
+		return err
+	}
+	q := b.Queues[0]
+	n, err := affected(tx.ExecContext(ctx, b.c.dialect.sql(`UPDATE schedule_run_queue SET cursor_value = ?, recoveries = 0, progress_at = {now}
+		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, ErrRunOver)
+	}
+	return err
 }
 
 // InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. With

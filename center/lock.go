@@ -11,8 +11,7 @@ import (
 // locked is a transaction that holds the lock row of a roster (L1). Its fields are read after
 // the lock, so that they stay true until the commit.
 type locked struct {
-	tx       *sql.Tx
-	d        *dialect
+	transaction
 	taskType string
 	ownSign  string
 
@@ -27,7 +26,27 @@ type locked struct {
 	itemVersion       int64
 	removing          list // queues that are not dealt any more, and go when they are drained (N2)
 
-	silent []time.Duration // of the servers that were buried here
+	silent   []time.Duration // of the servers that were buried here
+	runsMade time.Duration   // how many ids of runs this transaction has made
+}
+
+// transaction translates statements for the database that it runs in.
+type transaction struct {
+	tx *sql.Tx
+	d  *dialect
+}
+
+func (t transaction) exec(ctx context.Context, query string, args ...any) (int, error) {
+	return affected(t.tx.ExecContext(ctx, t.d.sql(query), args...))
+}
+
+func (t transaction) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(ctx, t.d.sql(query), args...)
+}
+
+func (t transaction) query(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := t.tx.QueryContext(ctx, t.d.sql(query), args...)
+	return each(rows, err, scan)
 }
 
 // attemptTimeout bounds one try of a transaction: a dozen statements, at the most.
@@ -54,7 +73,7 @@ func (c *Center) tryUnderLock(ctx context.Context, taskType string, f func(conte
 		return true, fmt.Errorf("begin: %w", err)
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	l := &locked{tx: tx, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	l := &locked{transaction: transaction{tx: tx, d: c.dialect}, taskType: taskType, ownSign: c.ownSign}
 	if err := l.lock(ctx); err != nil {
 		return true, err
 	}
@@ -99,17 +118,4 @@ func (l *locked) planChanged(ctx context.Context) error {
 		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
 	l.planVersion++
 	return err
-}
-
-func (l *locked) exec(ctx context.Context, query string, args ...any) (int, error) {
-	return affected(l.tx.ExecContext(ctx, l.d.sql(query), args...))
-}
-
-func (l *locked) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	return l.tx.QueryRowContext(ctx, l.d.sql(query), args...)
-}
-
-func (l *locked) query(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := l.tx.QueryContext(ctx, l.d.sql(query), args...)
-	return each(rows, err, scan)
 }

@@ -154,6 +154,11 @@ func (l *locked) sweep(ctx context.Context, actor string) error {
 	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
 		return err
 	}
+	for _, e := range gone {
+		if err := l.queuesGone(ctx, RunQueueCancelled, queueRemoved, []string{e.queue}); err != nil {
+			return err
+		}
+	}
 	return l.record(ctx, gone...)
 }
 

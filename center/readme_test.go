@@ -118,6 +118,7 @@ func TestReadmeGrants(t *testing.T) {
 			}
 			worker := as("app")
 			liveOnce(t, worker)
+			runLife(t, worker)
 			workerLife(t, worker)
 			forgetEnvironment(t, c, worker)
 			operator := as("operator")
@@ -177,6 +178,54 @@ func workerLife(t *testing.T, c *center.Center) {
 	if deleted == 0 {
 		t.Error("nothing was cleaned")
 	}
+}
+
+// runLife does all that a worker does about runs: define, fire, submit, open, claim, save, fail, finish, rerun.
+func runLife(t *testing.T, c *center.Center) {
+	t.Helper()
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, task := range []string{"extract", "predict"} {
+		_, err := c.Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
+		must(err)
+		uuid := task + ":1:00000000"
+		_, err = c.Register(ctx, center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
+		must(err)
+		_, err = c.Assign(ctx, task, center.Assignment{Actor: uuid})
+		must(err)
+	}
+	must(c.DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))
+	_, err := c.DefineTrigger(ctx, center.Trigger{Name: "now", Target: "extract", Kind: center.TriggerOnce, Expression: "2020-01-01T00:00:00Z"})
+	must(err)
+	sweep := func() center.Sweep {
+		t.Helper()
+		_, err := c.Tick(ctx, "extract")
+		must(err)
+		v, err := c.View(ctx, "extract", "extract:1:00000000")
+		must(err)
+		sweeps, err := c.Claim(ctx, "extract", "extract:1:00000000", []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
+		must(err)
+		if len(sweeps) != 1 {
+			t.Fatal("nothing to claim")
+		}
+		return sweeps[0]
+	}
+	s := sweep()
+	must(c.SaveSweep(ctx, s, center.Progress{Cursor: &s.QueueID}))
+	_, err = c.FailSweep(ctx, s, center.Progress{}, "no", true)
+	must(err)
+	must(c.Rerun(ctx, s.RunID, "test"))
+	must(c.FinishSweep(ctx, sweep(), center.Progress{}))
+	_, err = c.Tick(ctx, "predict")
+	must(err)
+	id, err := c.Submit(ctx, "extract", "k", "")
+	must(err)
+	must(c.CancelRun(ctx, id, "test"))
 }
 
 // forgetEnvironment makes an environment that nobody has served for long, and expires it as a worker of BASE.

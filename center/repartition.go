@@ -92,6 +92,9 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 	if err != nil {
 		return err
 	}
+	if err := l.queuesGone(ctx, RunQueueFailed, "there are fewer queues now: rerun the run", idsOf(numberedQueues(l.requestedTotal, l.queueTotal))); err != nil {
+		return err
+	}
 	_, err = l.exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
 		WHERE task_type = ? AND own_sign = ?`, done, l.taskType, l.ownSign)
 	if err != nil {
@@ -107,6 +110,14 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 		return err
 	}
 	return l.record(ctx, event{kind: EventRepartitioned, actor: actor, reason: fmt.Sprintf("%d queues instead of %d", l.requestedTotal, l.queueTotal)})
+}
+
+func idsOf(queues []queueRow) []string {
+	list := make([]string, len(queues))
+	for i, q := range queues {
+		list[i] = q.id
+	}
+	return list
 }
 
 // errNamed: where items are divided by a name, their number means nothing.

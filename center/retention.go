@@ -10,8 +10,8 @@ import (
 // cleanRows is how many rows one step of Clean deletes: few enough to hold nobody up.
 const cleanRows = 1_000
 
-// Clean deletes events and histories of servers that are older than the retention, by the database's
-// clock: at most 1,000 of each, so that it is to be called again and again. It tells how many went.
+// Clean deletes events, histories of servers, and runs that have ended, that are older than the retention, by the
+// database's clock: at most about 1,000 rows of each, so that it is to be called again and again. It tells how many went.
 func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	for _, t := range []struct{ table, key, time string }{
 		{"schedule_event", "event_id", "event_time"},
@@ -23,7 +23,11 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 		}
 		deleted += n
 	}
-	return deleted, nil
+	n, err := c.cleanRuns(ctx, retention)
+	if err != nil {
+		return deleted, fmt.Errorf("clean schedule_run: %w", err)
+	}
+	return deleted + n, nil
 }
 
 // clean looks first and deletes by key: a DELETE that searches would lock what it looks at, and not

@@ -21,6 +21,14 @@ const (
 	ProcessorNotSleep = "NOTSLEEP"
 )
 
+// The modes of a task type.
+const (
+	// ModeContinuous works as long as there are items.
+	ModeContinuous = "CONTINUOUS"
+	// ModeRun works in runs: each sweeps all queues once, until they are drained.
+	ModeRun = "RUN"
+)
+
 // Settings are a task type's, as code or rota.yaml give them. The zero value of a field means
 // its default. They make the row of a task type that is not in the database yet; from then on the
 // row is in force, whoever changes it.
@@ -32,6 +40,8 @@ type Settings struct {
 	// a region, say. At most 150 bytes each.
 	QueueNames []string
 
+	// Mode is whether the task type works always or in runs. Defaults to CONTINUOUS.
+	Mode string
 	// ProcessorType is how items are processed. Defaults to SLEEP.
 	ProcessorType string
 	// HeartbeatInterval is the pause between two heartbeats. Defaults to 2 s.
@@ -80,6 +90,18 @@ type Settings struct {
 	ItemRetry time.Duration
 	// ItemRetryMax is the longest such pause. Defaults to 5 min.
 	ItemRetryMax time.Duration
+	// QueueMaxAttempts is, in mode RUN, how often the sweep of a queue may begin before its failure fails the run.
+	// Defaults to 3.
+	QueueMaxAttempts int
+	// QueueRetry is the pause of a queue of a run after its first failure; it doubles with each further one, up to
+	// a day. Defaults to 30 s.
+	QueueRetry time.Duration
+	// MaxRecoveries is how often in a row a queue of a run is taken over, after crashes, without progress in
+	// between; one more fails it. Defaults to 5.
+	MaxRecoveries int
+	// RunTimeout is how long a run may take from its opening on: then it fails, whatever its queues do. Defaults
+	// to 24 h.
+	RunTimeout time.Duration
 	// ExpireOwnSignInterval is how long an environment may be without servers before its queues are
 	// deleted; see Center.ExpireOwnSigns. Defaults to 24 h.
 	ExpireOwnSignInterval time.Duration
@@ -87,6 +109,9 @@ type Settings struct {
 
 // WithDefaults returns the settings with each zero field replaced by its default.
 func (s Settings) WithDefaults() Settings {
+	if s.Mode == "" {
+		s.Mode = ModeContinuous
+	}
 	if s.ProcessorType == "" {
 		s.ProcessorType = ProcessorSleep
 	}
@@ -104,6 +129,8 @@ func (s Settings) WithDefaults() Settings {
 		{&s.StallAfter, 5 * time.Minute},
 		{&s.ItemRetry, time.Second},
 		{&s.ItemRetryMax, 5 * time.Minute},
+		{&s.QueueRetry, 30 * time.Second},
+		{&s.RunTimeout, 24 * time.Hour},
 		{&s.ExpireOwnSignInterval, 24 * time.Hour},
 	} {
 		if *f.field == 0 {
@@ -113,7 +140,7 @@ func (s Settings) WithDefaults() Settings {
 	for _, f := range []struct {
 		field *int
 		value int
-	}{{&s.ThreadNumber, 5}, {&s.FetchNumber, 500}, {&s.ExecuteNumber, 1}, {&s.ItemMaxAttempts, 25}} {
+	}{{&s.ThreadNumber, 5}, {&s.FetchNumber, 500}, {&s.ExecuteNumber, 1}, {&s.ItemMaxAttempts, 25}, {&s.QueueMaxAttempts, 3}, {&s.MaxRecoveries, 5}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
@@ -128,7 +155,7 @@ func (s Settings) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 
-	errs = append(errs, s.validateQueues())
+	errs = append(errs, s.validateQueues(), s.validateRuns())
 	if s.ProcessorType != ProcessorSleep && s.ProcessorType != ProcessorNotSleep {
 		bad("processor_type (%q) must be SLEEP or NOTSLEEP", s.ProcessorType)
 	}
@@ -150,6 +177,8 @@ func (s Settings) Validate() error {
 		{"execute_number", s.ExecuteNumber, 1, 1_000_000},
 		{"max_queues_per_server", s.MaxQueuesPerServer, 0, 1_000_000},
 		{"item_max_attempts", s.ItemMaxAttempts, 1, 1_000_000},
+		{"queue_max_attempts", s.QueueMaxAttempts, 1, 1_000_000},
+		{"max_recoveries", s.MaxRecoveries, 1, 1_000_000},
 	} {
 		if f.value < f.from || f.value > f.to {
 			bad("%s (%d) must be between %d and %d", f.name, f.value, f.from, f.to)
@@ -165,6 +194,7 @@ func (s Settings) Validate() error {
 		{"batch_timeout", s.BatchTimeout},
 		{"stall_after", s.StallAfter},
 		{"item_retry", s.ItemRetry},
+		{"queue_retry", s.QueueRetry},
 	} {
 		if f.value < 0 {
 			bad("%s (%s) must not be negative", f.name, f.value)
@@ -204,6 +234,21 @@ func (s Settings) validateQueues() error {
 			return fmt.Errorf("queue %q is named twice", name)
 		}
 		seen[name] = true
+	}
+	return nil
+}
+
+// maxRunTimeout is more than anybody waits for.
+const maxRunTimeout = 10 * 8760 * time.Hour
+
+func (s Settings) validateRuns() error {
+	switch {
+	case s.Mode != ModeContinuous && s.Mode != ModeRun:
+		return fmt.Errorf("mode (%q) must be CONTINUOUS or RUN", s.Mode)
+	case s.Mode == ModeRun && s.PermitRunStartTime != "":
+		return fmt.Errorf("permit_run_start_time (%q) must not be set where mode is RUN: a trigger says when a run begins", s.PermitRunStartTime)
+	case s.RunTimeout < time.Second || s.RunTimeout > maxRunTimeout:
+		return fmt.Errorf("run_timeout (%s) must be between 1s and %s", s.RunTimeout, maxRunTimeout)
 	}
 	return nil
 }

@@ -38,6 +38,11 @@ tasks:
     drain_timeout: 90s
     item_retry: 2s
     item_retry_max: 10m
+    mode: RUN
+    queue_max_attempts: 4
+    queue_retry: 45s
+    max_recoveries: 6
+    run_timeout: 4h
     dealer:
       sql: &sql
         select: SELECT id FROM orders LIMIT {{limit}}
@@ -77,6 +82,11 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				DrainTimeout:       90 * time.Second,
 				ItemRetry:          2 * time.Second,
 				ItemRetryMax:       10 * time.Minute,
+				Mode:               center.ModeRun,
+				QueueMaxAttempts:   4,
+				QueueRetry:         45 * time.Second,
+				MaxRecoveries:      6,
+				RunTimeout:         4 * time.Hour,
 			},
 			SQL: sql,
 		}, {
@@ -194,7 +204,7 @@ func TestErrors(t *testing.T) {
 		"task a number":         {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
 		"unknown setting":       {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
 		"another spelling":      {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
-		"a key of later":        {task("queues: 1\nmode: RUN"), "FILE:5: tasks.settle.mode: unknown key; known are batch_timeout, dealer, ..."},
+		"a key of later":        {task("queues: 1\nevery: 5m"), "FILE:5: tasks.settle.every: unknown key; known are batch_timeout, dealer, ..."},
 		"zero queues":           {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names"},
 		"negative queues":       {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number from 1 on, or a list of names"},
 		"queues a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number from 1 on, or a list of names"},

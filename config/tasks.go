@@ -15,6 +15,7 @@ import (
 // settings says where the value of each key of a task goes. "queues" is not
 // here, since it is a number or a list; "dealer" is no setting.
 var settings = map[string]func(*center.Settings) any{
+	"mode":                     func(s *center.Settings) any { return &s.Mode },
 	"processor_type":           func(s *center.Settings) any { return &s.ProcessorType },
 	"heartbeat_interval":       func(s *center.Settings) any { return &s.HeartbeatInterval },
 	"judge_dead_interval":      func(s *center.Settings) any { return &s.JudgeDeadInterval },
@@ -35,6 +36,10 @@ var settings = map[string]func(*center.Settings) any{
 	"item_max_attempts":        func(s *center.Settings) any { return &s.ItemMaxAttempts },
 	"item_retry":               func(s *center.Settings) any { return &s.ItemRetry },
 	"item_retry_max":           func(s *center.Settings) any { return &s.ItemRetryMax },
+	"queue_max_attempts":       func(s *center.Settings) any { return &s.QueueMaxAttempts },
+	"queue_retry":              func(s *center.Settings) any { return &s.QueueRetry },
+	"max_recoveries":           func(s *center.Settings) any { return &s.MaxRecoveries },
+	"run_timeout":              func(s *center.Settings) any { return &s.RunTimeout },
 	"expire_own_sign_interval": func(s *center.Settings) any { return &s.ExpireOwnSignInterval },
 }
 

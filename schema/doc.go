@@ -46,5 +46,5 @@
 // Task types, own_signs, queue ids and servers compare and sort by their bytes on every database, because the
 // order of queue ids is the order in which rows are locked. MySQL's utf8mb4_bin takes 'a' and 'a ' for equal: an
 // identifier must not end in a space, which is for the caller to check, as are the lengths: task_type 100
-// characters, own_sign 50, queue_id and servers 150, item_key 255.
+// characters, own_sign 50, queue_id, servers and triggers 150, item_key and run_key 255, run_id 36.
 package schema

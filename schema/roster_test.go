@@ -34,6 +34,14 @@ var columns = map[string]string{
 	"schedule_event": `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
 	"schedule_failed_item": `task_type own_sign item_key queue_id state attempts last_error first_failed_at
 		next_attempt_at`,
+	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at
+		prev_fire_at status misfire misfire_after_ms catchup_max overlap priority params missed message version`,
+	"schedule_task_after": `task_type upstream rule`,
+	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name scheduled_at state paused cancel_requested priority
+		params queue_total items_done items_failed message created_at started_at deadline_at finished_at version`,
+	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done
+		items_failed last_error started_at progress_at finished_at`,
+	"schedule_run_dep": `run_id upstream_run_id rule`,
 	"schedule_assignment": `task_type own_sign queue_id cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
 		held_s requested_s epoch cursor_value status`,
 }
@@ -83,6 +91,9 @@ func TestDefaults(t *testing.T) {
 		recent(t, db, `SELECT gmt_modified FROM schedule_queue`)
 		recent(t, db, `SELECT event_time FROM schedule_event WHERE event_id = 1`)
 		recent(t, db, `SELECT first_failed_at FROM schedule_failed_item`)
+		execute(t, db, `INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state)
+			VALUES ('1', 'settle', 'k', '1', '2026-01-01 00:00:00.000000', 'READY')`)
+		recent(t, db, `SELECT created_at FROM schedule_run WHERE own_sign = 'BASE'`)
 	})
 }
 
@@ -136,7 +147,8 @@ func TestIdentifiersHaveTheirCollation(t *testing.T) {
 			db, _ := migrated(t, testdb.URL(t, kind))
 			got := texts(t, db, `SELECT DISTINCT COALESCE(collation_name, '(the default)') FROM information_schema.columns
 				WHERE table_name LIKE 'schedule%' AND column_name IN ('task_type', 'own_sign', 'queue_id', 'uuid', 'item_key', 'beat_token',
-				'cur_server', 'req_server', 'from_server', 'to_server', 'last_assign_server') ORDER BY 1`)
+				'cur_server', 'req_server', 'from_server', 'to_server', 'last_assign_server', 'name', 'trigger_id', 'target', 'upstream',
+				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'upstream_run_id', 'server') ORDER BY 1`)
 			if !slices.Equal(got, []string{want}) {
 				t.Errorf("collations: %q, want %s", got, want)
 			}
@@ -153,6 +165,13 @@ func TestLongestIdentifiers(t *testing.T) {
 			VALUES (?, ?, ?, 0, ?, ?)`, wide(100), wide(50), wide(150), wide(150), wide(150))
 		execute(t, db, `INSERT INTO schedule_failed_item (task_type, own_sign, item_key, queue_id)
 			VALUES (?, ?, ?, ?)`, wide(100), wide(50), wide(255), wide(150))
+		execute(t, db, `INSERT INTO schedule_trigger (own_sign, name, trigger_id, target, kind, expression)
+			VALUES (?, ?, ?, ?, 'CRON', '')`, wide(50), wide(150), wide(36), wide(100))
+		execute(t, db, `INSERT INTO schedule_task_after (task_type, upstream) VALUES (?, ?)`, wide(100), wide(99))
+		execute(t, db, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, scheduled_at, state)
+			VALUES (?, ?, ?, ?, ?, '2026-01-01 00:00:00.000000', 'READY')`, wide(36), wide(100), wide(50), wide(255), wide(36))
+		execute(t, db, `INSERT INTO schedule_run_queue (run_id, queue_id, server) VALUES (?, ?, ?)`, wide(36), wide(150), wide(150))
+		execute(t, db, `INSERT INTO schedule_run_dep (run_id, upstream_run_id) VALUES (?, ?)`, wide(36), wide(36))
 	})
 }
 

@@ -131,7 +131,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	stdout, stderr, code := runRota(t, t.TempDir(), "version")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "\nschema 2\ngo     go1.") {
+	if code != 0 || stderr != "" || !strings.Contains(stdout, "\nschema 3\ngo     go1.") {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
 }

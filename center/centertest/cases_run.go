@@ -1,0 +1,760 @@
+package centertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// newRuns is a roster of mode RUN with numbered queues, all owned by A.
+func newRuns(t *testing.T, c *center.Center, queues int) *roster {
+	t.Helper()
+	r := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: queues})
+	r.join("A")
+	return r
+}
+
+func (r *roster) submit(key string, after ...string) string {
+	r.Helper()
+	id, err := r.c.Submit(r.Context(), r.task, key, "p", after...)
+	r.must(err)
+	return id
+}
+
+// tick ticks as a worker does, until there is no more to do.
+func (r *roster) tick() center.Ticked {
+	r.Helper()
+	for range 20 {
+		ticked, err := r.c.Tick(r.Context(), r.task)
+		r.must(err)
+		if !ticked.More {
+			return ticked
+		}
+	}
+	r.Fatal("there is always more to do")
+	return center.Ticked{}
+}
+
+// opened submits a run and opens it.
+func (r *roster) opened(key string) string {
+	r.Helper()
+	id := r.submit(key)
+	if ticked := r.tick(); ticked.Open != id {
+		r.Fatalf("%q is open, want the run that was submitted: %s", ticked.Open, r.run(id).State)
+	}
+	return id
+}
+
+func (r *roster) run(id string) center.Run {
+	r.Helper()
+	run, err := r.c.Run(r.Context(), id)
+	r.must(err)
+	return run
+}
+
+func (r *roster) wantState(id, want string) center.Run {
+	r.Helper()
+	run := r.run(id)
+	if run.State != want {
+		r.Fatalf("run %s is %s (%s), want %s", id, run.State, run.Message, want)
+	}
+	return run
+}
+
+func (r *roster) wantMessage(id, want string) {
+	r.Helper()
+	if got := r.run(id).Message; !strings.Contains(got, want) {
+		r.Fatalf("message %q, want %q", got, want)
+	}
+}
+
+// states returns the states of all runs of the task type, the oldest slot first.
+func (r *roster) states() []string {
+	r.Helper()
+	return r.column("SELECT state FROM schedule_run WHERE task_type = '%s' AND own_sign = '%s' ORDER BY scheduled_at, run_id", r.task, r.c.OwnSign())
+}
+
+func (r *roster) wantStates(want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(want, r.states()); diff != "" {
+		r.Fatalf("states of the runs (-want +got):\n%s", diff)
+	}
+}
+
+// claim claims queues that the server owns and has no sweep of.
+func (r *roster) claim(name string, queues ...string) []center.Sweep {
+	r.Helper()
+	var held []center.Held
+	for _, q := range queues {
+		held = append(held, center.Held{ID: q, Epoch: r.epoch(q)})
+	}
+	sweeps, err := r.c.Claim(r.Context(), r.task, r.uuid(name), held, len(held))
+	r.must(err)
+	return sweeps
+}
+
+// sweep claims one queue.
+func (r *roster) sweep(name, queue string) center.Sweep {
+	r.Helper()
+	sweeps := r.claim(name, queue)
+	if len(sweeps) != 1 {
+		r.Fatalf("%s claimed %d sweeps of queue %s, want one", name, len(sweeps), queue)
+	}
+	return sweeps[0]
+}
+
+// finish sweeps queues to their end.
+func (r *roster) finishAll(name string, queues ...string) {
+	r.Helper()
+	for _, q := range queues {
+		r.must(r.c.FinishSweep(r.Context(), r.sweep(name, q), center.Progress{ItemsDone: 1}))
+	}
+}
+
+// failAll fails queues for good.
+func (r *roster) failAll(name, cause string, queues ...string) {
+	r.Helper()
+	for _, q := range queues {
+		_, err := r.c.FailSweep(r.Context(), r.sweep(name, q), center.Progress{}, cause, true)
+		r.must(err)
+	}
+}
+
+// queueStates returns the states of the queues of a run, by id.
+func (r *roster) queueStates(id string) (states []string) {
+	r.Helper()
+	queues, err := r.c.RunQueues(r.Context(), id)
+	r.must(err)
+	for _, q := range queues {
+		states = append(states, q.QueueID+" "+q.State)
+	}
+	return states
+}
+
+func (r *roster) wantQueueStates(id string, want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(want, r.queueStates(id)); diff != "" {
+		r.Fatalf("queues of the run (-want +got):\n%s", diff)
+	}
+}
+
+func (r *roster) runQueue(id, queue string) center.RunQueue {
+	r.Helper()
+	queues, err := r.c.RunQueues(r.Context(), id)
+	r.must(err)
+	return queues[slices.IndexFunc(queues, func(q center.RunQueue) bool { return q.QueueID == queue })]
+}
+
+// move gives a queue to another server, as a hand-over or a take-over does.
+func (r *roster) move(queue, to string) {
+	r.Helper()
+	r.exec("UPDATE schedule_queue SET cur_server = '%s', req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '%s'", r.uuid(to), r.task, queue)
+}
+
+func testRuns(t *testing.T, c *center.Center) {
+	t.Run("R1 a run from its beginning to its end", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		id := r.submit("k")
+		if again := r.submit("k"); again != id {
+			t.Fatal("submitted twice under one key")
+		}
+		r.wantStates(center.RunReady)
+		if len(r.claim("A", "0", "1")) != 0 {
+			t.Fatal("claimed before the run was open")
+		}
+		if ticked := r.tick(); ticked.Open != id || ticked.Paused || ticked.Now.IsZero() {
+			t.Fatalf("%+v", ticked)
+		}
+		run := r.wantState(id, center.RunRunning)
+		if run.QueueTotal != 2 || run.DeadlineAt.Sub(run.StartedAt).Round(time.Second) != 24*time.Hour || run.Key != "k" || run.Params != "p" {
+			t.Fatalf("%+v", run)
+		}
+		sweeps := r.claim("A", "0", "1")
+		if len(sweeps) != 2 || len(r.claim("A")) != 0 {
+			t.Fatalf("%+v", sweeps)
+		}
+		want := center.Sweep{
+			RunID: id, Key: "k", Params: "p", TaskType: r.task, QueueID: "0", QueueTotal: 2, Server: r.uuid("A"), Epoch: r.epoch("0"), Attempt: 1,
+			ScheduledAt: run.ScheduledAt, StartedAt: run.StartedAt, DeadlineAt: run.DeadlineAt,
+		}
+		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		r.must(c.SaveSweep(t.Context(), sweeps[0], center.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
+		r.must(c.FinishSweep(t.Context(), sweeps[0], center.Progress{ItemsDone: 5, ItemsFailed: 1}))
+		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != center.RunQueueDone || q.FinishedAt.IsZero() {
+			t.Fatalf("%+v", q)
+		}
+		if ticked := r.tick(); ticked.Open != id {
+			t.Fatal("ended before its last queue")
+		}
+		r.must(c.FinishSweep(t.Context(), sweeps[1], center.Progress{ItemsDone: 2}))
+		run = r.wantState(id, center.RunSuccess)
+		if run.ItemsDone != 7 || run.ItemsFailed != 1 || run.FinishedAt.IsZero() {
+			t.Fatalf("%+v", run)
+		}
+		if ticked := r.tick(); ticked.Open != "" {
+			t.Fatalf("%+v", ticked)
+		}
+	})
+	t.Run("R4 one open run at a time, the highest priority first", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		first, second, third := r.submit("1"), r.submit("2"), r.submit("3")
+		r.exec("UPDATE schedule_run SET priority = 7 WHERE run_id = '%s'", third)
+		for _, id := range []string{third, first, second} {
+			if ticked := r.tick(); ticked.Open != id {
+				t.Fatalf("%s is open, want %s", ticked.Open, id)
+			}
+			r.finishAll("A", "0")
+			r.wantState(id, center.RunSuccess)
+		}
+	})
+	t.Run("R6 without queues it fails", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		id := r.submit("k")
+		r.exec("DELETE FROM schedule_queue WHERE task_type = '%s'", r.task)
+		r.tick()
+		r.wantState(id, center.RunFailed)
+		r.wantMessage(id, "the task type has no queues")
+	})
+	t.Run("R6 no live server, then one comes", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
+		id := r.submit("k")
+		r.wantState(id, center.RunReady)
+		r.join("A")
+		r.tick()
+		r.finishAll("A", "0")
+		r.wantState(id, center.RunSuccess)
+	})
+	t.Run("R7 all queues are paused, or over their caps: it waits, and goes on", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		first := r.opened("1")
+		r.exec("UPDATE schedule_queue SET cur_server = NULL, epoch = epoch + 1 WHERE task_type = '%s'", r.task)
+		if len(r.claim("A", "0")) != 0 {
+			t.Fatal("claimed by one that does not own the queue")
+		}
+		r.tick()
+		r.wantState(first, center.RunRunning)
+		r.move("0", "A")
+		r.finishAll("A", "0")
+		r.must(c.Pause(t.Context(), r.task, true, "test"))
+		second := r.submit("2")
+		if r.tick(); r.run(second).State != center.RunReady {
+			t.Fatal("opened while the task type is paused")
+		}
+		r.must(c.Pause(t.Context(), r.task, false, "test"))
+		if ticked := r.tick(); ticked.Open != second {
+			t.Fatal("not opened")
+		}
+	})
+	t.Run("bad input", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		continuous := newRoster(t, c, center.Settings{Queues: 1})
+		continuous.task += ".continuous"
+		continuous.define(center.Settings{Queues: 1})
+		submit := func(task, key, params string, after ...string) error {
+			_, err := c.Submit(t.Context(), task, key, params, after...)
+			return err
+		}
+		_, errRun := c.Run(t.Context(), "nobody")
+		_, errTick := c.Tick(t.Context(), "nobody")
+		for want, err := range map[string]error{
+			"submit nobody: unknown task type":               submit("nobody", "k", ""),
+			"mode is CONTINUOUS, and only task types of":     submit(continuous.task, "k", ""),
+			"after x: unknown run":                           submit(r.task, "k", "", "x"),
+			`key ("a\nb") must be printable`:                 submit(r.task, "a\nb", ""),
+			"params must have at most 60000 bytes, not 7000": submit(r.task, "k", strings.Repeat("x", 70_000)),
+			"params must be UTF-8":                           submit(r.task, "k", "\xff"),
+			"read run nobody: unknown run":                   errRun,
+			"tick nobody$BASE: unknown task type":            errTick,
+			"cancel run nobody":                              c.CancelRun(t.Context(), "nobody", "test"),
+			"pause run nobody":                               c.PauseRun(t.Context(), "nobody", true, "test"),
+			"rerun nobody":                                   c.Rerun(t.Context(), "nobody", "test"),
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		r.wantStates()
+	})
+}
+
+func testSweeps(t *testing.T, c *center.Center) {
+	t.Run("R7 a take-over resumes from the cursor", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		id := r.opened("k")
+		old := r.sweep("A", "0")
+		r.must(c.SaveSweep(t.Context(), old, center.Progress{Cursor: new("17"), ItemsDone: 3}))
+		r.move("0", "B")
+		if len(r.claim("A", "0")) != 0 {
+			t.Fatal("claimed by one that does not own the queue any more")
+		}
+		s := r.sweep("B", "0")
+		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
+			t.Fatalf("%+v", s)
+		}
+		r.must(c.FinishSweep(t.Context(), s, center.Progress{Cursor: new("20"), ItemsDone: 5}))
+		if run := r.wantState(id, center.RunSuccess); run.ItemsDone != 5 {
+			t.Fatalf("%+v", run)
+		}
+	})
+	t.Run("R7 its own epoch and no local sweeper: claimed again", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		r.opened("k")
+		r.sweep("A", "0") // the reply to this was lost
+		if s := r.sweep("A", "0"); !s.Recovering || s.Attempt != 1 {
+			t.Fatalf("%+v", s)
+		}
+	})
+	t.Run("R7 at most the limit", func(t *testing.T) {
+		r := newRuns(t, c, 3)
+		r.opened("k")
+		held := []center.Held{{ID: "0", Epoch: r.epoch("0")}, {ID: "1", Epoch: r.epoch("1")}, {ID: "2", Epoch: r.epoch("2")}}
+		for i, want := range []int{2, 1} {
+			sweeps, err := c.Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
+			if err != nil || len(sweeps) != want {
+				t.Fatal(len(sweeps), err)
+			}
+		}
+	})
+	t.Run("R8 the late DONE of a zombie", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		id := r.opened("k")
+		zombie := r.sweep("A", "0")
+		r.move("0", "B") // and B has not claimed it yet
+		for name, err := range map[string]error{
+			"done": c.FinishSweep(t.Context(), zombie, center.Progress{}),
+			"save": c.SaveSweep(t.Context(), zombie, center.Progress{Cursor: new("99")}),
+			"fail": second(c.FailSweep(t.Context(), zombie, center.Progress{}, "no", true)),
+			"stop": c.SuspendSweep(t.Context(), zombie, center.Progress{}),
+		} {
+			if !center.IsFenced(err) {
+				t.Errorf("%s under an old epoch: %v", name, err)
+			}
+		}
+		s := r.sweep("B", "0")
+		if s.Cursor != "" {
+			t.Fatalf("%+v", s)
+		}
+		if err := c.FinishSweep(t.Context(), zombie, center.Progress{}); !center.IsFenced(err) {
+			t.Fatal(err)
+		}
+		r.wantQueueStates(id, "0 RUNNING")
+	})
+	t.Run("R8 what another sweep has claimed is lost", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		r.opened("k")
+		s := r.sweep("A", "0")
+		r.exec("UPDATE schedule_run_queue SET server = 'other' WHERE run_id = '%s'", s.RunID)
+		if err := c.FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+			t.Fatal(err)
+		}
+	})
+	t.Run("R8 F4 a cursor that a dealer saves in its transaction", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		r.opened("k")
+		s := r.sweep("A", "0")
+		bind := func(value string) center.Batch {
+			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queues: []center.Held{{ID: "0", Epoch: s.Epoch}}}
+		}
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		ctx := c.Bind(t.Context(), bind("17"))
+		r.must(center.Fence(ctx, tx))
+		r.must(tx.Commit())
+		r.must(center.SaveCursor(ctx)) // the fence has saved it
+		if got := r.runQueue(s.RunID, "0").Cursor; got != "17" {
+			t.Fatalf("cursor %q", got)
+		}
+		r.must(center.SaveCursor(c.Bind(t.Context(), bind("18"))))
+		if got := r.runQueue(s.RunID, "0").Cursor; got != "18" || r.one("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cursor_value <> ''", r.task) > 0 {
+			t.Fatalf("cursor %q, or it is the queue's", got)
+		}
+		r.must(c.CancelRun(t.Context(), s.RunID, "test"))
+		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+			t.Fatalf("saved although the run is cancelled: %v", err)
+		}
+	})
+	t.Run("R11 a queue is tried again, after a pause that doubles", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		id := r.opened("k")
+		r.finishAll("A", "1")
+		for attempt, pause := range []time.Duration{30 * time.Second, time.Minute} {
+			s := r.sweep("A", "0")
+			if s.Attempt != attempt+1 || s.Recovering {
+				t.Fatalf("%+v", s)
+			}
+			failed, err := c.FailSweep(t.Context(), s, center.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
+			if err != nil || failed {
+				t.Fatal(failed, err)
+			}
+			q := r.runQueue(id, "0")
+			if got := q.NextAttemptAt.Sub(q.ProgressAt).Round(time.Second); got != pause || q.State != center.RunQueuePending || q.LastError != "no luck" {
+				t.Fatalf("again in %s, want %s: %+v", got, pause, q)
+			}
+			if len(r.claim("A", "0")) != 0 {
+				t.Fatal("claimed during the pause")
+			}
+			r.exec("UPDATE schedule_run_queue SET next_attempt_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", id)
+		}
+		s := r.sweep("A", "0")
+		if s.Cursor != "3" || s.ItemsFailed != 1 {
+			t.Fatalf("%+v", s)
+		}
+		failed, err := c.FailSweep(t.Context(), s, center.Progress{}, "no luck at all", false)
+		if err != nil || !failed {
+			t.Fatal(failed, err)
+		}
+		r.wantState(id, center.RunFailed)
+		r.wantMessage(id, "1 of 2 queues failed, first queue 0: no luck at all")
+		r.wantQueueStates(id, "0 FAILED", "1 DONE")
+	})
+	t.Run("R11 take-overs without progress fail the queue", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		r.exec("UPDATE schedule_task_type SET max_recoveries = 2 WHERE task_type = '%s'", r.task)
+		id := r.opened("k")
+		r.sweep("A", "0")
+		r.sweep("A", "0")
+		r.must(c.SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // progress: they count no more
+		r.sweep("A", "0")
+		r.must(c.SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // none
+		if len(r.claim("A", "0")) != 0 {
+			t.Fatal("claimed once too often")
+		}
+		r.wantState(id, center.RunFailed)
+		r.wantMessage(id, "first queue 0: taken over more than 2 times without progress")
+	})
+	t.Run("R7 a sweep that is suspended counts neither as attempt nor as take-over", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		r.opened("k")
+		for range 10 {
+			s := r.sweep("A", "0")
+			if s.Attempt != 1 || s.Recovering {
+				t.Fatalf("%+v", s)
+			}
+			r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: new("4")}))
+		}
+		if s := r.sweep("A", "0"); s.Cursor != "4" {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func testRunEnds(t *testing.T, c *center.Center, url string) {
+	t.Run("R10 the two last queues finish together", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		other := Open(t, url, center.Options{})
+		for i := range 20 {
+			id := r.opened(fmt.Sprint(i))
+			sweeps := r.claim("A", "0", "1")
+			var both sync.WaitGroup
+			errs := make([]error, 2)
+			for j, c := range []*center.Center{c, other} {
+				both.Go(func() { errs[j] = c.FinishSweep(t.Context(), sweeps[j], center.Progress{}) })
+			}
+			both.Wait()
+			r.must(errors.Join(errs...))
+			r.wantState(id, center.RunSuccess) // and no tick was needed
+		}
+	})
+	t.Run("R10 a tick closes what a finaliser that died has left", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		id := r.opened("k")
+		r.sweep("A", "0")
+		r.exec("UPDATE schedule_run_queue SET state = 'DONE' WHERE run_id = '%s'", id)
+		r.tick()
+		r.wantState(id, center.RunSuccess)
+	})
+	t.Run("R10 a finaliser beside a rerun", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		id := r.opened("k")
+		r.sweep("A", "0")
+		r.exec("UPDATE schedule_run_queue SET state = 'FAILED' WHERE run_id = '%s'", id)
+		// A rerun and the opening after it, of which the finaliser has not heard: it waits for the run's row.
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		for _, statement := range []string{
+			"UPDATE schedule_run SET version = version + 1 WHERE run_id = '%s'",
+			"UPDATE schedule_run_queue SET state = 'PENDING' WHERE run_id = '%s'",
+		} {
+			_, err := tx.ExecContext(t.Context(), fmt.Sprintf(statement, id))
+			r.must(err)
+		}
+		finalised := make(chan error, 1)
+		go func() { finalised <- second(c.Tick(t.Context(), r.task)) }()
+		select {
+		case err := <-finalised:
+			r.must(err) // what it has read was old
+			r.Fatal("the finaliser did not wait for the run's row")
+		case <-time.After(100 * time.Millisecond): // it is in the middle of it, on a database whose locks this test cannot see
+		}
+		r.must(tx.Commit())
+		r.must(<-finalised)
+		r.wantState(id, center.RunRunning)
+		r.finishAll("A", "0")
+		r.wantState(id, center.RunSuccess)
+	})
+	t.Run("R9 the deadline ends it, owner or not", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		id := r.opened("k")
+		r.finishAll("A", "0")
+		s := r.sweep("A", "1")
+		r.exec("UPDATE schedule_run SET deadline_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", id)
+		if ticked := r.tick(); ticked.Open != "" {
+			t.Fatalf("%+v", ticked)
+		}
+		r.wantState(id, center.RunFailed)
+		r.wantMessage(id, "the deadline of the run has passed: 1 of 2 queues were not done")
+		r.wantQueueStates(id, "0 DONE", "1 FAILED")
+		if err := c.FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+			t.Fatal(err)
+		}
+	})
+	t.Run("R9 cancelled with a dead owner", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		id := r.opened("k")
+		r.finishAll("A", "0")
+		s := r.sweep("A", "1")
+		r.silence("A")
+		r.must(c.CancelRun(t.Context(), id, "test"))
+		r.wantState(id, center.RunCancelled)
+		r.wantQueueStates(id, "0 DONE", "1 CANCELLED")
+		if err := c.SaveSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+			t.Fatal(err)
+		}
+		if err := c.CancelRun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+			t.Fatal(err)
+		}
+	})
+	t.Run("R9 a cancel that died half way is done by a tick", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		running, ready := r.opened("1"), r.submit("2")
+		r.exec("UPDATE schedule_run SET cancel_requested = TRUE WHERE task_type = '%s'", r.task)
+		if len(r.claim("A", "0")) != 0 {
+			t.Fatal("claimed although it is to be cancelled")
+		}
+		r.tick()
+		r.wantState(running, center.RunCancelled)
+		r.wantState(ready, center.RunCancelled)
+	})
+	t.Run("R1 paused", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		running, ready := r.opened("1"), r.submit("2")
+		for _, id := range []string{running, ready} {
+			r.must(c.PauseRun(t.Context(), id, true, "test"))
+		}
+		if ticked := r.tick(); !ticked.Paused || len(r.claim("A", "0")) != 0 {
+			t.Fatalf("%+v", ticked)
+		}
+		r.must(c.PauseRun(t.Context(), running, false, "test"))
+		r.finishAll("A", "0")
+		if ticked := r.tick(); ticked.Open != "" {
+			t.Fatal("opened although it is paused")
+		}
+		r.must(c.PauseRun(t.Context(), ready, false, "test"))
+		if ticked := r.tick(); ticked.Open != ready {
+			t.Fatal("not opened")
+		}
+	})
+	t.Run("R11 a rerun is about the failed queues", func(t *testing.T) {
+		r := newRuns(t, c, 3)
+		id := r.opened("k")
+		r.finishAll("A", "0")
+		r.must(c.SaveSweep(t.Context(), r.sweep("A", "1"), center.Progress{Cursor: new("17"), ItemsDone: 4}))
+		r.failAll("A", "no", "1", "2")
+		run := r.wantState(id, center.RunFailed)
+		next := r.opened("next")
+		r.must(c.Rerun(t.Context(), id, "test"))
+		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 PENDING")
+		if ticked := r.tick(); ticked.Open != next {
+			t.Fatal("two runs are open")
+		}
+		if len(r.claim("A", "1")) != 1 || r.runQueue(id, "1").State != center.RunQueuePending {
+			t.Fatal("claimed of a run that is not open")
+		}
+		r.must(c.CancelRun(t.Context(), next, "test"))
+		r.tick()
+		again := r.wantState(id, center.RunRunning)
+		if !again.StartedAt.Equal(run.StartedAt) || !again.DeadlineAt.After(run.DeadlineAt) {
+			t.Fatalf("%+v", again)
+		}
+		if s := r.sweep("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recovering {
+			t.Fatalf("%+v", s)
+		}
+		if err := c.Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+			t.Fatal(err)
+		}
+		r.finishAll("A", "1", "2")
+		r.wantState(id, center.RunSuccess)
+	})
+	t.Run("R12 retention, in small steps", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		var ids []string
+		for i := range 3 {
+			ids = append(ids, r.opened(fmt.Sprint(i)))
+			r.finishAll("A", "0", "1")
+		}
+		old := func(id string) {
+			// The id, which tells when a run was made, becomes that of an old one.
+			r.exec("UPDATE schedule_run_queue SET run_id = '0%s' WHERE run_id = '%s'", id[1:], id)
+			r.exec("UPDATE schedule_run SET run_id = '00000000%s', finished_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", id[8:], id)
+			r.exec("UPDATE schedule_run_queue SET run_id = '00000000%s' WHERE run_id = '0%s'", id[8:], id[1:])
+		}
+		old(ids[0])
+		old(ids[1])
+		needed := "00000000" + ids[1][8:]
+		waits := r.submit("waits", needed)
+		r.exec("UPDATE schedule_run SET state = 'WAITING' WHERE run_id = '%s'", waits)
+		for range 5 {
+			_, err := c.Clean(t.Context(), time.Hour)
+			r.must(err)
+		}
+		if got := r.column("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task); !slices.Equal(got, []string{needed, ids[2], waits}) {
+			t.Fatalf("%v are left", got)
+		}
+		if n := r.one("SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = '00000000%s'", ids[0][8:]); n != 0 {
+			t.Fatalf("%d queues of a run that is gone", n)
+		}
+		r.exec("UPDATE schedule_run SET state = 'CANCELLED', finished_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", waits)
+		_, err := c.Clean(t.Context(), time.Hour)
+		r.must(err)
+		if n := r.one("SELECT COUNT(*) FROM schedule_run WHERE run_id = '%s'", needed); n != 0 {
+			t.Fatal("kept for a run that has ended")
+		}
+	})
+}
+
+func testRunQueues(t *testing.T, c *center.Center) {
+	named := center.Settings{Mode: center.ModeRun, QueueNames: []string{"north", "south"}}
+	t.Run("R6 a queue added in mid-run is not swept", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A")
+		id := r.opened("k")
+		r.must(c.AddQueue(t.Context(), r.task, "west", "", "test"))
+		r.assign("A")
+		if len(r.claim("A", "west")) != 0 {
+			t.Fatal("claimed")
+		}
+		r.finishAll("A", "north", "south")
+		r.wantState(id, center.RunSuccess)
+		r.opened("next")
+		r.sweep("A", "west")
+	})
+	t.Run("N2 a queue removed in mid-run is cancelled", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A")
+		id := r.opened("k")
+		s := r.sweep("A", "south")
+		r.finishAll("A", "north")
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.wantQueueStates(id, "north DONE", "south RUNNING") // its owner drains it
+		r.must(c.SuspendSweep(t.Context(), s, center.Progress{}))
+		if !r.remove("A", "south") {
+			t.Fatal("not removed")
+		}
+		r.wantQueueStates(id, "north DONE", "south CANCELLED")
+		r.tick()
+		r.wantState(id, center.RunSuccess)
+		r.wantMessage(id, "without 1 queues that were removed")
+	})
+	t.Run("N2 one that is about to go is not swept any more", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A")
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.wantQueueStates(r.opened("k"), "north PENDING")
+	})
+	t.Run("R11 N2 a rerun without a queue that is gone", func(t *testing.T) {
+		r := newRoster(t, c, named)
+		r.join("A")
+		id := r.opened("k")
+		r.failAll("A", "no", "north", "south")
+		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.remove("A", "south")
+		r.must(c.Rerun(t.Context(), id, "test"))
+		r.tick()
+		r.wantQueueStates(id, "north PENDING", "south CANCELLED")
+	})
+	repartition := func(r *roster, total int) {
+		r.Helper()
+		r.must(c.Repartition(r.Context(), r.task, total, "test"))
+		r.drained("A")
+		if !r.finish("A") {
+			r.Fatal("not changed")
+		}
+		r.assign("A")
+	}
+	t.Run("N1 more queues in mid-run: the run keeps its own number", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		id := r.opened("k")
+		r.finishAll("A", "0")
+		r.must(c.SuspendSweep(t.Context(), r.sweep("A", "1"), center.Progress{}))
+		repartition(r, 4)
+		if s := r.sweep("A", "1"); s.QueueTotal != 2 {
+			t.Fatalf("%+v", s)
+		}
+		r.finishAll("A", "1")
+		if run := r.wantState(id, center.RunSuccess); run.QueueTotal != 2 {
+			t.Fatalf("%+v", run)
+		}
+		if r.opened("next"); len(r.claim("A", "0", "1", "2", "3")) != 4 {
+			t.Fatal("the next run has the old number")
+		}
+	})
+	t.Run("N1 fewer queues in mid-run: it fails, and a rerun sweeps everything", func(t *testing.T) {
+		r := newRuns(t, c, 3)
+		id := r.opened("k")
+		r.finishAll("A", "0")
+		repartition(r, 2)
+		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 FAILED")
+		r.finishAll("A", "1")
+		r.wantState(id, center.RunFailed)
+		r.wantMessage(id, "first queue 2: there are fewer queues now: rerun the run")
+		r.must(c.Rerun(t.Context(), id, "test"))
+		r.tick()
+		if run := r.wantState(id, center.RunRunning); run.QueueTotal != 2 {
+			t.Fatalf("%+v", run)
+		}
+		r.wantQueueStates(id, "0 PENDING", "1 PENDING")
+	})
+	t.Run("N1 no run is opened during the barrier", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		r.must(c.Repartition(t.Context(), r.task, 3, "test"))
+		id := r.submit("k")
+		if r.tick(); r.run(id).State != center.RunReady {
+			t.Fatal("opened")
+		}
+		r.drained("A")
+		r.finish("A")
+		r.tick()
+		if run := r.wantState(id, center.RunRunning); run.QueueTotal != 3 {
+			t.Fatalf("%+v", run)
+		}
+	})
+	t.Run("H2 a server moved in mid-run", func(t *testing.T) {
+		r := newRuns(t, c, 2)
+		id := r.opened("k")
+		s := r.sweep("A", "1")
+		r.join("B") // asks for 1
+		r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: new("5"), ItemsDone: 2}))
+		r.release("A", r.handover("1", "B"))
+		r.wantOwners("A", "B")
+		if s := r.sweep("B", "1"); s.Cursor != "5" || s.Recovering {
+			t.Fatalf("%+v", s)
+		}
+		r.finishAll("B", "1")
+		r.finishAll("A", "0")
+		r.wantState(id, center.RunSuccess)
+	})
+}

@@ -1,0 +1,258 @@
+package centertest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// graph is some task types of mode RUN with one queue each, all owned by A, with short names.
+type graph map[string]*roster
+
+// newGraph makes the task types, and what each runs after: "a", "b after a", "c after a b?", where ? is the rule
+// FINISHED.
+func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
+	t.Helper()
+	g := graph{}
+	base := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
+	for _, text := range tasks {
+		name, after, _ := strings.Cut(text, " after ")
+		r := &roster{T: t, c: c, task: base.task + "." + name, tokens: map[string]string{}}
+		r.define(center.Settings{Mode: center.ModeRun, Queues: 1})
+		r.join("A")
+		g[name] = r
+		var list []center.After
+		for up := range strings.FieldsSeq(after) {
+			up, finished := strings.CutSuffix(up, "?")
+			a := center.After{Upstream: g[up].task}
+			if finished {
+				a.Rule = center.RuleFinished
+			}
+			list = append(list, a)
+		}
+		r.must(c.DefineAfter(t.Context(), r.task, list...))
+	}
+	return g
+}
+
+// of returns the run of a task type that was made with a root.
+func (g graph) of(name, root string) string {
+	r := g[name]
+	r.Helper()
+	ids := r.column("SELECT run_id FROM schedule_run WHERE task_type = '%s' AND root_run_id = '%s'", r.task, root)
+	if len(ids) != 1 {
+		r.Fatalf("%d runs of %s, want one", len(ids), name)
+	}
+	return ids[0]
+}
+
+// succeed and fail open the next run of a task type and end it.
+func (g graph) succeed(name string) {
+	g[name].Helper()
+	g[name].tick()
+	g[name].finishAll("A", "0")
+}
+
+func (g graph) fail(name, cause string) {
+	g[name].Helper()
+	g[name].tick()
+	g[name].failAll("A", cause, "0")
+}
+
+// want compares the states of the runs that were made with a root: "a SUCCESS", "b WAITING".
+func (g graph) want(root string, want ...string) {
+	var r *roster
+	for _, r = range g {
+		break
+	}
+	r.Helper()
+	var got []string
+	for _, text := range want {
+		name, _, _ := strings.Cut(text, " ")
+		got = append(got, name+" "+r.run(g.of(name, root)).State)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		r.Fatalf("states (-want +got):\n%s", diff)
+	}
+}
+
+func testRunGraphs(t *testing.T, c *center.Center) {
+	t.Run("R5 a run makes those of everything after it", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b", "other")
+		root := g["a"].submit("2026-08-01")
+		g.want(root, "a READY", "b WAITING", "c WAITING")
+		if run := g["c"].run(g.of("c", root)); run.Key != "2026-08-01" || run.Params != "p" || run.RootID != root {
+			t.Fatalf("%+v", run)
+		}
+		g["b"].tick() // nothing yet
+		g.want(root, "b WAITING")
+		g.succeed("a")
+		g.want(root, "a SUCCESS", "b READY", "c WAITING")
+		g.succeed("b")
+		g.succeed("c")
+		g.want(root, "a SUCCESS", "b SUCCESS", "c SUCCESS")
+		runs, deps, err := c.RunGraph(t.Context(), g.of("b", root))
+		if err != nil || len(runs) != 3 || len(deps) != 2 || runs[0].ID != root || deps[0].Upstream != root {
+			t.Fatalf("%+v, %+v, %v", runs, deps, err)
+		}
+	})
+	t.Run("R5 a diamond with the failed leg listed last", func(t *testing.T) {
+		g := newGraph(t, c, "a", "y after a", "z after a", "end after y z", "last after end")
+		root := g["a"].submit("k")
+		g.succeed("a")
+		g.fail("z", "the disk is full")
+		g.want(root, "y READY", "end DEPENDENT_FAILED", "last DEPENDENT_FAILED") // y has not even begun
+		last := g.of("last", root)
+		g["last"].wantMessage(last, "(run "+g.of("end", root)+") DEPENDENT_FAILED: ")
+		g["last"].wantMessage(last, "(run "+g.of("z", root)+") FAILED: 1 of 1 queues failed, first queue 0: the disk is full")
+		g.succeed("y")
+		g.want(root, "y SUCCESS", "end DEPENDENT_FAILED")
+	})
+	t.Run("R5 both legs of a diamond", func(t *testing.T) {
+		g := newGraph(t, c, "a", "y after a", "z after a", "end after y z")
+		root := g["a"].submit("k")
+		g.succeed("a")
+		g.succeed("y")
+		g.want(root, "end WAITING")
+		g.succeed("z")
+		g.want(root, "end READY")
+	})
+	t.Run("R5 what failed before a crash falls with the next tick", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b")
+		root := g["a"].submit("k")
+		g["a"].exec("UPDATE schedule_run SET state = 'FAILED', message = 'x' WHERE run_id = '%s'", root)
+		g["b"].tick()
+		g.want(root, "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
+	})
+	t.Run("R5 FINISHED", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a?", "c after a")
+		root := g["a"].submit("k")
+		g.fail("a", "no")
+		g.want(root, "b READY", "c DEPENDENT_FAILED")
+	})
+	t.Run("R5 cancelled", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a")
+		root := g["a"].submit("k")
+		g["a"].must(c.CancelRun(t.Context(), root, "test"))
+		g.want(root, "a CANCELLED", "b DEPENDENT_FAILED")
+		g["b"].wantMessage(g.of("b", root), "CANCELLED: cancelled")
+	})
+	t.Run("R5 dynamic", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b")
+		done, failed := g["a"].submit("1"), g["a"].submit("2")
+		both := g["b"].submit("both", done, failed)
+		one := g["b"].submit("one", done)
+		g["b"].wantState(one, center.RunWaiting)
+		g.succeed("a")
+		g["b"].wantState(one, center.RunReady)
+		g["b"].wantState(both, center.RunWaiting)
+		g.fail("a", "no")
+		g["b"].wantState(both, center.RunDependentFailed)
+		g["b"].wantState(g["b"].submit("late", failed), center.RunDependentFailed)
+		g["b"].wantState(g["b"].submit("after success", done), center.RunReady)
+	})
+	t.Run("R5 one that is there under that key waits, too", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		a := g["a"].submit("k")
+		end := g.of("end", a)
+		g["b"].submit("k")
+		g.succeed("a")
+		g["end"].wantState(end, center.RunWaiting)
+		g.succeed("b")
+		g["end"].wantState(end, center.RunReady)
+		g["end"].wantStates(center.RunReady)
+	})
+	t.Run("R5 R4 a slow dependant of a trigger does not pile up", func(t *testing.T) {
+		g := newGraph(t, c, "a", "slow after a")
+		g["a"].hourly(nil)
+		for range 4 {
+			_, err := c.FireTrigger(t.Context(), g["a"].task, "test")
+			g["a"].must(err)
+			g.succeed("a")
+			g["slow"].tick()
+		}
+		g["slow"].wantStates("RUNNING", "READY", "SKIPPED", "SKIPPED")
+	})
+	t.Run("R5 a run that is skipped makes no others", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a")
+		g["a"].hourly(nil)
+		g["a"].opened("k")
+		_, err := c.FireTrigger(t.Context(), g["a"].task, "test")
+		g["a"].must(err)
+		g["b"].wantStates(center.RunWaiting)
+	})
+	t.Run("R11 a rerun, then the dependants go on", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b", "d after a?")
+		root := g["a"].submit("k")
+		g.fail("a", "no")
+		g.want(root, "b DEPENDENT_FAILED", "c DEPENDENT_FAILED", "d READY")
+		g["d"].tick() // it is RUNNING, and is left alone
+		g["a"].must(c.Rerun(t.Context(), root, "test"))
+		g.want(root, "a READY", "b WAITING", "c WAITING", "d RUNNING")
+		g.succeed("a")
+		g.succeed("b")
+		g.succeed("c")
+		g.want(root, "a SUCCESS", "b SUCCESS", "c SUCCESS", "d RUNNING")
+	})
+	t.Run("R11 a rerun of a dependant alone fails again", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a")
+		root := g["a"].submit("k")
+		g.fail("a", "no")
+		g["b"].must(c.Rerun(t.Context(), g.of("b", root), "test"))
+		g.want(root, "b DEPENDENT_FAILED")
+	})
+	t.Run("R6 the upstreams are looked at again when a run is opened", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a?", "c after a?")
+		root := g["a"].submit("k")
+		g.fail("a", "no")
+		g.want(root, "b READY", "c READY")
+		g["a"].must(c.Rerun(t.Context(), root, "test"))
+		g["b"].tick()
+		g.want(root, "b WAITING")
+		g.succeed("a")
+		g["b"].tick()
+		g.want(root, "b RUNNING")
+		g["c"].exec("UPDATE schedule_run_dep SET rule = 'SUCCESS' WHERE run_id = '%s'", g.of("c", root))
+		g["a"].exec("UPDATE schedule_run SET state = 'FAILED' WHERE run_id = '%s'", root)
+		g["c"].tick()
+		g.want(root, "c DEPENDENT_FAILED")
+	})
+	t.Run("R5 cycles and unknown names are refused", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b")
+		continuous := &roster{T: t, c: c, task: g["a"].task + ".continuous", tokens: map[string]string{}}
+		continuous.define(center.Settings{Queues: 1})
+		define := func(name string, after ...center.After) error {
+			return c.DefineAfter(t.Context(), g[name].task, after...)
+		}
+		up := func(name string) center.After { return center.After{Upstream: g[name].task} }
+		for want, err := range map[string]error{
+			"a cycle: " + g["a"].task + " after " + g["c"].task + " after " + g["b"].task + " after " + g["a"].task: define("a", up("c")),
+			"a cycle: " + g["a"].task + " after " + g["a"].task:                                                     define("a", up("a")),
+			"nobody: unknown task type":                  define("a", center.After{Upstream: "nobody"}),
+			"what x runs after: x: unknown task type":    c.DefineAfter(t.Context(), "x", up("a")),
+			"mode is CONTINUOUS":                         define("a", center.After{Upstream: continuous.task}),
+			`rule ("MAYBE") must be SUCCESS or FINISHED`: define("c", center.After{Upstream: g["b"].task, Rule: "MAYBE"}),
+			"is named twice":                             define("c", up("b"), up("b")),
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		after, err := c.After(t.Context(), g["c"].task)
+		if diff := cmp.Diff([]center.After{{Upstream: g["b"].task, Rule: center.RuleSuccess}}, after); diff != "" || err != nil {
+			t.Fatalf("%v (-want +got):\n%s", err, diff)
+		}
+		g["c"].must(define("c"))
+		g["a"].must(define("a", up("c"))) // no cycle any more
+	})
+	t.Run("R5 what a hand has made a cycle of is left out", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b", "d after a")
+		g["b"].exec("INSERT INTO schedule_task_after (task_type, upstream) VALUES ('%s', '%s')", g["b"].task, g["c"].task)
+		root := g["a"].submit("k")
+		g.want(root, "d WAITING")
+		g["b"].wantStates()
+	})
+}

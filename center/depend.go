@@ -1,0 +1,191 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The rules of a dependency: what of the upstream lets the dependant go on.
+const (
+	RuleSuccess  = "SUCCESS"  // its success; anything else ends the dependant
+	RuleFinished = "FINISHED" // its end, whatever that is
+)
+
+// After is a static dependency: each run of Upstream makes a run of the task type that has it, which waits (R5).
+type After struct {
+	Upstream string // a task type of mode RUN
+	Rule     string // Defaults to SUCCESS.
+}
+
+// edge is a row of schedule_task_after.
+type edge struct {
+	taskType string
+	After
+}
+
+// DefineAfter says what a task type runs after, in place of what was said before; nothing removes all. It holds for
+// runs that are made from now on, in all environments. It refuses task types that are unknown or not of mode RUN, and
+// what would make a task type run after itself.
+func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...After) error {
+	after = slices.Clone(after)
+	for i := range after {
+		if after[i].Rule == "" {
+			after[i].Rule = RuleSuccess
+		}
+	}
+	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
+		// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
+		if _, err := t.exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
+			return fmt.Errorf("lock: %w", err)
+		}
+		edges, err := t.edges(ctx)
+		if err != nil {
+			return err
+		}
+		edges = slices.DeleteFunc(edges, func(e edge) bool { return e.taskType == taskType })
+		for _, a := range after {
+			edges = append(edges, edge{taskType, a})
+		}
+		if err := t.validAfter(ctx, taskType, after, edges); err != nil {
+			return err
+		}
+		return t.replaceAfter(ctx, taskType, after)
+	})
+	if err != nil {
+		return fmt.Errorf("define what %s runs after: %w", taskType, err)
+	}
+	return nil
+}
+
+func (t transaction) validAfter(ctx context.Context, taskType string, after []After, edges []edge) error {
+	modes := map[string]string{}
+	err := t.query(ctx, func(rows *sql.Rows) error {
+		var name, mode string
+		err := rows.Scan(&name, &mode)
+		modes[name] = mode
+		return err
+	}, `SELECT task_type, mode FROM schedule_task_type ORDER BY task_type`)
+	if err != nil {
+		return fmt.Errorf("read the task types: %w", err)
+	}
+	names := []string{taskType}
+	for _, a := range after {
+		if a.Rule != RuleSuccess && a.Rule != RuleFinished {
+			return fmt.Errorf("rule (%q) must be SUCCESS or FINISHED", a.Rule)
+		}
+		if slices.Contains(names[1:], a.Upstream) {
+			return fmt.Errorf("%s is named twice", a.Upstream)
+		}
+		names = append(names, a.Upstream)
+	}
+	for _, name := range names {
+		if modes[name] == "" {
+			return fmt.Errorf("%s: %w", name, ErrUnknownTask)
+		}
+		if modes[name] != ModeRun {
+			return fmt.Errorf("%s: %w", name, errNoRuns)
+		}
+	}
+	if path := cycle(edges, taskType); path != nil {
+		return fmt.Errorf("a cycle: %s", strings.Join(path, " after "))
+	}
+	return nil
+}
+
+// errNoRuns: a task type that works always has no runs.
+var errNoRuns = errors.New("mode is CONTINUOUS, and only task types of mode RUN have runs")
+
+func (t transaction) replaceAfter(ctx context.Context, taskType string, after []After) error {
+	if _, err := t.exec(ctx, `DELETE FROM schedule_task_after WHERE task_type = ?`, taskType); err != nil {
+		return err
+	}
+	for _, a := range after {
+		if _, err := t.exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES (?, ?, ?)`, taskType, a.Upstream, a.Rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// After returns what a task type runs after, by name.
+func (c *Center) After(ctx context.Context, taskType string) (after []After, err error) {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`), taskType)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var a After
+		err := rows.Scan(&a.Upstream, &a.Rule)
+		after = append(after, a)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what %s runs after: %w", taskType, err)
+	}
+	return after, nil
+}
+
+func (t transaction) edges(ctx context.Context) (edges []edge, err error) {
+	err = t.query(ctx, func(rows *sql.Rows) error {
+		var e edge
+		err := rows.Scan(&e.taskType, &e.Upstream, &e.Rule)
+		edges = append(edges, e)
+		return err
+	}, `SELECT task_type, upstream, rule FROM schedule_task_after ORDER BY task_type, upstream`)
+	if err != nil {
+		return nil, fmt.Errorf("read the dependencies: %w", err)
+	}
+	return edges, nil
+}
+
+// cycle returns a way from a task type upstream to itself, nil if there is none.
+func cycle(edges []edge, from string) []string {
+	visited := map[string]bool{}
+	var walk func(path []string) []string
+	walk = func(path []string) []string {
+		for _, e := range edges {
+			if e.taskType != path[len(path)-1] || visited[e.Upstream] {
+				continue
+			}
+			way := append(slices.Clone(path), e.Upstream)
+			if e.Upstream == from {
+				return way
+			}
+			visited[e.Upstream] = true
+			if found := walk(way); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return walk([]string{from})
+}
+
+// downstream returns everything that runs after root, directly or not, each after its upstreams. What is in a cycle,
+// which only a hand can have made, and what is after it, is left out: its runs would wait for each other for ever.
+func downstream(edges []edge, root string) (order []string) {
+	reached := map[string]bool{root: true}
+	for grown := true; grown; {
+		grown = false
+		for _, e := range edges {
+			if reached[e.Upstream] && !reached[e.taskType] {
+				reached[e.taskType], grown = true, true
+			}
+		}
+	}
+	placed := map[string]bool{root: true}
+	blocked := func(name string) bool {
+		return slices.ContainsFunc(edges, func(e edge) bool { return e.taskType == name && reached[e.Upstream] && !placed[e.Upstream] })
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, e := range edges {
+			if reached[e.taskType] && !placed[e.taskType] && !blocked(e.taskType) {
+				placed[e.taskType], grown = true, true
+				order = append(order, e.taskType)
+			}
+		}
+	}
+	return order
+}

@@ -1,0 +1,173 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// runRef is a run and the task type whose lock row it belongs to.
+type runRef struct{ id, taskType string }
+
+// verdict says from a run's upstreams, all of them, in which state it belongs: DEPENDENT_FAILED or SKIPPED if any did
+// not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause is the failed
+// upstream with its own cause. Read after the run's row was locked, by writing, the verdict stays true for it until
+// the commit: a rerun of an upstream locks its dependants, too.
+func (t transaction) verdict(ctx context.Context, runID string) (state, cause string, err error) {
+	state = RunReady
+	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
+	err = t.query(ctx, func(rows *sql.Rows) error {
+		var id, rule string
+		var name, is, message text
+		if err := rows.Scan(&id, &rule, &name, &is, &message); err != nil {
+			return err
+		}
+		next := dependsOn(string(is), rule)
+		if rank[next] <= rank[state] {
+			return nil
+		}
+		state, cause = next, strings.TrimSuffix(fmt.Sprintf("%s (run %s) %s: %s", name, id, is, message), ": ")
+		if is == "" {
+			cause = fmt.Sprintf("run %s is gone", id)
+		}
+		return nil
+	}, `SELECT d.upstream_run_id, d.rule, u.task_type, u.state, u.message
+		FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
+		WHERE d.run_id = ? ORDER BY d.upstream_run_id`, runID)
+	if err != nil {
+		return "", "", fmt.Errorf("read the upstreams of run %s: %w", runID, err)
+	}
+	return state, cause, nil
+}
+
+// dependsOn says what one upstream makes of its dependant.
+func dependsOn(upstream, rule string) string {
+	switch {
+	case upstream == RunWaiting, upstream == RunReady, upstream == RunRunning:
+		return RunWaiting
+	case rule == RuleFinished && upstream != "", upstream == RunSuccess:
+		return RunReady
+	case upstream == RunSkipped:
+		return RunSkipped
+	}
+	return RunDependentFailed
+}
+
+// settle lets a run go on that waits and whose upstreams have succeeded, and ends one of which an upstream has not. It
+// tells whether the run has ended.
+func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
+	if err := c.insertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
+		return false, err
+	}
+	err = c.underLock(ctx, r.taskType, func(ctx context.Context, l *locked) error {
+		ended = false
+		waits, err := l.touchRun(ctx, r.id, RunWaiting)
+		if err != nil || !waits {
+			return err
+		}
+		state, cause, err := l.verdict(ctx, r.id)
+		if err == nil && state == RunReady {
+			state, cause, err = l.crowded(ctx, r.id)
+		}
+		if err != nil || state == RunWaiting {
+			return err
+		}
+		ended = state != RunReady
+		return l.moveRun(ctx, r.id, RunWaiting, state, cause)
+	})
+	if err != nil {
+		return false, fmt.Errorf("settle run %s of %w", r.id, err)
+	}
+	return ended, nil
+}
+
+// crowded keeps the runs of a trigger from piling up in front of a slow dependant (R4): of one trigger one run may be
+// READY. It has not begun, so that it does the work of the one that is skipped.
+func (l *locked) crowded(ctx context.Context, runID string) (state, cause string, err error) {
+	var other string
+	err = l.queryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
+		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)
+	if noRows(err) {
+		return RunReady, "", nil
+	}
+	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), err
+}
+
+// touchRun locks the row of a run by writing it, if it is in one of the states.
+func (t transaction) touchRun(ctx context.Context, runID string, states ...string) (bool, error) {
+	n, err := t.exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+marks(len(states))+`)`, append([]any{runID}, strs(states)...)...)
+	return n > 0, err
+}
+
+// moveRun changes the state of a run whose row is locked.
+func (t transaction) moveRun(ctx context.Context, runID, from, to, message string) error {
+	set := ``
+	if (Run{State: to}).Ended() {
+		set = `, finished_at = {now}`
+	}
+	n, err := t.exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+` WHERE run_id = ? AND state = ?`, to, clean(message), runID, from)
+	if err == nil && n == 0 {
+		err = errRaced
+	}
+	return err
+}
+
+// settleMost bounds the runs that one call settles. The ticks do the rest.
+const settleMost = 200
+
+// settleAll settles runs, and the dependants of those that end with it, and so on: the domino.
+func (c *Center) settleAll(ctx context.Context, runs []runRef) error {
+	for n := 0; n < len(runs) && n < settleMost; n++ {
+		ended, err := c.settle(ctx, runs[n])
+		if err != nil {
+			return err
+		}
+		if !ended {
+			continue
+		}
+		next, err := c.dependants(ctx, runs[n].id)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, next...)
+	}
+	return nil
+}
+
+// ended tells the dependants of a run that it has.
+func (c *Center) ended(ctx context.Context, runID string) error {
+	runs, err := c.dependants(ctx, runID)
+	if err != nil {
+		return err
+	}
+	return c.settleAll(ctx, runs)
+}
+
+// dependants returns the runs that wait for a run, among others.
+func (c *Center) dependants(ctx context.Context, runID string) (runs []runRef, err error) {
+	err = c.refs(ctx, &runs, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, c.ownSign)
+	if err != nil {
+		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)
+	}
+	return runs, nil
+}
+
+// refs reads runs by their ids and task types.
+func (c *Center) refs(ctx context.Context, runs *[]runRef, query string, args ...any) error {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), args...)
+	return each(rows, err, func(rows *sql.Rows) error {
+		var r runRef
+		err := rows.Scan(&r.id, &r.taskType)
+		*runs = append(*runs, r)
+		return err
+	})
+}
+
+// settled is the condition under which a run w that waits is to be settled.
+const settled = `(EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
+		WHERE d.run_id = w.run_id AND (u.state IS NULL OR d.rule = '` + RuleSuccess + `' AND u.state IN ('` +
+	RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `', '` + RunSkipped + `')))
+	OR NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run u ON u.run_id = d.upstream_run_id
+		WHERE d.run_id = w.run_id AND u.state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')))`

@@ -1,0 +1,244 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The states of a run (R1). The first three are open: the run has not ended. What else one might ask, whether it is
+// blocked or recovering, follows from its queues.
+const (
+	RunWaiting         = "WAITING"          // for its upstreams
+	RunReady           = "READY"            // to be opened, when no other run of the task type is RUNNING
+	RunRunning         = "RUNNING"          // its queues are being swept
+	RunSuccess         = "SUCCESS"          // every queue is drained
+	RunFailed          = "FAILED"           // a queue has failed, or the deadline has passed
+	RunDependentFailed = "DEPENDENT_FAILED" // an upstream did not succeed
+	RunCancelled       = "CANCELLED"        // by an operator
+	RunSkipped         = "SKIPPED"          // others of the task type were open
+)
+
+// The states of a queue of a run.
+const (
+	RunQueuePending   = "PENDING"   // to be claimed, from next_attempt_at on
+	RunQueueRunning   = "RUNNING"   // claimed
+	RunQueueDone      = "DONE"      // drained
+	RunQueueFailed    = "FAILED"    // too often, or the deadline has passed
+	RunQueueCancelled = "CANCELLED" // the run was cancelled, or the queue was removed
+)
+
+// ErrUnknownRun means that there is no run of that id in this own_sign.
+var ErrUnknownRun = errors.New("unknown run")
+
+// ErrRunState means that the run is in a state in which that cannot be done to it.
+var ErrRunState = errors.New("the run is in the wrong state")
+
+// Run is one sweep of all queues of a task type, a row of schedule_run. Times are by the database's clock, zero where
+// there is none yet.
+type Run struct {
+	ID       string // UUIDv7: sorts by time
+	TaskType string
+	OwnSign  string
+	Key      string // of one key there is one run of a task type
+	RootID   string // the run that this one was made with, by a static dependency; or its own ID
+	Trigger  string // the name of the trigger that fired it or its root; empty if it was submitted
+	State    string
+	Message  string // why it is in that state, in the words of whoever failed first
+
+	Paused          bool // it is not opened, and its queues are not claimed
+	CancelRequested bool
+	Priority        int // of several that are READY the highest is opened first
+	Params          string
+
+	QueueTotal             int   // the number of queues when it was opened: an item's queue is mod(id, QueueTotal)
+	ItemsDone, ItemsFailed int64 // of all queues, set when it ends
+
+	ScheduledAt time.Time // the trigger's slot, or when it was submitted
+	CreatedAt   time.Time
+	StartedAt   time.Time // when it was opened; rows that are newer belong to the next run (R9)
+	DeadlineAt  time.Time // never zero while it is RUNNING
+	FinishedAt  time.Time
+	Version     int64
+}
+
+// Ended reports that nothing happens to the run any more unless somebody reruns it.
+func (r Run) Ended() bool {
+	return r.State != RunWaiting && r.State != RunReady && r.State != RunRunning
+}
+
+// RunQueue is a queue of a run, a row of schedule_run_queue.
+type RunQueue struct {
+	QueueID                string
+	State                  string
+	Server                 string // who has claimed it last,
+	Epoch                  int64  // and under which epoch
+	Attempt                int    // the number of the sweep that is under way, or was the last
+	Recoveries             int    // take-overs without progress since
+	Cursor                 string
+	ItemsDone, ItemsFailed int64
+	LastError              string
+
+	NextAttemptAt, StartedAt, ProgressAt, FinishedAt time.Time
+}
+
+// RunDep is an edge of a graph of runs: Run waits for Upstream (R5).
+type RunDep struct {
+	Run, Upstream string // ids
+	Rule          string // SUCCESS or FINISHED
+}
+
+const runColumns = `run_id, task_type, own_sign, run_key, root_run_id, trigger_name, state, message, paused, cancel_requested, priority,
+	params, queue_total, items_done, items_failed, scheduled_at, created_at, started_at, deadline_at, finished_at, version`
+
+func scanRun(rows interface{ Scan(...any) error }) (r Run, err error) {
+	err = rows.Scan(&r.ID, &r.TaskType, &r.OwnSign, &r.Key, &r.RootID, (*text)(&r.Trigger), &r.State, &r.Message, &r.Paused, &r.CancelRequested,
+		&r.Priority, &r.Params, &r.QueueTotal, &r.ItemsDone, &r.ItemsFailed, (*instant)(&r.ScheduledAt), (*instant)(&r.CreatedAt),
+		(*instant)(&r.StartedAt), (*instant)(&r.DeadlineAt), (*instant)(&r.FinishedAt), &r.Version)
+	return r, err
+}
+
+// Run reads a run. ErrUnknownRun if there is none of that id.
+func (c *Center) Run(ctx context.Context, runID string) (Run, error) {
+	r, err := scanRun(c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT `+runColumns+` FROM schedule_run WHERE run_id = ? AND own_sign = ?`), runID, c.ownSign))
+	if noRows(err) {
+		err = ErrUnknownRun
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("read run %s: %w", runID, err)
+	}
+	return r, nil
+}
+
+// Runs returns the latest runs of a task type, the newest first, at most limit; of all task types if taskType is empty.
+func (c *Center) Runs(ctx context.Context, taskType string, limit int) (runs []Run, err error) {
+	query, args := `SELECT `+runColumns+` FROM schedule_run WHERE own_sign = ?`, []any{c.ownSign}
+	if taskType != "" {
+		query, args = query+` AND task_type = ?`, append(args, taskType)
+	}
+	runs, err = c.readRuns(ctx, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
+	if err != nil {
+		return nil, fmt.Errorf("read the runs of %s$%s: %w", taskType, c.ownSign, err)
+	}
+	return runs, nil
+}
+
+func (c *Center) readRuns(ctx context.Context, query string, args ...any) (runs []Run, err error) {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), args...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		r, err := scanRun(rows)
+		runs = append(runs, r)
+		return err
+	})
+	return runs, err
+}
+
+// RunQueues returns the queues of a run, by id: none before it is opened.
+func (c *Center) RunQueues(ctx context.Context, runID string) (queues []RunQueue, err error) {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT queue_id, state, server, epoch, attempt, recoveries, cursor_value, items_done,
+		items_failed, last_error, next_attempt_at, started_at, progress_at, finished_at FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`), runID)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var q RunQueue
+		err := rows.Scan(&q.QueueID, &q.State, (*text)(&q.Server), &q.Epoch, &q.Attempt, &q.Recoveries, &q.Cursor, &q.ItemsDone, &q.ItemsFailed,
+			&q.LastError, (*instant)(&q.NextAttemptAt), (*instant)(&q.StartedAt), (*instant)(&q.ProgressAt), (*instant)(&q.FinishedAt))
+		queues = append(queues, q)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
+	}
+	return queues, nil
+}
+
+// maxGraph bounds the runs of a graph that are read: more nobody could look at.
+const maxGraph = 1_000
+
+// RunGraph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
+// order in which they were made, and the edges between them. ErrUnknownRun if there is no such run.
+func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
+	if _, err := c.Run(ctx, runID); err != nil {
+		return nil, nil, err
+	}
+	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
+	for front := []string{runID}; len(front) > 0 && len(seen) < maxGraph; {
+		var next []string
+		reached := func(id string) {
+			if !seen[id] {
+				seen[id], next = true, append(next, id)
+			}
+		}
+		args := append(strs(front), strs(front)...)
+		rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
+			WHERE run_id IN (`+marks(len(front))+`) OR upstream_run_id IN (`+marks(len(front))+`) ORDER BY run_id, upstream_run_id`), args...)
+		err = each(rows, err, func(rows *sql.Rows) error {
+			var d RunDep
+			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
+			if !edges[d] {
+				edges[d], deps = true, append(deps, d)
+			}
+			reached(d.Run)
+			reached(d.Upstream)
+			return err
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
+		}
+		front = next
+	}
+	var ids []any
+	for id := range seen {
+		ids = append(ids, id)
+	}
+	runs, err = c.readRuns(ctx, `SELECT `+runColumns+` FROM schedule_run WHERE run_id IN (`+marks(len(ids))+`) ORDER BY run_id`, ids...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
+	}
+	return runs, deps, nil
+}
+
+// newRunID makes a UUIDv7 of the database's time: the local clock decides nothing, not even an order.
+func newRunID(now time.Time) string {
+	id := uuid.New()
+	us := uint64(now.UnixMicro())
+	binary.BigEndian.PutUint64(id[:8], us/1000<<16|7<<12|us%1000<<2)
+	return id.String()
+}
+
+// newRunID makes ids that sort in the order in which this transaction makes them: a run after its upstreams.
+func (l *locked) newRunID() string {
+	l.runsMade += time.Microsecond
+	return newRunID(l.now.Add(l.runsMade))
+}
+
+// transact runs f in a transaction of its own that holds no lock row, as often as it takes. After a commit whose reply
+// was lost f runs once more: it changes rows under conditions, and what it finds done it takes for its own work.
+func (c *Center) transact(ctx context.Context, db *sql.DB, f func(context.Context, transaction) error) error {
+	once := func() error {
+		return c.dialect.retry(ctx, func() (bool, error) { return c.tryTransact(ctx, db, f) })
+	}
+	err := once()
+	if errors.Is(err, ErrUnknownCommit) && ctx.Err() == nil {
+		err = once()
+	}
+	return err
+}
+
+func (c *Center) tryTransact(ctx context.Context, db *sql.DB, f func(context.Context, transaction) error) (clean bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return true, fmt.Errorf("begin: %w", err)
+	}
+	defer tx.Rollback() // after a commit it does nothing
+	if err := f(ctx, transaction{tx: tx, d: c.dialect}); err != nil {
+		return true, err
+	}
+	err = c.dialect.unknown(ctx, tx.Commit())
+	return !errors.Is(err, ErrUnknownCommit), err
+}

@@ -1,0 +1,162 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Sweep is a queue of a run that this server has claimed, and how far earlier sweeps of it came.
+type Sweep struct {
+	RunID, Key, Params string
+	TaskType           string
+	QueueID            string
+	QueueTotal         int    // of the run: an item is the queue's if mod(id, QueueTotal) is the queue's index, whatever is partitioned meanwhile
+	Server             string // the uuid of who claimed it,
+	Epoch              int64  // and the queue's epoch under which
+
+	Attempt    int  // 1 for the first
+	Recovering bool // another sweep of this attempt ended without a word: its process died, or lost the queue
+	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
+	Cursor                 string
+	ItemsDone, ItemsFailed int64
+
+	ScheduledAt time.Time
+	StartedAt   time.Time // of the run: rows that are newer belong to the next one
+	DeadlineAt  time.Time
+}
+
+// claimable is a queue of the open run that might be claimed.
+type claimable struct {
+	run, queue    string
+	maxRecoveries int
+}
+
+// Claim takes queues of the open run for this server, at most limit, and returns them (R7). queues are those that the
+// server owns under their epochs and in which it has nothing in hand and no sweep of its own: one whose row is RUNNING
+// under the server's own epoch is claimed again, since its sweep has ended without a word. Rows that wait for another
+// attempt, and all while the run is paused, are left. A queue that was taken over more than max_recoveries times
+// without progress fails.
+func (c *Center) Claim(ctx context.Context, taskType, server string, queues []Held, limit int) (sweeps []Sweep, err error) {
+	for part := range slices.Chunk(queues, eventRows) {
+		list, err := c.claimable(ctx, taskType, part)
+		if err != nil {
+			return sweeps, fmt.Errorf("claim queues of %s$%s: %w", taskType, c.ownSign, err)
+		}
+		for _, q := range list {
+			if len(sweeps) >= limit {
+				return sweeps, nil
+			}
+			s, ok, err := c.claim(ctx, taskType, server, q, part)
+			if err != nil {
+				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.queue, q.run, taskType, c.ownSign, err)
+			}
+			if ok {
+				sweeps = append(sweeps, s)
+			}
+		}
+	}
+	return sweeps, nil
+}
+
+func (c *Center) claimable(ctx context.Context, taskType string, queues []Held) (list []claimable, err error) {
+	epochs := make(map[string]int64, len(queues))
+	args := []any{taskType, c.ownSign}
+	for _, q := range queues {
+		epochs[q.ID] = q.Epoch
+		args = append(args, q.ID)
+	}
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
+		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
+		AND q.queue_id IN (`+marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+dueAgain+`)
+		ORDER BY q.queue_id`), args...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var q claimable
+		var state string
+		var epoch int64
+		err := rows.Scan(&q.run, &q.queue, &state, &epoch, &q.maxRecoveries)
+		if state == RunQueuePending || epoch <= epochs[q.queue] {
+			list = append(list, q)
+		}
+		return err
+	})
+	return list, err
+}
+
+// dueAgain is the condition under which a queue that has failed is tried again.
+const dueAgain = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
+
+func (c *Center) claim(ctx context.Context, taskType, server string, q claimable, held []Held) (s Sweep, ok bool, err error) {
+	own := held[slices.IndexFunc(held, func(h Held) bool { return h.ID == q.queue })]
+	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
+	limit := Settings{MaxRecoveries: q.maxRecoveries}.WithDefaults().MaxRecoveries
+	failed := false
+	err = c.transact(ctx, c.store, func(ctx context.Context, t transaction) (err error) {
+		ok, failed = false, false
+		if err := c.fenceSweep(ctx, t, s); err != nil {
+			return err
+		}
+		if running, err := t.keepRunning(ctx, q.run); err != nil || !running {
+			return err
+		}
+		// MySQL evaluates SET from left to right (L6): what reads the old state stands before what overwrites it.
+		n, err := t.exec(ctx, `UPDATE schedule_run_queue SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
+			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,
+			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
+			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+dueAgain+`)`,
+			server, own.Epoch, q.run, q.queue, own.Epoch)
+		if err != nil || n == 0 {
+			return err
+		}
+		recoveries, err := t.readSweep(ctx, &s)
+		if failed = err == nil && recoveries > limit; failed {
+			return t.failTooOften(ctx, s, limit)
+		}
+		ok = true
+		return err
+	})
+	switch {
+	case IsFenced(err):
+		return Sweep{}, false, nil // the server learns with its next heartbeat that the queue is not its own any more
+	case err == nil && failed:
+		err = c.closeRun(ctx, q.run)
+	}
+	return s, ok && err == nil, err
+}
+
+// fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
+func (c *Center) fenceSweep(ctx context.Context, t transaction, s Sweep) error {
+	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []Held{{s.QueueID, s.Epoch}}}, c, new(atomic.Bool)}
+	return b.fence(ctx, t.tx)
+}
+
+// keepRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might
+// otherwise be one of a run that was rerun and is not open.
+func (t transaction) keepRunning(ctx context.Context, runID string) (bool, error) {
+	var state string
+	err := t.queryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.d.share, runID).Scan(&state)
+	if noRows(err) {
+		return false, nil
+	}
+	return state == RunRunning, err
+}
+
+func (t transaction) readSweep(ctx context.Context, s *Sweep) (recoveries int, err error) {
+	err = t.queryRow(ctx, `SELECT r.run_key, r.params, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
+		q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
+		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
+		Scan(&s.Key, &s.Params, &s.QueueTotal, (*instant)(&s.ScheduledAt), (*instant)(&s.StartedAt), (*instant)(&s.DeadlineAt),
+			&s.Attempt, &recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)
+	s.Recovering = recoveries > 0
+	return recoveries, err
+}
+
+func (t transaction) failTooOften(ctx context.Context, s Sweep, limit int) error {
+	_, err := t.exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now} WHERE run_id = ? AND queue_id = ?`,
+		fmt.Sprintf("taken over more than %d times without progress", limit), s.RunID, s.QueueID)
+	return err
+}

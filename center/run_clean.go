@@ -1,0 +1,80 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// cleanRuns is how many runs one step of Clean looks at.
+const cleanRuns = 100
+
+// cleanRuns deletes runs that have ended before the retention, at most 1,000 rows of their queues at a time (R12). A
+// run for which another still waits is kept. Runs are looked up by their ids, which sort by time: no index is needed.
+func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
+	var now time.Time
+	if err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT {now}`)).Scan((*instant)(&now)); err != nil {
+		return 0, err
+	}
+	before := now.Add(-retention)
+	var runs []runRef
+	err = c.refs(ctx, &runs, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
+		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
+		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
+		ORDER BY r.run_id LIMIT %d`, cleanRuns), newRunID(before), c.dialect.time(before))
+	if err != nil || len(runs) == 0 {
+		return 0, err
+	}
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.id
+	}
+	n, full, err := c.cleanRunQueues(ctx, ids)
+	if err != nil || full {
+		return n, err // their rows come first: without its run nobody would find them
+	}
+	err = c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
+		runs, err := t.exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+marks(len(ids))+`) AND finished_at IS NOT NULL`, strs(ids)...) // but for one that is rerun meanwhile
+		if err != nil {
+			return err
+		}
+		deps, err := t.exec(ctx, `DELETE FROM schedule_run_dep WHERE run_id IN (`+marks(len(ids))+`)
+			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`, strs(ids)...)
+		deleted = n + runs + deps
+		return err
+	})
+	return deleted, err
+}
+
+// cleanRunQueues deletes queues of runs, and tells whether there may be more of them.
+func (c *Center) cleanRunQueues(ctx context.Context, runs []string) (deleted int, full bool, err error) {
+	type key struct{ run, queue string }
+	var keys []key
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
+		ORDER BY run_id, queue_id LIMIT %d`, marks(len(runs)), cleanRows)), strs(runs)...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var k key
+		err := rows.Scan(&k.run, &k.queue)
+		keys = append(keys, k)
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	for len(keys) > 0 {
+		run, args := keys[0].run, []any{}
+		for len(keys) > 0 && keys[0].run == run {
+			args, keys = append(args, keys[0].queue), keys[1:]
+		}
+		n, err := affected(c.store.ExecContext(ctx, c.dialect.sql(`DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+marks(len(args))+`)`),
+			slices.Insert(args, 0, any(run))...))
+		if err != nil {
+			return deleted, false, err
+		}
+		deleted += n
+	}
+	return deleted, deleted >= cleanRows, nil
+}

@@ -1,0 +1,154 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// tally is what has become of the queues of a run.
+type tally struct {
+	open, done, failed, cancelled int
+	itemsDone, itemsFailed        int64
+	cause                         string // of the first that failed
+}
+
+func (t transaction) tally(ctx context.Context, runID string) (sum tally, err error) {
+	err = t.query(ctx, func(rows *sql.Rows) error {
+		var state string
+		var n int
+		var done, failed int64
+		err := rows.Scan(&state, &n, &done, &failed)
+		sum.itemsDone, sum.itemsFailed = sum.itemsDone+done, sum.itemsFailed+failed
+		switch state {
+		case RunQueueDone:
+			sum.done += n
+		case RunQueueFailed:
+			sum.failed += n
+		case RunQueueCancelled:
+			sum.cancelled += n
+		default:
+			sum.open += n
+		}
+		return err
+	}, `SELECT state, COUNT(*), SUM(items_done), SUM(items_failed) FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
+	if err != nil || sum.failed == 0 {
+		return sum, err
+	}
+	var queue, why string
+	err = t.queryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
+	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s", sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
+	return sum, err
+}
+
+// outcome is the state of a run whose queues are all finished.
+func (sum tally) outcome() (state, message string) {
+	switch {
+	case sum.failed > 0:
+		return RunFailed, sum.cause
+	case sum.cancelled > 0 && sum.done == 0:
+		return RunCancelled, "all its queues were removed"
+	case sum.cancelled > 0:
+		return RunSuccess, fmt.Sprintf("without %d queues that were removed", sum.cancelled)
+	}
+	return RunSuccess, ""
+}
+
+// closeRun ends a RUNNING run all of whose queues are finished, and tells its dependants (R10). The last queue's DONE
+// must be committed before: of two that finish together each would find the other unfinished. The test comes after
+// the statement that locks the run's row: before, a rerun might come between it and what it decides.
+func (c *Center) closeRun(ctx context.Context, runID string) error {
+	var ended bool
+	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
+		ended = false
+		running, err := t.touchRun(ctx, runID, RunRunning)
+		if err != nil || !running {
+			return err
+		}
+		sum, err := t.tally(ctx, runID)
+		if err != nil || sum.open > 0 {
+			return err
+		}
+		ended = true
+		return t.endRun(ctx, runID, RunRunning, sum)
+	})
+	return c.afterEnd(ctx, runID, ended, err)
+}
+
+func (t transaction) endRun(ctx context.Context, runID, from string, sum tally) error {
+	state, message := sum.outcome()
+	return t.endRunAs(ctx, runID, from, state, message, sum)
+}
+
+func (t transaction) endRunAs(ctx context.Context, runID, from, state, message string, sum tally) error {
+	if err := t.moveRun(ctx, runID, from, state, message); err != nil {
+		return err
+	}
+	_, err := t.exec(ctx, `UPDATE schedule_run SET items_done = ?, items_failed = ? WHERE run_id = ?`, sum.itemsDone, sum.itemsFailed, runID)
+	return err
+}
+
+func (c *Center) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
+	if err == nil && ended {
+		err = c.ended(ctx, runID)
+	}
+	if err != nil {
+		return fmt.Errorf("close run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// stopRun ends an open run that is to be cancelled, or whose deadline has passed, whoever owns its queues and whether
+// anybody does (R9). An owner that is at work learns of it when it next writes: its row is no longer RUNNING.
+func (c *Center) stopRun(ctx context.Context, runID string) error {
+	var ended bool
+	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) (err error) {
+		ended, err = t.stopRun(ctx, runID)
+		return err
+	})
+	return c.afterEnd(ctx, runID, ended, err)
+}
+
+func (t transaction) stopRun(ctx context.Context, runID string) (ended bool, err error) {
+	if open, err := t.touchRun(ctx, runID, RunWaiting, RunReady, RunRunning); err != nil || !open {
+		return false, err
+	}
+	var from string
+	var cancel, late bool
+	err = t.queryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} AND state = '`+RunRunning+`' THEN TRUE ELSE FALSE END
+		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, &cancel, (*flag)(&late))
+	if err != nil || !cancel && !late {
+		return false, err
+	}
+	queueState, state, why := RunQueueFailed, RunFailed, "the deadline of the run has passed"
+	if cancel {
+		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
+	}
+	n, err := t.exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
+		finished_at = {now} WHERE run_id = ? AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, queueState, why, runID)
+	if err != nil {
+		return false, err
+	}
+	sum, err := t.tally(ctx, runID)
+	if err != nil {
+		return false, err
+	}
+	if n == 0 && from == RunRunning {
+		return true, t.endRun(ctx, runID, from, sum) // there was nothing left to stop
+	}
+	if n > 0 {
+		why = fmt.Sprintf("%s: %d of %d queues were not done", why, sum.cancelled+sum.failed, sum.cancelled+sum.failed+sum.done)
+	}
+	return true, t.endRunAs(ctx, runID, from, state, why, sum)
+}
+
+// flag scans a boolean that a CASE has computed: a number in MySQL and SQLite.
+type flag bool
+
+// Scan implements sql.Scanner.
+func (f *flag) Scan(src any) error {
+	var b sql.NullBool
+	err := b.Scan(src)
+	*f = flag(b.Bool)
+	return err
+}

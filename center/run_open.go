@@ -1,0 +1,201 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// openTries bounds the runs that one call looks at before it finds one to open.
+const openTries = 20
+
+// openNext opens the next run that is READY, the one of the highest priority and then the oldest, unless one is
+// RUNNING or the task type is paused or about to get another number of queues (R6). It returns the runs that ended
+// instead.
+func (c *Center) openNext(ctx context.Context, taskType string) (ended []string, err error) {
+	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		ended = nil
+		if busy, err := l.mayNotOpen(ctx); err != nil || busy {
+			return err
+		}
+		for range openTries {
+			id, err := l.nextReady(ctx)
+			if err != nil || id == "" {
+				return err
+			}
+			state, err := l.open(ctx, id)
+			if err != nil || state == RunRunning {
+				return err
+			}
+			if state != RunWaiting {
+				ended = append(ended, id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open a run of %w", err)
+	}
+	return ended, nil
+}
+
+func (l *locked) mayNotOpen(ctx context.Context) (bool, error) {
+	var paused bool
+	var running int
+	err := l.queryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type AND r.own_sign = k.own_sign
+		AND r.state = '`+RunRunning+`') FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.taskType, l.ownSign).Scan(&paused, &running)
+	return paused || running > 0 || l.requestedTotal > 0, err
+}
+
+func (l *locked) nextReady(ctx context.Context) (id string, err error) {
+	err = l.queryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
+		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, scheduled_at, run_id LIMIT 1`, l.taskType, l.ownSign).Scan(&id)
+	if noRows(err) {
+		return "", nil
+	}
+	return id, err
+}
+
+// open looks at the upstreams again, with the run's row locked: one of them may run once more. It returns the state
+// that the run got.
+func (l *locked) open(ctx context.Context, runID string) (state string, err error) {
+	ready, err := l.touchRun(ctx, runID, RunReady)
+	if err == nil && !ready {
+		err = errRaced
+	}
+	if err != nil {
+		return "", err
+	}
+	state, cause, err := l.verdict(ctx, runID)
+	if err != nil {
+		return "", err
+	}
+	if state != RunReady {
+		return state, l.moveRun(ctx, runID, RunReady, state, cause)
+	}
+	total, err := l.snapshot(ctx, runID)
+	if err != nil {
+		return "", err
+	}
+	if total == 0 {
+		return RunFailed, l.moveRun(ctx, runID, RunReady, RunFailed, "the task type has no queues")
+	}
+	timeout, err := l.runTimeout(ctx)
+	if err != nil {
+		return "", err
+	}
+	_, err = l.exec(ctx, `UPDATE schedule_run SET state = '`+RunRunning+`', message = '', queue_total = ?, started_at = COALESCE(started_at, {now}),
+		deadline_at = {ago ?}, finished_at = NULL WHERE run_id = ?`, total, -timeout.Milliseconds(), runID)
+	return RunRunning, err
+}
+
+// runTimeout is never zero, also if somebody deleted the row of the task type.
+func (l *locked) runTimeout(ctx context.Context) (time.Duration, error) {
+	var s Settings
+	err := l.queryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan((*millis)(&s.RunTimeout))
+	if err != nil && !noRows(err) {
+		return 0, fmt.Errorf("read run_timeout: %w", err)
+	}
+	return s.WithDefaults().RunTimeout, nil
+}
+
+// snapshot makes the run's rows of queues (R6), and returns the number of queues that they stand for. A run that was
+// rerun has them, and keeps them unless the number of queues is another now: then items have changed their queues,
+// and everything is swept again. Queues that are being removed are left out.
+func (l *locked) snapshot(ctx context.Context, runID string) (total int, err error) {
+	queues, err := l.namedQueues(ctx)
+	numbered := errors.Is(err, errNumbered)
+	if err != nil && !numbered {
+		return 0, fmt.Errorf("read the queues: %w", err)
+	}
+	queues = slices.DeleteFunc(queues, func(q namedQueue) bool { return q.removing })
+	rows, err := l.runQueueIDs(ctx, runID)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) > 0 {
+		var was int
+		if err := l.queryRow(ctx, `SELECT queue_total FROM schedule_run WHERE run_id = ?`, runID).Scan(&was); err != nil {
+			return 0, err
+		}
+		if !numbered || was == len(queues) {
+			return was, l.dropGone(ctx, runID, rows, queues)
+		}
+		if _, err := l.exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ?`, runID); err != nil {
+			return 0, err
+		}
+	}
+	return len(queues), l.insertRunQueues(ctx, runID, queues)
+}
+
+func (l *locked) runQueueIDs(ctx context.Context, runID string) (list []string, err error) {
+	err = l.query(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		list = append(list, id)
+		return err
+	}, `SELECT queue_id FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
+	return list, err
+}
+
+// dropGone cancels the rows of queues that were removed since the run was opened first.
+func (l *locked) dropGone(ctx context.Context, runID string, rows []string, queues []namedQueue) error {
+	gone := slices.DeleteFunc(rows, func(id string) bool {
+		return slices.ContainsFunc(queues, func(q namedQueue) bool { return q.id == id })
+	})
+	return l.endRunQueues(ctx, RunQueueCancelled, queueRemoved, gone, `run_id = ?`, runID)
+}
+
+const queueRemoved = "the queue was removed"
+
+func (l *locked) insertRunQueues(ctx context.Context, runID string, queues []namedQueue) error {
+	for part := range slices.Chunk(queues, eventRows) {
+		args := make([]any, 0, 2*len(part))
+		for _, q := range part {
+			args = append(args, runID, q.id)
+		}
+		_, err := l.exec(ctx, `INSERT INTO schedule_run_queue (run_id, queue_id) VALUES `+
+			strings.TrimSuffix(strings.Repeat("(?, ?), ", len(part)), ", "), args...)
+		if err != nil {
+			return fmt.Errorf("insert the queues of run %s: %w", runID, err)
+		}
+	}
+	return nil
+}
+
+// endRunQueues ends the rows of some queues, of the runs that where finds, that are not finished.
+func (t transaction) endRunQueues(ctx context.Context, state, why string, queues []string, where string, args ...any) error {
+	for part := range slices.Chunk(queues, eventRows) {
+		all := append([]any{state, why}, args...)
+		_, err := t.exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
+			` AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`') AND queue_id IN (`+marks(len(part))+`)`, append(all, strs(part)...)...)
+		if err != nil {
+			return fmt.Errorf("end queues of runs: %w", err)
+		}
+	}
+	return nil
+}
+
+// queuesGone ends what the open run still had to do in queues that are deleted in this transaction (N1, N2).
+func (l *locked) queuesGone(ctx context.Context, state, why string, queues []string) error {
+	var open []string
+	err := l.query(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		open = append(open, id)
+		return err
+	}, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.taskType, l.ownSign)
+	if err != nil {
+		return fmt.Errorf("read the open run: %w", err)
+	}
+	for _, id := range open {
+		if err := l.endRunQueues(ctx, state, why, queues, `run_id = ?`, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,364 @@
+package center_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// runWorld is some servers that take turns at everything that can happen to runs: one database in memory, fake time.
+// Each step is one transaction of the store's, or a few; between them anybody may die, and what was begun is left.
+type runWorld struct {
+	*rapid.T
+	c       *center.Center
+	servers []*runServer
+	owners  map[string]*runServer // of queues, "b/1"
+	epochs  map[string]int64
+	states  map[string]string // of runs, as they were after the step before
+	commits map[string]int64  // the epoch of the last commit to a queue of a run
+}
+
+// runServer is what one server believes: it learns late that a queue is not its own any more.
+type runServer struct {
+	name    string
+	held    map[string]int64        // queues and the epochs under which it believes to own them
+	sweeps  map[string]center.Sweep // by queue
+	zombies []center.Sweep          // of its lives before this one; they still write
+}
+
+var runTasks = map[string][]center.After{
+	"a": nil,
+	"b": {{Upstream: "a"}},
+	"c": {{Upstream: "a", Rule: center.RuleFinished}},
+	"d": {{Upstream: "b"}, {Upstream: "c"}},
+}
+
+// Over random interleavings of firing, opening, claiming, finishing, rerunning and crashing: every slot has at most
+// one run, every run ends, no two epochs commit to one queue of a run, no dependant begins before its upstreams.
+func TestRunsThroughRandomHistories(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rapid.SyncTest(rt, func(rt *rapid.T) {
+			c, err := center.Open(rt.Context(), "sqlite::memory:", center.Options{})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			defer c.Close()
+			newRunWorld(rt, c).live()
+		})
+	})
+}
+
+func newRunWorld(t *rapid.T, c *center.Center) *runWorld {
+	w := &runWorld{
+		T: t, c: c, owners: map[string]*runServer{}, epochs: map[string]int64{}, states: map[string]string{}, commits: map[string]int64{},
+		servers: []*runServer{newRunServer("A"), newRunServer("B"), newRunServer("C")},
+	}
+	for _, task := range w.tasks() {
+		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: time.Hour, MaxRecoveries: 3}
+		_, err := c.Define(w.Context(), task, settings)
+		w.must(err)
+		w.must(c.DefineAfter(w.Context(), task, runTasks[task]...))
+		for _, q := range []string{"0", "1"} {
+			w.give(task, q, w.servers[0])
+		}
+	}
+	w.makeTrigger()
+	return w
+}
+
+func newRunServer(name string) *runServer {
+	return &runServer{name: name, held: map[string]int64{}, sweeps: map[string]center.Sweep{}}
+}
+
+func (w *runWorld) makeTrigger() {
+	_, err := w.c.DefineTrigger(w.Context(), center.Trigger{
+		Name: "t", Target: "a", Kind: center.TriggerEvery, Expression: "10m", StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
+		Misfire: rapid.SampledFrom([]string{center.MisfireOne, center.MisfireSkip, center.MisfireAll}).Draw(w.T, "misfire"),
+		Overlap: rapid.SampledFrom([]string{center.OverlapSkip, center.OverlapWait}).Draw(w.T, "overlap"), CatchupMax: 3,
+	})
+	w.must(err)
+}
+
+func (w *runWorld) tasks() []string { return []string{"a", "b", "c", "d"} }
+
+func (w *runWorld) must(err error) {
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *runWorld) exec(query string, args ...any) {
+	_, err := w.c.DB().ExecContext(w.Context(), query, args...)
+	w.must(err)
+}
+
+func (w *runWorld) give(task, queue string, to *runServer) {
+	id := task + "/" + queue
+	w.epochs[id]++
+	w.owners[id] = to
+	to.held[id] = w.epochs[id]
+	w.exec(`UPDATE schedule_queue SET cur_server = ?, epoch = ? WHERE task_type = ? AND queue_id = ?`, to.name, w.epochs[id], task, queue)
+}
+
+func (w *runWorld) task() string { return rapid.SampledFrom(w.tasks()).Draw(w.T, "task") }
+
+func (w *runWorld) server() *runServer { return rapid.SampledFrom(w.servers).Draw(w.T, "server") }
+
+// run draws a run in one of the states, "" if there is none.
+func (w *runWorld) run(states ...string) string {
+	var ids []string
+	for id, state := range w.states {
+		if slices.Contains(states, state) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	slices.Sort(ids)
+	return rapid.SampledFrom(ids).Draw(w.T, "run")
+}
+
+// live takes steps, and in the end lets everything settle.
+func (w *runWorld) live() {
+	ticks := func(t *rapid.T) {
+		_, err := w.c.Tick(w.Context(), w.task())
+		w.must(err)
+	}
+	w.T.Repeat(map[string]func(*rapid.T){
+		"time":    func(t *rapid.T) { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(t, "seconds")) * time.Second) },
+		"tick":    ticks,
+		"tick 2":  ticks,
+		"fire":    func(*rapid.T) { w.must(w.c.FireDue(w.Context(), "a")) },
+		"open":    func(*rapid.T) { w.must(w.c.OpenNext(w.Context(), w.task())) },
+		"submit":  w.submit,
+		"claim":   func(*rapid.T) { w.claim(w.server()) },
+		"claim 2": func(*rapid.T) { w.claim(w.server()) },
+		"write":   func(*rapid.T) { w.write(w.server(), false) },
+		"write 2": func(*rapid.T) { w.write(w.server(), false) },
+		"zombie":  func(*rapid.T) { w.write(w.server(), true) },
+		"move": func(t *rapid.T) {
+			w.give(w.task(), rapid.SampledFrom([]string{"0", "1"}).Draw(t, "queue"), w.server())
+		},
+		"crash":  func(*rapid.T) { w.server().crash() },
+		"close":  func(*rapid.T) { w.ifRun(w.c.CloseRun, center.RunRunning) },
+		"rerun":  func(*rapid.T) { w.ifRun(w.rerun, center.RunFailed, center.RunCancelled, center.RunDependentFailed) },
+		"cancel": func(*rapid.T) { w.ifRun(w.cancel, center.RunWaiting, center.RunReady, center.RunRunning) },
+		"trigger": func(*rapid.T) {
+			w.must(w.c.DeleteTrigger(w.Context(), "t", "test"))
+			w.makeTrigger()
+		},
+		"clock set back": func(*rapid.T) { // the trigger is due again
+			w.exec(`UPDATE schedule_trigger SET next_fire_at = prev_fire_at WHERE prev_fire_at IS NOT NULL`)
+		},
+		"": func(*rapid.T) { w.check() },
+	})
+	w.settle(rapid.Bool().Draw(w.T, "workers at the end"))
+}
+
+func (w *runWorld) submit(t *rapid.T) {
+	var after []string
+	if up := w.run(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(t, "after") {
+		after = append(after, up)
+	}
+	_, err := w.c.Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(t, "key")), "", after...)
+	w.must(err)
+}
+
+// claim claims what the server believes to own and has no sweep of.
+func (w *runWorld) claim(s *runServer) {
+	task := w.task()
+	var held []center.Held
+	for _, q := range []string{"0", "1"} {
+		if _, busy := s.sweeps[task+"/"+q]; !busy && s.held[task+"/"+q] > 0 {
+			held = append(held, center.Held{ID: q, Epoch: s.held[task+"/"+q]})
+		}
+	}
+	sweeps, err := w.c.Claim(w.Context(), task, s.name, held, rapid.IntRange(1, 2).Draw(w.T, "limit"))
+	w.must(err)
+	for _, sweep := range sweeps {
+		s.sweeps[task+"/"+sweep.QueueID] = sweep
+		w.committed(sweep, nil)
+	}
+}
+
+// write ends or saves a sweep of a server, be it one of its former lives.
+func (w *runWorld) write(s *runServer, zombie bool) {
+	sweeps := s.zombies
+	if !zombie {
+		sweeps = nil
+		for _, task := range w.tasks() {
+			for _, q := range []string{"0", "1"} {
+				if sweep, ok := s.sweeps[task+"/"+q]; ok {
+					sweeps = append(sweeps, sweep)
+				}
+			}
+		}
+	}
+	if len(sweeps) == 0 {
+		return
+	}
+	sweep := sweeps[rapid.IntRange(0, len(sweeps)-1).Draw(w.T, "sweep")]
+	var err error
+	ended := true
+	switch what := rapid.SampledFrom([]string{"save", "finish", "finish and die", "fail", "suspend"}).Draw(w.T, "what"); what {
+	case "save":
+		err, ended = w.c.SaveSweep(w.Context(), sweep, center.Progress{ItemsDone: sweep.ItemsDone + 1}), false
+	case "finish":
+		err = w.c.FinishSweep(w.Context(), sweep, center.Progress{})
+	case "finish and die":
+		err = w.c.FinishQueueOnly(w.Context(), sweep)
+	case "fail":
+		_, err = w.c.FailSweep(w.Context(), sweep, center.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
+	case "suspend":
+		err = w.c.SuspendSweep(w.Context(), sweep, center.Progress{})
+	}
+	w.committed(sweep, err)
+	if ended || err != nil {
+		delete(s.sweeps, sweep.TaskType+"/"+sweep.QueueID)
+	}
+}
+
+// committed notes what a sweep has committed, and checks that it might.
+func (w *runWorld) committed(s center.Sweep, err error) {
+	if errors.Is(err, center.ErrFenced) || errors.Is(err, center.ErrRunOver) {
+		return
+	}
+	w.must(err)
+	queue, key := s.TaskType+"/"+s.QueueID, s.RunID+"/"+s.QueueID
+	if w.owners[queue].name != s.Server || w.epochs[queue] != s.Epoch {
+		w.Fatalf("%s committed to queue %s under epoch %d, it is %s's under %d", s.Server, queue, s.Epoch, w.owners[queue].name, w.epochs[queue])
+	}
+	if s.Epoch < w.commits[key] {
+		w.Fatalf("epoch %d committed to queue %s after epoch %d", s.Epoch, key, w.commits[key])
+	}
+	w.commits[key] = s.Epoch
+}
+
+// crash leaves all sweeps as they are; the process may turn out to have been stopped only.
+func (s *runServer) crash() {
+	for _, sweep := range s.sweeps {
+		s.zombies = append(s.zombies, sweep)
+	}
+	slices.SortFunc(s.zombies, func(a, b center.Sweep) int {
+		return slices.Compare([]byte(a.RunID+a.QueueID), []byte(b.RunID+b.QueueID))
+	})
+	s.sweeps = map[string]center.Sweep{}
+}
+
+func (w *runWorld) ifRun(do func(ctx context.Context, id string) error, states ...string) {
+	if id := w.run(states...); id != "" {
+		w.must(do(w.Context(), id))
+	}
+}
+
+func (w *runWorld) rerun(ctx context.Context, id string) error { return w.c.Rerun(ctx, id, "test") }
+
+// cancel may die after it has asked for it.
+func (w *runWorld) cancel(ctx context.Context, id string) error {
+	if rapid.Bool().Draw(w.T, "dies") {
+		w.exec(`UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)
+		return nil
+	}
+	return w.c.CancelRun(ctx, id, "test")
+}
+
+// check looks at everything after each step.
+func (w *runWorld) check() {
+	all := map[string]center.Run{}
+	slots, running := map[string]bool{}, map[string]bool{}
+	for _, task := range w.tasks() {
+		runs, err := w.c.Runs(w.Context(), task, 10_000)
+		w.must(err)
+		for _, r := range runs {
+			all[r.ID] = r
+			slot := r.TaskType + r.ScheduledAt.String()
+			if r.Trigger != "" && slots[slot] {
+				w.Fatalf("two runs of %s", slot)
+			}
+			slots[slot] = slots[slot] || r.Trigger != ""
+			if r.State == center.RunRunning {
+				if running[task] || r.DeadlineAt.IsZero() {
+					w.Fatalf("two runs of %s are open, or one has no deadline: %+v", task, r)
+				}
+				running[task] = true
+			}
+		}
+	}
+	for _, r := range all {
+		if r.State == w.states[r.ID] {
+			continue
+		}
+		if r.State == center.RunRunning {
+			w.mayBegin(r, all)
+		}
+		if r.Ended() {
+			w.isOver(r)
+		}
+		w.states[r.ID] = r.State
+	}
+}
+
+func (w *runWorld) mayBegin(r center.Run, all map[string]center.Run) {
+	_, deps, err := w.c.RunGraph(w.Context(), r.ID)
+	w.must(err)
+	for _, d := range deps {
+		up := all[d.Upstream]
+		if d.Run == r.ID && up.State != center.RunSuccess && (d.Rule == center.RuleSuccess || !up.Ended()) {
+			w.Fatalf("%s has begun after %s %s", r.TaskType, up.TaskType, up.State)
+		}
+	}
+}
+
+func (w *runWorld) isOver(r center.Run) {
+	queues, err := w.c.RunQueues(w.Context(), r.ID)
+	w.must(err)
+	for _, q := range queues {
+		open := q.State == center.RunQueuePending || q.State == center.RunQueueRunning
+		if open || q.State != center.RunQueueDone && r.State == center.RunSuccess {
+			w.Fatalf("run %s is %s, queue %s %s", r.ID, r.State, q.QueueID, q.State)
+		}
+	}
+}
+
+// settle lets no more begin, and waits until every run has ended: because its queues are swept, or, without workers,
+// because of its deadline.
+func (w *runWorld) settle(workers bool) {
+	w.exec(`UPDATE schedule_trigger SET status = 'PAUSED'`)
+	for range 300 {
+		time.Sleep(time.Minute)
+		for _, task := range w.tasks() {
+			_, err := w.c.Tick(w.Context(), task)
+			w.must(err)
+			if workers {
+				w.work(task)
+			}
+		}
+		w.check()
+		if w.run(center.RunWaiting, center.RunReady, center.RunRunning) == "" {
+			return
+		}
+		if !workers {
+			time.Sleep(time.Hour)
+		}
+	}
+	w.Fatalf("not all runs have ended: %v", w.states)
+}
+
+func (w *runWorld) work(task string) {
+	for _, q := range []string{"0", "1"} {
+		id := task + "/" + q
+		sweeps, err := w.c.Claim(w.Context(), task, w.owners[id].name, []center.Held{{ID: q, Epoch: w.epochs[id]}}, 1)
+		w.must(err)
+		for _, s := range sweeps {
+			w.committed(s, w.c.FinishSweep(w.Context(), s, center.Progress{}))
+		}
+	}
+}

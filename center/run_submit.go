@@ -1,0 +1,273 @@
+package center
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// maxRunKey leaves room for what triggers append to their ids; maxParams is what fits into every database's text.
+const (
+	maxRunKey = 200
+	maxParams = 60_000
+)
+
+// Submit makes a run of a task type of mode RUN, and the runs of everything that runs after it, and returns its id. Of
+// one key there is one run: to submit it again returns the id of the first, whatever the rest says; without a key each
+// call makes a run. The run is opened when those in after have succeeded and no other run of the task type is RUNNING;
+// it never overlaps and is never skipped. If one of those in after does not succeed, it ends DEPENDENT_FAILED.
+//
+// Its dependants get its key and params. One that has a run of that key already is not made again: that run waits for
+// this one, too, if it still waits.
+//
+// ErrUnknownTask, ErrUnknownRun for a run in after that is not there.
+func (c *Center) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, err error) {
+	if key == "" {
+		key = uuid.NewString()
+	}
+	submit := func() error {
+		return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
+			runID, err = l.submit(ctx, Run{Key: key, Params: params}, after)
+			return err
+		})
+	}
+	if err = cmp.Or(validName("key", key, maxRunKey), validParams(params)); err == nil {
+		err = c.hasRuns(ctx, taskType)
+	}
+	if err == nil {
+		err = submit()
+	}
+	if errors.Is(err, ErrUnknownCommit) && ctx.Err() == nil {
+		err = submit() // by its key it finds what has happened
+	}
+	if err == nil && len(after) > 0 {
+		err = c.settleAll(ctx, []runRef{{runID, taskType}})
+	}
+	if err != nil {
+		return "", fmt.Errorf("submit %s: %w", taskType, err)
+	}
+	return runID, nil
+}
+
+func validParams(params string) error {
+	if len(params) > maxParams {
+		return fmt.Errorf("params must have at most %d bytes, not %d", maxParams, len(params))
+	}
+	if clean := strings.ToValidUTF8(params, ""); clean != params || strings.Contains(params, "\x00") {
+		return errors.New("params must be UTF-8 without NUL")
+	}
+	return nil
+}
+
+// hasRuns checks that a task type can have runs, and makes its lock row in an environment that no server has met yet.
+func (c *Center) hasRuns(ctx context.Context, taskType string) error {
+	var mode string
+	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT mode FROM schedule_task_type WHERE task_type = ?`), taskType).Scan(&mode)
+	switch {
+	case noRows(err):
+		return ErrUnknownTask
+	case err != nil:
+		return err
+	case mode != ModeRun:
+		return errNoRuns
+	}
+	return c.insertLockRow(ctx, taskType)
+}
+
+// submit fills in a run and inserts it, unless there is one of its key.
+func (l *locked) submit(ctx context.Context, r Run, after []string) (runID string, err error) {
+	there, err := l.runsOfKeys(ctx, []string{l.taskType}, []string{r.Key})
+	if err != nil {
+		return "", err
+	}
+	if id := there[runName{l.taskType, r.Key}]; id != "" {
+		return id, nil
+	}
+	if after, err = l.upstreams(ctx, after); err != nil {
+		return "", err
+	}
+	r = l.newRun(r, l.now)
+	if len(after) > 0 {
+		r.State = RunWaiting
+	}
+	return r.ID, l.insertRuns(ctx, []Run{r}, after)
+}
+
+// newRun completes a run of this task type that is its own root.
+func (l *locked) newRun(r Run, at time.Time) Run {
+	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = l.newRunID(), l.taskType, l.ownSign, at
+	r.RootID = r.ID
+	if r.State == "" {
+		r.State = RunReady
+	}
+	return r
+}
+
+// upstreams checks that the runs are there, and returns each once.
+func (l *locked) upstreams(ctx context.Context, after []string) ([]string, error) {
+	after = slices.Compact(slices.Sorted(slices.Values(after)))
+	for _, id := range after {
+		var n int
+		err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_run WHERE run_id = ? AND own_sign = ?`, id, l.ownSign).Scan(&n)
+		if err == nil && n == 0 {
+			err = ErrUnknownRun
+		}
+		if err != nil {
+			return nil, fmt.Errorf("after %s: %w", id, err)
+		}
+	}
+	return after, nil
+}
+
+// runName is what is unique of a run within its own_sign.
+type runName struct{ taskType, key string }
+
+// runsOfKeys returns the ids of the runs of some task types with some keys, as far as there are any.
+func (l *locked) runsOfKeys(ctx context.Context, taskTypes, keys []string) (map[runName]string, error) {
+	found := map[runName]string{}
+	if len(taskTypes) == 0 {
+		return found, nil
+	}
+	for part := range slices.Chunk(keys, eventRows) {
+		args := append(append(strs(taskTypes), l.ownSign), strs(part)...)
+		err := l.query(ctx, func(rows *sql.Rows) error {
+			var n runName
+			var id string
+			err := rows.Scan(&n.taskType, &n.key, &id)
+			found[n] = id
+			return err
+		}, `SELECT task_type, run_key, run_id FROM schedule_run
+			WHERE task_type IN (`+marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+marks(len(part))+`) ORDER BY run_id`, args...)
+		if err != nil {
+			return nil, fmt.Errorf("look for runs by their keys: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// insertRuns inserts runs of this task type, and of each that is not SKIPPED the runs of everything that runs after
+// it, WAITING, with the edges between them as they are now (R5). The roots wait for those in after.
+func (l *locked) insertRuns(ctx context.Context, roots []Run, after []string) error {
+	edges, err := l.edges(ctx)
+	if err != nil {
+		return err
+	}
+	g := growth{newID: l.newRunID, edges: edges, order: downstream(edges, l.taskType), cut: len(after) > 0}
+	if g.there, err = l.runsOfKeys(ctx, g.order, keysOf(roots)); err != nil {
+		return err
+	}
+	for _, root := range roots {
+		for _, id := range after {
+			g.deps = append(g.deps, RunDep{root.ID, id, RuleSuccess})
+		}
+		g.add(root)
+	}
+	if err := l.insertRunRows(ctx, g.runs); err != nil {
+		return err
+	}
+	for _, d := range g.late {
+		n, err := l.exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state = '`+RunWaiting+`'`, d.Run)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			g.deps = append(g.deps, d)
+		}
+	}
+	return l.insertDeps(ctx, g.deps)
+}
+
+func keysOf(runs []Run) []string {
+	keys := make([]string, len(runs))
+	for i, r := range runs {
+		keys[i] = r.Key
+	}
+	return keys
+}
+
+// growth is graphs of runs that are about to be inserted.
+type growth struct {
+	newID func() string
+	edges []edge
+	order []string // what runs after the roots, each after its upstreams
+	there map[runName]string
+	cut   bool // runs that are there do not wait for the new ones: a root might be waiting for them
+
+	runs []Run
+	deps []RunDep
+	late []RunDep // of runs that were there before
+}
+
+func (g *growth) add(root Run) {
+	g.runs = append(g.runs, root)
+	if root.State == RunSkipped {
+		return
+	}
+	ids := map[string]string{root.TaskType: root.ID} // the runs of this graph, by task type
+	fresh := map[string]bool{root.TaskType: true}
+	for _, name := range g.order {
+		id, there := g.there[runName{name, root.Key}]
+		if !there {
+			id = g.newID()
+			r := root
+			r.ID, r.TaskType, r.State = id, name, RunWaiting
+			g.runs = append(g.runs, r)
+		}
+		ids[name], fresh[name] = id, !there
+		for _, e := range g.edges {
+			d := RunDep{id, ids[e.Upstream], e.Rule}
+			switch {
+			case e.taskType != name || d.Upstream == "":
+			case fresh[name]:
+				g.deps = append(g.deps, d)
+			case fresh[e.Upstream] && !g.cut:
+				g.late = append(g.late, d)
+			}
+		}
+	}
+}
+
+func (l *locked) insertRunRows(ctx context.Context, runs []Run) error {
+	for part := range slices.Chunk(runs, eventRows/2) {
+		args := make([]any, 0, 12*len(part))
+		for _, r := range part {
+			var finished any
+			if r.Ended() {
+				finished = l.d.time(l.now)
+			}
+			args = append(args, r.ID, r.TaskType, l.ownSign, r.Key, r.RootID, null(r.Trigger), l.d.time(r.ScheduledAt), r.State, r.Priority, r.Params, clean(r.Message), finished)
+		}
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
+		_, err := l.exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
+			priority, params, message, finished_at, created_at) VALUES `+values, args...)
+		if l.d.class(err) == classDuplicate {
+			err = errRaced // a dependant, whose task type is not locked: the next look finds it
+		}
+		if err != nil {
+			return fmt.Errorf("insert runs: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *locked) insertDeps(ctx context.Context, deps []RunDep) error {
+	for part := range slices.Chunk(deps, eventRows) {
+		args := make([]any, 0, 3*len(part))
+		for _, d := range part {
+			args = append(args, d.Run, d.Upstream, d.Rule)
+		}
+		_, err := l.exec(ctx, `INSERT INTO schedule_run_dep (run_id, upstream_run_id, rule) VALUES `+
+			strings.TrimSuffix(strings.Repeat("(?, ?, ?), ", len(part)), ", "), args...)
+		if err != nil {
+			return fmt.Errorf("insert dependencies: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package center
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrRunOver means that the queue of the run is not this sweep's any more: the run was cancelled, or its deadline has
+// passed, or another sweep has claimed the queue, or it is finished. The sweep ends; nothing of it is to be saved.
+var ErrRunOver = errors.New("the queue of the run is not this sweep's any more")
+
+// Progress is how far the sweep of a queue has come.
+type Progress struct {
+	// Cursor is where the next sweep of the queue in this run would begin; nil leaves it as it is.
+	Cursor *string
+	// ItemsDone and ItemsFailed are totals of the queue in this run, those of earlier sweeps included.
+	ItemsDone, ItemsFailed int64
+}
+
+// SaveSweep saves how far a sweep has come, in a transaction that fences the queue (R8). Progress makes the take-overs
+// that came before it count no more. ErrFenced if the server does not own the queue under that epoch any more,
+// ErrRunOver if the sweep is over for another reason.
+func (c *Center) SaveSweep(ctx context.Context, s Sweep, p Progress) error {
+	return c.saveSweep(ctx, s, p, "save", RunQueueRunning, ``)
+}
+
+// FinishSweep notes that the queue is drained: an empty select and nothing in hand (R9). When it was the last, the run
+// ends. Errors are those of SaveSweep, and then the queue is not done; what fails after that, a tick repeats.
+func (c *Center) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
+	err := c.saveSweep(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
+	if err != nil {
+		return err
+	}
+	c.tryClose(ctx, s)
+	return nil
+}
+
+// SuspendSweep gives a queue up that is about to change hands, or is paused: whoever owns it next begins where this
+// sweep has ended, and it counts neither as an attempt nor as a take-over. Errors are those of SaveSweep.
+func (c *Center) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
+	return c.saveSweep(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
+}
+
+// FailSweep notes that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles each
+// time, up to queue_max_attempts, and if the failure is final not at all: then the queue has failed, and with it the
+// run, once its other queues are finished. It tells whether the queue has failed. Errors are those of SaveSweep.
+func (c *Center) FailSweep(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
+	var set Settings
+	err = c.dealers.QueryRowContext(ctx, c.dialect.sql(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
+		Scan(&set.QueueMaxAttempts, (*millis)(&set.QueueRetry))
+	if err != nil && !noRows(err) {
+		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
+	}
+	set = set.WithDefaults()
+	if !final && s.Attempt < set.QueueMaxAttempts {
+		again := queuePause(set.QueueRetry, s.Attempt)
+		return false, c.saveSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, clean(cause), -again.Milliseconds())
+	}
+	if err := c.saveSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, clean(cause)); err != nil {
+		return false, err
+	}
+	c.tryClose(ctx, s)
+	return true, nil
+}
+
+// maxQueuePause ends the doubling.
+const maxQueuePause = 24 * time.Hour
+
+// queuePause is how long a queue waits after its n-th failure.
+func queuePause(first time.Duration, n int) time.Duration {
+	pause := first
+	for ; n > 1 && pause < maxQueuePause; n-- {
+		pause *= 2
+	}
+	return max(first, min(pause, maxQueuePause))
+}
+
+// tryClose closes the run if the sweep was the last. That the queue is done is committed: an error here changes
+// nothing of that, and the next tick closes the run.
+func (c *Center) tryClose(ctx context.Context, s Sweep) {
+	var open int
+	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
+		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`), s.RunID).Scan(&open)
+	if err == nil && open == 0 {
+		err = c.closeRun(ctx, s.RunID)
+	}
+	if err != nil {
+		c.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
+	}
+}
+
+// saveSweep writes the row of a sweep, in a transaction of the dealers' pool that fences the queue. What surely or
+// perhaps has been written before, by a try whose reply was lost, is found by the state that it leads to.
+func (c *Center) saveSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
+	tried := false
+	err := c.transact(ctx, c.dealers, func(ctx context.Context, t transaction) error {
+		if err := c.fenceSweep(ctx, t, s); err != nil {
+			return err
+		}
+		n, err := t.saveSweep(ctx, s, p, state, set, args...)
+		if err == nil && n == 0 && tried {
+			n, err = t.savedBefore(ctx, s, state)
+		}
+		if err == nil && n == 0 {
+			err = ErrRunOver
+		}
+		tried = true
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s queue %s of run %s: %w", what, s.QueueID, s.RunID, err)
+	}
+	return nil
+}
+
+func (t transaction) saveSweep(ctx context.Context, s Sweep, p Progress, state, set string, args ...any) (int, error) {
+	all := []any{p.ItemsDone, p.ItemsFailed}
+	progress := `items_done <> ? OR items_failed <> ?`
+	if p.Cursor != nil {
+		progress, set = progress+` OR cursor_value <> ?`, `, cursor_value = ?`+set
+		all, args = append(all, *p.Cursor), append([]any{*p.Cursor}, args...)
+	}
+	all = append(append(all, state, p.ItemsDone, p.ItemsFailed), args...)
+	// recoveries and progress_at before what they compare with is overwritten: MySQL goes from left to right (L6).
+	return t.exec(ctx, `UPDATE schedule_run_queue SET recoveries = CASE WHEN `+progress+` THEN 0 ELSE recoveries END,
+		progress_at = {now}, state = ?, items_done = ?, items_failed = ?`+set+`
+		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`,
+		append(all, s.RunID, s.QueueID, s.Server, s.Epoch)...)
+}
+
+func (t transaction) savedBefore(ctx context.Context, s Sweep, state string) (n int, err error) {
+	err = t.queryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
+		s.RunID, s.QueueID, state, s.Server, s.Epoch).Scan(&n)
+	return n, err
+}

@@ -1,0 +1,143 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// Ticked is what a tick found.
+type Ticked struct {
+	Now      time.Time // the database's clock
+	Open     string    // the id of the run that is RUNNING, "" if there is none: sweeps of any other are over
+	Paused   bool      // that run is paused: its sweeps are to be suspended
+	NextFire time.Time // when the next trigger is due; zero: there is none
+	More     bool      // there may be more to do at once
+}
+
+// pulseOfRuns is the one statement of a tick when nothing is due.
+type pulseOfRuns struct {
+	Ticked
+	stop     bool // the open run is to be cancelled, or its deadline has passed
+	swept    bool // all queues of the open run are finished
+	mayOpen  bool // some run is READY
+	mayEnd   bool // some run that is not opened yet is to be cancelled
+	maySolve bool // some run that waits is to be settled
+}
+
+// Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends one that is cancelled or has
+// passed its deadline, closes one whose queues are finished, and lets dependants go on or fail. Any server of the task
+// type may do it, and all do, about once a second; there is no leader. When nothing is due it is one statement; else
+// the work of a call is bounded, and More tells that there may be more. What one server leaves undone, because it died
+// between two commits, the next tick of any other does.
+func (c *Center) Tick(ctx context.Context, taskType string) (Ticked, error) {
+	p, err := c.pulseOfRuns(ctx, taskType)
+	if err != nil {
+		return Ticked{}, fmt.Errorf("tick %s$%s: %w", taskType, c.ownSign, err)
+	}
+	did, err := c.tick(ctx, taskType, &p)
+	if err != nil {
+		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, c.ownSign, err)
+	}
+	if !did {
+		return p.Ticked, nil
+	}
+	after, err := c.pulseOfRuns(ctx, taskType)
+	if err != nil {
+		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, c.ownSign, err)
+	}
+	after.More = after.due()
+	return after.Ticked, nil
+}
+
+// due reports that a tick has something to do.
+func (p pulseOfRuns) due() bool {
+	return p.stop || p.swept || p.mayEnd || p.maySolve || p.fires() || p.mayOpen && p.Open == ""
+}
+
+func (p pulseOfRuns) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
+
+// tick reports whether it did anything.
+func (c *Center) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did bool, err error) {
+	if !p.due() {
+		return false, nil
+	}
+	if p.stop {
+		err = c.stopRun(ctx, p.Open)
+	} else if p.swept {
+		err = c.closeRun(ctx, p.Open)
+	}
+	if err == nil && p.mayEnd {
+		err = c.cancelWaiting(ctx, taskType)
+	}
+	if err == nil && p.maySolve {
+		err = c.settleDue(ctx, taskType)
+	}
+	if err == nil && p.fires() {
+		err = c.fireDue(ctx, taskType)
+	}
+	if err != nil {
+		return true, err
+	}
+	ended, err := c.openNext(ctx, taskType)
+	for _, id := range ended {
+		if err == nil {
+			err = c.ended(ctx, id)
+		}
+	}
+	return true, err
+}
+
+func (c *Center) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRuns, err error) {
+	found := false
+	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT {now}, r.run_id, COALESCE(r.paused, FALSE),
+		CASE WHEN r.cancel_requested OR r.deadline_at < {now} THEN TRUE ELSE FALSE END,
+		CASE WHEN EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')) THEN FALSE ELSE TRUE END,
+		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested) THEN TRUE ELSE FALSE END,
+		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND w.cancel_requested) THEN TRUE ELSE FALSE END,
+		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+settled+`) THEN TRUE ELSE FALSE END,
+		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`')
+		FROM schedule_task_running k
+		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
+		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`), taskType, c.ownSign)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		found = true
+		err := rows.Scan((*instant)(&p.Now), (*text)(&p.Open), (*flag)(&p.Paused), (*flag)(&p.stop), (*flag)(&p.swept), (*flag)(&p.mayOpen),
+			(*flag)(&p.mayEnd), (*flag)(&p.maySolve), (*instant)(&p.NextFire))
+		p.swept = p.swept && p.Open != ""
+		return err
+	})
+	if err == nil && !found {
+		err = ErrUnknownTask
+	}
+	return p, err
+}
+
+// tickMost bounds the runs of one kind of work in one tick.
+const tickMost = 100
+
+// cancelWaiting ends runs that were cancelled before they were opened.
+func (c *Center) cancelWaiting(ctx context.Context, taskType string) error {
+	var runs []runRef
+	err := c.refs(ctx, &runs, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
+		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, tickMost), taskType, c.ownSign)
+	for _, r := range runs {
+		if err == nil {
+			err = c.stopRun(ctx, r.id)
+		}
+	}
+	return err
+}
+
+// settleDue settles runs whose upstreams have ended, or one of them with a failure.
+func (c *Center) settleDue(ctx context.Context, taskType string) error {
+	var runs []runRef
+	err := c.refs(ctx, &runs, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
+		AND w.state = '`+RunWaiting+`' AND `+settled+` ORDER BY w.run_id LIMIT %d`, tickMost), taskType, c.ownSign)
+	if err != nil {
+		return err
+	}
+	return c.settleAll(ctx, runs)
+}

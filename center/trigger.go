@@ -1,0 +1,322 @@
+package center
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/dutyrota/rota/internal/slots"
+)
+
+// The kinds of triggers.
+const (
+	TriggerCron  = slots.KindCron  // a cron expression with seconds, as Quartz has them
+	TriggerEvery = slots.KindEvery // a Go duration, counted from StartAt
+	TriggerOnce  = slots.KindOnce  // a time in RFC 3339
+)
+
+// What fires of the slots that are due when they are several or old, because nobody was there, or the trigger paused.
+const (
+	MisfireOne  = slots.MisfireOne  // the newest
+	MisfireSkip = slots.MisfireSkip // the newest, if it is younger than MisfireAfter
+	MisfireAll  = slots.MisfireAll  // each, up to CatchupMax: then the newest
+)
+
+// What becomes of a slot while runs of its target are open (R4).
+const (
+	OverlapSkip = "SKIP" // its run is SKIPPED
+	OverlapWait = "WAIT" // its run waits, if no other waits already; else it is SKIPPED
+)
+
+// The states of a trigger.
+const (
+	TriggerActive = "ACTIVE"
+	TriggerPaused = "PAUSED" // slots are missed, and when it is resumed its misfire says which are made up for
+	TriggerDone   = "DONE"   // there is no slot any more
+	TriggerError  = "ERROR"  // its row makes no sense; the message says why
+)
+
+// ErrUnknownTrigger means that there is no trigger of that name in this own_sign.
+var ErrUnknownTrigger = errors.New("unknown trigger")
+
+// Trigger is when runs of a task type begin by themselves, a row of schedule_trigger. Its slots, the instants at which
+// it is due, are by the database's clock.
+type Trigger struct {
+	Name       string // unique in the own_sign; at most 150 bytes
+	Target     string // a task type of mode RUN
+	Kind       string // CRON, EVERY or ONCE
+	Expression string // at most 255 bytes
+	TimeZone   string // of CRON, such as Europe/Berlin. Defaults to UTC.
+	// StartAt and EndAt bound the slots, both included; zero is no bound. From StartAt the slots of EVERY are counted;
+	// there it defaults to when the trigger is made.
+	StartAt, EndAt time.Time
+	MaxFires       int64 // then the trigger is DONE. Defaults to no bound.
+
+	Misfire      string        // ONE, SKIP or ALL. Defaults to ONE.
+	MisfireAfter time.Duration // Defaults to 1 min.
+	// CatchupMax bounds what ALL makes up for at once. Defaults to 100.
+	CatchupMax int
+	Overlap    string // SKIP or WAIT. Defaults to SKIP.
+	Priority   int    // of the runs: of several that are READY the highest is opened first
+	Params     string // of the runs
+
+	// What follows is the store's.
+	ID                     string // the same for the same name
+	Status, Message        string
+	Fires, Missed          int64     // slots that have fired, and that never will
+	NextFireAt, PrevFireAt time.Time // zero: none
+	Version                int64
+}
+
+func (t Trigger) withDefaults() Trigger {
+	t.TimeZone = cmp.Or(t.TimeZone, "UTC")
+	t.Misfire = cmp.Or(t.Misfire, MisfireOne)
+	t.MisfireAfter = cmp.Or(t.MisfireAfter, time.Minute)
+	t.CatchupMax = cmp.Or(t.CatchupMax, 100)
+	t.Overlap = cmp.Or(t.Overlap, OverlapSkip)
+	t.StartAt, t.EndAt = t.StartAt.UTC().Truncate(time.Microsecond), t.EndAt.UTC().Truncate(time.Microsecond)
+	return t
+}
+
+func (t Trigger) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	errs = append(errs, validName("trigger", t.Name, 150), validParams(t.Params))
+	if len(t.Expression) > 255 {
+		bad("expression must have at most 255 bytes, not %d", len(t.Expression))
+	}
+	if t.MaxFires < 0 {
+		bad("max_fires (%d) must not be negative", t.MaxFires)
+	}
+	if !t.EndAt.IsZero() && t.EndAt.Before(t.StartAt) {
+		bad("end_at (%s) must not be before start_at (%s)", t.EndAt.Format(time.RFC3339), t.StartAt.Format(time.RFC3339))
+	}
+	if t.Misfire != MisfireOne && t.Misfire != MisfireSkip && t.Misfire != MisfireAll {
+		bad("misfire (%q) must be ONE, SKIP or ALL", t.Misfire)
+	}
+	if t.MisfireAfter < time.Millisecond {
+		bad("misfire_after (%s) must be at least 1ms", t.MisfireAfter)
+	}
+	if t.CatchupMax < 1 || t.CatchupMax > maxCatchup {
+		bad("catchup_max (%d) must be between 1 and %d", t.CatchupMax, maxCatchup)
+	}
+	if t.Overlap != OverlapSkip && t.Overlap != OverlapWait {
+		bad("overlap (%q) must be SKIP or WAIT", t.Overlap)
+	}
+	if _, err := t.arithmetic(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// maxCatchup bounds the runs that one firing inserts.
+const maxCatchup = 1_000
+
+// arithmetic reads the expression.
+func (t Trigger) arithmetic() (slots.Trigger, error) {
+	schedule, err := slots.Parse(t.Kind, t.Expression, t.TimeZone, t.StartAt)
+	return slots.Trigger{
+		Schedule: schedule, StartAt: t.StartAt, EndAt: t.EndAt, MaxFires: t.MaxFires, Fires: t.Fires, NextFireAt: t.NextFireAt,
+		Misfire: t.Misfire, MisfireAfter: t.MisfireAfter, CatchupMax: t.CatchupMax,
+	}, err
+}
+
+// triggerSpace is the name space of the ids of triggers.
+var triggerSpace = uuid.MustParse("6f1d3c1e-54a0-4d5b-9a53-8a1c2f1f7f0e")
+
+// triggerID is the same for the same name, so that the slots of a trigger that was deleted and is made again have
+// the keys of the runs that they have fired already (R2).
+func triggerID(ownSign, name string) string {
+	return uuid.NewSHA1(triggerSpace, []byte(ownSign+"\x00"+name)).String()
+}
+
+// runKey is the key of the run of a slot.
+func (t Trigger) runKey(slot time.Time) string {
+	return t.ID + "/" + slot.UTC().Format(time.RFC3339Nano)
+}
+
+// DefineTrigger makes a trigger unless there is one of its name, and returns the one that is in force, whoever made
+// it. Slots that lie before its making are not made up for, but for the one of ONCE, which is due until it has fired.
+// ErrUnknownTask if the target has no row.
+func (c *Center) DefineTrigger(ctx context.Context, t Trigger) (Trigger, error) {
+	return c.putTrigger(ctx, t, "", false)
+}
+
+// ApplyTrigger makes a trigger or changes the one of its name, and returns what it has become. One that is PAUSED
+// stays so. If anything about its slots changes, they count from now on; what it has fired stays fired.
+func (c *Center) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Trigger, error) {
+	return c.putTrigger(ctx, t, actor, true)
+}
+
+func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
+	t = t.withDefaults()
+	wasStart := t.StartAt
+	if err = c.hasRuns(ctx, t.Target); err != nil {
+		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
+	}
+	err = c.underLock(ctx, t.Target, func(ctx context.Context, l *locked) error {
+		old, err := l.trigger(ctx, t.Name)
+		there := err == nil
+		if err != nil && !errors.Is(err, ErrUnknownTrigger) {
+			return err
+		}
+		if now = old; there && !change {
+			return nil
+		}
+		now = t
+		if now.StartAt = wasStart; wasStart.IsZero() && t.Kind == TriggerEvery {
+			now.StartAt = l.now // where the slots are counted from, unless they are counted already
+			if old.Kind == TriggerEvery {
+				now.StartAt = old.StartAt
+			}
+		}
+		if err := now.validate(); err != nil {
+			return err
+		}
+		return l.writeTrigger(ctx, &now, old, there, actor)
+	})
+	if err != nil {
+		return Trigger{}, fmt.Errorf("trigger %s of %w", t.Name, err)
+	}
+	return now, nil
+}
+
+// writeTrigger inserts a trigger, or changes the old one.
+func (l *locked) writeTrigger(ctx context.Context, t *Trigger, old Trigger, there bool, actor string) error {
+	t.ID, t.Fires, t.Missed, t.PrevFireAt, t.Version = triggerID(l.ownSign, t.Name), old.Fires, old.Missed, old.PrevFireAt, old.Version+1
+	t.NextFireAt, t.Status = old.NextFireAt, old.Status
+	if !there || !t.sameSlots(old) || old.Status == TriggerError {
+		if err := t.begin(l.now); err != nil {
+			return err
+		}
+		if old.Status == TriggerPaused {
+			t.Status = TriggerPaused
+		}
+	}
+	if err := l.putTriggerRow(ctx, *t, old, there); err != nil {
+		return err
+	}
+	return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "defined: " + t.Name})
+}
+
+// begin sets when a trigger is due first.
+func (t *Trigger) begin(now time.Time) error {
+	a, err := t.arithmetic()
+	if err != nil {
+		return err
+	}
+	t.NextFireAt, t.Message = a.First(now), ""
+	t.Status = TriggerActive
+	if t.NextFireAt.IsZero() {
+		t.Status = TriggerDone
+	}
+	return nil
+}
+
+// sameSlots reports whether two triggers are due at the same instants.
+func (t Trigger) sameSlots(o Trigger) bool {
+	return t.Kind == o.Kind && t.Expression == o.Expression && t.TimeZone == o.TimeZone && t.StartAt.Equal(o.StartAt) &&
+		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target
+}
+
+func (l *locked) putTriggerRow(ctx context.Context, t, old Trigger, there bool) error {
+	var names []string
+	var args []any
+	for _, col := range l.triggerColumns(t) {
+		names, args = append(names, col.name), append(args, col.value)
+	}
+	if !there {
+		_, err := l.exec(ctx, `INSERT INTO schedule_trigger (`+strings.Join(names, ", ")+`, own_sign, name) VALUES (`+marks(len(args)+2)+`)`,
+			append(args, l.ownSign, t.Name)...)
+		if l.d.class(err) == classDuplicate {
+			err = errRaced // for another target, whose lock row is another
+		}
+		return err
+	}
+	n, err := l.exec(ctx, `UPDATE schedule_trigger SET `+strings.Join(names, " = ?, ")+` = ? WHERE own_sign = ? AND name = ? AND version = ?`,
+		append(args, l.ownSign, t.Name, old.Version)...)
+	if err == nil && n == 0 {
+		err = errRaced
+	}
+	return err
+}
+
+// assigned is a column and the parameter that it gets.
+type assigned struct {
+	name  string
+	value any
+}
+
+// triggerColumns are the columns of a trigger but for its key.
+func (l *locked) triggerColumns(t Trigger) []assigned {
+	return []assigned{
+		{"trigger_id", t.ID},
+		{"target", t.Target},
+		{"kind", t.Kind},
+		{"expression", t.Expression},
+		{"time_zone", t.TimeZone},
+		{"start_at", l.d.moment(t.StartAt)},
+		{"end_at", l.d.moment(t.EndAt)},
+		{"max_fires", t.MaxFires},
+		{"fires", t.Fires},
+		{"next_fire_at", l.d.moment(t.NextFireAt)},
+		{"prev_fire_at", l.d.moment(t.PrevFireAt)},
+		{"status", t.Status},
+		{"misfire", t.Misfire},
+		{"misfire_after_ms", t.MisfireAfter.Milliseconds()},
+		{"catchup_max", t.CatchupMax},
+		{"overlap", t.Overlap},
+		{"priority", t.Priority},
+		{"params", t.Params},
+		{"missed", t.Missed},
+		{"message", clean(t.Message)},
+		{"version", t.Version},
+	}
+}
+
+// moment is a time as a parameter, NULL if it is zero.
+func (d *dialect) moment(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return d.time(t)
+}
+
+const triggerColumns = `name, target, kind, expression, time_zone, start_at, end_at, max_fires, misfire, misfire_after_ms, catchup_max, overlap,
+	priority, params, trigger_id, status, message, fires, missed, next_fire_at, prev_fire_at, version`
+
+func scanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
+	err = rows.Scan(&t.Name, &t.Target, &t.Kind, &t.Expression, &t.TimeZone, (*instant)(&t.StartAt), (*instant)(&t.EndAt), &t.MaxFires, &t.Misfire,
+		(*millis)(&t.MisfireAfter), &t.CatchupMax, &t.Overlap, &t.Priority, &t.Params, &t.ID, &t.Status, &t.Message, &t.Fires, &t.Missed,
+		(*instant)(&t.NextFireAt), (*instant)(&t.PrevFireAt), &t.Version)
+	return t, err
+}
+
+// trigger reads a trigger. ErrUnknownTrigger if there is none of that name.
+func (l *locked) trigger(ctx context.Context, name string) (Trigger, error) {
+	t, err := scanTrigger(l.queryRow(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name))
+	if noRows(err) {
+		err = ErrUnknownTrigger
+	}
+	return t, err
+}
+
+// Triggers returns the triggers of this own_sign, by name.
+func (c *Center) Triggers(ctx context.Context) (triggers []Trigger, err error) {
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`), c.ownSign)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		t, err := scanTrigger(rows)
+		triggers = append(triggers, t)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the triggers of %s: %w", c.ownSign, err)
+	}
+	return triggers, nil
+}

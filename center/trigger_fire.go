@@ -1,0 +1,189 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// firePage is how many triggers fire in one transaction, and firePages how many of these one tick makes.
+const (
+	firePage  = 100
+	firePages = 5
+)
+
+// fireDue fires the triggers of a task type that are due, page by page.
+func (c *Center) fireDue(ctx context.Context, taskType string) error {
+	for range firePages {
+		var n int
+		err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
+			n, err = l.fire(ctx)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("fire the triggers of %w", err)
+		}
+		if n < firePage {
+			return nil
+		}
+	}
+	return nil
+}
+
+// firing is a trigger that is due, and what comes of it.
+type firing struct {
+	Trigger // as it will be
+	slots   []time.Time
+}
+
+// fire advances a page of triggers and inserts the runs of their slots, in one transaction (R2): a few statements,
+// however many there are. That each trigger's version is still the one that was read is checked although the lock
+// row is held: somebody may edit the row by hand. It returns how many triggers there were.
+func (l *locked) fire(ctx context.Context) (int, error) {
+	firings, err := l.due(ctx)
+	if err != nil || len(firings) == 0 {
+		return 0, err
+	}
+	var keys []string
+	for _, f := range firings {
+		for _, at := range f.slots {
+			keys = append(keys, f.runKey(at))
+		}
+	}
+	there, err := l.runsOfKeys(ctx, []string{l.taskType}, keys)
+	if err != nil {
+		return 0, err
+	}
+	open, err := l.openRuns(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var runs []Run
+	for _, f := range firings {
+		like := f.run(open)
+		for _, at := range f.slots {
+			r := like
+			r.Key = f.runKey(at)
+			if there[runName{l.taskType, r.Key}] != "" {
+				continue // fired before the trigger was made again; it advances all the same
+			}
+			r = l.newRun(r, at)
+			if runs = append(runs, r); r.State == RunReady {
+				open = append(open, r)
+			}
+		}
+	}
+	if err := l.advance(ctx, firings); err != nil {
+		return 0, err
+	}
+	return len(firings), l.insertRuns(ctx, runs, nil)
+}
+
+// due reads a page of triggers that are due, and computes what they fire and when they are due next. One whose row
+// makes no sense gets the status ERROR, and the others go on.
+func (l *locked) due(ctx context.Context) (firings []firing, err error) {
+	err = l.query(ctx, func(rows *sql.Rows) error {
+		t, err := scanTrigger(rows)
+		firings = append(firings, newFiring(t, l.now))
+		return err
+	}, fmt.Sprintf(`SELECT `+triggerColumns+` FROM schedule_trigger
+		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ? ORDER BY next_fire_at, name LIMIT %d`, firePage),
+		l.ownSign, l.d.time(l.now), l.taskType)
+	if err != nil {
+		return nil, fmt.Errorf("read the triggers: %w", err)
+	}
+	return firings, nil
+}
+
+func newFiring(t Trigger, now time.Time) firing {
+	f := firing{Trigger: t}
+	a, err := t.arithmetic()
+	var missed int64
+	var next time.Time
+	if err == nil {
+		f.slots, missed, next, err = a.Due(now)
+	}
+	if err != nil {
+		f.Status, f.Message = TriggerError, err.Error()
+		return f
+	}
+	f.Fires, f.Missed, f.NextFireAt, f.Message = t.Fires+int64(len(f.slots)), t.Missed+missed, next, ""
+	if n := len(f.slots); n > 0 {
+		f.PrevFireAt = f.slots[n-1]
+	}
+	if next.IsZero() {
+		f.Status = TriggerDone
+	}
+	return f
+}
+
+// run is what a trigger fires while some runs of its target are open (R4). All slots of one firing are judged
+// together: those that ALL makes up for do not stand in each other's way.
+func (t Trigger) run(open []Run) Run {
+	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: RunReady}
+	switch {
+	case len(open) == 0, t.Overlap == OverlapWait && len(open) == 1:
+		return r
+	case t.Overlap == OverlapWait:
+		r.Message = fmt.Sprintf("run %s is %s, and run %s waits to begin", open[0].ID, open[0].State, open[1].ID)
+	default:
+		r.Message = fmt.Sprintf("run %s is %s", open[0].ID, open[0].State)
+	}
+	r.State = RunSkipped
+	return r
+}
+
+// openRuns returns the runs of the task type that are RUNNING or READY, not more than two, the RUNNING first.
+func (l *locked) openRuns(ctx context.Context) (open []Run, err error) {
+	err = l.query(ctx, func(rows *sql.Rows) error {
+		var r Run
+		err := rows.Scan(&r.ID, &r.State)
+		open = append(open, r)
+		return err
+	}, `SELECT run_id, state FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state IN ('`+RunReady+`', '`+RunRunning+`')
+		ORDER BY state DESC, scheduled_at LIMIT 2`, l.taskType, l.ownSign)
+	if err != nil {
+		return nil, fmt.Errorf("read the open runs: %w", err)
+	}
+	return open, nil
+}
+
+// advance writes the triggers, all of them in one statement: each column is a CASE over the names, the one form of an
+// UPDATE of several rows that all databases know.
+func (l *locked) advance(ctx context.Context, firings []firing) error {
+	var set strings.Builder
+	var args []any
+	for _, col := range []struct {
+		name  string
+		value func(firing) any
+	}{
+		{"status", func(f firing) any { return f.Status }},
+		{"fires", func(f firing) any { return f.Fires }},
+		{"missed", func(f firing) any { return f.Missed }},
+		{"next_fire_at", func(f firing) any { return l.d.moment(f.NextFireAt) }},
+		{"prev_fire_at", func(f firing) any { return l.d.moment(f.PrevFireAt) }},
+		{"message", func(f firing) any { return clean(f.Message) }},
+	} {
+		set.WriteString(", " + col.name + " = CASE name")
+		for _, f := range firings {
+			set.WriteString(" WHEN ? THEN ?")
+			args = append(args, f.Name, col.value(f))
+		}
+		set.WriteString(" ELSE " + col.name + " END")
+	}
+	args = append(args, l.ownSign)
+	for _, f := range firings {
+		args = append(args, f.Name, f.Version)
+	}
+	n, err := l.exec(ctx, `UPDATE schedule_trigger SET version = version + 1`+set.String()+` WHERE own_sign = ? AND (`+
+		strings.TrimSuffix(strings.Repeat("name = ? AND version = ? OR ", len(firings)), " OR ")+`)`, args...)
+	if err == nil && n != len(firings) {
+		err = errRaced
+	}
+	if err != nil {
+		return fmt.Errorf("advance the triggers: %w", err)
+	}
+	return nil
+}

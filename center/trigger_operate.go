@@ -1,0 +1,99 @@
+package center
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// PauseTrigger stops a trigger, or lets it go on: then its misfire says which of the slots that it has missed fire.
+// One that is DONE stays so; one in ERROR goes on if its row makes sense by now. ErrUnknownTrigger if there is none.
+func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, actor string) error {
+	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, t Trigger) error {
+		old := t
+		switch {
+		case paused && t.Status == TriggerActive:
+			t.Status = TriggerPaused
+		case !paused && t.Status == TriggerPaused:
+			t.Status = TriggerActive
+			if t.NextFireAt.IsZero() {
+				t.Status = TriggerDone
+			}
+		case !paused && t.Status == TriggerError:
+			if err := errors.Join(t.validate(), t.begin(l.now)); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+		t.Version++
+		if err := l.putTriggerRow(ctx, t, old, true); err != nil {
+			return err
+		}
+		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: pauseKind(paused) + ": " + name})
+	})
+	if err != nil {
+		return fmt.Errorf("pause trigger %s: %w", name, err)
+	}
+	return nil
+}
+
+// DeleteTrigger deletes a trigger. Its runs stay, and one that is made again under its name fires none of its slots
+// twice. ErrUnknownTrigger if there is none.
+func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
+	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, _ Trigger) error {
+		if _, err := l.exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name); err != nil {
+			return err
+		}
+		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "deleted: " + name})
+	})
+	if err != nil {
+		return fmt.Errorf("delete trigger %s: %w", name, err)
+	}
+	return nil
+}
+
+// FireTrigger makes a run of a trigger now, whatever its slots and its status, and returns its id. The slots stay as
+// they are, and the firing does not count. The trigger's overlap holds: the run may be SKIPPED. ErrUnknownTrigger if
+// there is none.
+func (c *Center) FireTrigger(ctx context.Context, name, actor string) (runID string, err error) {
+	err = c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, t Trigger) error {
+		open, err := l.openRuns(ctx)
+		if err != nil {
+			return err
+		}
+		r := l.newRun(t.run(open), l.now)
+		r.Key = t.ID + "/now/" + r.ID
+		runID = r.ID
+		if err := l.insertRuns(ctx, []Run{r}, nil); err != nil {
+			return err
+		}
+		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "fired: " + name + ", run " + runID})
+	})
+	if err != nil {
+		return "", fmt.Errorf("fire trigger %s: %w", name, err)
+	}
+	return runID, nil
+}
+
+// changeTrigger runs f under the lock row of the trigger's target.
+func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.Context, *locked, Trigger) error) error {
+	var target string
+	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`), c.ownSign, name).Scan(&target)
+	if noRows(err) {
+		return ErrUnknownTrigger
+	}
+	if err != nil {
+		return err
+	}
+	return c.underLock(ctx, target, func(ctx context.Context, l *locked) error {
+		t, err := l.trigger(ctx, name)
+		if err != nil {
+			return err
+		}
+		if t.Target != target {
+			return errRaced
+		}
+		return f(ctx, l, t)
+	})
+}
