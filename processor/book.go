@@ -12,7 +12,7 @@ import (
 // which anybody may read.
 type book struct {
 	entries map[string]entry
-	swept   time.Time // when suspects that nobody selects any more were last forgotten
+	tidied  time.Time // when suspects that nobody selects any more were last forgotten
 	all     atomic.Int64
 	parked  atomic.Int64 // without the suspects
 	dead    atomic.Int64
@@ -72,12 +72,12 @@ func (b *book) suspect(key string, group int, until time.Time) {
 // batches and then ten items until the one that fails is found: fewer calls than one by one, fewer selects than halves.
 func smaller(n int) int { return max(1, n/10) }
 
-// sweep forgets the suspects that are not selected any more.
-func (b *book) sweep(now time.Time) {
-	if now.Sub(b.swept) < suspectFor {
+// tidy forgets the suspects that are not selected any more.
+func (b *book) tidy(now time.Time) {
+	if now.Sub(b.tidied) < suspectFor {
 		return
 	}
-	b.swept = now
+	b.tidied = now
 	for key, e := range b.entries {
 		if e.group > 0 && now.Sub(e.until) > suspectFor {
 			b.remove(key)

@@ -11,7 +11,7 @@ var errWithdrawn = errors.New("the record of the failed item has changed")
 // loadCursor finds out where the cursor is, after a batch of which we do not know what it has committed.
 func (p *Processor) loadCursor(c *call) error {
 	c.cursor = c.selection.Queue.Cursor
-	if p.env.Cursors != nil {
+	if p.env.Cursors != nil && c.lane.sweep == nil {
 		cursor, err := p.env.Cursors.Load(c.ctx, c.selection.Queue)
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func (p *Processor) loadCursor(c *call) error {
 
 // advance moves the cursor behind a batch that is done. If that fails the batch has failed, but not its items.
 func (p *Processor) advance(c *call) {
-	if p.env.Cursors != nil {
+	if p.env.Cursors != nil && c.lane.sweep == nil {
 		if err := p.env.Cursors.Save(c.bound, c.queues[0].queue, c.cursor); err != nil {
 			c.err = fmt.Errorf("save cursor: %w", err)
 			c.verdict = p.verdict(c, c.err)
@@ -76,22 +76,32 @@ func (p *Processor) finishCursor(c *call) {
 
 // finishInOrder lets the lane of a cursored batch go on after a success. After anything else the rest of the page is
 // selected again, behind the cursor as it is then: no item may be executed before those in front of it are done (X3).
-// It is called under the lock.
+// A sweep goes on behind an item that has failed alone, too. It is called under the lock.
 func (p *Processor) finishInOrder(c *call) {
-	h, l, g, n := c.queues[0], c.lane, c.page, c.to-c.from
+	h, g, n := c.queues[0], c.page, c.to-c.from
 	if c.verdict == done && c.moved {
-		h.queue.Cursor, h.alone = c.cursor, max(0, h.alone-n)
-		if p.asleep || p.stopping {
-			p.skip(g.drop())
-		}
-		if g.unstarted() > 0 {
-			p.pend(l)
-		}
+		p.goOn(c)
+		return
+	}
+	if c.verdict == failed && c.moved { // the sweep passes it
+		p.goOn(c)
 		return
 	}
 	p.skip(g.drop())
 	h.stale = true
 	if c.verdict == failed && n > 1 && !c.trouble {
 		h.alone, h.group = n, smaller(n)
+	}
+}
+
+// goOn moves the cursor behind a batch, and lets the rest of its page follow.
+func (p *Processor) goOn(c *call) {
+	h, g := c.queues[0], c.page
+	h.queue.Cursor, h.alone = c.cursor, max(0, h.alone-(c.to-c.from))
+	if p.asleep || p.stopping {
+		p.skip(g.drop())
+	}
+	if g.unstarted() > 0 {
+		p.pend(c.lane)
 	}
 }

@@ -9,7 +9,7 @@
 //	idle ──due──► selecting ──items──► executing ──last batch──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata
 //
-// and after a failed select it is idle for a pause that grows. This is TBSchedule's SLEEP, for each lane by itself: a
+// and after a failed select it is idle for a pause that grows. A sweep goes round without these. This is TBSchedule's SLEEP, for each lane by itself: a
 // lane is selected again when nothing of it is in hand, and what one lane waits for holds up no other. In NOTSLEEP it
 // is idle as soon as its last batch has started. A queue that drains takes its lane out of this round, or only its own
 // items if the lane has more queues.
@@ -43,6 +43,22 @@
 // A cursor cannot leave out an item, so its queue waits until the item is done or dead. Only a success, or a record of
 // the death, moves the cursor; after anything else the rest of the page is dropped and the cursor loaded (X3).
 //
+// # Sweeps
+//
+// A queue that is granted with a Run is swept (mode RUN): its lane never rests for want of items, and leaves the round
+// for good when a select has found nothing while nothing was in hand, or when the sweep has failed. Only the queue as a
+// whole is tried again, by another grant (R11), so an item that fails alone or by name is passed, and a failure that
+// cannot be laid on an item is that of the sweep. A passed item is in the book like a dead one, and the limit of the
+// next select is larger by it; therefore a page of passed items only is the end if, and only if, there was room on it
+// for others. In NOTSLEEP a sweep that finds nothing beside what is in hand waits for that, since nothing new is to
+// come, rather than asking again and again.
+//
+// A dealer whose Execute does not change what Select returns would be swept for ever. So a sweep has a trail of the
+// items that it has been through, by key, cursor or value, as long as its largest page at least, and three pages in a
+// row of nothing else end it. The set of all items of the sweep would notice a single repetition, and cost memory
+// without bound. Items that have none of the three, such as pointers without keys, go unnoticed: an address says
+// nothing, and to look behind it is a race with whoever shares it. Then the run's deadline is what ends it.
+//
 // # The scheduler
 //
 // thread_number executors take turns with one lock: an executor books the batch that it has done and takes the next
@@ -68,5 +84,6 @@
 // for the items of a cursor. An end of a dealer that ignores its context: Go cannot stop it, so its queue stays in hand,
 // Run does not return, and Stalled names it. That a select returns no item twice: both are executed, perhaps at once. A
 // record of every failure: a process that dies forgets suspects and what its ItemStore could not save. Without Keyed or
-// Cursored a failure of one item is a failure of its batch, and makes its queue pause.
+// Cursored a failure of one item is a failure of its batch, and makes its queue pause, or its sweep fail. That a sweep
+// meets every row: what its dealer does not select, be it inserted or committed late, is left to the next run.
 package processor

@@ -20,7 +20,7 @@ type Env struct {
 
 	// Bind derives the context of Execute from ctx, so that it carries queues, those of the batch under the epochs
 	// that were held when it was selected. cursor is nil but for a batch of a Cursored dealer: then it is the
-	// position after the last item, which the fence saves (F4). Bind may only add values. Nil adds nothing.
+	// position after the last item, which the fence saves (F4), in the row of queues[0].Run if that is not nil. Bind may only add values. Nil adds nothing.
 	Bind func(ctx context.Context, queues []Queue, cursor *string) context.Context
 
 	// Lost reports that an error of the dealer, of Items or of Cursors means that a queue of the call was lost. Then
@@ -29,10 +29,10 @@ type Env struct {
 	Lost func(err error) bool
 
 	// Items keeps the failed items of Keyed and Cursored dealers beyond this process. Nil is memory only, which ends
-	// with the grant of the queue.
+	// with the grant of the queue. It is not used for queues with a Run.
 	Items ItemStore
 
-	// Cursors keeps the cursors of a Cursored dealer. Nil is memory only.
+	// Cursors keeps the cursors of a Cursored dealer. Nil is memory only. It is not used for queues with a Run.
 	Cursors CursorStore
 
 	// Alert receives what an operator should look at. Nil discards it.
@@ -53,7 +53,7 @@ type Alert struct {
 	Text  string // for humans
 }
 
-// AlertParked is the Kind of an Alert that says that so many items of a queue back off or are dead that a select,
+// AlertParked is the Kind of an Alert that says that so many items of a queue have failed, back off or are dead that a select,
 // which is bounded by ten times fetch_number, may not find any others (X2). It is sent once until there are fewer.
 const AlertParked = "PARKED"
 

@@ -72,7 +72,8 @@ func partial(err error, n int) []failure {
 
 // Permanent says of an item's error that trying again is in vain: the item is dead at once. It is for an item that
 // fails alone or in Failures; as the error of a batch of several items it does not say which of them is meant, so
-// they are executed one by one first. Dealers that are neither Keyed nor Cursored have no dead items. Nil stays nil.
+// they are executed one by one first. Dealers that are neither Keyed nor Cursored have no dead items, and sweeps have
+// none: there it is a failure like any other. Nil stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -91,8 +92,8 @@ func isPermanent(err error) bool {
 }
 
 // RetryAfter says of an error when the next attempt makes sense, in place of the growing pause: of an item, of a
-// batch, or of a select, whose queue then rests. It counts as an attempt like any other. A d of 0 or less changes
-// nothing, and nil stays nil.
+// batch, or of a select, whose queue then rests. It counts as an attempt like any other. In a sweep it changes
+// nothing, nor does a d of 0 or less; nil stays nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil || d <= 0 {
 		return err

@@ -22,6 +22,7 @@ type call struct {
 	settings *Settings
 	parts    []part  // of the select, or of the batch's page
 	of       []int32 // that of the batch's page
+	sums     []uint64
 	how      mark
 	request
 
@@ -48,7 +49,9 @@ type outcome struct {
 	earliest time.Time // when the first of the items may be tried that are waiting
 	bound    context.Context
 	cursor   string // a new one, if moved
+	placed   bool   // cursor is that after the batch
 	moved    bool
+	repeated bool // a select of a sweep found only what the sweep has done already
 
 	failed, dead int // items
 	trouble      bool
@@ -66,7 +69,7 @@ type buffers struct {
 
 // reset makes c ready for the next call. What is only looked at if it was set before stays.
 func (c *call) reset() {
-	c.lane, c.page, c.items, c.parts, c.of = nil, nil, nil, nil, nil
+	c.lane, c.page, c.items, c.parts, c.of, c.sums = nil, nil, nil, nil, nil, nil
 	clear(c.inHand)
 	c.inHand = c.inHand[:0]
 	c.how = ordinary
@@ -183,6 +186,7 @@ func (p *Processor) bind(c *call) (err error) {
 		if c.cursor, err = c.items.cursor(c.to - 1); err != nil {
 			return err
 		}
+		c.placed = true
 		cursor := c.cursor
 		c.bound = p.env.Bind(c.ctx, queuesOf(c.queues), &cursor)
 	case len(c.queues) > 1:

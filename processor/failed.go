@@ -51,6 +51,9 @@ func (p *Processor) blame(c *call) {
 // failed, and one that is broken must not cost the attempts of the others.
 func (p *Processor) suspect(c *call) {
 	wish := retryAfter(c.err)
+	if c.lane.sweep != nil {
+		wish = 0
+	}
 	until := c.now.Add(wish)
 	c.hurry, c.until = wish == 0, until
 	if p.powers.cursored {
@@ -63,7 +66,7 @@ func (p *Processor) suspect(c *call) {
 		c.holder(i).book.suspect(key, smaller(len(c.keys)), until)
 	}
 	for _, h := range c.queues {
-		h.book.sweep(c.now)
+		h.book.tidy(c.now)
 	}
 }
 
@@ -75,8 +78,12 @@ func (c *call) holder(i int) *held {
 	return c.parts[c.of[c.from+i]].held
 }
 
-// fail counts an attempt of each item that failed.
+// fail counts an attempt of each item that failed. In a sweep there is no other.
 func (p *Processor) fail(c *call, named []failure) {
+	if c.lane.sweep != nil {
+		p.pass(c, named)
+		return
+	}
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
 		u := p.attempt(c, f)

@@ -13,7 +13,7 @@ import (
 func (p *Processor) judge(c *call) {
 	c.now = time.Now()
 	c.took = c.now.Sub(c.since)
-	if c.err == nil && c.how == ordinary && !p.powers.cursored && c.ended == nil {
+	if c.err == nil && c.how == ordinary && !p.powers.cursored && c.ended == nil && c.lane.sweep == nil {
 		return // most of them
 	}
 	if c.err != nil {
@@ -58,6 +58,9 @@ func (p *Processor) conclude(c *call) {
 	}
 	if c.verdict == done && c.how > ordinary {
 		p.cure(c)
+	}
+	if c.verdict == done {
+		c.remember()
 	}
 	if c.ended != nil {
 		c.ended(Result{Err: err, Verdict: c.verdict.public(), Failed: c.failed, Dead: c.dead, Took: c.took})

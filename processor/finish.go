@@ -46,6 +46,7 @@ func (p *Processor) finishSelect(c *call) {
 		p.skip(c.found.fetched - c.found.unstarted())
 	}
 	switch {
+	case l.sweep != nil && p.sweepEnds(c):
 	case c.found != nil && c.found.unstarted() > 0:
 		p.turnIn(l, c)
 	case c.verdict == failed || c.verdict == lost:
@@ -78,8 +79,11 @@ func (p *Processor) turnIn(l *lane, c *call) {
 }
 
 // nextLook says when a lane is selected again of which nothing could be executed: not before an item that a cursor
-// waits for may be tried again, and not long after that if no cursor waits.
+// waits for may be tried again, and not long after that if no cursor waits. A sweep does not rest.
 func (p *Processor) nextLook(c *call) time.Time {
+	if c.lane.sweep != nil {
+		return c.now
+	}
 	at := c.now.Add(p.settings.SleepTimeNoData)
 	if !c.earliest.IsZero() && (p.powers.cursored || c.earliest.Before(at)) {
 		return c.earliest
@@ -90,7 +94,7 @@ func (p *Processor) nextLook(c *call) time.Time {
 // emptied notes that the queues of a select had nothing to execute, unless something was in hand meanwhile, which
 // may be selectable again.
 func (p *Processor) emptied(c *call) {
-	if len(c.inHand) > 0 {
+	if len(c.inHand) > 0 || c.lane.sweep != nil { // whose end is not that of a select alone
 		return
 	}
 	for _, h := range c.queues {
@@ -109,6 +113,9 @@ func (p *Processor) finishBatch(c *call) {
 	if p.powers.cursored {
 		p.finishInOrder(c)
 	}
+	if l.sweep != nil {
+		p.tally(c)
+	}
 	if c.trouble || c.verdict == lost {
 		l.trouble, l.wish = true, max(l.wish, c.wish)
 	}
@@ -116,9 +123,12 @@ func (p *Processor) finishBatch(c *call) {
 	if c.until.After(l.until) {
 		l.until = c.until
 	}
-	if c.hurry && l.inVain && l.place >= 0 { // in NOTSLEEP the lane may rest already
-		p.due.remove(l)
-		p.restUntil(l, c.now)
+	if c.hurry && l.inVain { // in NOTSLEEP the lane may rest already
+		l.inVain = false
+		if l.place >= 0 {
+			p.due.remove(l)
+			p.restUntil(l, c.now)
+		}
 	}
 	p.settle(l, c.now)
 }

@@ -57,6 +57,7 @@ type lane struct {
 	turn      uint64    // order among lanes of the same instant
 	place     int       // in the heap; -1 outside
 	inVain    bool      // the last select succeeded and found nothing to execute
+	sweep     *sweep    // of a queue with a Run; nil in CONTINUOUS. It stays the same
 
 	// What the next rest depends on.
 	backoff backoff.ExponentialBackOff
@@ -79,12 +80,16 @@ func newLane() *lane {
 
 // live reports whether one of its queues may be selected.
 func (l *lane) live() bool {
-	return slices.ContainsFunc(l.queues, func(h *held) bool { return !h.draining })
+	return !l.over() && slices.ContainsFunc(l.queues, func(h *held) bool { return !h.draining })
 }
 
-// idle reports whether it may be selected, as far as its items are concerned.
+// over reports that it is swept, or cannot be.
+func (l *lane) over() bool { return l.sweep != nil && (l.sweep.Swept || l.sweep.Failed) }
+
+// idle reports whether it may be selected, as far as its items are concerned. A sweep that found nothing beside what
+// is in hand waits for that even in NOTSLEEP: only then does an empty select say anything.
 func (l *lane) idle(notSleep bool) bool {
-	return !l.selecting && l.page == nil && (notSleep || l.running == 0)
+	return !l.selecting && l.page == nil && (l.running == 0 || notSleep && (l.sweep == nil || !l.inVain))
 }
 
 // pause is how long the lane rests after one more failure; wish is what the failure said.

@@ -12,11 +12,12 @@ import (
 type page struct {
 	items   items
 	parts   []part
-	of      []int32 // the part that each item belongs to; nil if there is only one
-	marks   []mark  // how each item is executed; nil if there is nothing special
-	fetched int     // items that the select returned
-	next    int     // the first item that is not started
-	cuts    int     // batches cut so far
+	of      []int32  // the part that each item belongs to; nil if there is only one
+	marks   []mark   // how each item is executed; nil if there is nothing special
+	sums    []uint64 // the items' fingerprints, in a sweep that can tell them apart
+	fetched int      // items that the select returned
+	next    int      // the first item that is not started
+	cuts    int      // batches cut so far
 
 	told atomic.Bool // a failure of it was logged; not under the lock
 }
@@ -149,7 +150,7 @@ func (g *page) filter(keep func(part int32) bool) int {
 // take keeps the items at places, in that order, as the unstarted ones. Batches that are running have their own hold
 // of what they were cut from.
 func (g *page) take(places []int32) {
-	g.items, g.of, g.marks = g.items.pick(places), at(g.of, places), at(g.marks, places)
+	g.items, g.of, g.marks, g.sums = g.items.pick(places), at(g.of, places), at(g.marks, places), at(g.sums, places)
 	g.next = 0
 }
 

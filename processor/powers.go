@@ -6,12 +6,14 @@ import (
 )
 
 // Keyed is an optional power of a TaskDealer: it tells its items apart. Then a failing item backs off by itself and
-// is dead after item_max_attempts, while its queue goes on, and Settings.NotSleep is allowed.
+// is dead after item_max_attempts, while its queue goes on, and Settings.NotSleep is allowed. In a sweep it is passed: not
+// executed again under this grant, and counted.
 type Keyed[T any] interface {
 	// Key returns what identifies item: the same whenever it is selected, and unique among all items of the task
 	// type; a new item under the key of a dead one counts as dead. One select should not return a key twice.
 	//
-	// Key is called only when something is to be told apart: if items have failed, or are executed during a select.
+	// Key is called only when something is to be told apart: if items have failed, or are executed during a select, and
+	// always in a sweep, which must notice that it gets the same items again.
 	// It is called by several executors at once, also while item is executed, so it may not read what Execute writes.
 	Key(item T) string
 }
@@ -24,12 +26,18 @@ type Keyed[T any] interface {
 // Execute has committed stays committed, the batch's items are executed one by one, and Failures are not looked into.
 // The item that fails is tried again while its queue waits; when it is dead, it is recorded under its key, or its
 // cursor if the dealer is not Keyed, and passed.
+//
+// In a sweep the item that fails is counted, and passed at once. The cursor is that of the grant: it begins at
+// Queue.Cursor, Holding.Sweep tells where it is, and no CursorStore is asked for it. So a batch that has failed is
+// executed again, even if its commit had happened unknown to us.
 type Cursored[T any] interface {
-	// Cursor returns the position after item. It is called by the executor that executes item.
+	// Cursor returns the position after item. It is called by the executor that executes item, and in a sweep by the
+	// one that selects it.
 	Cursor(item T) string
 }
 
 // Discarder is an optional power of a TaskDealer, which must be Keyed: it is told of the items that are given up.
+// There are none in a sweep.
 type Discarder[T any] interface {
 	// Discard puts an item aside that has failed for the last time, with cause; most simply it changes what Select
 	// filters on. It is called by the executor of the last attempt, in the context of its batch, once if it returns

@@ -19,11 +19,18 @@ type Holding struct {
 	// of its set, was in hand. Items that back off or are dead are nothing to execute. It is zero if no select has
 	// ended so, or the last one that succeeded found something.
 	EmptySince time.Time
+
+	Sweep SweepState // of a queue with a Run
 }
 
 // Grant starts the work on a queue under q.Epoch; total is the number of queues of the task type. It fails for a
 // queue that is held, under whatever epoch: what was begun under the old one must have ended first, which Revoke,
 // Drained and Forget see to.
+//
+// A queue with a Run, which is copied, is swept once: it is selected again and again, without pauses of
+// sleep_time_nodata, until Holding.Sweep says that the sweep has ended, and not any more then. The queue stays held until it is
+// drained and forgotten like any other; it may be drained and resumed in between, and be granted anew afterwards, with
+// another Run or the same. Grant fails for a Run if the dealer is a SetSelector.
 func (p *Processor) Grant(q Queue, total int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,8 +38,15 @@ func (p *Processor) Grant(q Queue, total int) error {
 		return fmt.Errorf("grant queue %s under epoch %d: still held under epoch %d", q.ID, q.Epoch, h.queue.Epoch)
 	}
 	l := p.set
-	if l == nil {
+	switch {
+	case l != nil && q.Run != nil:
+		return fmt.Errorf("grant queue %s: mode RUN needs a select per queue, and the dealer is a SetSelector", q.ID)
+	case l == nil:
 		l = newLane()
+	}
+	if q.Run != nil {
+		run := *q.Run // so that no two grants have the same
+		q.Run, l.sweep = &run, &sweep{}
 	}
 	h := &held{queue: q, total: total, lane: l}
 	l.queues = append(l.queues, h)
@@ -117,7 +131,7 @@ func (p *Processor) Held() []Holding {
 	for _, h := range p.held {
 		all = append(all, Holding{
 			Queue: h.queue, Draining: h.draining, Lost: h.lost, InHand: h.running, Drained: h.draining && h.running == 0,
-			EmptySince: h.empty,
+			EmptySince: h.empty, Sweep: h.sweepState(),
 		})
 	}
 	slices.SortFunc(all, func(a, b Holding) int {
@@ -130,8 +144,9 @@ func (p *Processor) Held() []Holding {
 // one signal may stand for several queues.
 func (p *Processor) Drained() <-chan struct{} { return p.drained }
 
-// Emptied is signalled whenever EmptySince of a queue, which was zero, is set, so that nobody needs to poll Held. Its
-// capacity is 1: one signal may stand for several queues.
+// Emptied is signalled whenever EmptySince of a queue, which was zero, is set, and when a sweep ends, be it that its
+// queue is swept or that it has failed, so that nobody needs to poll Held. Its capacity is 1: one signal may stand for
+// several queues.
 func (p *Processor) Emptied() <-chan struct{} { return p.empties }
 
 // Wake lets executors that stopped because Trusted said no ask again. It is to be called when trust is back; Grant

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type TestOptions struct {
 	Parameters map[string]string // of queues, by ID
 	Cursors    map[string]string // of queues, by ID, where a Cursored dealer begins
 
+	Run *Run // if it is not nil the queues are swept as in mode RUN
+
 	ThreadNumber  int  // Defaults to 1: one call after another.
 	FetchNumber   int  // Defaults to 500.
 	ExecuteNumber int  // Defaults to 1.
@@ -29,10 +32,11 @@ type TestOptions struct {
 // RunOnce works the queues until a select of each has found nothing to execute. It is for a user's unit test of a
 // dealer: it needs no database, and no queue ever moves.
 //
-// Nothing is tried twice. An item of a Keyed or Cursored dealer that fails alone is dead at once, and discarded if the
+// Nothing is tried twice, but for the items of a batch that has failed as a whole. An item of a Keyed or Cursored dealer that fails alone is dead at once, and discarded if the
 // dealer is a Discarder; without these powers, and after a failed select, the queue is given up. The error joins all
 // failures, the first ten of them, or says that ctx ended before the queues were empty: a dealer whose Execute does
-// not change what Select returns would be worked for ever, so give ctx a timeout. The contexts of the dealer are
+// not change what Select returns would be worked for ever, so give ctx a timeout. With TestOptions.Run, such a sweep
+// fails where it is noticed, and nothing is dead or discarded. The contexts of the dealer are
 // derived from ctx, but carry no batch for the fence of package center unless ctx does.
 func RunOnce[T any](ctx context.Context, d TaskDealer[T], o TestOptions) (Stats, error) {
 	r := &once{}
@@ -69,7 +73,7 @@ func (o TestOptions) queues() []Queue {
 	}
 	queues := make([]Queue, len(ids))
 	for i, id := range ids {
-		queues[i] = Queue{ID: id, Index: i, Parameter: o.Parameters[id], Cursor: o.Cursors[id], Epoch: 1}
+		queues[i] = Queue{ID: id, Index: i, Parameter: o.Parameters[id], Cursor: o.Cursors[id], Epoch: 1, Run: o.Run}
 	}
 	return queues
 }
@@ -100,6 +104,7 @@ func (r *once) run(ctx context.Context) (Stats, error) {
 	if left > 0 {
 		err = fmt.Errorf("%d queues are not empty yet: %w", left, errors.Join(context.Cause(ctx), r.p.Stats().LastError))
 	}
+	r.addSweeps()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.p.Stats(), errors.Join(append(r.errs, err)...)
@@ -108,7 +113,7 @@ func (r *once) run(ctx context.Context) (Stats, error) {
 // drainEmpty drains the queues that are empty and returns how many are not drained.
 func (r *once) drainEmpty() (left int) {
 	for _, h := range r.p.Held() {
-		if !h.EmptySince.IsZero() {
+		if !h.EmptySince.IsZero() || h.Sweep.Ended() {
 			r.p.Drain(h.Queue.ID)
 			h.Drained = h.InHand == 0
 		}
@@ -146,6 +151,16 @@ func (r *once) fail(err error) {
 	defer r.mu.Unlock()
 	if len(r.errs) < most {
 		r.errs = append(r.errs, err)
+	}
+}
+
+// addSweeps adds why sweeps have failed, where that is no failure of the dealer's that is there already.
+func (r *once) addSweeps() {
+	for _, h := range r.p.Held() {
+		known := slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(h.Sweep.Err, errors.Unwrap(err)) })
+		if h.Sweep.Failed && !known {
+			r.fail(h.Sweep.Err)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func (p *Processor) claimBatch(ctx context.Context, c *call) bool {
 	}
 	p.turn++
 	l.running++
-	c.lane, c.page, c.items, c.of, c.parts = l, g, g.items, g.of, g.parts
+	c.lane, c.page, c.items, c.of, c.parts, c.sums = l, g, g.items, g.of, g.parts, g.sums
 	c.from, c.to, c.how = g.cut(to), to, how
 	c.queues, c.ctx = g.queues(c.queues[:0], c.from, c.to)
 	if len(c.queues) > 1 {
@@ -87,7 +87,7 @@ func (p *Processor) claimSelect(ctx context.Context, c *call, l *lane) {
 	}
 	if p.set == nil {
 		h := c.queues[0]
-		c.selection.Queue, c.ctx = h.queue, c.parts[0].ctx
+		c.selection.Queue, c.selection.Run, c.ctx = h.queue, h.queue.Run, c.parts[0].ctx
 		c.stale, c.alone, c.group = h.stale, h.alone, h.group
 	} else {
 		c.ctx, c.cancel = context.WithCancel(ctx)

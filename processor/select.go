@@ -26,6 +26,10 @@ func (p *Processor) fetch(c *call) (*page, error) {
 		g.drop()
 		return g, siftErr
 	}
+	if recogniseErr := c.recognise(g); recogniseErr != nil {
+		g.drop()
+		return g, recogniseErr
+	}
 	if !p.powers.cursored { // whose batches have a context each
 		g.bind(p.env.Bind)
 	}
@@ -48,10 +52,10 @@ func (p *Processor) prepare(c *call) error {
 	return nil
 }
 
-// loadBook reads the failed items of a queue, once under each grant and after each Reload.
+// loadBook reads the failed items of a queue, once under each grant and after each Reload. A sweep has only its own.
 func (p *Processor) loadBook(c *call, h *held) error {
 	wanted := p.reloads.Load() + 1
-	if p.env.Items == nil || !p.powers.tracks() || h.loaded == wanted {
+	if p.env.Items == nil || !p.powers.tracks() || c.lane.sweep != nil || h.loaded == wanted {
 		return nil
 	}
 	l := c.lane
@@ -71,7 +75,7 @@ func (p *Processor) loadBook(c *call, h *held) error {
 	return nil
 }
 
-// limit is how many items are asked for. Those that back off or are dead still match the user's condition, so they
+// limit is how many items are asked for. Those that back off, are dead or have failed in the sweep still match the user's condition, so they
 // are added, lest they starve the others (X2); those in hand too.
 func (p *Processor) limit(c *call) int {
 	limit, most := c.settings.FetchNumber, 10*c.settings.FetchNumber
@@ -97,7 +101,7 @@ func (p *Processor) limit(c *call) int {
 func (p *Processor) alertParked(c *call, parked int64) {
 	p.env.Alert(Alert{
 		Kind: AlertParked, Queue: c.selection.Queue.ID,
-		Text: fmt.Sprintf("%d items of queue %s back off or are dead: selects, of at most %d items, may miss others",
+		Text: fmt.Sprintf("%d items of queue %s have failed, back off or are dead: selects, of at most %d items, may miss others",
 			parked, names(c.queues), 10*c.settings.FetchNumber),
 	})
 }
@@ -119,6 +123,9 @@ func (p *Processor) ask(c *call) (list items, err error) {
 		owned = queuesOf(c.queues)
 	}
 	list, err = p.source.fetch(ctx, c.selection, owned)
+	if err == nil && list.size() == 0 && c.selection.Run != nil {
+		err = context.Cause(ctx) // a select that was cut short does not say that the queue is swept
+	}
 	return list, err
 }
 

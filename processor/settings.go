@@ -13,7 +13,7 @@ type Settings struct {
 	FetchNumber   int // how many items a select is asked for; at least 1
 	ExecuteNumber int // how many items one Execute gets at most; at least 1
 
-	SleepTimeNoData   time.Duration // how long a queue rests after an empty select; above 0
+	SleepTimeNoData   time.Duration // how long a queue rests after an empty select, but not in a sweep; above 0
 	SleepTimeInterval time.Duration // how long it rests after its items were executed; 0 is at once
 
 	// NotSleep is TBSchedule's NOTSLEEP: a queue is selected again when all of its items are started, and rests for
@@ -24,11 +24,11 @@ type Settings struct {
 	// Retry is about how long an item rests that has failed, or a queue whose select has failed, or of which a batch
 	// has failed if the dealer is neither Keyed nor Cursored. It doubles with every further failure until it reaches
 	// RetryMax, with jitter of one half to either side, and never exceeds RetryMax. A success ends it. Retry is above
-	// 0, RetryMax at least Retry.
+	// 0, RetryMax at least Retry. In a sweep nothing rests, since nothing is tried again.
 	Retry, RetryMax time.Duration
 
 	// ItemMaxAttempts is after how many attempts a failing item is dead, if the dealer is Keyed or Cursored: it is
-	// discarded, recorded and never executed again. 0 is never.
+	// discarded, recorded and never executed again. 0 is never. In a sweep there is one attempt, and no item is dead.
 	ItemMaxAttempts int
 
 	// RatePerSecond bounds how many items the whole task type executes in a second, over a long time; this server

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"reflect"
 	"runtime/debug"
+	"time"
 )
 
 // source is a TaskDealer whose type of item is erased, so that all but this file is plain code.
@@ -25,6 +28,8 @@ type items interface {
 	// keys appends the keys of the items between from and to, which are cursors if the dealer has no keys.
 	keys(dst []string, from, to int) ([]string, error)
 	cursor(i int) (string, error)
+	// sums returns a fingerprint of each item, the same for the same item; nil if items cannot be told apart.
+	sums() ([]uint64, error)
 	discard(ctx context.Context, i int, cause error) error
 }
 
@@ -35,6 +40,7 @@ type typed[T any] struct {
 	keyed     Keyed[T]
 	cursored  Cursored[T]
 	discarder Discarder[T]
+	sum       func(T) uint64
 }
 
 func newTyped[T any](d TaskDealer[T]) *typed[T] {
@@ -43,7 +49,41 @@ func newTyped[T any](d TaskDealer[T]) *typed[T] {
 	t.keyed, _ = d.(Keyed[T])
 	t.cursored, _ = d.(Cursored[T])
 	t.discarder, _ = d.(Discarder[T])
+	t.sum = t.fingerprint()
 	return t
+}
+
+// fingerprint returns what tells items apart in a sweep: by their keys, or cursors, or else their values, if these hold
+// no references. It is nil if none of that does.
+func (t *typed[T]) fingerprint() func(T) uint64 {
+	seed := maphash.MakeSeed()
+	switch {
+	case t.keyed != nil:
+		return func(item T) uint64 { return maphash.String(seed, t.keyed.Key(item)) }
+	case t.cursored != nil:
+		return func(item T) uint64 { return maphash.String(seed, t.cursored.Cursor(item)) }
+	case reflect.TypeFor[T]().Size() > 0 && isValue(reflect.TypeFor[T]()):
+		return func(item T) uint64 { return maphash.Comparable(seed, any(item)) }
+	}
+	return nil
+}
+
+// isValue reports whether equal values of a type are the same to whoever looks. References are not: what they point to
+// may have changed, and an address may be used again.
+func isValue(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if t != reflect.TypeFor[time.Time]() && !isValue(f.Type) {
+				return false
+			}
+		}
+	case reflect.Array:
+		return isValue(t.Elem())
+	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.UnsafePointer:
+		return false
+	}
+	return true
 }
 
 func (t *typed[T]) powers() powers {
@@ -114,6 +154,18 @@ func (i *itemsOf[T]) keys(dst []string, from, to int) (_ []string, err error) {
 func (i *itemsOf[T]) cursor(n int) (_ string, err error) {
 	defer recovered(&err)
 	return i.cursored.Cursor(i.list[n]), nil
+}
+
+func (i *itemsOf[T]) sums() (_ []uint64, err error) {
+	if i.sum == nil {
+		return nil, nil
+	}
+	defer recovered(&err)
+	all := make([]uint64, len(i.list))
+	for n, item := range i.list {
+		all[n] = i.sum(item)
+	}
+	return all, nil
 }
 
 func (i *itemsOf[T]) discard(ctx context.Context, n int, cause error) (err error) {

@@ -10,12 +10,12 @@ type Stats struct {
 	FetchItemCount int64         // items that they returned
 	SuccessCount   int64         // items of batches without error, or not among their Failures
 	FailureCount   int64         // items of batches that failed, or their Failures
-	SkipCount      int64         // items that were not started: dropped, in hand already, backing off or dead
+	SkipCount      int64         // items that were not started: dropped, in hand already, backing off, dead or passed
 	DeadCount      int64         // items that died
 	ExecuteTime    time.Duration // the sum over all batches that have ended
 
 	InHand            int       // items that are fetched and neither executed nor dropped
-	Parked            int       // failed items of the held queues that back off or are dead
+	Parked            int       // failed items of the held queues that back off, are dead or are passed in a sweep
 	OldestInHandSince time.Time // when the oldest call of the dealer that still runs began; zero if none runs
 	LastFetchTime     time.Time // when the last select that has ended began; zero before the first
 	LastError         error     // the last failure of a select or a batch, with the names of its queues

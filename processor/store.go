@@ -16,7 +16,8 @@ type FailedItem struct {
 
 // ItemStore keeps failed items. Its methods are called by executors: for different queues at once, for one queue
 // never Load beside any other, and never for one key twice at once. They should bound their time. An error for which
-// Env.Lost is true means that the queue is lost. Nothing is called for items that succeed at once.
+// Env.Lost is true means that the queue is lost. Nothing is called for items that succeed at once, nor for queues with a
+// Run.
 type ItemStore interface {
 	// Load returns the failed items of q. It is called before the first select under a grant, and before the next
 	// one after Reload. An error counts as that of the select.
@@ -31,7 +32,8 @@ type ItemStore interface {
 }
 
 // CursorStore keeps cursors. Its methods are called by executors: for different queues at once, never for one. They
-// should bound their time. An error for which Env.Lost is true means that the queue is lost.
+// should bound their time. An error for which Env.Lost is true means that the queue is lost. Nothing is called for
+// queues with a Run: where their sweeps are, Holding says.
 type CursorStore interface {
 	// Load returns the cursor of q. It is called before the next select after anything but a success of a batch,
 	// because what the batch did may have been committed all the same. An error counts as that of the select.
