@@ -104,7 +104,7 @@ func (s *server) alertStalled(ctx context.Context) {
 func (s *server) alertNoFetch(ctx context.Context, p center.Pulse) {
 	l, stats := s.life, s.proc.Stats()
 	done := stats.FetchCount + stats.SuccessCount + stats.FailureCount
-	if done != l.progress || p.Owned == 0 || l.halted || l.giving() || len(l.closed()) > 0 {
+	if done != l.progress || p.Owned == 0 || l.halted || l.giving() || s.inRuns() || len(l.closed()) > 0 {
 		l.progress, l.progressAt = done, time.Now()
 		return
 	}

@@ -42,6 +42,7 @@ type facts struct {
 	giving  bool             // leaving, or this server is paused: everything goes to others
 	late    bool             // giving, and no requester is waited for any more
 	closed  map[string]bool  // queues that may not be worked now
+	inRuns  bool             // mode RUN: queues are worked for runs, not because they are owned
 }
 
 // decide compares what the rows say with what the processor does, and returns the steps that lead
@@ -89,6 +90,8 @@ func (f facts) begin(row center.ViewQueue) []action {
 		return nil // Leave hands it over; or it waits
 	case spent:
 		return []action{{retake, row.ID, row}}
+	case f.inRuns:
+		return nil
 	}
 	return []action{{grant, row.ID, row}}
 }

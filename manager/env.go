@@ -34,6 +34,9 @@ func (s *server) env() processor.Env {
 
 func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *string) context.Context {
 	b := center.Batch{Server: s.cur.Load().uuid, TaskType: s.task.name, Queues: make([]center.Held, len(queues)), Cursor: cursor}
+	if len(queues) > 0 && queues[0].Run != nil {
+		b.Run = queues[0].Run.ID
+	}
 	for i, q := range queues {
 		b.Queues[i] = center.Held{ID: q.ID, Epoch: q.Epoch}
 	}

@@ -22,6 +22,9 @@ func (s *server) refresh(ctx context.Context, p *pulse) {
 		if err = s.readView(ctx); err != nil {
 			break
 		}
+		if s.inRuns() {
+			s.settleSweeps(ctx)
+		}
 		actions := decide(s.facts())
 		var changed bool
 		if changed, err = s.perform(ctx, actions); err == nil && !changed {
@@ -41,7 +44,7 @@ func (s *server) facts() facts {
 	l := s.life
 	return facts{
 		uuid: l.uuid, rows: l.view.Queues, held: s.proc.Held(),
-		spent: l.spent, blocked: l.blocked, halted: l.halted, closed: l.closed(), giving: l.giving(), late: l.late(),
+		spent: l.spent, blocked: l.blocked, halted: l.halted, closed: s.closed(), giving: l.giving(), late: l.late(), inRuns: s.inRuns(),
 	}
 }
 

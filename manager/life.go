@@ -38,18 +38,22 @@ type life struct {
 	view         center.View
 	stale        bool                 // the view must be read again
 	drains       map[string]time.Time // when the drain of a queue began
-	spent        map[string]int64     // epochs under which a release was sent: never worked again (H3)
-	blocked      map[string]bool      // queues that shall move while our own transactions hold their rows
-	settings     int64                // version of the settings that are in force
-	waitTold     time.Time            // when we last said for whom we wait; zero: we do not
-	permit       *cron.Window         // nil: read it from the settings
-	windowChange time.Time            // when the window opens or closes, by the database's clock; zero: never
-	busy         time.Time            // when we last had a queue, or none was to be had
-	progress     int64                // selects and items that have ended,
-	progressAt   time.Time            // and when the last did
-	giveBy       time.Time            // leaving, or paused: how long requesters are waited for; zero: neither
-	halted       bool                 // nothing may be worked
-	barrier      int64                // the partition version that everybody drains for; 0 if none
+	sweeps       map[string]*sweep    // by queue, in mode RUN
+	open         string               // the run that is RUNNING, as of the last tick
+	openPaused   bool
+	nextTick     time.Time
+	spent        map[string]int64 // epochs under which a release was sent: never worked again (H3)
+	blocked      map[string]bool  // queues that shall move while our own transactions hold their rows
+	settings     int64            // version of the settings that are in force
+	waitTold     time.Time        // when we last said for whom we wait; zero: we do not
+	permit       *cron.Window     // nil: read it from the settings
+	windowChange time.Time        // when the window opens or closes, by the database's clock; zero: never
+	busy         time.Time        // when we last had a queue, or none was to be had
+	progress     int64            // selects and items that have ended,
+	progressAt   time.Time        // and when the last did
+	giveBy       time.Time        // leaving, or paused: how long requesters are waited for; zero: neither
+	halted       bool             // nothing may be worked
+	barrier      int64            // the partition version that everybody drains for; 0 if none
 }
 
 // pulse is what a heartbeat has brought.
@@ -82,6 +86,7 @@ func newLife(host string, s Settings, over func(*life)) *life {
 		watch:      watch{judgeDead: s.JudgeDeadInterval, margin: margin(s.JudgeDeadInterval, s.HeartbeatInterval)},
 		stale:      true,
 		spent:      map[string]int64{},
+		sweeps:     map[string]*sweep{},
 		drains:     map[string]time.Time{},
 		busy:       time.Now(),
 		progressAt: time.Now(),

@@ -91,6 +91,9 @@ func (s *server) grant(row center.ViewQueue) {
 // under these epochs, whatever the reply (H3): the processor forgets them first.
 func (s *server) release(ctx context.Context, handovers []center.Handover) (bool, error) {
 	for _, h := range handovers {
+		s.suspend(ctx, h.QueueID)
+	}
+	for _, h := range handovers {
 		s.spend(h.QueueID, h.Epoch)
 	}
 	s.life.stale = true

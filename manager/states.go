@@ -106,6 +106,8 @@ func (s *server) wait(ctx context.Context) outcome {
 		s.refresh(ctx, nil)
 	case <-s.proc.Emptied():
 		s.refresh(ctx, nil)
+	case <-s.tickTimer():
+		s.tick(ctx)
 	case <-s.life.windowTimer():
 		s.refresh(ctx, nil)
 	case <-poll:
@@ -194,6 +196,7 @@ func (s *server) leaving(stop context.Context) stateFunc {
 	s.life.give(s.settings.HeartbeatInterval)
 	s.announce(ctx)
 	forced := s.drainAll(ctx)
+	s.suspendAll(ctx, forced)
 	s.m.heart.remove(s.life) // so that the lease ends, and with it the tries to leave in order
 	s.bow(ctx, forced)
 	s.life.lease.stop()

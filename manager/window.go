@@ -49,6 +49,13 @@ func (l *life) windowTimer() <-chan time.Time {
 }
 
 // closed tells which of the queues may not be worked now.
+func (s *server) closed() map[string]bool {
+	if s.inRuns() {
+		return s.life.idleSweeps()
+	}
+	return s.life.closed()
+}
+
 func (l *life) closed() map[string]bool {
 	window := l.window.Load()
 	if window.Open && !window.OpenEnded {

@@ -1,0 +1,254 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+var inRuns = manager.Settings{Queues: 4, Mode: center.ModeRun, FetchNumber: 5, ExecuteNumber: 2, QueueRetry: 2 * time.Second}
+
+// submit makes a run, when the workers are there.
+func (cl *cluster) submit(key string) string {
+	cl.Helper()
+	time.Sleep(time.Second)
+	id, err := cl.c.Submit(cl.Context(), "settle", key, "")
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return id
+}
+
+// ends waits until a run has ended, and returns it.
+func (cl *cluster) ends(id string, within time.Duration) center.Run {
+	cl.Helper()
+	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		r, err := cl.c.Run(cl.Context(), id)
+		if err != nil {
+			cl.Fatal(err)
+		}
+		if r.Ended() {
+			return r
+		}
+		if time.Now().After(deadline) {
+			queues, err := cl.c.RunQueues(cl.Context(), id)
+			cl.Fatalf("run %s is %s after %s: %+v, %v", id, r.State, within, queues, err)
+		}
+	}
+}
+
+func (cl *cluster) wantRun(r center.Run, state string, done, failed int64) {
+	cl.Helper()
+	if r.State != state || r.ItemsDone != done || r.ItemsFailed != failed {
+		cl.Fatalf("%s with %d items done and %d failed (%s), want %s, %d, %d", r.State, r.ItemsDone, r.ItemsFailed, r.Message, state, done, failed)
+	}
+}
+
+// A run sweeps every queue until it is drained, once; nothing is done between the runs.
+func TestRun(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{takes: 100 * time.Millisecond}
+		cl.serve(s, inRuns)
+		s.put(50)
+		time.Sleep(10 * time.Second)
+		if s.selects > 0 {
+			cl.Fatal("something was selected without a run")
+		}
+		first := cl.submit("one")
+		cl.wantRun(cl.ends(first, time.Minute), center.RunSuccess, 50, 0)
+		selects := s.selects
+		s.put(50)
+		time.Sleep(time.Minute)
+		if s.selects != selects || s.left() != 50 {
+			cl.Fatal("the run went on after its end")
+		}
+		if again := cl.submit("one"); again != first {
+			cl.Fatal("one key is two runs")
+		}
+		cl.wantRun(cl.ends(cl.submit("two"), time.Minute), center.RunSuccess, 50, 0)
+		if s.twice {
+			cl.Fatal("an item was executed twice")
+		}
+	})
+}
+
+// A server joins in mid-run, the first leaves: what they have swept stays swept.
+func TestRunMoves(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{takes: time.Second}
+		a := cl.serve(s, inRuns)
+		s.put(200)
+		id := cl.submit("")
+		time.Sleep(5 * time.Second)
+		cl.serveAlso(s, inRuns)
+		time.Sleep(10 * time.Second)
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantRun(cl.ends(id, 5*time.Minute), center.RunSuccess, 200, 0)
+		if s.twice {
+			cl.Fatal("an item was executed twice")
+		}
+		queues, err := cl.c.RunQueues(cl.Context(), id)
+		if err != nil {
+			cl.Fatal(err)
+		}
+		for _, q := range queues {
+			if q.Attempt != 1 || q.Recoveries > 0 {
+				cl.Errorf("a planned move is no attempt: %+v", q)
+			}
+		}
+	})
+}
+
+// A server loses its row in mid-run: the next life takes its sweeps over.
+func TestRunIsTakenOver(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{takes: time.Second}
+		cl.serve(s, inRuns)
+		s.put(200)
+		id := cl.submit("")
+		time.Sleep(10 * time.Second)
+		cl.exec("DELETE FROM schedule_server")
+		r := cl.ends(id, 10*time.Minute)
+		if r.State != center.RunSuccess || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < 150 { // what a crash has not saved is not counted
+			cl.Fatalf("%s, %d items done, %d left", r.State, r.ItemsDone, s.left())
+		}
+	})
+}
+
+// Items that fail are passed, and tried again with the queue; then the queue has failed, and with it the run.
+func TestRunFails(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		k := &keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}
+		k.put(40)
+		cl.watched(new(alarms), k, inRuns)
+		id := cl.submit("")
+		r := cl.ends(id, 5*time.Minute)
+		cl.wantRun(r, center.RunFailed, 37, 3)
+		queues, err := cl.c.RunQueues(cl.Context(), id)
+		if err != nil {
+			cl.Fatal(err)
+		}
+		for _, q := range queues {
+			want := center.RunQueueFailed
+			if q.QueueID == "3" {
+				want = center.RunQueueDone
+			}
+			if q.State != want || want == center.RunQueueFailed && q.Attempt != 3 {
+				cl.Errorf("%+v, want %s", q, want)
+			}
+		}
+		if k.left() != 3 {
+			cl.Fatalf("%d items are left", k.left())
+		}
+	})
+}
+
+// A select that fails ends the sweep of its queue, and is tried again with it.
+func TestRunWithAFailingSelect(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &failing{store: store{cl: cl, items: map[int]bool{}}, times: 2}
+		s.put(8)
+		cl.watched(new(alarms), s, inRuns)
+		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), center.RunSuccess, 8, 0)
+	})
+}
+
+type failing struct {
+	store
+	times int
+}
+
+// Select fails a few times for queue 0.
+func (f *failing) Select(ctx context.Context, sel processor.Selection) ([]int, error) {
+	if f.times > 0 && sel.Queue.Index == 0 {
+		f.times--
+		return nil, errors.New("no")
+	}
+	return f.store.Select(ctx, sel)
+}
+
+// Cancel and pause reach the sweeps.
+func TestRunIsCancelledAndPaused(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{takes: time.Second}
+		cl.serve(s, inRuns)
+		s.put(1000)
+		id := cl.submit("")
+		time.Sleep(5 * time.Second)
+		if err := cl.c.PauseRun(cl.Context(), id, true, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		left := s.left()
+		time.Sleep(time.Minute)
+		if s.left() != left {
+			cl.Fatal("a paused run goes on")
+		}
+		if err := cl.c.PauseRun(cl.Context(), id, false, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if s.left() == left {
+			cl.Fatal("a resumed run does not go on")
+		}
+		if err := cl.c.CancelRun(cl.Context(), id, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		if r := cl.ends(id, 10*time.Second); r.State != center.RunCancelled {
+			cl.Fatal(r.State)
+		}
+		time.Sleep(5 * time.Second)
+		left = s.left()
+		time.Sleep(time.Minute)
+		if s.left() != left || s.twice {
+			cl.Fatalf("a cancelled run goes on: %d items are left of %d, twice: %t", s.left(), left, s.doubled())
+		}
+	})
+}
+
+// A trigger fires, and what runs after it follows, here in the same process.
+func TestTriggerAndDependant(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{cl: cl, items: map[int]bool{}, takes: 10 * time.Millisecond}
+		var reports []string
+		report := processor.Each(func(_ context.Context, sel processor.Selection) error {
+			reports = append(reports, fmt.Sprintf("%s with %d left", sel.Run.Key, s.left()))
+			return nil
+		})
+		m, err := manager.New(cl.c, manager.Config{},
+			manager.Serve("settle", s, inRuns), manager.Serve("report", report, manager.Settings{Queues: 1, Mode: center.ModeRun}))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.run(m)
+		time.Sleep(3 * time.Second)
+		if err := cl.c.DefineAfter(cl.Context(), "report", center.After{Upstream: "settle"}); err != nil {
+			cl.Fatal(err)
+		}
+		if _, err := cl.c.DefineTrigger(cl.Context(), center.Trigger{Name: "nightly", Target: "settle", Kind: center.TriggerCron, Expression: "0 0 2 * * ?"}); err != nil {
+			cl.Fatal(err)
+		}
+		s.put(40)
+		sleepUntil(2, 1, 0)
+		runs, err := cl.c.Runs(cl.Context(), "", 10)
+		if err != nil || len(runs) != 2 {
+			cl.Fatal(runs, err)
+		}
+		for _, r := range runs {
+			if r.State != center.RunSuccess {
+				cl.Errorf("%s is %s: %s", r.TaskType, r.State, r.Message)
+			}
+		}
+		if s.left() > 0 || len(reports) != 1 {
+			cl.Fatalf("%d items are left; reports: %v", s.left(), reports)
+		}
+	})
+}
