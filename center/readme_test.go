@@ -73,7 +73,7 @@ func countRows(t *testing.T, c *center.Center, query string) (n int) {
 }
 
 // liveOnce makes a roster in which there is an answer to each question: web1 owns four queues, and two
-// of them are asked for by web2; an item is dead.
+// of them are asked for by web2; an item is dead, and a run is under way.
 func liveOnce(t *testing.T, c *center.Center) {
 	t.Helper()
 	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 4}); err != nil {
@@ -88,6 +88,8 @@ func liveOnce(t *testing.T, c *center.Center) {
 			t.Fatal(err)
 		}
 	}
+	execAll(t, c, "INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, state, scheduled_at) VALUES ('r1', 'settle', 'BASE', 'k', 'r1', 'SUCCESS', '2026-01-01 00:00:00')",
+		"INSERT INTO schedule_run_queue (run_id, queue_id, state) VALUES ('r1', '0', 'DONE')")
 	dead := center.FailedItem{Key: "17", QueueID: "1", State: center.ItemDead, Attempts: 25}
 	if err := c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{dead}); err != nil {
 		t.Fatal(err)
