@@ -58,3 +58,73 @@ func ExampleInTx() {
 	// <nil>
 	// fence settle$BASE: queue 0: fenced: the queue has another owner or epoch by now
 }
+
+// A report runs after the orders are settled. The manager ticks, claims and sweeps; here it is done by hand.
+func ExampleCenter_Submit() {
+	ctx := context.Background()
+	c, err := center.Open(ctx, "sqlite::memory:", center.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	must := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, task := range []string{"settle", "report"} {
+		_, err := c.Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
+		must(err)
+	}
+	must(c.DefineAfter(ctx, "report", center.After{Upstream: "settle"}))
+	_, err = c.DB().ExecContext(ctx, `UPDATE schedule_queue SET cur_server = 'A', epoch = 7`)
+	must(err)
+
+	id, err := c.Submit(ctx, "settle", "2026-08-01", "")
+	must(err)
+	show := func() {
+		runs, _, err := c.RunGraph(ctx, id)
+		must(err)
+		for _, r := range runs {
+			fmt.Println(r.TaskType, r.Key, r.State)
+		}
+	}
+	show()
+	_, err = c.Tick(ctx, "settle")
+	must(err)
+	show()
+	sweeps, err := c.Claim(ctx, "settle", "A", []center.Held{{ID: "0", Epoch: 7}}, 1)
+	must(err)
+	must(c.FinishSweep(ctx, sweeps[0], center.Progress{ItemsDone: 3}))
+	show()
+	// Output:
+	// settle 2026-08-01 READY
+	// report 2026-08-01 WAITING
+	// settle 2026-08-01 RUNNING
+	// report 2026-08-01 WAITING
+	// settle 2026-08-01 SUCCESS
+	// report 2026-08-01 READY
+}
+
+// Every night at two o'clock in Berlin, and once after some nights that were missed.
+func ExampleCenter_DefineTrigger() {
+	ctx := context.Background()
+	c, err := center.Open(ctx, "sqlite::memory:", center.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Define(ctx, "reindex", center.Settings{Mode: center.ModeRun, Queues: 64}); err != nil {
+		log.Fatal(err)
+	}
+	t, err := c.DefineTrigger(ctx, center.Trigger{
+		Name: "nightly", Target: "reindex", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin",
+		StartAt: time.Date(2099, 7, 1, 0, 0, 0, 0, time.UTC), Misfire: center.MisfireOne, Overlap: center.OverlapSkip,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(t.Status, t.NextFireAt)
+	// Output:
+	// ACTIVE 2099-07-01 00:00:00 +0000 UTC
+}

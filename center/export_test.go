@@ -87,3 +87,18 @@ func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run st
 	_, ok, err := c.claim(ctx, taskType, server, claimable{run: run, queue: q.ID}, []Held{q})
 	return ok, err
 }
+
+// FireEdited fires as when somebody edits the triggers by hand between the reading of them and the writing.
+func (c *Center) FireEdited(ctx context.Context, taskType string) error {
+	_, err := c.tryUnderLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+		firings, err := l.due(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := l.exec(ctx, `UPDATE schedule_trigger SET version = version + 1, status = 'PAUSED'`); err != nil {
+			return err
+		}
+		return l.advance(ctx, firings)
+	})
+	return err
+}

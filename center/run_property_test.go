@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -33,6 +34,9 @@ type runServer struct {
 	zombies []center.Sweep          // of its lives before this one; they still write
 }
 
+// runTimeout is longer than it takes to sweep everything: with workers no run ends because of it.
+const runTimeout = 1000 * time.Hour
+
 var runTasks = map[string][]center.After{
 	"a": nil,
 	"b": {{Upstream: "a"}},
@@ -61,7 +65,7 @@ func newRunWorld(t *rapid.T, c *center.Center) *runWorld {
 		servers: []*runServer{newRunServer("A"), newRunServer("B"), newRunServer("C")},
 	}
 	for _, task := range w.tasks() {
-		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: time.Hour, MaxRecoveries: 3}
+		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout, MaxRecoveries: 3}
 		_, err := c.Define(w.Context(), task, settings)
 		w.must(err)
 		w.must(c.DefineAfter(w.Context(), task, runTasks[task]...))
@@ -107,7 +111,10 @@ func (w *runWorld) give(task, queue string, to *runServer) {
 	w.exec(`UPDATE schedule_queue SET cur_server = ?, epoch = ? WHERE task_type = ? AND queue_id = ?`, to.name, w.epochs[id], task, queue)
 }
 
-func (w *runWorld) task() string { return rapid.SampledFrom(w.tasks()).Draw(w.T, "task") }
+// task draws a task type, the first more often: what comes later happens because of them.
+func (w *runWorld) task() string {
+	return rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"}).Draw(w.T, "task")
+}
 
 func (w *runWorld) server() *runServer { return rapid.SampledFrom(w.servers).Draw(w.T, "server") }
 
@@ -126,55 +133,71 @@ func (w *runWorld) run(states ...string) string {
 	return rapid.SampledFrom(ids).Draw(w.T, "run")
 }
 
-// live takes steps, and in the end lets everything settle.
+// live takes steps, and in the end lets everything settle. What leads on to something is taken more often.
 func (w *runWorld) live() {
-	ticks := func(t *rapid.T) {
-		_, err := w.c.Tick(w.Context(), w.task())
-		w.must(err)
-	}
-	w.T.Repeat(map[string]func(*rapid.T){
-		"time":    func(t *rapid.T) { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(t, "seconds")) * time.Second) },
-		"tick":    ticks,
-		"tick 2":  ticks,
-		"fire":    func(*rapid.T) { w.must(w.c.FireDue(w.Context(), "a")) },
-		"open":    func(*rapid.T) { w.must(w.c.OpenNext(w.Context(), w.task())) },
-		"submit":  w.submit,
-		"claim":   func(*rapid.T) { w.claim(w.server()) },
-		"claim 2": func(*rapid.T) { w.claim(w.server()) },
-		"write":   func(*rapid.T) { w.write(w.server(), false) },
-		"write 2": func(*rapid.T) { w.write(w.server(), false) },
-		"zombie":  func(*rapid.T) { w.write(w.server(), true) },
-		"move": func(t *rapid.T) {
-			w.give(w.task(), rapid.SampledFrom([]string{"0", "1"}).Draw(t, "queue"), w.server())
-		},
-		"crash":  func(*rapid.T) { w.server().crash() },
-		"close":  func(*rapid.T) { w.ifRun(w.c.CloseRun, center.RunRunning) },
-		"rerun":  func(*rapid.T) { w.ifRun(w.rerun, center.RunFailed, center.RunCancelled, center.RunDependentFailed) },
-		"cancel": func(*rapid.T) { w.ifRun(w.cancel, center.RunWaiting, center.RunReady, center.RunRunning) },
-		"trigger": func(*rapid.T) {
+	steps := []struct {
+		often int
+		do    func()
+	}{
+		{3, func() { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(w.T, "seconds")) * time.Second) }},
+		{6, func() { w.must(second(w.c.Tick(w.Context(), w.task()))) }},
+		{1, func() { w.must(w.c.FireDue(w.Context(), "a")) }},
+		{2, func() { w.must(w.c.OpenNext(w.Context(), w.task())) }},
+		{2, w.submit},
+		{6, w.claim},
+		{6, func() { w.write(w.sweeps()) }},
+		{2, func() { w.write(w.zombies()) }},
+		{3, w.move},
+		{1, func() { w.server().crash() }},
+		{1, func() { w.onRun(w.c.CloseRun, center.RunRunning) }},
+		{2, func() { w.onRun(w.rerun) }},
+		{1, func() { w.onRun(w.cancel, center.RunWaiting, center.RunReady, center.RunRunning) }},
+		{1, w.setBack},
+		{1, func() {
 			w.must(w.c.DeleteTrigger(w.Context(), "t", "test"))
 			w.makeTrigger()
-		},
-		"clock set back": func(*rapid.T) { // the trigger is due again
-			w.exec(`UPDATE schedule_trigger SET next_fire_at = prev_fire_at WHERE prev_fire_at IS NOT NULL`)
-		},
-		"": func(*rapid.T) { w.check() },
-	})
+		}},
+	}
+	var all []func()
+	for _, s := range steps {
+		all = append(all, slices.Repeat([]func(){s.do}, s.often)...)
+	}
+	for range rapid.IntRange(1, 120).Draw(w.T, "steps") {
+		all[rapid.IntRange(0, len(all)-1).Draw(w.T, "step")]()
+		w.check()
+	}
 	w.settle(rapid.Bool().Draw(w.T, "workers at the end"))
 }
 
-func (w *runWorld) submit(t *rapid.T) {
+func second[T any](_ T, err error) error { return err }
+
+// setBack makes the trigger due at a slot that it, or one of its name before it, has fired already.
+func (w *runWorld) setBack() {
+	w.exec(`UPDATE schedule_trigger SET next_fire_at = COALESCE((SELECT MAX(scheduled_at) FROM schedule_run WHERE trigger_name = 't'), next_fire_at)`)
+}
+
+// move takes a queue from its owner, rather one of which something is in hand.
+func (w *runWorld) move() {
+	task, queue := w.task(), rapid.SampledFrom([]string{"0", "1"}).Draw(w.T, "queue")
+	if busy := w.sweeps(); len(busy) > 0 {
+		s := rapid.SampledFrom(busy).Draw(w.T, "sweep")
+		task, queue = s.TaskType, s.QueueID
+	}
+	w.give(task, queue, w.server())
+}
+
+func (w *runWorld) submit() {
 	var after []string
-	if up := w.run(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(t, "after") {
+	if up := w.run(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(w.T, "after") {
 		after = append(after, up)
 	}
-	_, err := w.c.Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(t, "key")), "", after...)
+	_, err := w.c.Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(w.T, "key")), "", after...)
 	w.must(err)
 }
 
 // claim claims what the server believes to own and has no sweep of.
-func (w *runWorld) claim(s *runServer) {
-	task := w.task()
+func (w *runWorld) claim() {
+	task, s := w.task(), w.server()
 	var held []center.Held
 	for _, q := range []string{"0", "1"} {
 		if _, busy := s.sweeps[task+"/"+q]; !busy && s.held[task+"/"+q] > 0 {
@@ -189,19 +212,25 @@ func (w *runWorld) claim(s *runServer) {
 	}
 }
 
-// write ends or saves a sweep of a server, be it one of its former lives.
-func (w *runWorld) write(s *runServer, zombie bool) {
-	sweeps := s.zombies
-	if !zombie {
-		sweeps = nil
-		for _, task := range w.tasks() {
-			for _, q := range []string{"0", "1"} {
-				if sweep, ok := s.sweeps[task+"/"+q]; ok {
-					sweeps = append(sweeps, sweep)
-				}
-			}
+// sweeps are those that some server believes to be its own, zombies those of the lives before.
+func (w *runWorld) sweeps() (list []center.Sweep) {
+	for _, s := range w.servers {
+		for _, id := range slices.Sorted(maps.Keys(s.sweeps)) {
+			list = append(list, s.sweeps[id])
 		}
 	}
+	return list
+}
+
+func (w *runWorld) zombies() (list []center.Sweep) {
+	for _, s := range w.servers {
+		list = append(list, s.zombies...)
+	}
+	return list
+}
+
+// write ends or saves one of some sweeps.
+func (w *runWorld) write(sweeps []center.Sweep) {
 	if len(sweeps) == 0 {
 		return
 	}
@@ -221,8 +250,10 @@ func (w *runWorld) write(s *runServer, zombie bool) {
 		err = w.c.SuspendSweep(w.Context(), sweep, center.Progress{})
 	}
 	w.committed(sweep, err)
-	if ended || err != nil {
-		delete(s.sweeps, sweep.TaskType+"/"+sweep.QueueID)
+	for _, s := range w.servers {
+		if id := sweep.TaskType + "/" + sweep.QueueID; (ended || err != nil) && s.sweeps[id] == sweep {
+			delete(s.sweeps, id)
+		}
 	}
 }
 
@@ -253,19 +284,33 @@ func (s *runServer) crash() {
 	s.sweeps = map[string]center.Sweep{}
 }
 
-func (w *runWorld) ifRun(do func(ctx context.Context, id string) error, states ...string) {
+// onRun does something to a run in one of the states, or in any.
+func (w *runWorld) onRun(do func(ctx context.Context, id string) error, states ...string) {
+	if len(states) == 0 {
+		states = slices.Sorted(maps.Values(w.states))
+	}
 	if id := w.run(states...); id != "" {
 		w.must(do(w.Context(), id))
 	}
 }
 
-func (w *runWorld) rerun(ctx context.Context, id string) error { return w.c.Rerun(ctx, id, "test") }
+func (w *runWorld) rerun(ctx context.Context, id string) error {
+	may := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, w.states[id])
+	err := w.c.Rerun(ctx, id, "test")
+	if !may && !errors.Is(err, center.ErrRunState) {
+		w.Fatalf("rerun although it is %s: %v", w.states[id], err)
+	}
+	if !may {
+		return nil
+	}
+	return err
+}
 
 // cancel may die after it has asked for it.
 func (w *runWorld) cancel(ctx context.Context, id string) error {
 	if rapid.Bool().Draw(w.T, "dies") {
-		w.exec(`UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)
-		return nil
+		_, err := w.c.DB().ExecContext(ctx, `UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)
+		return err
 	}
 	return w.c.CancelRun(ctx, id, "test")
 }
@@ -346,7 +391,7 @@ func (w *runWorld) settle(workers bool) {
 			return
 		}
 		if !workers {
-			time.Sleep(time.Hour)
+			time.Sleep(runTimeout)
 		}
 	}
 	w.Fatalf("not all runs have ended: %v", w.states)
@@ -357,8 +402,8 @@ func (w *runWorld) work(task string) {
 		id := task + "/" + q
 		sweeps, err := w.c.Claim(w.Context(), task, w.owners[id].name, []center.Held{{ID: q, Epoch: w.epochs[id]}}, 1)
 		w.must(err)
-		for _, s := range sweeps {
-			w.committed(s, w.c.FinishSweep(w.Context(), s, center.Progress{}))
+		for _, s := range sweeps { // the finaliser dies: the next tick closes the run
+			w.committed(s, w.c.FinishQueueOnly(w.Context(), s))
 		}
 	}
 }

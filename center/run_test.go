@@ -45,6 +45,18 @@ func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 	})
 }
 
+// R2: a trigger that was edited by hand while it fires is read again.
+func TestTriggerEditedWhileItFires(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		runRoster(t, c, "settle")
+		defineTriggers(t, c, 2, "settle")
+		if err := c.FireEdited(t.Context(), "settle"); !errors.Is(err, center.ErrRaced) {
+			t.Fatal(err)
+		}
+	})
+}
+
 // R5: two who draw the two halves of a cycle at once.
 func TestCycleDrawnByTwo(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {

@@ -247,7 +247,9 @@ func testRuns(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.must(c.Pause(t.Context(), r.task, true, "test"))
 		second := r.submit("2")
-		if r.tick(); r.run(second).State != center.RunReady {
+		_, hour := r.hourly(nil)
+		r.downSince(hour) // so that the tick has something else to do
+		if r.tick(); r.run(second).State != center.RunReady || r.readTrigger(r.task).Fires != 1 {
 			t.Fatal("opened while the task type is paused")
 		}
 		r.must(c.Pause(t.Context(), r.task, false, "test"))
@@ -382,6 +384,16 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.must(c.CancelRun(t.Context(), s.RunID, "test"))
 		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("saved although the run is cancelled: %v", err)
+		}
+	})
+	t.Run("R8 F4 a cursor that is saved too late", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		r.opened("k")
+		s := r.sweep("A", "0")
+		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queues: []center.Held{{ID: "0", Epoch: s.Epoch}}}
+		r.move("0", "B") // who has not claimed it yet
+		if err := center.SaveCursor(c.Bind(t.Context(), late)); !center.IsFenced(err) {
+			t.Fatalf("saved under an old epoch: %v", err)
 		}
 	})
 	t.Run("R11 a queue is tried again, after a pause that doubles", func(t *testing.T) {
@@ -732,7 +744,9 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 2)
 		r.must(c.Repartition(t.Context(), r.task, 3, "test"))
 		id := r.submit("k")
-		if r.tick(); r.run(id).State != center.RunReady {
+		_, hour := r.hourly(nil)
+		r.downSince(hour) // so that the tick has something else to do
+		if r.tick(); r.run(id).State != center.RunReady || r.readTrigger(r.task).Fires != 1 {
 			t.Fatal("opened")
 		}
 		r.drained("A")

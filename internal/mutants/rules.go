@@ -238,4 +238,214 @@ var mutants = []mutant{
 		"!q.WindowDone.Before(window.Since)", "false",
 		"./manager -run OpenEnded",
 	},
+	{
+		"R2: a trigger made again has another id", "center/trigger.go",
+		`return uuid.NewSHA1(triggerSpace, []byte(ownSign+"\x00"+name)).String()`, "_, _ = ownSign, name\n\treturn uuid.NewString()",
+		"./center -run Conformance$",
+	},
+	{
+		"R2: a conflict stops the trigger", "center/trigger_fire.go",
+		"continue // fired before the trigger was made again; it advances all the same", "return 0, nil // fired before",
+		"./center -run Conformance$",
+	},
+	{
+		"R2: a trigger that is written over", "center/trigger_fire.go",
+		`strings.TrimSuffix(strings.Repeat("name = ? AND version = ? OR ", len(firings)), " OR ")`, `strings.TrimSuffix(strings.Repeat("name = ? AND (version = ? OR 1 = 1) OR ", len(firings)), " OR ")`,
+		"./center -run EditedWhileItFires",
+	},
+	{
+		"R2: one bad row stops all", "center/trigger_fire.go",
+		"firings = append(firings, newFiring(t, l.now))\n\t\treturn err", "f := newFiring(t, l.now)\n\t\tif firings = append(firings, f); f.Status == TriggerError {\n\t\t\treturn errNoRuns\n\t\t}\n\t\treturn err",
+		"./center -run Conformance$",
+	},
+	{
+		"R4: overlap", "center/trigger_fire.go",
+		"case len(open) == 0, t.Overlap == OverlapWait && len(open) == 1:", "case len(open) <= 1:",
+		"./center -run Conformance$",
+	},
+	{
+		"R4: one waits after the other", "center/trigger_fire.go",
+		"t.Overlap == OverlapWait && len(open) == 1:", "t.Overlap == OverlapWait:",
+		"./center -run Conformance$",
+	},
+	{
+		"R4: two open runs", "center/run_open.go",
+		"return paused || running > 0 ||", "return paused ||",
+		"./center -run Conformance$",
+	},
+	{
+		"R4: a slow dependant piles up", "center/depend_settle.go",
+		"state, cause, err = l.crowded(ctx, r.id)", "_, _, err = l.crowded(ctx, r.id)",
+		"./center -run Conformance$",
+	},
+	{
+		"R5: who waits hides who failed", "center/depend_settle.go",
+		"RunWaiting: 1, RunSkipped: 2", "RunWaiting: 4, RunSkipped: 2",
+		"./center -run Conformance$",
+	},
+	{
+		"R5: no domino", "center/depend_settle.go",
+		"runs = append(runs, next...)", "_ = next",
+		"./center -run Conformance$",
+	},
+	{
+		"R5: no cause", "center/depend_settle.go",
+		`fmt.Sprintf("%s (run %s) %s: %s", name, id, is, message)`, `fmt.Sprintf("%s (run %s) %s", name, id, is)`,
+		"./center -run Conformance$",
+	},
+	{
+		"R5: cycles", "center/depend.go",
+		"if path := cycle(edges, taskType); path != nil {", "if path := cycle(nil, taskType); path != nil {",
+		"./center -run Conformance$",
+	},
+	{
+		"R5: cycles drawn by two", "center/depend.go",
+		"`UPDATE schedule_task_running SET version = version + 1`", "`UPDATE schedule_task_running SET version = version + 1 WHERE version < 0`",
+		"./center -run CycleDrawn",
+	},
+	{
+		"R6: opened without another look", "center/run_open.go",
+		"if state != RunReady {\n\t\treturn state, l", "if state != RunReady && cause == \"\" {\n\t\treturn state, l",
+		"./center -run Conformance$",
+	},
+	{
+		"R6: the queue that is about to go", "center/run_open.go",
+		"return q.removing })", "return false })",
+		"./center -run Conformance$",
+	},
+	{
+		"R6: a run opened during the barrier", "center/run_open.go",
+		"|| l.requestedTotal > 0, err", ", err",
+		"./center -run Conformance$",
+	},
+	{
+		"R7: its own epoch is not claimed again", "center/run_claim.go",
+		"state == RunQueuePending || epoch <= epochs[q.queue]", "state == RunQueuePending || epoch < epochs[q.queue]",
+		"./center -run Conformance$",
+	},
+	{
+		"R7: claimed of a run that is not open", "center/run_claim.go",
+		"return state == RunRunning, err", "return true, err",
+		"./center -run ClaimOfARun",
+	},
+	{
+		"R8: no fence", "center/run_sweep.go",
+		"if err := c.fenceSweep(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n", "",
+		"./center -run Conformance$",
+	},
+	{
+		"R8: another sweep's row", "center/run_sweep.go",
+		"WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`,\n\t\tappend(all, s.RunID, s.QueueID, s.Server, s.Epoch)", "WHERE run_id = ? AND queue_id = ?`,\n\t\tappend(all, s.RunID, s.QueueID)",
+		"./center -run Conformance$",
+	},
+	{
+		"R8 F4: the cursor of a run unfenced", "center/fence.go",
+		"if err := b.fenceByWriting(ctx, tx, ``); err != nil {\n\t\treturn err\n\t}\n", "",
+		"./center -run Conformance$",
+	},
+	{
+		"R9: the deadline waits for the owner", "center/run_close.go",
+		"next_attempt_at = NULL,\n\t\tfinished_at = {now} WHERE run_id = ? AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, queueState", "next_attempt_at = NULL,\n\t\tfinished_at = {now} WHERE run_id = ? AND state = '`+RunQueuePending+`'`, queueState",
+		"./center -run Conformance$",
+	},
+	{
+		"R9: no deadline", "center/run_close.go",
+		"if err != nil || !cancel && !late {", "if err != nil || !cancel {",
+		"./center -run Conformance$",
+	},
+	{
+		"R10: am I the last, asked before", "center/run_sweep.go",
+		"if err == nil && open == 0 {\n\t\terr = c.closeRun", "if err == nil && open == 0 && s.QueueID == \"0\" {\n\t\terr = c.closeRun",
+		"./center -run Conformance$",
+	},
+	{
+		"R10: tested before the lock", "center/run_close.go",
+		"\t\trunning, err := t.touchRun(ctx, runID, RunRunning)\n\t\tif err != nil || !running {\n\t\t\treturn err\n\t\t}\n\t\tsum, err := t.tally(ctx, runID)\n\t\tif err != nil || sum.open > 0 {\n\t\t\treturn err\n\t\t}\n", "\t\tsum, err := t.tally(ctx, runID)\n\t\tif err != nil || sum.open > 0 {\n\t\t\treturn err\n\t\t}\n\t\trunning, err := t.touchRun(ctx, runID, RunRunning)\n\t\tif err != nil || !running {\n\t\t\treturn err\n\t\t}\n",
+		"./center -run Conformance$",
+	},
+	{
+		"R10: no tick repeats it", "center/run_tick.go",
+		"} else if p.swept {", "} else if p.swept && p.stop {",
+		"./center -run Conformance$",
+	},
+	{
+		"R11: pauses that do not double", "center/run_sweep.go",
+		"pause *= 2", "pause += 0",
+		"./center -run Conformance$",
+	},
+	{
+		"R11: taken over for ever", "center/run_claim.go",
+		"if failed = err == nil && recoveries > limit; failed {", "if failed = err == nil && recoveries > 1000*limit; failed {",
+		"./center -run Conformance$",
+	},
+	{
+		"R11: a rerun of all queues", "center/run_operate.go",
+		"state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)", "state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`', '`+RunQueueDone+`')`, runID)",
+		"./center -run Conformance$",
+	},
+	{
+		"R11: a rerun reopens dependants that run", "center/run_operate.go",
+		"WHERE run_id = ? AND state = '`+RunDependentFailed+`'`, id)", "WHERE run_id = ? AND state IN ('`+RunDependentFailed+`', 'RUNNING')`, id)",
+		"./center -run Conformance$",
+	},
+	{
+		"R11: a rerun of one that is RUNNING", "center/run_operate.go",
+		"l.touchRun(ctx, runID, RunFailed,", "l.touchRun(ctx, runID, RunRunning, RunFailed,",
+		"./center -run Conformance$",
+	},
+	{
+		"R11: dependants stay failed", "center/run_operate.go",
+		"if err := l.wakeDependants(ctx, runID); err != nil {\n\t\t\treturn err\n\t\t}\n", "",
+		"./center -run Conformance$",
+	},
+	{
+		"R12: what is waited for is deleted", "center/run_clean.go",
+		"WHERE d.upstream_run_id = r.run_id AND w.state IN (", "WHERE d.upstream_run_id = r.run_id AND w.state = 'NONE' AND w.state IN (",
+		"./center -run Conformance$",
+	},
+	{
+		"N1: a run waits for a queue that is gone", "center/repartition.go",
+		`queuesGone(ctx, RunQueueFailed, "there are fewer queues now: rerun the run", idsOf(numberedQueues(l.requestedTotal, l.queueTotal)))`, `queuesGone(ctx, RunQueueFailed, "there are fewer queues now: rerun the run", idsOf(nil))`,
+		"./center -run Conformance$",
+	},
+	{
+		"N2: a run waits for a queue that was removed", "center/queue.go",
+		"queuesGone(ctx, RunQueueCancelled, queueRemoved, []string{e.queue})", "queuesGone(ctx, RunQueueCancelled, queueRemoved, []string{e.from})",
+		"./center -run Conformance$",
+	},
+	{
+		"R2 histories: a trigger made again has another id", "center/trigger.go",
+		`return uuid.NewSHA1(triggerSpace, []byte(ownSign+"\x00"+name)).String()`, "_, _ = ownSign, name\n\treturn uuid.NewString()",
+		"./center -run RandomHistories -rapid.checks=200",
+	},
+	{
+		"R4 histories: two open runs", "center/run_open.go",
+		"return paused || running > 0 ||", "return paused ||",
+		"./center -run RandomHistories -rapid.checks=200",
+	},
+	{
+		"R6 histories: opened without another look", "center/run_open.go",
+		"if state != RunReady {\n\t\treturn state, l", "if state != RunReady && cause == \"\" {\n\t\treturn state, l",
+		"./center -run RandomHistories -rapid.checks=200",
+	},
+	{
+		"R8 histories: no fence", "center/run_sweep.go",
+		"if err := c.fenceSweep(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n", "",
+		"./center -run RandomHistories -rapid.checks=200",
+	},
+	{
+		"R10 histories: no tick repeats it", "center/run_tick.go",
+		"} else if p.swept {", "} else if p.swept && p.stop {",
+		"./center -run RandomHistories -rapid.checks=200",
+	},
+	{
+		"R9 histories: no deadline", "center/run_close.go",
+		"if err != nil || !cancel && !late {", "if err != nil || !cancel {",
+		"./center -run RandomHistories -rapid.checks=200",
+	},
+	{
+		"R11 histories: a rerun of one that is RUNNING", "center/run_operate.go",
+		"l.touchRun(ctx, runID, RunFailed,", "l.touchRun(ctx, runID, RunRunning, RunFailed,",
+		"./center -run RandomHistories -rapid.checks=200",
+	},
 }
