@@ -121,7 +121,7 @@ func TestEachIsRefusedInContinuous(t *testing.T) {
 }
 
 func TestRunOnceSweeps(t *testing.T) {
-	eachForm(t, 30, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
+	eachForm(t, 30, func(t *testing.T, _ *world, d processor.TaskDealer[string], s processor.Settings) {
 		if tape, ok := d.(*tape); ok {
 			tape.bad["a07"] = errBroken
 		}

@@ -228,10 +228,12 @@ func sweeps(rt *rapid.T, k kind, disturbed bool) {
 	}
 	if disturbed {
 		rt.Repeat(map[string]func(*rapid.T){
-			"drain":     func(rt *rapid.T) { g.p.Drain(queue(rt)) },
-			"revoke":    func(rt *rapid.T) { g.revoke(queue(rt)) },
-			"resume":    func(rt *rapid.T) { g.p.Resume(queue(rt)) },
-			"wait":      func(rt *rapid.T) { time.Sleep(time.Duration(rapid.IntRange(0, 5000).Draw(rt, "wait")) * time.Millisecond) },
+			"drain":  func(rt *rapid.T) { g.p.Drain(queue(rt)) },
+			"revoke": func(rt *rapid.T) { g.revoke(queue(rt)) },
+			"resume": func(rt *rapid.T) { g.p.Resume(queue(rt)) },
+			"wait": func(rt *rapid.T) {
+				time.Sleep(time.Duration(rapid.IntRange(0, 5000).Draw(rt, "wait")) * time.Millisecond)
+			},
 			"configure": func(*rapid.T) { _ = g.p.Configure(g.settings()) },
 			"trust": func(rt *rapid.T) {
 				f.mu.Lock()
