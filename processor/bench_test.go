@@ -17,6 +17,7 @@ type endless struct {
 	page   []int
 	left   atomic.Int64
 	finish context.CancelFunc
+	run    *processor.Run
 }
 
 func (e *endless) Select(context.Context, processor.Selection) ([]int, error) { return e.page, nil }
@@ -91,6 +92,11 @@ func Benchmark(b *testing.B) {
 		b.Run(fmt.Sprintf("notsleep/execute_number=%d", n), func(b *testing.B) {
 			e := newEndlessKeyed()
 			run(b, e, e.endless, n, func(s *processor.Settings) { s.NotSleep = true })
+		})
+		b.Run(fmt.Sprintf("sweep/execute_number=%d", n), func(b *testing.B) {
+			e := newEndlessKeyed()
+			e.run = &processor.Run{}
+			run(b, e, e.endless, n, nil)
 		})
 		b.Run(fmt.Sprintf("poison/execute_number=%d", n), func(b *testing.B) {
 			e := poisoned{newEndlessKeyed()}
@@ -194,7 +200,7 @@ func run(b *testing.B, d processor.TaskDealer[int], e *endless, executeNumber in
 		b.Fatal(err)
 	}
 	for i, id := range ids {
-		if err := p.Grant(processor.Queue{ID: id, Index: i}, len(ids)); err != nil {
+		if err := p.Grant(processor.Queue{ID: id, Index: i, Run: e.run}, len(ids)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,10 +9,10 @@
 //	idle ──due──► selecting ──items──► executing ──last batch──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata
 //
-// and after a failed select it is idle for a pause that grows. A sweep goes round without these. This is TBSchedule's SLEEP, for each lane by itself: a
+// and after a failed select it is idle for a pause that grows. This is TBSchedule's SLEEP, for each lane by itself: a
 // lane is selected again when nothing of it is in hand, and what one lane waits for holds up no other. In NOTSLEEP it
 // is idle as soon as its last batch has started. A queue that drains takes its lane out of this round, or only its own
-// items if the lane has more queues.
+// items if the lane has more queues. A sweep leaves it in the place of the two last rests.
 //
 // # The life of an item
 //

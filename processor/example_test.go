@@ -180,3 +180,20 @@ func ExampleCursored() {
 	// [2026-04]
 	// <nil>
 }
+
+// A job that is not about items is done once for each queue of each run. In a program it is handed to manager.Serve,
+// for a task type of mode RUN; here it is tried without a roster.
+func ExampleEach() {
+	report := processor.Each(func(_ context.Context, s processor.Selection) error {
+		fmt.Println("report on", s.Queue.ID, "for", s.Run.Key)
+		return nil
+	})
+	_, err := processor.RunOnce(context.Background(), report, processor.TestOptions{
+		Names: []string{"north", "south"}, Run: &processor.Run{Key: "2026-01-31"},
+	})
+	fmt.Println(err)
+	// Output:
+	// report on north for 2026-01-31
+	// report on south for 2026-01-31
+	// <nil>
+}

@@ -26,7 +26,7 @@ func (p *Processor) fetch(c *call) (*page, error) {
 		g.drop()
 		return g, siftErr
 	}
-	if recogniseErr := c.recognise(g); recogniseErr != nil {
+	if recogniseErr := p.recognise(c, g); recogniseErr != nil {
 		g.drop()
 		return g, recogniseErr
 	}

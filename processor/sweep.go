@@ -134,8 +134,9 @@ func (p *Processor) pass(c *call, named []failure) {
 	}
 }
 
-// recognise finds out whether a page has only items that the sweep has been through already.
-func (c *call) recognise(g *page) (err error) {
+// recognise finds out whether a page has only items that the sweep has been through already, or begins with one where a
+// cursor says that there can be none.
+func (p *Processor) recognise(c *call, g *page) (err error) {
 	l := c.lane
 	if l.sweep == nil || g.unstarted() == 0 {
 		return nil
@@ -143,9 +144,13 @@ func (c *call) recognise(g *page) (err error) {
 	if g.sums, err = g.items.sums(); err != nil || g.sums == nil {
 		return err
 	}
+	telling := g.sums
+	if p.powers.cursored {
+		telling = g.sums[:1]
+	}
 	l.books.Lock()
 	defer l.books.Unlock()
-	c.repeated = l.sweep.trail.covers(g.sums)
+	c.repeated = l.sweep.trail.covers(telling)
 	l.sweep.trail.largest = max(l.sweep.trail.largest, g.fetched)
 	return nil
 }
