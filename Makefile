@@ -16,7 +16,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 test: $(WITH_DATABASES) ## run all tests; gets PostgreSQL and MariaDB by itself, see internal/testdb
-	$(WITH_DATABASES) -- go test -race -timeout 9m ./...
+	$(WITH_DATABASES) -- go test -race -timeout 40m ./...
 	go test -run Model ./manager
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
