@@ -17,7 +17,7 @@ help: ## list the targets
 
 test: $(WITH_DATABASES) ## run all tests; gets PostgreSQL and MariaDB by itself, see internal/testdb
 	$(WITH_DATABASES) -- go test -race -timeout 40m ./...
-	go test -run Model ./manager
+	go test -run 'Model|RandomHistories' ./manager ./center
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 	$(WITH_DATABASES) -- go run ./internal/mutants

@@ -47,6 +47,9 @@ var runTasks = map[string][]center.After{
 // Over random interleavings of firing, opening, claiming, finishing, rerunning and crashing: every slot has at most
 // one run, every run ends, no two epochs commit to one queue of a run, no dependant begins before its upstreams.
 func TestRunsThroughRandomHistories(t *testing.T) {
+	if raced {
+		t.Skip("one goroutine at a time: it is run without the race detector")
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			c, err := center.Open(rt.Context(), "sqlite::memory:", center.Options{})
