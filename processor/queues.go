@@ -17,7 +17,7 @@ type Holding struct {
 
 	// EmptySince is when the last select of the queue began that found nothing to execute while nothing of it, or
 	// of its set, was in hand. Items that back off or are dead are nothing to execute. It is zero if no select has
-	// ended so, or the last one that succeeded found something.
+	// ended so, or the last one that succeeded found something. A queue with a Run has it once it is swept.
 	EmptySince time.Time
 
 	Sweep SweepState // of a queue with a Run

@@ -109,7 +109,7 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 		}}}
 		w.sweep(t, d, env, s, "a")
 		w.swept(t, "a", 35, 0)
-		if selects < 5 || selects > 5 && !s.NotSleep || time.Since(w.begin) > 0 || !w.emptied() || w.emptied() {
+		if selects != 5 && !s.NotSleep || time.Since(w.begin) > 0 || !w.emptied() || w.emptied() {
 			t.Errorf("%d selects in %s", selects, time.Since(w.begin))
 		}
 		selects = 0
@@ -292,6 +292,9 @@ func TestSweepOfTooManyFailedItems(t *testing.T) {
 		s.FetchNumber, s.ThreadNumber = 3, 1
 		w.sweep(t, r, processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}, s, "a")
 		w.failedWith(t, "a", "no progress")
+		if !w.holding(t, "a").EmptySince.IsZero() {
+			t.Error("it counts as empty")
+		}
 		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked {
 			t.Errorf("alerts: %v", alerts)
 		}
@@ -353,6 +356,11 @@ type lostTape struct {
 	at string
 }
 
+// keyedTape has keys, which do not help.
+type keyedTape struct{ *lostTape }
+
+func (keyedTape) Key(item string) string { return item }
+
 func (l *lostTape) Cursor(item string) string {
 	if item == l.at && len(l.w.text()) > 0 { // not in the first select
 		panic("boom")
@@ -361,15 +369,22 @@ func (l *lostTape) Cursor(item string) string {
 }
 
 func TestSweepThatLosesItsCursorFails(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		s := settings()
-		s.ExecuteNumber = 1
-		w.sweep(t, &lostTape{newTape(w, 9), "a03"}, processor.Env{}, s, "a")
-		state := w.failedWith(t, "a", "panic: boom")
-		if state.ItemsDone != 3 || state.Cursor != "a02" || strings.Contains(w.text(), "a04") {
-			t.Errorf("sweep: %+v\n%s", state, w.text())
-		}
-	})
+	for name, with := range map[string]func(*lostTape) processor.TaskDealer[string]{
+		"without keys": func(d *lostTape) processor.TaskDealer[string] { return d },
+		"with keys":    func(d *lostTape) processor.TaskDealer[string] { return keyedTape{d} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				s := settings()
+				s.ExecuteNumber = 1
+				w.sweep(t, with(&lostTape{newTape(w, 9), "a03"}), processor.Env{}, s, "a")
+				state := w.failedWith(t, "a", "panic: boom")
+				if state.ItemsDone != 3 || state.Cursor != "a02" || strings.Contains(w.text(), "a04") {
+					t.Errorf("sweep: %+v\n%s", state, w.text())
+				}
+			})
+		})
+	}
 }
 
 // Without keys nobody knows which item failed: the sweep is at its end, and what is not started is dropped.
@@ -507,7 +522,23 @@ func TestSweepWithoutProgressFails(t *testing.T) {
 // Now and then a page of what is done is no reason, nor is one with something new on it.
 func TestSweepWithSomeProgressGoesOn(t *testing.T) {
 	eachForm(t, 0, func(t *testing.T, w *world, form processor.TaskDealer[string], s processor.Settings) {
-		pages := [][]string{{"a1", "a2"}, {"a1", "a2"}, {"a1", "a2"}, {"a2", "a3"}, {"a3"}, {"a3", "a2"}, {"a4"}, {"a4"}, {"a4"}}
+		pages := [][]string{
+			{"a1", "a2"},
+			{"a1", "a2"},
+			{"a1", "a2"},
+			{"a2", "a3"},
+			{"a3"},
+			{"a3", "a2"},
+			{"a4"},
+			{"a4"},
+			{"a4"},
+			{"a5", "a6"},
+			{"a7", "a8"},
+			{"a1", "a2"},
+			{"a4", "a3"},
+			{"a5", "a6"}, // long forgotten
+		}
+		items := int64(24)
 		d := dealer{sel: func(context.Context, processor.Selection) (page []string, _ error) {
 			if len(pages) > 0 {
 				page, pages = pages[0], pages[1:]
@@ -522,26 +553,29 @@ func TestSweepWithSomeProgressGoesOn(t *testing.T) {
 			form = &keyed{d}
 		default: // nothing behind the cursor was done before
 			pages = [][]string{{"a1", "a2"}, {"a1", "a2"}, {"a2", "a3"}, {"a4", "a1"}, {"a4", "a5"}, {"a5"}, {"a6", "a7", "a8"}}
+			items = 14
 			form = &cursored{d}
 		}
 		w.sweep(t, form, processor.Env{}, s, "a")
-		w.swept(t, "a", 14, 0)
+		w.swept(t, "a", items, 0)
 	})
 }
 
 // A cursored select that does not heed the cursor ends, too, though a failed item is on each of its pages.
 func TestSweepThatIgnoresItsCursorFails(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		d := &cursored{dealer{sel: func(context.Context, processor.Selection) ([]string, error) { return numbered("a", 5), nil }}}
-		d.exec = func(_ context.Context, items []string) error {
-			if slices.Contains(items, "a2") {
-				return errBroken
+	for _, bad := range []string{"a0", "a2", "a4"} {
+		bubble(t, func(t *testing.T, w *world) {
+			d := &cursored{dealer{sel: func(context.Context, processor.Selection) ([]string, error) { return numbered("a", 5), nil }}}
+			d.exec = func(_ context.Context, items []string) error {
+				if slices.Contains(items, bad) {
+					return errBroken
+				}
+				return nil
 			}
-			return nil
-		}
-		w.sweep(t, d, processor.Env{}, settings(), "a")
-		w.failedWith(t, "a", "no progress")
-	})
+			w.sweep(t, d, processor.Env{}, settings(), "a")
+			w.failedWith(t, "a", "no progress")
+		})
+	}
 }
 
 // Items that cannot be told apart are not taken for each other.
@@ -667,6 +701,26 @@ func TestSweepThatFailsDuringASelect(t *testing.T) {
 		w.expect(t, "0s [a1]")
 		if s := w.Stats(); s.SkipCount != 2 || s.InHand != 0 || s.FetchCount != 2 {
 			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// One that fails while it rests in NOTSLEEP is not selected any more.
+func TestSweepThatFailsDuringARest(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &nameless{keyed: keyed{dealer{sel: once(map[string][]string{"a": {"a1"}})}}}
+		d.exec = func(ctx context.Context, _ []string) error {
+			err := nap(ctx, time.Second)
+			d.silent = true
+			return errors.Join(err, errBroken)
+		}
+		s := notSleep()
+		s.SleepTimeInterval = time.Minute
+		w.sweep(t, d, processor.Env{}, s, "a")
+		time.Sleep(time.Hour)
+		w.failedWith(t, "a", "broken")
+		if n := w.Stats().FetchCount; n != 1 {
+			t.Errorf("%d selects", n)
 		}
 	})
 }
