@@ -416,36 +416,36 @@ var mutants = []mutant{
 	{
 		"R2 histories: a trigger made again has another id", "center/trigger.go",
 		`return uuid.NewSHA1(triggerSpace, []byte(ownSign+"\x00"+name)).String()`, "_, _ = ownSign, name\n\treturn uuid.NewString()",
-		"./center -run RandomHistories -rapid.checks=200",
+		"./center -run RandomHistories -rapid.checks=400",
 	},
 	{
 		"R4 histories: two open runs", "center/run_open.go",
 		"return paused || running > 0 ||", "return paused ||",
-		"./center -run RandomHistories -rapid.checks=200",
+		"./center -run RandomHistories -rapid.checks=400",
 	},
 	{
 		"R6 histories: opened without another look", "center/run_open.go",
 		"if state != RunReady {\n\t\treturn state, l", "if state != RunReady && cause == \"\" {\n\t\treturn state, l",
-		"./center -run RandomHistories -rapid.checks=200",
+		"./center -run RandomHistories -rapid.checks=400",
 	},
 	{
 		"R8 histories: no fence", "center/run_sweep.go",
 		"if err := c.fenceSweep(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n", "",
-		"./center -run RandomHistories -rapid.checks=200",
+		"./center -run RandomHistories -rapid.checks=400",
 	},
 	{
 		"R10 histories: no tick repeats it", "center/run_tick.go",
 		"} else if p.swept {", "} else if p.swept && p.stop {",
-		"./center -run RandomHistories -rapid.checks=200",
+		"./center -run RandomHistories -rapid.checks=400",
 	},
 	{
 		"R9 histories: no deadline", "center/run_close.go",
 		"if err != nil || !cancel && !late {", "if err != nil || !cancel {",
-		"./center -run RandomHistories -rapid.checks=200",
+		"./center -run RandomHistories -rapid.checks=400",
 	},
 	{
 		"R11 histories: a rerun of one that is RUNNING", "center/run_operate.go",
 		"l.touchRun(ctx, runID, RunFailed,", "l.touchRun(ctx, runID, RunRunning, RunFailed,",
-		"./center -run RandomHistories -rapid.checks=200",
+		"./center -run RandomHistories -rapid.checks=400",
 	},
 }
