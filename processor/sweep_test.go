@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -461,8 +462,9 @@ func TestSweepWithoutItsKeysFails(t *testing.T) {
 	for name, silent := range map[string]bool{"in the select": true, "after a failure": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				d := &nameless{keyed{dealer{sel: once(map[string][]string{"a": {"a1", "a2", "a3"}})}}, silent}
-				d.exec = func(context.Context, []string) error { d.silent = true; return errBroken }
+				d := &nameless{keyed: keyed{dealer{sel: once(map[string][]string{"a": {"a1", "a2", "a3"}})}}}
+				d.silent.Store(silent)
+				d.exec = func(context.Context, []string) error { d.silent.Store(true); return errBroken }
 				s := settings()
 				s.ThreadNumber = 1
 				w.sweep(t, d, processor.Env{}, s, "a")
@@ -477,11 +479,11 @@ func TestSweepWithoutItsKeysFails(t *testing.T) {
 
 type nameless struct {
 	keyed
-	silent bool
+	silent atomic.Bool
 }
 
 func (n *nameless) Key(item string) string {
-	if n.silent {
+	if n.silent.Load() {
 		panic("no key")
 	}
 	return item
@@ -686,13 +688,13 @@ func TestSweepThatFailsDuringASelect(t *testing.T) {
 				return []string{"a1"}, nil
 			}
 			err := nap(ctx, 2*time.Second)
-			d.silent = false
+			d.silent.Store(false)
 			return []string{"a2", "a3"}, err
 		}
 		d.exec = func(ctx context.Context, items []string) error {
 			w.note("%v", items)
 			err := nap(ctx, time.Second)
-			d.silent = true
+			d.silent.Store(true)
 			return errors.Join(err, errBroken)
 		}
 		w.sweep(t, d, processor.Env{}, notSleep(), "a")
@@ -711,7 +713,7 @@ func TestSweepThatFailsDuringARest(t *testing.T) {
 		d := &nameless{keyed: keyed{dealer{sel: once(map[string][]string{"a": {"a1"}})}}}
 		d.exec = func(ctx context.Context, _ []string) error {
 			err := nap(ctx, time.Second)
-			d.silent = true
+			d.silent.Store(true)
 			return errors.Join(err, errBroken)
 		}
 		s := notSleep()
@@ -760,10 +762,7 @@ func TestSweepThatIsInterrupted(t *testing.T) {
 
 // A select that was cut short and returns nothing, without an error, does not say that there is nothing.
 func TestSweepSelectThatIsCutShort(t *testing.T) {
-	for name, stop := range map[string]func(*world, *processor.Settings){
-		"revoke":  func(w *world, _ *processor.Settings) { time.AfterFunc(time.Second, func() { w.Revoke("a") }) },
-		"timeout": func(_ *world, s *processor.Settings) { s.BatchTimeout = time.Second },
-	} {
+	for _, name := range []string{"revoke", "timeout"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				d := &dealer{sel: func(ctx context.Context, _ processor.Selection) ([]string, error) {
@@ -771,9 +770,15 @@ func TestSweepSelectThatIsCutShort(t *testing.T) {
 					return nil, nil
 				}}
 				s := settings()
-				stop(w, &s)
+				if name == "timeout" {
+					s.BatchTimeout = time.Second
+				}
 				w.sweep(t, d, processor.Env{}, s, "a")
-				time.Sleep(2 * time.Second)
+				time.Sleep(time.Second)
+				if name == "revoke" {
+					w.Revoke("a")
+				}
+				time.Sleep(time.Second)
 				synctest.Wait()
 				h := w.holding(t, "a")
 				if h.Sweep.Swept || h.Sweep.Failed != (name == "timeout") {
@@ -808,19 +813,20 @@ func TestSweepOfALostQueue(t *testing.T) {
 
 func TestSweepWithoutTrust(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		trusted := true
+		var trusted atomic.Bool
+		trusted.Store(true)
 		r := newRows(w, numbered("a", 10)...)
 		r.takes = time.Second
 		s := settings()
 		s.ThreadNumber = 1
-		w.sweep(t, r, processor.Env{Trusted: func() bool { return trusted }}, s, "a")
+		w.sweep(t, r, processor.Env{Trusted: trusted.Load}, s, "a")
 		time.Sleep(1500 * time.Millisecond)
-		trusted = false
+		trusted.Store(false)
 		time.Sleep(time.Hour)
 		if s := w.holding(t, "a").Sweep; s.Ended() || s.ItemsDone != 4 {
 			t.Errorf("sweep: %+v", s)
 		}
-		trusted = true
+		trusted.Store(true)
 		w.Wake()
 		time.Sleep(time.Minute)
 		w.swept(t, "a", 10, 0)
