@@ -169,9 +169,10 @@ func TestBadSettingsStandInTheRow(t *testing.T) {
 		cl.watched(new(alarms), idle{}, manager.Settings{Queues: 1})
 		time.Sleep(5 * time.Second)
 		for set, want := range map[string]string{
-			"processor_type = 'NOTSLEEP'":                                  "settings not taken over: settings of task type settle: processor_type (NOTSLEEP) needs",
-			"permit_run_start_time = '0 0 0 30 2 ?'":                       "settings not taken over: permit_run_start_time",
-			"thread_number = -1":                                           "settings not taken over: thread_number (-1) must be between 1 and 10000",
+			"processor_type = 'NOTSLEEP'":            "settings not taken over: settings of task type settle: processor_type (NOTSLEEP) needs",
+			"permit_run_start_time = '0 0 0 30 2 ?'": "settings not taken over: permit_run_start_time",
+			"mode = 'RUN'":                           "settings not taken over: mode (RUN) takes effect with a worker's next start",
+			"thread_number = -1":                     "settings not taken over: thread_number (-1) must be between 1 and 10000",
 			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings not taken over: time_zone",
 		} {
 			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
@@ -181,7 +182,7 @@ func TestBadSettingsStandInTheRow(t *testing.T) {
 			if !strings.HasPrefix(got, want) {
 				cl.Errorf("%s:\n got %s\nwant %s", set, got, want)
 			}
-			cl.exec("UPDATE schedule_task_type SET processor_type = 'SLEEP', permit_run_start_time = '', thread_number = 5, time_zone = 'UTC', version = version + 1")
+			cl.exec("UPDATE schedule_task_type SET processor_type = 'SLEEP', mode = 'CONTINUOUS', permit_run_start_time = '', thread_number = 5, time_zone = 'UTC', version = version + 1")
 			time.Sleep(5 * time.Second)
 			if cl.scan("SELECT last_error FROM schedule_server", &got); got != "" {
 				cl.Errorf("%s: still %s", set, got)

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -216,6 +217,9 @@ func (s *server) reconfigure(ctx context.Context, version int64) error {
 	first := s.life.settings == unknownVersion
 	s.life.settings = version
 	err = row.Validate()
+	if err == nil && row.Mode != s.settings.Mode && !first {
+		err = fmt.Errorf("mode (%s) takes effect with a worker's next start: it works in mode %s", row.Mode, s.settings.Mode)
+	}
 	if err == nil {
 		err = s.proc.Configure(processorSettings(row))
 	}
@@ -226,7 +230,8 @@ func (s *server) reconfigure(ctx context.Context, version int64) error {
 		return nil
 	}
 	s.badSettings.Store(nil)
-	// The intervals of a registration stay what others were told in its row.
+	// The intervals of a registration stay what others were told in its row; another mode is another life.
+	row.Mode = s.settings.Mode
 	row.HeartbeatInterval, row.JudgeDeadInterval = s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval
 	s.settings, s.life.permit = row, nil
 	if !first {

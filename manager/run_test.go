@@ -252,3 +252,25 @@ func TestTriggerAndDependant(t *testing.T) {
 		}
 	})
 }
+
+// setter selects for all queues at once.
+type setter struct{ store }
+
+// SelectSet implements processor.SetSelector.
+func (*setter) SelectSet(context.Context, processor.Selection, []processor.Queue) ([]int, error) {
+	return nil, nil
+}
+
+// QueueOf implements processor.SetSelector.
+func (*setter) QueueOf(int) string { return "0" }
+
+// RUN needs a select per queue: refused at start, by the rule.
+func TestRunWithASetSelectorIsRefused(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		w := cl.watched(new(alarms), &setter{}, inRuns)
+		<-w.done
+		if w.err == nil || w.err.Error() != "settings of task type settle: mode (RUN) needs a select per queue, and the dealer is a SetSelector" {
+			cl.Fatal(w.err)
+		}
+	})
+}

@@ -75,6 +75,8 @@ func (w powers) check(s *Settings) error {
 		return errors.New("a dealer that is a Discarder must be Keyed")
 	case w.cursored && w.set:
 		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has a cursor of its own")
+	case s.Runs && w.set:
+		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
 	case s.NotSleep && w.cursored:
 		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, whose batches run one after another")
 	case s.NotSleep && !w.keyed:

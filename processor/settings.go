@@ -16,6 +16,9 @@ type Settings struct {
 	SleepTimeNoData   time.Duration // how long a queue rests after an empty select, but not in a sweep; above 0
 	SleepTimeInterval time.Duration // how long it rests after its items were executed; 0 is at once
 
+	// Runs says that the queues will be granted with a Run each. The dealer must not be a SetSelector.
+	Runs bool
+
 	// NotSleep is TBSchedule's NOTSLEEP: a queue is selected again when all of its items are started, and rests for
 	// SleepTimeInterval before that, where SLEEP waits until they are executed. The dealer must be Keyed, and not
 	// Cursored.
