@@ -88,8 +88,8 @@ func (t Trigger) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	errs = append(errs, validName("trigger", t.Name, 150), validParams(t.Params))
-	if len(t.Expression) > 255 {
-		bad("expression must have at most 255 bytes, not %d", len(t.Expression))
+	if len(t.Expression) > maxExpression {
+		bad("expression must have at most %d bytes, not %d", maxExpression, len(t.Expression))
 	}
 	if t.MaxFires < 0 {
 		bad("max_fires (%d) must not be negative", t.MaxFires)
@@ -114,6 +114,9 @@ func (t Trigger) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// maxExpression is the width of the column.
+const maxExpression = 255
 
 // maxCatchup bounds the runs that one firing inserts.
 const maxCatchup = 1_000
@@ -156,35 +159,40 @@ func (c *Center) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Tri
 
 func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
 	t = t.withDefaults()
-	wasStart := t.StartAt
 	if err = c.hasRuns(ctx, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
-	err = c.underLock(ctx, t.Target, func(ctx context.Context, l *locked) error {
-		old, err := l.trigger(ctx, t.Name)
-		there := err == nil
-		if err != nil && !errors.Is(err, ErrUnknownTrigger) {
-			return err
-		}
-		if now = old; there && !change {
-			return nil
-		}
-		now = t
-		if now.StartAt = wasStart; wasStart.IsZero() && t.Kind == TriggerEvery {
-			now.StartAt = l.now // where the slots are counted from, unless they are counted already
-			if old.Kind == TriggerEvery {
-				now.StartAt = old.StartAt
-			}
-		}
-		if err := now.validate(); err != nil {
-			return err
-		}
-		return l.writeTrigger(ctx, &now, old, there, actor)
+	err = c.underLock(ctx, t.Target, func(ctx context.Context, l *locked) (err error) {
+		now, err = l.putTrigger(ctx, t, change, actor)
+		return err
 	})
 	if err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s of %w", t.Name, err)
 	}
 	return now, nil
+}
+
+// putTrigger makes a trigger, or changes the one of its name if that is wanted, and returns what is there then.
+func (l *locked) putTrigger(ctx context.Context, t Trigger, change bool, actor string) (Trigger, error) {
+	old, err := l.trigger(ctx, t.Name)
+	there := err == nil
+	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
+		return Trigger{}, err
+	}
+	if there && !change {
+		return old, nil
+	}
+	if t.StartAt.IsZero() && t.Kind == TriggerEvery {
+		t.StartAt = l.now // where the slots are counted from, unless they are counted already
+		if old.Kind == TriggerEvery {
+			t.StartAt = old.StartAt
+		}
+	}
+	if err := t.validate(); err != nil {
+		return Trigger{}, err
+	}
+	err = l.writeTrigger(ctx, &t, old, there, actor)
+	return t, err
 }
 
 // writeTrigger inserts a trigger, or changes the old one.
