@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,6 +159,25 @@ func TestRunWithAFailingSelect(t *testing.T) {
 		s.put(8)
 		cl.watched(new(alarms), s, inRuns)
 		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), center.RunSuccess, 8, 0)
+	})
+}
+
+// What is Permanent is not tried again.
+func TestRunFailsForGood(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		var calls atomic.Int32
+		hopeless := processor.Each(func(context.Context, processor.Selection) error {
+			calls.Add(1)
+			return fmt.Errorf("look: %w", processor.Permanent(errors.New("no such file")))
+		})
+		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", hopeless, inRuns))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.run(m)
+		if r := cl.ends(cl.submit(""), time.Minute); r.State != center.RunFailed || calls.Load() != 4 {
+			cl.Fatal(r.State, calls.Load())
+		}
 	})
 }
 
