@@ -25,7 +25,9 @@ type life struct {
 	clock   atomic.Pointer[clockPair]
 	drained atomic.Int64 // what the heart tells of barrier
 	window  atomic.Pointer[cron.WindowState]
-	lapsed  atomic.Bool // the lease was over: what is in hand was cancelled, and the rows must be read again
+	owned   atomic.Int64                  // queues, as of the last look
+	ticked  atomic.Pointer[center.Ticked] // in mode RUN
+	lapsed  atomic.Bool                   // the lease was over: what is in hand was cancelled, and the rows must be read again
 
 	// The heart's, once it has the life.
 
@@ -40,7 +42,7 @@ type life struct {
 	drains       map[string]time.Time // when the drain of a queue began
 	sweeps       map[string]*sweep    // by queue, in mode RUN
 	open         string               // the run that is RUNNING, as of the last tick
-	openPaused   bool
+	openPaused   bool                 // that run is
 	nextTick     time.Time
 	spent        map[string]int64 // epochs under which a release was sent: never worked again (H3)
 	blocked      map[string]bool  // queues that shall move while our own transactions hold their rows

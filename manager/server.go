@@ -184,7 +184,7 @@ func (s *server) report(l *life) center.ServerBeat {
 	if w := l.window.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
 	}
-	if len(s.proc.Held()) > 0 {
+	if l.owned.Load() > 0 {
 		b.State = center.StateServing
 	}
 	switch bad := s.badSettings.Load(); {
