@@ -16,7 +16,7 @@ type Ticked struct {
 	NextFire time.Time // when the next trigger is due; zero: there is none
 	// LastSuccess is the slot of the newest run that has succeeded, of those that are kept; zero: there is none.
 	LastSuccess time.Time
-	More     bool      // there may be more to do at once
+	More        bool // there may be more to do at once
 }
 
 // pulseOfRuns is the one statement of a tick when nothing is due.
