@@ -31,7 +31,7 @@ type pulseOfRuns struct {
 
 // Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends one that is cancelled or has
 // passed its deadline, closes one whose queues are finished, and lets dependants go on or fail. Any server of the task
-// type may do it, and all do, about once a second; there is no leader. When nothing is due it is one statement; else
+// type may do it, and all do, once a second while any run has not ended; there is no leader. When nothing is due it is one statement; else
 // the work of a call is bounded, and More tells that there may be more. What one server leaves undone, because it died
 // between two commits, the next tick of any other does. ErrUnknownTask if nobody has defined the task type here.
 func (c *Center) Tick(ctx context.Context, taskType string) (Ticked, error) {

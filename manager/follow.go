@@ -63,6 +63,7 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 		l.blocked = nil // the plan is written, by whomever
 	}
 	s.halt(p.Pulse)
+	s.followRuns(p.Pulse)
 	if p.SettingsVersion != l.settings && p.SettingsVersion >= 0 {
 		if err := s.reconfigure(ctx, p.SettingsVersion); err != nil {
 			return err

@@ -18,6 +18,7 @@ type life struct {
 	uuid     string
 	lease    *lease
 	interval time.Duration // between heartbeats
+	inRuns   bool          // mode RUN
 	report   func() center.ServerBeat
 
 	pulses  chan pulse    // capacity 1, the newest; sent by the heart alone
@@ -44,6 +45,7 @@ type life struct {
 	open         string               // the run that is RUNNING, as of the last tick
 	openPaused   bool                 // that run is
 	nextTick     time.Time
+	ticking      bool             // some run has not ended, as of the last pulse
 	spent        map[string]int64 // epochs under which a release was sent: never worked again (H3)
 	blocked      map[string]bool  // queues that shall move while our own transactions hold their rows
 	settings     int64            // version of the settings that are in force
@@ -82,6 +84,7 @@ func newLife(host string, s Settings, over func(*life)) *life {
 	l := &life{
 		uuid:       newUUID(host),
 		interval:   s.HeartbeatInterval,
+		inRuns:     s.Mode == center.ModeRun,
 		pulses:     make(chan pulse, 1),
 		gone:       make(chan struct{}),
 		token:      newToken(),

@@ -28,10 +28,12 @@ type sweep struct {
 }
 
 const (
-	// tickInterval is how often a server looks after the runs of its task type, if nothing happens.
+	// tickInterval is how often a server looks after the runs of its task type while any of them has not ended.
 	tickInterval = time.Second
 	// saveInterval is how often the progress of a sweep is saved.
 	saveInterval = 5 * time.Second
+	// unasked is how long a server does without a tick when no pulse asks for one.
+	unasked = time.Minute
 )
 
 func (s *server) inRuns() bool { return s.settings.Mode == center.ModeRun }
@@ -42,6 +44,27 @@ func (s *server) tickTimer() <-chan time.Time {
 		return nil
 	}
 	return time.After(max(0, time.Until(s.life.nextTick)))
+}
+
+// followRuns takes from a pulse when to tick: the heartbeat tells of new runs and of triggers, so that nobody asks
+// while there is nothing to do.
+func (s *server) followRuns(p center.Pulse) {
+	l := s.life
+	was := l.ticking
+	if l.ticking = p.Runs; l.ticking && !was {
+		l.nextTick = time.Now()
+	}
+	l.tickAt(p.Now, p.NextFire)
+}
+
+// tickAt sees to it that the server ticks when a trigger is due, by the database's clock.
+func (l *life) tickAt(now, due time.Time) {
+	if due.IsZero() {
+		return
+	}
+	if at := time.Now().Add(max(0, due.Sub(now))); at.Before(l.nextTick) {
+		l.nextTick = at
+	}
 }
 
 // tick does what is due for the runs, and claims queues of the one that is open.
@@ -57,9 +80,10 @@ func (s *server) tick(ctx context.Context) {
 	}
 	if t.More {
 		l.nextTick = time.Now()
-	} else if until := t.NextFire.Sub(t.Now); !t.NextFire.IsZero() && until < tickInterval {
-		l.nextTick = time.Now().Add(max(0, until))
+	} else if !l.ticking && t.Open == "" {
+		l.nextTick = time.Now().Add(unasked)
 	}
+	l.tickAt(t.Now, t.NextFire)
 	l.open, l.openPaused = t.Open, t.Paused
 	l.ticked.Store(&t)
 	s.saveProgress(ctx)
