@@ -27,8 +27,8 @@ var columns = map[string]string{
 		gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total partition_version membership_version planned_version plan_version
 		epoch_high watching_since audited_at last_assign_time last_assign_server version removing item_version`,
-	"schedule_server":         serverColumns,
-	"schedule_server_history": serverColumns + " left_time reason",
+	"schedule_server":         serverColumns + " given_settings last_error_at",
+	"schedule_server_history": serverColumns + " left_time reason given_settings last_error_at",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch cur_since req_since queue_parameter
 		cursor_value gmt_created gmt_modified window_done_at`,
 	"schedule_event": `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
