@@ -224,6 +224,14 @@ func unitOf(d time.Duration) time.Duration {
 // when is a time for people and awk: UTC, without fractions.
 func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
+// plural is a number of things.
+func plural[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 func number(n int64) string { return fmt.Sprint(n) }
 
 // line is a text without line ends.

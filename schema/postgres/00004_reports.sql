@@ -1,5 +1,5 @@
 -- What servers report of themselves: the settings that their program gives, and when their last error was. And a
--- view that finds servers by their uuids alone.
+-- view that finds servers by their uuids alone, and an index for lists of events of a rare kind.
 -- Oldest companion: the library version that brings migration 2. It works beside this one: it leaves the new columns
 -- empty, and does not know of runs, which migration 3 brought.
 
@@ -8,10 +8,11 @@ ALTER TABLE schedule_server ADD COLUMN given_settings text; -- JSON object of wh
 ALTER TABLE schedule_server ADD COLUMN last_error_at timestamptz(6); -- when last_error was, as the server estimates by this clock
 ALTER TABLE schedule_server_history ADD COLUMN given_settings text;
 ALTER TABLE schedule_server_history ADD COLUMN last_error_at timestamptz(6);
+CREATE INDEX idx_schedule_event_kind ON schedule_event (kind, own_sign, event_id);
 UPDATE schedule_schema_lock SET oldest_companion = 2;
 
--- IS TRUE keeps the planner from looking servers up by task_type and own_sign, an index that it takes, until the
--- table is analyzed, for as good as the primary key: it then reads all servers for each queue.
+-- Servers are joined by their key alone. PostgreSQL, until the tables are analyzed, takes the index on task_type and
+-- own_sign for as good, and then reads all servers for each queue.
 CREATE OR REPLACE VIEW schedule_assignment AS
 SELECT q.task_type, q.own_sign, q.queue_id,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
@@ -21,10 +22,10 @@ SELECT q.task_type, q.own_sign, q.queue_id,
        round(extract(epoch FROM statement_timestamp() - q.req_since), 3) AS requested_s,
        q.epoch, q.cursor_value,
        CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
-            WHEN c.uuid IS NULL THEN 'ORPHAN'
+            WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN c.heartbeat_time < statement_timestamp() - c.judge_dead_interval_ms * interval '1 millisecond' THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
             ELSE 'HELD' END AS status
   FROM schedule_queue q
-  LEFT JOIN schedule_server c ON c.uuid = q.cur_server AND (c.task_type = q.task_type AND c.own_sign = q.own_sign) IS TRUE
-  LEFT JOIN schedule_server r ON r.uuid = q.req_server AND (r.task_type = q.task_type AND r.own_sign = q.own_sign) IS TRUE;
+  LEFT JOIN schedule_server c ON c.uuid = q.cur_server
+  LEFT JOIN schedule_server r ON r.uuid = q.req_server;

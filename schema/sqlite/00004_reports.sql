@@ -1,5 +1,5 @@
 -- What servers report of themselves: the settings that their program gives, and when their last error was. And a
--- view that finds servers by their uuids alone.
+-- view that finds servers by their uuids alone, and an index for lists of events of a rare kind.
 -- Oldest companion: the library version that brings migration 2. It works beside this one: it leaves the new columns
 -- empty, and does not know of runs, which migration 3 brought.
 
@@ -8,9 +8,10 @@ ALTER TABLE schedule_server ADD COLUMN given_settings TEXT; -- JSON object of wh
 ALTER TABLE schedule_server ADD COLUMN last_error_at TEXT; -- when last_error was, as the server estimates by this clock
 ALTER TABLE schedule_server_history ADD COLUMN given_settings TEXT;
 ALTER TABLE schedule_server_history ADD COLUMN last_error_at TEXT;
+CREATE INDEX idx_schedule_event_kind ON schedule_event (kind, own_sign, event_id);
 UPDATE schedule_schema_lock SET oldest_companion = 2;
 
--- IS TRUE: see postgres.
+-- Servers are joined by their key alone: see postgres.
 DROP VIEW schedule_assignment;
 CREATE VIEW schedule_assignment AS
 SELECT q.task_type, q.own_sign, q.queue_id,
@@ -21,10 +22,10 @@ SELECT q.task_type, q.own_sign, q.queue_id,
        round((julianday('now') - julianday(q.req_since)) * 86400, 3) AS requested_s,
        q.epoch, q.cursor_value,
        CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
-            WHEN c.uuid IS NULL THEN 'ORPHAN'
+            WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN (julianday('now') - julianday(c.heartbeat_time)) * 86400000 > c.judge_dead_interval_ms THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
             ELSE 'HELD' END AS status
   FROM schedule_queue q
-  LEFT JOIN schedule_server c ON c.uuid = q.cur_server AND (c.task_type = q.task_type AND c.own_sign = q.own_sign) IS TRUE
-  LEFT JOIN schedule_server r ON r.uuid = q.req_server AND (r.task_type = q.task_type AND r.own_sign = q.own_sign) IS TRUE;
+  LEFT JOIN schedule_server c ON c.uuid = q.cur_server
+  LEFT JOIN schedule_server r ON r.uuid = q.req_server;
