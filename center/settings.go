@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -313,8 +314,8 @@ func differ(given map[string]string, row Settings) (diffs []Difference) {
 // queues' names, ends in a checksum of the whole.
 func settingText(value reflect.Value) string {
 	text := fmt.Sprint(value.Interface())
-	if names, ok := value.Interface().([]string); ok {
-		text = "[" + strings.Join(names, ", ") + "]"
+	if names, ok := value.Interface().([]string); ok { // whose order does not matter
+		text = "[" + strings.Join(slices.Sorted(slices.Values(names)), ", ") + "]"
 	}
 	if short := clean(text); short != text {
 		return fmt.Sprintf("%s (%d bytes, %08x)", short, len(text), crc32.ChecksumIEEE([]byte(text)))

@@ -161,7 +161,9 @@ func testDoctorNamed(t *testing.T, c *center.Center) {
 func testDoctorSettings(t *testing.T, c *center.Center) {
 	row := center.Settings{QueueNames: []string{"north", "south"}, ExecuteNumber: 100, DrainTimeout: time.Minute, TaskParameter: strings.Repeat("x", 3_000)}
 	r := newRoster(t, c, row)
-	r.registerGiven("A", row)
+	same := row
+	same.QueueNames = []string{"south", "north"} // in whatever order
+	r.registerGiven("A", same)
 	r.registerGiven("D", center.Settings{ThreadNumber: 5}) // the default, which is the row's
 	if got := r.found("settings"); len(got) != 0 {
 		t.Fatalf("nothing differs: %q", got)
@@ -173,7 +175,7 @@ func testDoctorSettings(t *testing.T, c *center.Center) {
 	r.registerGiven("C", center.Settings{ExecuteNumber: 50, DrainTimeout: time.Second})
 	got := r.found("settings")
 	want := []string{
-		"NOTE B gives queues [north, east], the row, which is in force, says [north, south]",
+		"NOTE B gives queues [east, north], the row, which is in force, says [north, south]",
 		"NOTE 2 servers (B, C) give execute_number 50, the row, which is in force, says 100",
 		"NOTE B gives task_parameter xxx",
 		"NOTE C gives drain_timeout 1s, the row, which is in force, says 1m0s",

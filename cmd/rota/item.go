@@ -50,6 +50,7 @@ func newItemListCommand() *cobra.Command {
 	addOutputFlags(cmd, &o, true)
 	addChoice(cmd, &state, "state", "", "only those in this state")
 	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only those of this queue")
+	completeFlag(cmd, "queue", queueIDs)
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at the most")
 	return cmd
 }

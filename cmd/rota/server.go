@@ -56,6 +56,7 @@ func newServerListCommand() *cobra.Command {
 	addRosterFlags(cmd)
 	addOutputFlags(cmd, &o, true)
 	cmd.Flags().StringVar(&f.Host, "host", "", "only those of this host")
+	completeFlag(cmd, "host", hostNames)
 	cmd.Flags().BoolVar(&gone, "gone", false, "those that are gone instead")
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many of those that are gone")
 	return cmd
