@@ -314,7 +314,7 @@ func differ(given map[string]string, row Settings) (diffs []Difference) {
 // queues' names, ends in a checksum of the whole.
 func settingText(value reflect.Value) string {
 	text := fmt.Sprint(value.Interface())
-	if names, ok := value.Interface().([]string); ok { // whose order does not matter
+	if names, ok := reflect.TypeAssert[[]string](value); ok { // whose order does not matter
 		text = "[" + strings.Join(slices.Sorted(slices.Values(names)), ", ") + "]"
 	}
 	if short := clean(text); short != text {
