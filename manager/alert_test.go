@@ -40,7 +40,7 @@ func TestStalledDealerIsTold(t *testing.T) {
 			cl.Fatalf("alerts: %v", kinds)
 		}
 		i := slices.IndexFunc(told.all, func(a manager.Alert) bool { return a.Kind == center.AlertStalled })
-		if a := told.all[i]; !strings.HasPrefix(a.Text, "execute of 1 items of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
+		if a := told.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
 			cl.Fatalf("%+v", a)
 		}
 	})
