@@ -59,7 +59,7 @@ func (c *Center) eventQuery(f EventFilter, limit int) (query string, args []any)
 		w.and("(from_server = ? OR to_server = ? OR actor = ?)", f.Server, f.Server, f.Server)
 	}
 	if f.Since > 0 {
-		w.and(fmt.Sprintf("event_time > {ago %d}", f.Since.Milliseconds()))
+		w.and(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // asked once: SQLite would ask for each row
 	}
 	if f.After > 0 {
 		w.and("event_id > ?", f.After)
