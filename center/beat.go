@@ -37,6 +37,7 @@ type ServerBeat struct {
 	LastFetch      time.Time // by the database's clock, as the caller estimates it; zero: never
 	OldestInHand   time.Time // the same; zero: nothing is in hand
 	LastError      string
+	LastErrorAt    time.Time // as LastFetch; zero: never
 	NextRunStart   time.Time // of the permit window, by the database's clock; zero: never
 	NextRunEnd     time.Time
 
@@ -129,6 +130,7 @@ func (c *Center) beatColumns() []beatColumn {
 		{"next_run_start_time", func(s ServerBeat) any { return moment(s.NextRunStart) }},
 		{"next_run_end_time", func(s ServerBeat) any { return moment(s.NextRunEnd) }},
 		{"last_error", func(s ServerBeat) any { return clean(s.LastError) }},
+		{"last_error_at", func(s ServerBeat) any { return moment(s.LastErrorAt) }},
 		{"drained_partition", func(s ServerBeat) any { return s.DrainedPartition }},
 	}
 }

@@ -41,7 +41,8 @@ func (c *Center) Examine(ctx context.Context, taskType string) ([]Finding, error
 // examination collects findings.
 type examination struct {
 	c        *Center
-	task     string // that is being looked at
+	task     string         // that is being looked at
+	names    map[string]int // how many servers have the same name
 	findings []Finding
 }
 
@@ -61,15 +62,35 @@ func (e *examination) problem(check, hint, format string, args ...any) {
 	e.add(FindingProblem, check, hint, format, args...)
 }
 
+// handle is how a command names a server: by its uuid where others of its process serve other task types.
+func (e *examination) handle(s ServerRecord) string {
+	if name := ServerName(s.UUID); e.names[name] == 1 {
+		return name
+	}
+	return s.UUID
+}
+
+// plural is a number of things.
+func plural[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // rosters looks at each task type. All their rows are read at once, whatever their number.
 func (e *examination) rosters(ctx context.Context, taskType string) error {
 	tasks, err := e.c.Tasks(ctx, taskType)
 	if err != nil {
 		return err
 	}
-	servers, err := e.c.Servers(ctx, ServerFilter{TaskType: taskType})
+	servers, err := e.c.Servers(ctx, ServerFilter{}) // all of them, to tell which names are clear
 	if err != nil {
 		return err
+	}
+	e.names = map[string]int{}
+	for _, s := range servers {
+		e.names[ServerName(s.UUID)]++
 	}
 	queues, err := e.c.Queues(ctx, QueueFilter{TaskType: taskType})
 	if err != nil {
@@ -102,7 +123,7 @@ func (e *examination) rosters(ctx context.Context, taskType string) error {
 func (e *examination) roster(ctx context.Context, r roster) error {
 	e.task = r.task.TaskType
 	before := len(e.findings)
-	settings, err := e.settings(ctx, r.task)
+	settings, err := e.settings(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -115,14 +136,14 @@ func (e *examination) roster(ctx context.Context, r roster) error {
 	e.items(r.task)
 	e.waitsForAll(r)
 	if len(e.findings) == before {
-		e.ok("roster", "%d queues, %d servers", r.task.QueueTotal, len(r.servers))
+		e.ok("roster", "%s, %s", plural(r.task.QueueTotal, "queue", "queues"), plural(len(r.servers), "server", "servers"))
 	}
 	return nil
 }
 
-// settings looks whether workers can use the row.
-func (e *examination) settings(ctx context.Context, task TaskRecord) (Settings, error) {
-	s, err := e.c.Settings(ctx, task.TaskType)
+// settings looks whether workers can use the row, and have the same settings themselves.
+func (e *examination) settings(ctx context.Context, r roster) (Settings, error) {
+	s, err := e.c.Settings(ctx, r.task.TaskType)
 	if errors.Is(err, ErrUnknownTask) {
 		e.problem("settings", "rota task apply -f rota.yaml makes it again", "the row in schedule_task_type is gone; workers cannot start")
 		return Settings{StallAfter: time.Hour}, nil
@@ -130,6 +151,7 @@ func (e *examination) settings(ctx context.Context, task TaskRecord) (Settings, 
 	if err != nil {
 		return s, err
 	}
+	e.given(r, s)
 	if s.Queues == 0 && len(s.QueueNames) == 0 {
 		s.Queues = 1 // served() tells
 	}

@@ -153,6 +153,11 @@ var needs = []need{
 	{"schedule_queue", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_event", "SELECT INSERT DELETE", "event_id"},
 	{"schedule_failed_item", "SELECT INSERT UPDATE DELETE", "task_type"},
+	{"schedule_run", "SELECT INSERT UPDATE DELETE", "run_id"},
+	{"schedule_run_queue", "SELECT INSERT UPDATE DELETE", "run_id"},
+	{"schedule_run_dep", "SELECT INSERT DELETE", "run_id"},
+	{"schedule_task_after", "SELECT INSERT DELETE", "task_type"},
+	{"schedule_trigger", "SELECT INSERT UPDATE DELETE", "name"},
 	{"schedule_schema_version", "SELECT", ""},
 	{"schedule_schema_lock", "SELECT", ""},
 }

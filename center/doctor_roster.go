@@ -3,6 +3,8 @@ package center
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -43,9 +45,9 @@ func (e *examination) served(r roster) {
 		switch {
 		case s.Overdue:
 		case s.State == StatePaused:
-			e.note("servers", "rota server resume "+s.UUID, "%s is paused", s.UUID)
+			e.note("servers", "rota server resume "+e.handle(s), "%s is paused", ServerName(s.UUID))
 		case s.State == StateDraining && s.Queues == 0:
-			e.note("servers", "stop it, or: rota server resume "+s.UUID, "%s is drained and lives on", s.UUID)
+			e.note("servers", "stop it, or: rota server resume "+e.handle(s), "%s is drained and lives on", ServerName(s.UUID))
 		}
 	}
 }
@@ -55,12 +57,13 @@ func (e *examination) deadServers(r roster) {
 	for _, s := range r.servers {
 		silent := time.Duration(s.HeartbeatAge * float64(time.Second)).Round(time.Second)
 		judge := time.Duration(s.JudgeDead) * time.Millisecond
+		owned := plural(s.Queues, "queue", "queues")
 		switch {
 		case !s.Overdue:
 		case r.eligible() > 0 && silent < 3*judge:
-			e.note("servers", "nothing: the others take over in a moment", "%s has been silent for %s; it owns %d queues", s.UUID, silent, s.Queues)
+			e.note("servers", "nothing: the others take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned)
 		default:
-			e.problem("servers", "start a worker, which takes over; see why the process stopped", "%s has been silent for %s and is not taken over; it owns %d queues", s.UUID, silent, s.Queues)
+			e.problem("servers", "start a worker, which takes over; see why the process stopped", "%s has been silent for %s and is not taken over; it owns %s", ServerName(s.UUID), silent, owned)
 		}
 	}
 }
@@ -109,8 +112,8 @@ func (e *examination) requests(r roster) {
 	for _, s := range r.servers {
 		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
 			asked := time.Duration(longest[s.UUID]) * time.Second
-			e.problem("requests", "see what its dealer does; rota server drain --force "+s.UUID+" takes them away, and cancels what is in hand",
-				"%s was asked for queues %s ago and has not handed them over: %s", s.UUID, asked, some(ids))
+			e.problem("requests", "see what its dealer does; rota server drain --force "+e.handle(s)+" takes them away, and cancels what is in hand",
+				"%s was asked for queues %s ago and has not handed them over: %s", ServerName(s.UUID), asked, some(ids))
 		}
 	}
 }
@@ -121,26 +124,38 @@ func (e *examination) stalls(r roster, after time.Duration) {
 			continue
 		}
 		age := time.Duration(*s.OldestInHandAge) * time.Second
-		e.problem("dealer", "see what it waits for (its log, the database's locks); batch_timeout ends such calls", "%s has had a call of its dealer in hand for %s (stall_after %s)", s.UUID, age, after)
+		e.problem("dealer", "see what it waits for (its log, the database's locks); batch_timeout ends such calls", "%s has had a call of its dealer in hand for %s (stall_after %s)", ServerName(s.UUID), age, after)
 	}
 }
 
 // errors shows the last error of servers, which may be an old one: the same error once.
 func (e *examination) errors(r roster) {
-	servers := map[string][]string{}
+	servers := map[string][]ServerRecord{}
 	for _, s := range r.servers {
 		if s.LastError != "" {
-			servers[s.LastError] = append(servers[s.LastError], s.UUID)
+			servers[s.LastError] = append(servers[s.LastError], s)
 		}
 	}
-	texts := make([]string, 0, len(servers))
-	for text := range servers {
-		texts = append(texts, text)
-	}
-	slices.SortFunc(texts, func(a, b string) int { return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b)) })
+	texts := slices.SortedFunc(maps.Keys(servers), func(a, b string) int {
+		return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b))
+	})
 	for _, text := range texts[:min(len(texts), 5)] {
-		e.note("errors", "see the log of "+servers[text][0], "last error of %d servers: %s", len(servers[text]), oneLine(errText(text)))
+		latest := slices.MinFunc(servers[text], func(a, b ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
+		when := ""
+		if latest.LastErrorAge != nil {
+			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
+		}
+		e.note("errors", "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
+			plural(len(servers[text]), "server", "servers"), when, oneLine(errText(text)))
 	}
+}
+
+// errorAge is in seconds; an older program does not tell.
+func errorAge(s ServerRecord) float64 {
+	if s.LastErrorAge == nil {
+		return math.Inf(1)
+	}
+	return *s.LastErrorAge
 }
 
 // errText is a text that is to be put on one line.
@@ -150,10 +165,10 @@ func (t errText) Error() string { return string(t) }
 
 func (e *examination) items(task TaskRecord) {
 	if task.DeadItems > 0 {
-		e.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%d items have failed for good", task.DeadItems)
+		e.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed for good", plural(task.DeadItems, "item has", "items have"))
 	}
 	if task.RetryItems > 0 {
-		e.note("items", "rota item list "+task.TaskType, "%d items have failed and are tried again", task.RetryItems)
+		e.note("items", "rota item list "+task.TaskType, "%s tried again", plural(task.RetryItems, "item has failed and is", "items have failed and are"))
 	}
 }
 
@@ -163,15 +178,15 @@ func (e *examination) waitsForAll(r roster) {
 		var busy []string
 		for _, s := range r.servers {
 			if s.DrainedPartition != r.task.Partition {
-				busy = append(busy, s.UUID)
+				busy = append(busy, ServerName(s.UUID))
 			}
 		}
 		e.note("repartition", fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
-			"%d queues instead of %d come when everybody has drained; it waits for %s", *n, r.task.QueueTotal, cmp.Or(some(busy), "nobody"))
+			"%s instead of %d, as soon as everybody has drained; it waits for %s", plural(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(some(busy), "nobody"))
 	}
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
-			e.note("removal", "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, *q.CurServer)
+			e.note("removal", "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer))
 		}
 	}
 }

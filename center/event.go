@@ -38,6 +38,15 @@ const (
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
 )
 
+// EventKinds lists the kinds of events.
+func EventKinds() []string {
+	return []string{
+		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
+		EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded, EventRemoving, EventRemoved,
+		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken,
+	}
+}
+
 // event is a row of schedule_event, written in the transaction that it tells of.
 type event struct {
 	kind     string

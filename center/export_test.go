@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 )
 
@@ -109,4 +110,26 @@ func (c *Center) FireEdited(ctx context.Context, taskType string) error {
 		return l.advance(ctx, firings)
 	})
 	return err
+}
+
+// PlanOfEvents returns how SQLite answers Events.
+func (c *Center) PlanOfEvents(ctx context.Context, f EventFilter) (plan string, err error) {
+	query, args := c.eventQuery(f, 100)
+	rows, err := c.store.QueryContext(ctx, "EXPLAIN QUERY PLAN "+c.dialect.sql(strings.Replace(query, "{columns}", "*", 1)), args...)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		var id, parent, unused int
+		var line string
+		err := rows.Scan(&id, &parent, &unused, &line)
+		plan += line + "\n"
+		return err
+	})
+	return plan, err
+}
+
+// Needs lists the rights that Examine tries, as GRANT has them.
+func Needs() (list []string) {
+	for _, n := range needs {
+		list = append(list, strings.Join(strings.Fields(n.verbs), ", ")+" ON "+n.table)
+	}
+	return list
 }

@@ -60,6 +60,8 @@ func target(p any) any {
 		return maybeInstant{p}
 	case *[]string:
 		return (*list)(p)
+	case *map[string]string:
+		return (*texts)(p)
 	}
 	return p
 }
@@ -110,6 +112,15 @@ func (w *where) equal(column, value string) {
 // seconds is how long ago t was, in seconds with three digits, as the view tells it.
 func seconds(now, t time.Time) float64 {
 	return float64(now.Sub(t).Milliseconds()) / 1000
+}
+
+// ageOf is how long ago t was, if it was at all.
+func ageOf(now time.Time, t *time.Time) *float64 {
+	if t == nil {
+		return nil
+	}
+	age := seconds(now, *t)
+	return &age
 }
 
 // clock asks the database for its time.

@@ -34,14 +34,13 @@ type QueueRecord struct {
 	Now       time.Time  `json:"-" db:"database_time"` // by the clock of the database
 }
 
-// assignment is the view schedule_assignment but for its joins: they name the task type, too, and PostgreSQL, until
-// it knows how large the tables are, then reads all servers for each queue.
+// assignment is the view schedule_assignment with what QueueRecord has beside it.
 const assignment = `SELECT q.*, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state, c.heartbeat_time AS cur_heartbeat,
 		r.host_name AS req_host, {now} AS database_time, ` + queueStatus + ` AS status
 	FROM schedule_queue q LEFT JOIN schedule_server c ON c.uuid = q.cur_server LEFT JOIN schedule_server r ON r.uuid = q.req_server`
 
 // queueStatus is the status of a queue q whose owner's row is c.
-const queueStatus = `CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED' WHEN c.uuid IS NULL OR c.task_type <> q.task_type THEN 'ORPHAN'
+const queueStatus = `CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED' WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
 	WHEN c.heartbeat_time < {ago c.judge_dead_interval_ms} THEN 'OVERDUE' WHEN q.req_server IS NOT NULL THEN 'MOVING' ELSE 'HELD' END`
 
 // QueueFilter says which queues are asked for. Empty fields ask for all.
@@ -81,10 +80,7 @@ func (q *QueueRecord) reckon() {
 		age **float64
 		of  *time.Time
 	}{{&q.HeartbeatAge, q.Heartbeat}, {&q.Held, q.CurSince}, {&q.Requested, q.ReqSince}} {
-		if f.of != nil {
-			age := seconds(q.Now, *f.of)
-			*f.age = &age
-		}
+		*f.age = ageOf(q.Now, f.of)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
@@ -26,7 +27,10 @@ func questions(c *center.Center) map[string]question {
 		"servers": {1, func(ctx context.Context) error { _, err := c.Servers(ctx, center.ServerFilter{}); return err }},
 		"events":  {1, func(ctx context.Context) error { _, err := c.Events(ctx, center.EventFilter{}, 100); return err }},
 		"items":   {1, func(ctx context.Context) error { _, err := c.Items(ctx, center.ItemFilter{}, 100); return err }},
-		"gone":    {1, func(ctx context.Context) error { _, err := c.GoneServers(ctx, center.ServerFilter{}, 100); return err }},
+		"view": {1, func(ctx context.Context) error {
+			return c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_assignment WHERE task_type = 'settle' AND own_sign = 'BASE' AND status <> 'x'`).Scan(new(int))
+		}},
+		"gone": {1, func(ctx context.Context) error { _, err := c.GoneServers(ctx, center.ServerFilter{}, 100); return err }},
 		"plan": {6, func(ctx context.Context) error {
 			p, err := c.PreviewPlan(ctx, "settle", center.Scenario{Add: 1})
 			if err == nil && p.Moved() != manyQueues/(manyServers+1) {
@@ -34,7 +38,7 @@ func questions(c *center.Center) map[string]question {
 			}
 			return err
 		}},
-		"doctor": {40, func(ctx context.Context) error { _, err := c.Examine(ctx, ""); return err }},
+		"doctor": {60, func(ctx context.Context) error { _, err := c.Examine(ctx, ""); return err }},
 	}
 }
 
@@ -50,6 +54,46 @@ func TestQuestionsAreFewStatements(t *testing.T) {
 		}))
 		if len(sent) == 0 || len(sent) > q.most {
 			t.Errorf("%s takes %d statements, at most %d are allowed:\n%s", name, len(sent), q.most, strings.Join(sent, "\n"))
+		}
+	}
+}
+
+// A database that has not been analyzed looks servers up by their key, not by their task type, of which all are.
+func TestAssignmentBeforeTheFirstAnalyze(t *testing.T) {
+	m := newMany(t, centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{}))
+	rows, err := m.c.DB().QueryContext(t.Context(), `EXPLAIN SELECT * FROM schedule_assignment WHERE task_type = 'settle' AND own_sign = 'BASE'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(line + "\n")
+	}
+	if err := rows.Err(); err != nil || !strings.Contains(plan.String(), "schedule_server") || strings.Contains(plan.String(), "idx_schedule_server_task") {
+		t.Errorf("%v\n%s", err, plan.String())
+	}
+}
+
+// Lists of events end with the last of them, whatever lies before: no filter makes SQLite sort a week's events.
+func TestListsOfEventsSortNothing(t *testing.T) {
+	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+	for index, f := range map[string]center.EventFilter{
+		"idx_schedule_event_kind":  {Kind: center.EventForced, TaskType: "settle"},
+		"idx_schedule_event_queue": {Kind: center.EventForced, TaskType: "settle", QueueID: "3"},
+		"SCAN schedule_event":      {TaskType: "settle", Server: "a", Since: time.Hour}, // in the order of the events, up to the limit
+	} {
+		plan, err := c.PlanOfEvents(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, _, _ := strings.Cut(plan, "SCAN x")
+		if !strings.Contains(inner, index) || strings.Contains(inner, "B-TREE") {
+			t.Errorf("%+v, want %s:\n%s", f, index, plan)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -38,9 +39,15 @@ type ServerRecord struct {
 	OldestInHandAge  *float64   `json:"oldest_in_hand_s" db:"-"`
 	DealinfoDesc     string     `json:"dealinfo_desc"`
 	LastError        string     `json:"last_error"`
+	LastErrorAt      *time.Time `json:"last_error_at"`
+	LastErrorAge     *float64   `json:"last_error_s" db:"-"`
 	LibraryVersion   string     `json:"library_version"`
 	Labels           string     `json:"labels"`
 	DrainedPartition int64      `json:"drained_partition"`
+
+	// GivenSettings are those that the program gives explicitly, as text, by their names in rota.yaml. The row in
+	// schedule_task_type is in force. Nil: the program does not tell.
+	GivenSettings map[string]string `json:"given_settings"`
 
 	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
 }
@@ -76,10 +83,16 @@ func (c *Center) Servers(ctx context.Context, f ServerFilter) ([]ServerRecord, e
 func (s *ServerRecord) reckon() {
 	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
 	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
-	if s.OldestInHand != nil {
-		age := seconds(s.Now, *s.OldestInHand)
-		s.OldestInHandAge = &age
+	s.OldestInHandAge, s.LastErrorAge = ageOf(s.Now, s.OldestInHand), ageOf(s.Now, s.LastErrorAt)
+}
+
+// ServerName is what people call a server: host:pid, its uuid without the random end. A process that serves several
+// task types has that name in each.
+func ServerName(uuid string) string {
+	if at := strings.LastIndexByte(uuid, ':'); at > 0 && len(uuid)-at == len(":12345678") {
+		return uuid[:at]
 	}
+	return uuid
 }
 
 // Eligible says whether the server may be dealt queues.
@@ -89,21 +102,24 @@ func (s ServerRecord) Eligible() bool {
 
 // GoneServerRecord is a row of schedule_server_history.
 type GoneServerRecord struct {
-	UUID           string    `json:"uuid"`
-	TaskType       string    `json:"task_type"`
-	OwnSign        string    `json:"own_sign"`
-	IP             string    `json:"ip"`
-	HostName       string    `json:"host_name"`
-	PID            int64     `json:"pid"`
-	State          string    `json:"state"` // its last
-	RegisterTime   time.Time `json:"register_time"`
-	HeartbeatTime  time.Time `json:"heartbeat_time"`
-	LeftTime       time.Time `json:"left_time"`
-	Reason         string    `json:"reason"` // LEFT, EXPIRED or FENCED
-	SuccessCount   int64     `json:"success_count"`
-	FailureCount   int64     `json:"failure_count"`
-	LastError      string    `json:"last_error"`
-	LibraryVersion string    `json:"library_version"`
+	UUID           string     `json:"uuid"`
+	TaskType       string     `json:"task_type"`
+	OwnSign        string     `json:"own_sign"`
+	IP             string     `json:"ip"`
+	HostName       string     `json:"host_name"`
+	PID            int64      `json:"pid"`
+	State          string     `json:"state"` // its last
+	RegisterTime   time.Time  `json:"register_time"`
+	HeartbeatTime  time.Time  `json:"heartbeat_time"`
+	LeftTime       time.Time  `json:"left_time"`
+	Reason         string     `json:"reason"` // LEFT, EXPIRED or FENCED
+	SuccessCount   int64      `json:"success_count"`
+	FailureCount   int64      `json:"failure_count"`
+	LastError      string     `json:"last_error"`
+	LastErrorAt    *time.Time `json:"last_error_at"`
+	LibraryVersion string     `json:"library_version"`
+
+	GivenSettings map[string]string `json:"given_settings"` // as ServerRecord has it
 }
 
 // GoneServers lists the servers of this own_sign that are gone, the latest last, not more than limit of them.

@@ -17,7 +17,7 @@ func (c *Center) Pause(ctx context.Context, taskType string, paused bool, actor 
 		return l.record(ctx, event{kind: pauseKind(paused), actor: actor, reason: "the task type"})
 	})
 	if err != nil {
-		return fmt.Errorf("pause %w", err)
+		return fmt.Errorf("%s %w", pauseVerb(paused), err)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (c *Center) PauseServer(ctx context.Context, uuid string, paused bool, acto
 		return l.record(ctx, event{kind: pauseKind(paused), to: uuid, actor: actor, reason: "the server"})
 	})
 	if err != nil {
-		return fmt.Errorf("pause %s: %w", uuid, err)
+		return fmt.Errorf("%s %s: %w", pauseVerb(paused), uuid, err)
 	}
 	return nil
 }
@@ -140,4 +140,11 @@ func pauseKind(paused bool) string {
 		return EventPaused
 	}
 	return EventResumed
+}
+
+func pauseVerb(paused bool) string {
+	if paused {
+		return "pause"
+	}
+	return "resume"
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -93,6 +95,19 @@ func liveOnce(t *testing.T, c *center.Center) {
 	dead := center.FailedItem{Key: "17", QueueID: "1", State: center.ItemDead, Attempts: 25}
 	if err := c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{dead}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What the doctor looks for is what the README grants a worker.
+func TestDoctorTriesTheReadmesGrants(t *testing.T) {
+	var want []string
+	for _, grant := range statements(t, "GRANT") {
+		if rights, ok := strings.CutSuffix(grant, " TO app"); ok {
+			want = append(want, strings.TrimPrefix(rights, "GRANT "))
+		}
+	}
+	if diff := cmp.Diff(want, center.Needs()); diff != "" || len(want) == 0 {
+		t.Errorf("(-README +doctor):\n%s", diff)
 	}
 }
 

@@ -64,6 +64,25 @@ func (l list) Value() (driver.Value, error) {
 	return ids(l)
 }
 
+// texts scans a JSON object of strings. NULL is none.
+type texts map[string]string
+
+// Scan implements sql.Scanner.
+func (m *texts) Scan(src any) error {
+	var t text
+	if err := t.Scan(src); err != nil || t == "" {
+		*m = nil
+		return err
+	}
+	return json.Unmarshal([]byte(t), m)
+}
+
+// Value implements driver.Valuer.
+func (m texts) Value() (driver.Value, error) {
+	doc, err := json.Marshal(m)
+	return string(doc), err
+}
+
 // null turns an empty string into NULL.
 func null(s string) any {
 	if s == "" {

@@ -92,7 +92,8 @@ func validAfter(taskType string, after []After) error {
 	return nil
 }
 
-// textOf is a setting as people read it; empty is what is not set.
+// textOf is a setting as people read it, and as settings are compared: the order of queues and upstreams does not matter.
+// Empty is what is not set.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case time.Duration:
@@ -100,6 +101,8 @@ func textOf(v any) string {
 			return v.String()
 		}
 		return ""
+	case []string:
+		return "[" + strings.Join(slices.Sorted(slices.Values(v)), ", ") + "]"
 	case []After:
 		list := make([]string, len(v))
 		for i, a := range v {

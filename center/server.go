@@ -28,6 +28,7 @@ type Server struct {
 	JudgeDeadInterval time.Duration
 	BeatToken         string // proves in each heartbeat that the row is still this process's
 	LibraryVersion    string
+	Given             Settings // the program's own, for Examine; the row's are in force
 }
 
 // Registration is what a server learns when it registers, by the database's clock.
@@ -51,10 +52,10 @@ func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err 
 		}
 		reg = Registration{At: l.now, WatchingSince: since, ItemVersion: l.itemVersion}
 		_, err = l.exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
-			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?)`,
+			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
 			s.UUID, l.taskType, l.ownSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.d.time(since), s.LibraryVersion)
+			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.d.time(since), s.LibraryVersion, texts(s.Given.given()))
 		if err != nil {
 			return err
 		}
@@ -145,7 +146,7 @@ func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []stri
 const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time,
 	beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count,
 	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, dealinfo_desc,
-	last_error, library_version, labels`
+	last_error, last_error_at, library_version, labels, given_settings`
 
 // bury moves the rows of servers to the history, if they are there and their heartbeats are still those that
 // were read, and returns which were. They are looked up by their keys, and only those of them: InnoDB locks

@@ -3,6 +3,7 @@ package center
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"reflect"
 	"regexp"
@@ -282,23 +283,58 @@ type Difference struct {
 
 // DiffersFrom lists the settings that s gives explicitly and that are otherwise in the row.
 func (s Settings) DiffersFrom(row Settings) []Difference {
-	var diffs []Difference
-	given, stored := reflect.ValueOf(s), reflect.ValueOf(row)
-	for i := range given.NumField() {
-		mine, theirs := given.Field(i), stored.Field(i)
-		if mine.IsZero() || reflect.DeepEqual(mine.Interface(), theirs.Interface()) {
-			continue
+	return differ(s.given(), row)
+}
+
+// given returns the settings that s gives explicitly, as text, by their names in rota.yaml.
+func (s Settings) given() map[string]string {
+	fields := reflect.ValueOf(s)
+	given := map[string]string{}
+	for i := range fields.NumField() {
+		if value := fields.Field(i); !value.IsZero() {
+			given[settingName(fields.Type().Field(i).Name)] = settingText(value)
 		}
-		d := Difference{Name: settingName(given.Type().Field(i).Name), Given: textOf(mine.Interface()), Row: textOf(theirs.Interface())}
-		if d.Given != d.Row {
-			diffs = append(diffs, d)
+	}
+	return given
+}
+
+// differ lists the given settings that are otherwise in the row, in the order of the fields.
+func differ(given map[string]string, row Settings) (diffs []Difference) {
+	stored, fields := row.given(), reflect.ValueOf(row)
+	seen := map[string]bool{}
+	for i := range fields.NumField() {
+		name := settingName(fields.Type().Field(i).Name)
+		mine, ok := given[name]
+		theirs, set := stored[name]
+		if !set {
+			theirs = settingText(fields.Field(i))
 		}
+		if ok && mine != theirs && !seen[name] {
+			diffs = append(diffs, Difference{Name: name, Given: mine, Row: theirs})
+		}
+		seen[name] = true
 	}
 	return diffs
 }
 
-// settingName turns SleepTimeNoData into sleep_time_nodata, as the columns are spelled.
+// settingText is a setting's value for people, and for comparison. One that is too long for that, such as many
+// queues' names, ends in a checksum of the whole.
+func settingText(value reflect.Value) string {
+	if value.IsZero() {
+		return "not set"
+	}
+	text := textOf(value.Interface())
+	if short := clean(text); short != text {
+		return fmt.Sprintf("%s (%d bytes, %08x)", short, len(text), crc32.ChecksumIEEE([]byte(text)))
+	}
+	return text
+}
+
+// settingName turns SleepTimeNoData into sleep_time_nodata, as the columns are spelled. Queues are a number or names.
 func settingName(field string) string {
+	if field == "QueueNames" {
+		return "queues"
+	}
 	var b strings.Builder
 	for i, r := range strings.ReplaceAll(field, "NoData", "Nodata") {
 		if unicode.IsUpper(r) && i > 0 {

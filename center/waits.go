@@ -45,8 +45,8 @@ func (w Wait) String() string {
 		what = fmt.Sprintf("queue %s and %d more are", w.Queue, w.Queues-1)
 	}
 	if left := w.JudgeDead - w.Silent; w.Silent > w.JudgeDead/2 {
-		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over in %s", what, w.Owner,
+		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over in %s", what, ServerName(w.Owner),
 			w.Silent.Round(time.Second), max(0, left).Round(time.Second))
 	}
-	return fmt.Sprintf("%s held by %s, which finishes what it has in hand; asked for %s ago", what, w.Owner, w.Requested.Round(time.Second))
+	return fmt.Sprintf("%s held by %s, which finishes what it has in hand; asked for %s ago", what, ServerName(w.Owner), w.Requested.Round(time.Second))
 }

@@ -92,6 +92,9 @@ func (s *server) alertStandby(ctx context.Context, p center.Pulse) {
 func (s *server) alertStalled(ctx context.Context) {
 	for _, stall := range s.proc.Stalled(s.settings.StallAfter) {
 		what := fmt.Sprintf("execute of %d items", stall.Items)
+		if stall.Items == 1 {
+			what = "execute of 1 item"
+		}
 		if stall.Select {
 			what = "select"
 		}

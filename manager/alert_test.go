@@ -2,10 +2,13 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
@@ -37,7 +40,7 @@ func TestStalledDealerIsTold(t *testing.T) {
 			cl.Fatalf("alerts: %v", kinds)
 		}
 		i := slices.IndexFunc(told.all, func(a manager.Alert) bool { return a.Kind == center.AlertStalled })
-		if a := told.all[i]; !strings.HasPrefix(a.Text, "execute of 1 items of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
+		if a := told.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
 			cl.Fatalf("%+v", a)
 		}
 	})
@@ -177,6 +180,9 @@ func TestBadSettingsStandInTheRow(t *testing.T) {
 		} {
 			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
 			time.Sleep(5 * time.Second)
+			if age := cl.lastError().LastErrorAge; age == nil || *age < 1 || *age > 5 {
+				cl.Errorf("%s: the error is %v s old", set, age)
+			}
 			var got string
 			cl.scan("SELECT last_error FROM schedule_server", &got)
 			if !strings.HasPrefix(got, want) {
@@ -184,9 +190,44 @@ func TestBadSettingsStandInTheRow(t *testing.T) {
 			}
 			cl.exec("UPDATE schedule_task_type SET processor_type = 'SLEEP', mode = 'CONTINUOUS', permit_run_start_time = '', thread_number = 5, time_zone = 'UTC', version = version + 1")
 			time.Sleep(5 * time.Second)
-			if cl.scan("SELECT last_error FROM schedule_server", &got); got != "" {
-				cl.Errorf("%s: still %s", set, got)
+			if s := cl.lastError(); s.LastError != "" || s.LastErrorAt != nil {
+				cl.Errorf("%s: still %s, at %v", set, s.LastError, s.LastErrorAt)
 			}
 		}
 	})
+}
+
+// lastError is the row of the one server that there is.
+func (cl *cluster) lastError() center.ServerRecord {
+	cl.Helper()
+	servers, err := cl.c.Servers(cl.Context(), center.ServerFilter{})
+	if err != nil || len(servers) != 1 {
+		cl.Fatal(servers, err)
+	}
+	return servers[0]
+}
+
+// What a program says of itself, and when its dealer failed, stands in its row.
+func TestAServerReportsItself(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		given := manager.Settings{Queues: 1, ExecuteNumber: 3, ItemRetry: time.Hour, ItemRetryMax: time.Hour}
+		cl.watched(new(alarms), broken{}, given)
+		time.Sleep(time.Minute)
+		s := cl.lastError()
+		want := map[string]string{"queues": "1", "execute_number": "3", "item_retry": "1h0m0s", "item_retry_max": "1h0m0s"}
+		if diff := cmp.Diff(want, s.GivenSettings); diff != "" {
+			cl.Errorf("(-want +got):\n%s", diff)
+		}
+		// The first select failed at once, and the queue rests for an hour.
+		if s.LastError == "" || s.LastErrorAge == nil || *s.LastErrorAge < 55 || *s.LastErrorAge > 61 {
+			cl.Errorf("%s, %v s ago", s.LastError, s.LastErrorAge)
+		}
+	})
+}
+
+// broken cannot select.
+type broken struct{ idle }
+
+func (broken) Select(context.Context, processor.Selection) ([]int, error) {
+	return nil, errors.New("no such table")
 }

@@ -226,8 +226,7 @@ func (s *server) reconfigure(ctx context.Context, version int64) error {
 	}
 	if err != nil {
 		s.log.WithError(err).Error("the settings in schedule_task_type are not taken over")
-		bad := "settings not taken over: " + err.Error()
-		s.badSettings.Store(&bad)
+		s.badSettings.Store(&trouble{"settings not taken over: " + err.Error(), time.Now()})
 		return nil
 	}
 	s.badSettings.Store(nil)

@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,16 +25,22 @@ type server struct {
 	settings Settings             // in force
 	proc     *processor.Processor // one for all lives, so that an old batch that hangs still bars its queue
 
-	started     time.Time              // by the database's clock
-	alerts      chan center.Alert      // from the executors; the server's own goroutine raises them
-	told        map[string]time.Time   // alerts that were raised, and when
-	badSettings atomic.Pointer[string] // why the row's settings are not in force; nil: they are
-	items       int64                  // version of the failed items that the processor knows
+	started     time.Time               // by the database's clock
+	alerts      chan center.Alert       // from the executors; the server's own goroutine raises them
+	told        map[string]time.Time    // alerts that were raised, and when
+	badSettings atomic.Pointer[trouble] // why the row's settings are not in force; nil: they are
+	items       int64                   // version of the failed items that the processor knows
 
 	life *life                // the server's own goroutine
 	cur  atomic.Pointer[life] // the same, for executors and the heart
 	now  atomic.Value         // the state's name, for Ready
 	err  error                // why run ends, if not in order
+}
+
+// trouble is what went wrong, and when.
+type trouble struct {
+	text string
+	at   time.Time
 }
 
 func newServer(m *Manager, t Task) *server {
@@ -95,7 +100,7 @@ func (s *server) define(ctx context.Context) (err error) {
 		return nil
 	}
 	for _, d := range given.DiffersFrom(s.settings) {
-		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, cmp.Or(d.Row, "not set"), d.Given)
+		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given)
 	}
 	if err := s.settings.Validate(); err != nil {
 		return fmt.Errorf("task %s: the row in schedule_task_type: %w", s.task.name, err)
@@ -138,7 +143,7 @@ func (s *server) register(ctx context.Context, first bool) (*life, error) {
 	reg, err := s.c.Register(ctx, center.Server{
 		UUID: l.uuid, TaskType: s.task.name, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
-		BeatToken: l.token, LibraryVersion: libraryVersion(),
+		BeatToken: l.token, LibraryVersion: libraryVersion(), Given: s.task.settings,
 	})
 	if err != nil {
 		return nil, err
@@ -189,9 +194,9 @@ func (s *server) report(l *life) center.ServerBeat {
 	}
 	switch bad := s.badSettings.Load(); {
 	case bad != nil:
-		b.LastError = *bad
+		b.LastError, b.LastErrorAt = bad.text, l.dbTime(bad.at)
 	case stats.LastError != nil:
-		b.LastError = stats.LastError.Error()
+		b.LastError, b.LastErrorAt = stats.LastError.Error(), l.dbTime(stats.LastErrorTime)
 	}
 	return b
 }

@@ -62,7 +62,7 @@ func TestEachThatFails(t *testing.T) {
 				}, processor.Env{})
 				w.grantRun(t, nightly(), "a")
 				time.Sleep(time.Hour)
-				w.failedWith(t, "a", "execute 1 items")
+				w.failedWith(t, "a", "execute 1 item of queue a")
 				w.Drain("a")
 				w.Forget("a")
 				r := nightly()
@@ -154,7 +154,7 @@ func TestRunOnceReturnsWhyASweepFailed(t *testing.T) {
 		want string
 	}{
 		"select":      {dealer{sel(nil, errBroken), exec(nil)}, "select queue 0: broken"},
-		"execute":     {dealer{sel([]string{"1"}, nil), exec(errBroken)}, "execute 1 items of queue 0: broken"},
+		"execute":     {dealer{sel([]string{"1"}, nil), exec(errBroken)}, "execute 1 item of queue 0: broken"},
 		"no progress": {dealer{sel([]string{"1"}, nil), exec(nil)}, "no progress"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (c *call) describe() error {
 	if c.page == nil {
 		return fmt.Errorf("select queue %s: %w", names(c.queues), c.err)
 	}
-	return fmt.Errorf("execute %d items of queue %s: %w", c.to-c.from, names(c.queues), c.err)
+	return fmt.Errorf("execute %s of queue %s: %w", itemsText(c.to-c.from), names(c.queues), c.err)
 }
 
 // names lists queues, but not thousands of them.
@@ -122,4 +122,11 @@ func names(queues []*held) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(ids, ", "), more)
 	}
 	return strings.Join(ids, ", ")
+}
+
+func itemsText(n int) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return fmt.Sprintf("%d items", n)
 }

@@ -68,6 +68,9 @@ func TestFailuresPauseTheLaneLongerAndLonger(t *testing.T) {
 				if !errors.Is(w.Stats().LastError, errBroken) || !strings.Contains(w.Stats().LastError.Error(), "queue a") {
 					t.Errorf("last error: %v", w.Stats().LastError)
 				}
+				if age := time.Since(w.Stats().LastErrorTime); age < 0 || age > 2*s.RetryMax {
+					t.Errorf("the last error is %s old", age)
+				}
 			})
 		})
 	}

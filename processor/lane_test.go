@@ -177,7 +177,7 @@ func TestOldestInHand(t *testing.T) {
 		w.grant(t, "b")
 		synctest.Wait()
 		s := w.Stats()
-		if s.InHand != 4 || s.OldestInHandSince.Sub(w.begin) != time.Second || s.LastFetchTime.Sub(w.begin) != 2*time.Second {
+		if s.InHand != 4 || s.OldestInHandSince.Sub(w.begin) != time.Second || s.LastFetchTime.Sub(w.begin) != 2*time.Second || !s.LastErrorTime.IsZero() {
 			t.Errorf("stats: %+v", s)
 		}
 		time.Sleep(10 * time.Second)

@@ -138,7 +138,7 @@ func (r *once) executed(ctx context.Context, b Batch) (context.Context, func(Res
 		if res.Verdict != VerdictFailed {
 			return
 		}
-		r.fail(fmt.Errorf("execute %d items of queue %s: %w", b.Items, b.Queues[0].ID, res.Err))
+		r.fail(fmt.Errorf("execute %s of queue %s: %w", itemsText(b.Items), b.Queues[0].ID, res.Err))
 		if !r.p.powers.tracks() {
 			r.giveUp(b.Queues...)
 		}

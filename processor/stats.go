@@ -19,6 +19,7 @@ type Stats struct {
 	OldestInHandSince time.Time // when the oldest call of the dealer that still runs began; zero if none runs
 	LastFetchTime     time.Time // when the last select that has ended began; zero before the first
 	LastError         error     // the last failure of a select or a batch, with the names of its queues
+	LastErrorTime     time.Time // when it was; zero before the first
 }
 
 // Stats returns the counters as they are now.
@@ -40,7 +41,7 @@ func (p *Processor) Stats() Stats {
 // count adds a call that has ended.
 func (s *Stats) count(c *call) {
 	if c.verdict == failed {
-		s.LastError = c.err
+		s.LastError, s.LastErrorTime = c.err, c.now
 	}
 	if c.page != nil {
 		s.countBatch(c)

@@ -18,6 +18,12 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 	beat_count judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time fetch_count fetch_item_count
 	success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since dealinfo_desc last_error library_version labels`
 
+// added are the columns that the newest migration has brought.
+var added = map[string]string{
+	"schedule_server":         "given_settings last_error_at",
+	"schedule_server_history": "given_settings last_error_at",
+}
+
 // columns are public. This list may grow, nothing in it may change.
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number
@@ -27,8 +33,8 @@ var columns = map[string]string{
 		gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total partition_version membership_version planned_version plan_version
 		epoch_high watching_since audited_at last_assign_time last_assign_server version removing item_version`,
-	"schedule_server":         serverColumns,
-	"schedule_server_history": serverColumns + " left_time reason",
+	"schedule_server":         serverColumns + " given_settings last_error_at",
+	"schedule_server_history": serverColumns + " left_time reason given_settings last_error_at",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch cur_since req_since queue_parameter
 		cursor_value gmt_created gmt_modified window_done_at`,
 	"schedule_event": `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
@@ -64,6 +70,52 @@ func TestColumns(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A rolling upgrade: programs of the previous version write rows without the columns that the newest has brought.
+func TestPreviousProgramsWrite(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, _ := migrated(t, url)
+		oneRowEach(t, db)
+		for table := range columns {
+			if table == "schedule_assignment" {
+				continue
+			}
+			old := slices.DeleteFunc(strings.Fields(columns[table]), func(column string) bool {
+				return slices.Contains(strings.Fields(added[table]), column)
+			})
+			list := strings.Join(old, ", ")
+			execute(t, db, `CREATE TABLE copied AS SELECT `+list+` FROM `+table)
+			execute(t, db, `DELETE FROM `+table)
+			execute(t, db, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM copied`)
+			if got := texts(t, db, `SELECT COUNT(*) FROM `+table); got[0] != "1" {
+				t.Errorf("%s: %v rows", table, got)
+			}
+			execute(t, db, `DROP TABLE copied`)
+		}
+	})
+}
+
+// oneRowEach makes a row in each table.
+func oneRowEach(t *testing.T, db *sql.DB) {
+	t.Helper()
+	const at = `'2026-01-01 00:00:00.000000'`
+	for _, row := range []string{
+		`task_type (task_type) VALUES ('settle')`,
+		`task_running (task_type) VALUES ('settle')`,
+		`server (uuid, task_type) VALUES ('a', 'settle')`,
+		`server_history (uuid, task_type, register_time, heartbeat_time, reason) VALUES ('a', 'settle', ` + at + `, ` + at + `, 'LEFT')`,
+		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
+		`event (task_type, kind) VALUES ('settle', 'ALERT')`,
+		`failed_item (task_type, item_key, queue_id) VALUES ('settle', '17', '0')`,
+		`trigger (name, trigger_id, target, kind, expression) VALUES ('a', 'a', 'settle', 'CRON', '')`,
+		`task_after (task_type, upstream) VALUES ('a', 'b')`,
+		`run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES ('1', 'settle', 'k', '1', ` + at + `, 'READY')`,
+		`run_queue (run_id, queue_id) VALUES ('1', '0')`,
+		`run_dep (run_id, upstream_run_id) VALUES ('1', '0')`,
+	} {
+		execute(t, db, `INSERT INTO schedule_`+row)
+	}
 }
 
 // An operator inserts a row by hand, from a session in another time zone.

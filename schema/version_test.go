@@ -90,6 +90,44 @@ func TestNewerThatBearsThisProgram(t *testing.T) {
 	})
 }
 
+// Not parallel: it makes the program forget migrations.
+func TestOlderProgramsBesideThisSchema(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := migrated(t, url)
+		all := known
+		t.Cleanup(func() { known = all })
+		oldest := oldestCompanion(t, d)
+		if oldest > Latest()-1 {
+			t.Errorf("schema %d refuses programs of %d: the previous version must run beside it", Latest(), Latest()-1)
+		}
+		for _, m := range all {
+			known = all[:m.Version]
+			var want error
+			if m.Version < oldest {
+				want = ErrNewer
+			}
+			if err := Check(t.Context(), db, d); !errors.Is(err, want) {
+				t.Errorf("a program of schema %d beside %d, whose oldest companion is %d: %v, want %v", m.Version, len(all), oldest, err, want)
+			}
+		}
+	})
+}
+
+// oldestCompanion is what the newest migration says about itself to people who read it.
+func oldestCompanion(t *testing.T, d Dialect) (version int64) {
+	t.Helper()
+	last := known[len(known)-1]
+	text, err := files.ReadFile(fmt.Sprintf("%s/%05d_%s.sql", d, last.Version, last.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "-- Oldest companion: the library version that brings migration ")
+	if _, err := fmt.Sscanf(rest, "%d.", &version); err != nil {
+		t.Fatalf("%s does not say which is the oldest program that may run beside it: %v", last.Name, err)
+	}
+	return version
+}
+
 func TestNewerIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)
@@ -128,7 +166,7 @@ func TestNewerUnderTheLockIsRefused(t *testing.T) {
 func TestStatus(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := session(t, url, awayFromUTC(url))
-		want := []Migration{{Version: 1, Name: "roster"}, {Version: 2, Name: "operate"}, {Version: 3, Name: "runs"}}
+		want := []Migration{{Version: 1, Name: "roster"}, {Version: 2, Name: "operate"}, {Version: 3, Name: "runs"}, {Version: 4, Name: "reports"}}
 		got, err := Status(t.Context(), db, d)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -102,9 +103,11 @@ func testDoctor(t *testing.T, c *center.Center) {
 	row := func(set string) { r.exec("UPDATE schedule_server SET "+set+" WHERE uuid = '%s'", r.uuid("A")) }
 	want("servers", "PROBLEM nobody serves it")
 	r.join("A")
-	want("roster", "OK 2 queues, 1 servers")
+	want("roster", "OK 2 queues, 1 server")
 	row("last_error = 'no such table'")
-	want("errors", "NOTE last error of 1 servers: no such table")
+	want("errors", "NOTE last error of 1 server: no such table")
+	row("last_error_at = '2020-01-01 00:00:00.000000'")
+	want("errors", "NOTE last error of 1 server, ")
 	row("in_hand = 1, oldest_in_hand_since = '2020-01-01 00:00:00.000000'")
 	want("dealer", "PROBLEM A has had a call of its dealer in hand for ")
 	r.join("B")
@@ -112,7 +115,7 @@ func testDoctor(t *testing.T, c *center.Center) {
 	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)
 	want("requests", "PROBLEM A was asked for queues ")
 	r.must(c.Repartition(t.Context(), r.task, 3, "test"))
-	want("repartition", "NOTE 3 queues instead of 2 come when everybody has drained; it waits for A, B")
+	want("repartition", "NOTE 3 queues instead of 2, as soon as everybody has drained; it waits for A, B")
 	r.must(c.Pause(t.Context(), r.task, true, "test"))
 	want("pause", "NOTE it is paused")
 	r.must(c.PauseServer(t.Context(), r.uuid("B"), true, "test"))
@@ -120,7 +123,7 @@ func testDoctor(t *testing.T, c *center.Center) {
 	r.silence("A")
 	want("servers", "PROBLEM nobody may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
 	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
-	want("items", "PROBLEM 1 items have failed for good", "NOTE 1 items have failed and are tried again")
+	want("items", "PROBLEM 1 item has failed for good", "NOTE 1 item has failed and is tried again")
 	r.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 1, version = version + 1 WHERE task_type = '%s'", r.task)
 	want("settings", "PROBLEM workers refuse the row in schedule_task_type and go on with what they had: heartbeat_interval (1ms) must be at least 100ms")
 	r.join("C")
@@ -151,5 +154,44 @@ func testDoctorNamed(t *testing.T, c *center.Center) {
 		if !checks[check] {
 			t.Errorf("%s was not looked at: %+v", check, findings)
 		}
+	}
+}
+
+// testDoctorSettings: what programs give and the row does not say is told, once for all that give the same.
+func testDoctorSettings(t *testing.T, c *center.Center) {
+	row := center.Settings{QueueNames: []string{"north", "south"}, ExecuteNumber: 100, DrainTimeout: time.Minute, TaskParameter: strings.Repeat("x", 3_000)}
+	r := newRoster(t, c, row)
+	same := row
+	same.QueueNames = []string{"south", "north"} // in whatever order
+	r.registerGiven("A", same)
+	r.registerGiven("D", center.Settings{ThreadNumber: 5}) // the default, which is the row's
+	if got := r.found("settings"); len(got) != 0 {
+		t.Fatalf("nothing differs: %q", got)
+	}
+	other := row
+	other.ExecuteNumber, other.QueueNames = 50, []string{"north", "east"}
+	other.TaskParameter += "x" // behind what is shown
+	r.registerGiven("B", other)
+	r.registerGiven("C", center.Settings{ExecuteNumber: 50, DrainTimeout: time.Second})
+	got := r.found("settings")
+	want := []string{
+		"NOTE B gives queues [east, north], the row, which is in force, says [north, south]",
+		"NOTE 2 servers (B, C) give execute_number 50, the row, which is in force, says 100",
+		"NOTE B gives task_parameter xxx",
+		"NOTE C gives drain_timeout 1s, the row, which is in force, says 1m0s",
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+	servers, err := c.Servers(t.Context(), center.ServerFilter{TaskType: r.task})
+	r.must(err)
+	if diff := cmp.Diff(map[string]string{"execute_number": "50", "drain_timeout": "1s"}, servers[3].GivenSettings); diff != "" {
+		t.Error(diff)
+	}
+	r.exec("UPDATE schedule_server SET given_settings = NULL WHERE task_type = '%s'", r.task) // an older program's
+	if got := r.found("settings"); len(got) != 0 {
+		t.Errorf("they give nothing: %q", got)
 	}
 }

@@ -99,9 +99,11 @@ func (r *roster) inspectServers() {
 		r.Fatal("the overdue is not counted")
 	}
 	r.sameAsView()
+	r.exec("UPDATE schedule_server SET last_error_at = register_time, given_settings = '{\"execute_number\":\"7\"}' WHERE uuid = '%s'", r.uuid("B"))
 	r.expire("A")
 	gone, err := r.c.GoneServers(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
-	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() {
+	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() ||
+		!gone[0].LastErrorAt.Equal(b.RegisterTime) || gone[0].GivenSettings["execute_number"] != "7" {
 		r.Fatal(gone, err)
 	}
 }
@@ -115,6 +117,9 @@ func (r *roster) sameAsView() {
 	r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = 'nobody' WHERE task_type = '%s' AND queue_id = '2'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = '%s' WHERE task_type = '%s' AND queue_id = '4'", r.uuid("B"), r.task)
+	r.exec("INSERT INTO schedule_server (uuid, task_type, own_sign) VALUES ('%s', '%s', 'ELSEWHERE')", r.uuid("far"), r.task)
+	defer r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("far"))
+	r.exec("UPDATE schedule_queue SET cur_server = '%s' WHERE task_type = '%s' AND queue_id = '6'", r.uuid("far"), r.task)
 	list, err := r.c.Queues(r.Context(), center.QueueFilter{TaskType: r.task})
 	r.must(err)
 	var got []string
@@ -126,7 +131,7 @@ func (r *roster) sameAsView() {
 		r.Fatalf("(-view +got):\n%s", diff)
 	}
 	task := r.taskRecord()
-	if n := task.Held + task.Moving + task.Overdue + task.Orphan + task.Unassigned; n != 12 || task.Overdue != 1 || task.Orphan != 1 || task.Unassigned != 1 {
+	if n := task.Held + task.Moving + task.Overdue + task.Orphan + task.Unassigned; n != 12 || task.Overdue != 1 || task.Orphan != 2 || task.Unassigned != 1 {
 		r.Fatalf("%+v", task)
 	}
 }

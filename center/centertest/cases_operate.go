@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,16 @@ func testPause(t *testing.T, c *center.Center) {
 			}
 		}
 		r.wantOwners("A", "A")
+	})
+	t.Run("errors say what was tried", func(t *testing.T) {
+		for verb, paused := range map[string]bool{"pause": true, "resume": false} {
+			if err := c.PauseServer(t.Context(), "nobody", paused, "test"); !errors.Is(err, center.ErrGone) || !strings.HasPrefix(err.Error(), verb+" nobody: ") {
+				t.Error(err)
+			}
+			if err := c.Pause(t.Context(), "nothing", paused, "test"); !errors.Is(err, center.ErrUnknownTask) || !strings.HasPrefix(err.Error(), verb+" nothing$") {
+				t.Error(err)
+			}
+		}
 	})
 	t.Run("a server: others take its queues over, as it gives them", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 2})

@@ -360,7 +360,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
 		_, err := c.Beat(t.Context(), center.Beat{Was: []string{"first"}, Token: "x", Servers: []center.ServerBeat{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
-			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken"}, // a dealer's, of whatever bytes
+			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at}, // a dealer's, of whatever bytes
 		}})
 		r.must(err)
 		got := r.column(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
@@ -371,6 +371,11 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		}
 		if diff := cmp.Diff([]string{"SERVING 11 3000  f", "STANDBY 22 0 it's bro\uFFFDken t"}, got); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
+		}
+		list, err := c.Servers(t.Context(), center.ServerFilter{TaskType: r.task})
+		r.must(err)
+		if a, b := list[0], list[1]; a.LastErrorAt != nil || a.LastErrorAge != nil || !b.LastErrorAt.Equal(at) || *b.LastErrorAge != b.Now.Sub(at).Truncate(time.Millisecond).Seconds() {
+			t.Errorf("last errors: %+v, %+v", a, b)
 		}
 	})
 }

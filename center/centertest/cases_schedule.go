@@ -25,7 +25,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		}
 		row, err := c.Settings(t.Context(), r.task)
 		r.must(err)
-		want := []center.Difference{{Name: "every", Given: "1h0m0s", Row: ""}}
+		want := []center.Difference{{Name: "every", Given: "1h0m0s", Row: "not set"}}
 		if diff := cmp.Diff(want, (center.Settings{Mode: center.ModeRun, Every: time.Hour}).DiffersFrom(row)); diff != "" {
 			t.Fatal(diff)
 		}

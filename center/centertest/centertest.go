@@ -53,6 +53,7 @@ func Run(t *testing.T, url string) {
 		"delete task": testDeleteTask,
 		"preview":     testPreview,
 		"doctor":      testDoctor,
+		"given":       testDoctorSettings,
 		"removal":     testDoctorNamed,
 	}
 	for name, f := range cases {

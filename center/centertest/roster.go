@@ -59,9 +59,15 @@ func (r *roster) join(names ...string) {
 
 func (r *roster) register(name string) {
 	r.Helper()
+	r.registerGiven(name, center.Settings{})
+}
+
+// registerGiven registers a server whose program gives the settings.
+func (r *roster) registerGiven(name string, given center.Settings) {
+	r.Helper()
 	_, err := r.c.Register(r.Context(), center.Server{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
-		JudgeDeadInterval: 10 * time.Second, BeatToken: "first",
+		JudgeDeadInterval: 10 * time.Second, BeatToken: "first", Given: given,
 	})
 	r.must(err)
 	r.tokens[name] = "first"

@@ -86,8 +86,8 @@ func TestTaskApplyQueues(t *testing.T) {
 		}
 		s.file("  settle: {queues: 3, execute_number: 500}\n  regions: {queues: [north, west]}\n")
 		stdout, stderr, code := s.try("task apply")
-		if code != 2 || !strings.Contains(stdout, "then 1 rows are removed") || strings.Count(stderr, "\n") != 1 ||
-			!strings.Contains(stderr, "this will remove queues of regions, whose items are not processed any more: south, and remove 1 queues of settle: say --yes") {
+		if code != 2 || !strings.Contains(stdout, "then 1 row is removed") || strings.Count(stderr, "\n") != 1 ||
+			!strings.Contains(stderr, "this will remove queues of regions, whose items are not processed any more: south, and remove 1 queue of settle: say --yes") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 		if requested() != 0 || count(t, s.c.DB(), "schedule_task_type WHERE execute_number = 500") != 0 {

@@ -95,7 +95,7 @@ func TestBadInputOfOperators(t *testing.T) {
 			{"item retry nope a", 1, "rota: nope: unknown task type\n"},
 			{"item retry settle", 2, "rota: rota item retry wants the keys of items, or --all (see rota item retry --help)\n"},
 			{"item drop settle a --all --yes", 2, "rota: rota item drop wants the keys of items, or --all (see rota item drop --help)\n"},
-			{"item retry settle a", 1, "rota: settle$BASE: 1 of 1 items have not failed; 0 are to be tried again\n"},
+			{"item retry settle a", 1, "rota: settle$BASE: 1 of 1 item has not failed; 0 are to be tried again\n"},
 			{"plan nope", 1, "rota: nope: unknown task type\n"},
 			{"plan settle --remove nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
 			{"plan regions --remove web1:1", 2, "rota: server web1:1:00000001 serves settle, not regions\n"},

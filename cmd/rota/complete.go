@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,29 +24,32 @@ const completeTimeout = 2 * time.Second
 // a shell is no place for that.
 func complete(arguments ...candidates) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		const nothing = cobra.ShellCompDirectiveNoFileComp
 		if len(args) >= len(arguments) {
-			return nil, nothing
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
-		defer cancel()
-		c, err := openRoster(ctx, cmd)
-		if err != nil {
-			return nil, nothing
-		}
-		defer c.Close()
-		list, err := arguments[len(args)](ctx, c, args)
-		if err != nil {
-			return nil, nothing
-		}
-		var fitting []string
-		for _, entry := range list {
-			if strings.HasPrefix(entry, typed) {
-				fitting = append(fitting, entry)
-			}
-		}
-		return fitting, nothing
+		return fitting(cmd, arguments[len(args)], args, typed), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// fitting asks the roster for the candidates that begin with what was typed.
+func fitting(cmd *cobra.Command, of candidates, args []string, typed string) (found []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
+	defer cancel()
+	c, err := openRoster(ctx, cmd)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	list, err := of(ctx, c, args)
+	if err != nil {
+		return nil
+	}
+	for _, entry := range list {
+		if strings.HasPrefix(entry, typed) {
+			found = append(found, entry)
+		}
+	}
+	return found
 }
 
 func taskNames(ctx context.Context, c *center.Center, _ []string) ([]string, error) {
@@ -78,10 +82,20 @@ func itemKeys(ctx context.Context, c *center.Center, args []string) (list []stri
 	return list, err
 }
 
-// completeFlag completes a flag's value.
+// hostNames are those of the servers.
+func hostNames(ctx context.Context, c *center.Center, args []string) (list []string, err error) {
+	servers, err := c.Servers(ctx, center.ServerFilter{TaskType: first(args)})
+	for _, s := range servers {
+		if !slices.Contains(list, s.HostName) {
+			list = append(list, s.HostName)
+		}
+	}
+	return list, err
+}
+
+// completeFlag completes a flag's value, perhaps by the arguments that are there.
 func completeFlag(cmd *cobra.Command, flag string, of candidates) {
-	ask := complete(of)
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) { // fails for unknown flags only
-		return ask(cmd, nil, typed)
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) { // fails for unknown flags only
+		return fitting(cmd, of, args, typed), cobra.ShellCompDirectiveNoFileComp
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -23,6 +24,10 @@ func TestCompletion(t *testing.T) {
 			"queue list --status":  "HELD MOVING OVERDUE ORPHAN UNASSIGNED",
 			"queue list -o":        "table json csv",
 			"item retry settle":    "",
+
+			"event list settle --queue": "0 1 2 3",
+			"queue list --host":         "web1 web2",
+			"event list --kind":         strings.Join(center.EventKinds(), " "),
 		} {
 			// What is typed of the last word comes last, and may be nothing.
 			words, typed := strings.Fields(args), ""

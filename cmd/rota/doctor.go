@@ -76,9 +76,12 @@ func compareFile(ctx context.Context, cmd *cobra.Command, c *center.Center, task
 		if err != nil || a.Same() || task != "" && task != t.Name {
 			continue
 		}
+		what := path + " says something else than the database, which is in force"
+		if !a.Exists {
+			what = "it is in " + path + " and not in the database"
+		}
 		findings = append(findings, finding{
-			Status: center.FindingNote, Check: "settings", TaskType: t.Name,
-			Finding: fmt.Sprintf("%s says something else than the database, which is in force", path), Hint: "rota task apply --dry-run -f " + path,
+			Status: center.FindingNote, Check: "settings", TaskType: t.Name, Finding: what, Hint: "rota task apply --dry-run -f " + path,
 		})
 	}
 	return findings

@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -28,7 +30,7 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 		last := findings[len(findings)-1]
-		if last["status"] != "PROBLEM" || last["task_type"] != "settle" || last["hint"] == "" || !strings.Contains(last["finding"], web2+" has been silent for ") {
+		if last["status"] != "PROBLEM" || last["task_type"] != "settle" || last["hint"] == "" || !strings.HasPrefix(last["finding"], "web2:2 has been silent for ") {
 			t.Errorf("%v", last)
 		}
 		// Where settings of the file are not those of the database.
@@ -70,4 +72,36 @@ func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 	if code != 1 || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "this PostgreSQL is read-only") {
 		t.Errorf("exit code %d, stdout\n%s", code, stdout)
 	}
+}
+
+// A process with two task types has one host:pid for two servers: commands that the doctor names say which.
+func TestDoctorNamesServersThatCommandsFind(t *testing.T) {
+	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	_, err := s.c.Register(t.Context(), center.Server{UUID: "web2:2:00000003", TaskType: "regions", Host: "web2", PID: 2, JudgeDeadInterval: time.Hour})
+	s.must(err)
+	s.run("server pause " + web1)
+	s.run("server pause " + web2)
+	for _, want := range []string{"web1:1 is paused  -> rota server resume web1:1", "web2:2 is paused  -> rota server resume " + web2} {
+		if out, _, _ := s.try("doctor settle"); !strings.Contains(out, want+"\n") {
+			t.Errorf("want %s, got\n%s", want, out)
+		}
+	}
+	for _, uuid := range []string{"web1:1", web2} {
+		s.says("server resume "+uuid, "may have queues again")
+	}
+}
+
+// The last error is told with how long ago it was: it may be over for long.
+func TestLastErrorsHaveTheirTime(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		s.exec("UPDATE schedule_server SET last_error = 'no such\ntable', last_error_at = '2020-01-01 00:00:00.000000' WHERE uuid = '" + web1 + "'")
+		s.exec("UPDATE schedule_server SET last_error = 'an older program tells no time' WHERE uuid = '" + web2 + "'")
+		for _, list := range []string{"server list", "top --once"} {
+			s.says(list, `\d+d\d+h ago: no such table`)
+			s.says(list, `(?m) an older program tells no time *$`)
+		}
+		s.says("doctor settle", `last error of 1 server, \S+ ago: no such; table`)
+		s.says("server list -o json", `"last_error_at": "2020-01-01T00:00:00Z"`)
+	})
 }

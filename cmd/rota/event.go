@@ -69,6 +69,8 @@ func newEventListCommand() *cobra.Command {
 	flags.IntVar(&e.limit, "limit", e.limit, "how many at the most")
 	flags.BoolVarP(&e.follow, "follow", "f", false, "go on with those to come, until SIGINT")
 	completeFlag(cmd, "server", serverUUIDs)
+	completeFlag(cmd, "queue", queueIDs)
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(center.EventKinds(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
 	return cmd
 }
 
@@ -153,13 +155,13 @@ type event = center.EventRecord
 
 var eventFields = []field[event]{
 	{title: "TIME", text: func(e event) string { return when(e.EventTime) }},
-	{title: "TASK", text: func(e event) string { return e.TaskType }, spare: 2},
+	{title: "TASK", text: func(e event) string { return e.TaskType }, spare: 1},
 	{title: "QUEUE", text: func(e event) string { return deref(e.QueueID) }},
 	{title: "KIND", text: func(e event) string { return e.Kind }, color: byMeaning[event]},
 	{title: "FROM", text: func(e event) string { return deref(e.FromServer) }, uuid: true},
 	{title: "TO", text: func(e event) string { return deref(e.ToServer) }, uuid: true},
 	{title: "EPOCH", text: epochOf, right: true, spare: 3},
-	{title: "ACTOR", text: func(e event) string { return e.Actor }, uuid: true, spare: 1},
+	{title: "ACTOR", text: func(e event) string { return e.Actor }, uuid: true, spare: 2},
 	{title: "REASON", text: func(e event) string { return line(e.Reason) }, free: true},
 }
 

@@ -50,6 +50,7 @@ func newItemListCommand() *cobra.Command {
 	addOutputFlags(cmd, &o, true)
 	addChoice(cmd, &state, "state", "", "only those in this state")
 	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only those of this queue")
+	completeFlag(cmd, "queue", queueIDs)
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at the most")
 	return cmd
 }
@@ -118,9 +119,9 @@ func newItemChangeCommand(verb, short, done string, change changeItems) *cobra.C
 // changedItems tells what was done, and when keys were given that have no row.
 func changedItems(cmd *cobra.Command, task string, n, wanted int, done string) error {
 	if n < wanted {
-		return fmt.Errorf("%s: %d of %d items have not failed; %d are %s", task, wanted-n, wanted, n, done)
+		return fmt.Errorf("%s: %d of %s not failed; %s %s", task, wanted-n, plural(wanted, "item has", "items have"), plural(n, "is", "are"), done)
 	}
-	cmd.Printf("%s: %d items are %s\n", task, n, done)
+	cmd.Printf("%s: %s %s\n", task, plural(n, "item is", "items are"), done)
 	return nil
 }
 
@@ -128,5 +129,5 @@ func dropText(task string, keys []string) string {
 	if len(keys) == 0 {
 		return "delete the records of all failed items of " + task
 	}
-	return fmt.Sprintf("delete the records of %d failed items of %s", len(keys), task)
+	return fmt.Sprintf("delete the records of %s of %s", plural(len(keys), "failed item", "failed items"), task)
 }

@@ -53,3 +53,21 @@ func TestOperateAWorker(t *testing.T) {
 		}
 	})
 }
+
+// What a worker's own file says and the database does not is found without that file.
+func TestDoctorComparesWorkersSettings(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		db, dir := openOrders(t, url, 1)
+		startWorker(t, dir)
+		eventually(t, "the worker has joined", func() bool { return count(t, db, "schedule_server") == 1 })
+		s := &stage{T: t, url: url, dir: t.TempDir()} // where there is no rota.yaml
+		if out := s.run("doctor"); strings.Contains(out, " gives ") {
+			t.Errorf("nothing differs:\n%s", out)
+		}
+		execute(t, db, "UPDATE schedule_task_type SET execute_number = 77, version = version + 1")
+		s.says("doctor", `(?m)^NOTE +settings +settle: \S+:\d+ gives execute_number 10, the row, which is in force, says 77  -> .*rota task apply`)
+		s.says("server list -o json", `(?s)"given_settings": \{\s+"execute_number": "10",\s+"fetch_number": "20",\s+"queues": "4",\s+"sleep_time_nodata": "50ms"\s+\}`)
+		s.says("server list -o csv", `"\{""execute_number"":""10"",`)
+	})
+}

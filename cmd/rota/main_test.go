@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/schema"
 )
 
 // beRota makes the test binary run as the command itself, so that tests start
@@ -131,7 +134,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	stdout, stderr, code := runRota(t, t.TempDir(), "version")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, "\nschema 3\ngo     go1.") {
+	if code != 0 || stderr != "" || !strings.Contains(stdout, fmt.Sprintf("\nschema %d\ngo     go1.", schema.Latest())) {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
 }

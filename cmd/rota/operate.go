@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"slices"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
@@ -72,12 +74,23 @@ func confirm(cmd *cobra.Command, what string) error {
 	if !ok || !isTerminal(in) {
 		return usageError{fmt.Errorf("this will %s: say --yes (there is no terminal to ask on)", what)}
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "This will %s. Go on? [y/N] ", what) //nolint:errcheck // no answer is an answer
+	ask(cmd.ErrOrStderr(), fmt.Sprintf("This will %s. Go on? [y/N] ", what))
 	said, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil {
+		ask(cmd.ErrOrStderr(), "\n") // Ctrl-D leaves the cursor behind the question
+	}
 	if said = strings.ToLower(strings.TrimSpace(said)); err != nil || said != "y" && said != "yes" {
 		return errNotDone
 	}
 	return nil
+}
+
+// ask breaks lines between words.
+func ask(out io.Writer, question string) {
+	if width := screenOf(out).width; len(question) > width && width > 0 {
+		question = text.WrapSoft(question, width)
+	}
+	fmt.Fprint(out, question) //nolint:errcheck // no answer is an answer
 }
 
 // arguments checks their number: the names of those that must be there, in [] those that may. The last may end

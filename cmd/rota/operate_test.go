@@ -39,12 +39,12 @@ func TestOperate(t *testing.T) {
 		s.must(s.c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{
 			{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: center.ItemDead}, {Key: "c", QueueID: "0", State: center.ItemDead},
 		}))
-		s.says("item retry settle a", `1 items are to be tried again`)
+		s.says("item retry settle a", `1 item is to be tried again`)
 		s.says("item list --state RETRY", `(?m) a +RETRY +0 `)
-		s.says("item drop settle b --yes", `1 items are forgotten`)
+		s.says("item drop settle b --yes", `1 item is forgotten`)
 		s.says("item retry settle --all", `2 items are to be tried again`)
-		s.refused(1, "settle$BASE: 1 of 2 items have not failed; 1 are forgotten", "item drop settle b c --yes")
-		s.says("item drop settle --all --yes", `1 items are forgotten`)
+		s.refused(1, "settle$BASE: 1 of 2 items have not failed; 1 is forgotten", "item drop settle b c --yes")
+		s.says("item drop settle --all --yes", `1 item is forgotten`)
 
 		who := actor()
 		if !regexp.MustCompile(`^\w+@.+`).MatchString(who) {

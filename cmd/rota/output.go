@@ -155,7 +155,7 @@ func jsonFields(record reflect.Type) (names []string, fields []int) {
 	return names, fields
 }
 
-// plain is a value in CSV: NULL is empty, times are as in JSON, lists are joined with spaces.
+// plain is a value in CSV: NULL is empty, times and objects are as in JSON, lists are joined with spaces.
 func plain(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -168,6 +168,12 @@ func plain(v reflect.Value) string {
 		return value.Format(time.RFC3339Nano)
 	case []string:
 		return strings.Join(value, " ")
+	case map[string]string:
+		doc, err := json.Marshal(value)
+		if err != nil || value == nil {
+			return ""
+		}
+		return string(doc)
 	}
 	return fmt.Sprint(v.Interface())
 }

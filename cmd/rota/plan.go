@@ -87,7 +87,7 @@ func planText(s screen, p center.Preview) string {
 	if len(p.Moves) == 0 {
 		return "nothing would move\n\n" + shares
 	}
-	total := fmt.Sprintf("%d queues would move; the least that balances the load is %d", p.Moved(), p.Minimum)
+	total := fmt.Sprintf("%s would move; the least that balances the load is %d", plural(p.Moved(), "queue", "queues"), p.Minimum)
 	if lost := len(p.Moves) - p.Moved(); lost > 0 {
 		total += fmt.Sprintf("; %d would have no owner", lost)
 	}

@@ -48,6 +48,7 @@ ORPHAN: the owner is gone. UNASSIGNED: there is nobody to take it.`,
 	cmd.Flags().StringVar(&server, "server", "", "only those that this server has or waits for")
 	cmd.Flags().StringVar(&host, "host", "", "only those that servers of this host have or wait for")
 	completeFlag(cmd, "server", serverUUIDs)
+	completeFlag(cmd, "host", hostNames)
 	return cmd
 }
 

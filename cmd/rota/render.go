@@ -8,6 +8,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/dutyrota/rota/center"
 )
 
 // field is a column of a table for people.
@@ -64,7 +66,7 @@ func newGrid[T any](records []T, fields []field[T], short bool) *grid {
 		for i, f := range fields {
 			cell := f.text(record)
 			if f.uuid && short {
-				cell = shortUUID(cell)
+				cell = center.ServerName(cell)
 			}
 			g.cells[r] = append(g.cells[r], cell)
 			g.widths[i] = max(g.widths[i], text.StringWidth(cell))
@@ -159,14 +161,6 @@ func (g *grid) table(configs []table.ColumnConfig) string {
 	return t.Render()
 }
 
-// shortUUID leaves out the random end of host:pid:8hex. Commands understand what is left.
-func shortUUID(uuid string) string {
-	if at := strings.LastIndexByte(uuid, ':'); at > 0 && len(uuid)-at == 9 {
-		return uuid[:at]
-	}
-	return uuid
-}
-
 // The colours, by meaning.
 const (
 	good    = "\x1b[32m"
@@ -229,6 +223,14 @@ func unitOf(d time.Duration) time.Duration {
 
 // when is a time for people and awk: UTC, without fractions.
 func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// plural is a number of things.
+func plural[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
 
 func number(n int64) string { return fmt.Sprint(n) }
 

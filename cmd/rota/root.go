@@ -25,11 +25,15 @@ over without overlap, and take over those of the dead.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
 	root.AddCommand(newDemoCommand(), newWorkerCommand(), newMigrateCommand(), newVersionCommand(),
 		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newEventCommand(),
 		newPlanCommand(), newDoctorCommand(), newTopCommand())
 	return root
 }
+
+// helpWidth is that of the smallest terminals.
+const helpWidth = 80
 
 // group makes a command that only holds others: alone it shows its help, and
 // it refuses what it does not know in one line.

@@ -56,6 +56,7 @@ func newServerListCommand() *cobra.Command {
 	addRosterFlags(cmd)
 	addOutputFlags(cmd, &o, true)
 	cmd.Flags().StringVar(&f.Host, "host", "", "only those of this host")
+	completeFlag(cmd, "host", hostNames)
 	cmd.Flags().BoolVar(&gone, "gone", false, "those that are gone instead")
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many of those that are gone")
 	return cmd
@@ -84,7 +85,15 @@ var serverFields = []field[server]{
 	{title: "DONE", text: func(s server) string { return number(s.SuccessCount) }, right: true, spare: 5},
 	{title: "FAILED", text: func(s server) string { return number(s.FailureCount) }, right: true, spare: 4},
 	{title: "VERSION", text: func(s server) string { return s.LibraryVersion }, spare: 7},
-	{title: "LAST ERROR", text: func(s server) string { return line(s.LastError) }, free: true},
+	{title: "LAST ERROR", text: lastError, free: true},
+}
+
+// lastError is what went wrong, and how long ago: that may be long.
+func lastError(s server) string {
+	if s.LastErrorAge == nil {
+		return line(s.LastError)
+	}
+	return age(s.LastErrorAge) + " ago: " + line(s.LastError)
 }
 
 // stateOf is the state that counts: a server that is silent has none any more.
@@ -176,9 +185,9 @@ func drained(cmd *cobra.Command, s server, force bool, held []string) error {
 		return fmt.Errorf("%s: could not take queues %s, whose rows a transaction of the server holds: end its session in the database, or the process, then drain again",
 			s.UUID, strings.Join(held, ", "))
 	case force:
-		cmd.Printf("%s (%s): its %d queues were taken away\n", s.UUID, s.TaskType, s.Queues)
+		cmd.Printf("%s (%s): its %s taken away\n", s.UUID, s.TaskType, plural(s.Queues, "queue was", "queues were"))
 	default:
-		cmd.Printf("%s (%s): its %d queues go to others as it finishes what it has in hand; watch: rota server list -w\n", s.UUID, s.TaskType, s.Queues)
+		cmd.Printf("%s (%s): its %s to others as it finishes what it has in hand; watch: rota server list -w\n", s.UUID, s.TaskType, plural(s.Queues, "queue goes", "queues go"))
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func (a *taskApply) tell(steps []step) error {
 func losses(steps []step) (list []string) {
 	for _, s := range steps {
 		if s.fewer() {
-			list = append(list, fmt.Sprintf("remove %d queues of %s", s.Total-s.Wanted, s.task.Name))
+			list = append(list, fmt.Sprintf("remove %s of %s", plural(s.Total-s.Wanted, "queue", "queues"), s.task.Name))
 		}
 		if len(s.Remove) > 0 {
 			list = append(list, fmt.Sprintf("remove queues of %s, whose items are not processed any more: %s", s.task.Name, strings.Join(s.Remove, ", ")))

@@ -102,7 +102,7 @@ func (s step) queues() string {
 	if s.Named {
 		return fmt.Sprintf("queues %s", strings.Join(s.task.Settings.QueueNames, ", "))
 	}
-	return fmt.Sprintf("%d queues", s.Wanted)
+	return plural(s.Wanted, "queue", "queues")
 }
 
 func will(done string, dryRun bool) string {
@@ -119,11 +119,11 @@ func (s step) notes(dryRun bool) (list []string) {
 	}
 	switch {
 	case s.fewer():
-		list = append(list, fmt.Sprintf("The number of queues is a barrier: every worker finishes what it has in hand and waits; then %d rows are removed, and the rest goes on under new epochs.", s.Total-s.Wanted))
+		list = append(list, fmt.Sprintf("The number of queues is a barrier: every worker finishes what it has in hand and waits; then %s removed, and the rest goes on under new epochs.", plural(s.Total-s.Wanted, "row is", "rows are")))
 	case s.Repartitions() && s.Wanted > s.Total:
-		list = append(list, fmt.Sprintf("The number of queues is a barrier: every worker finishes what it has in hand and waits; then %d rows are added, and all go on under new epochs.", s.Wanted-s.Total))
+		list = append(list, fmt.Sprintf("The number of queues is a barrier: every worker finishes what it has in hand and waits; then %s added, and all go on under new epochs.", plural(s.Wanted-s.Total, "row is", "rows are")))
 	case s.Repartitions():
-		list = append(list, fmt.Sprintf("The change to %d queues, for which workers drain, is withdrawn.", s.Waiting))
+		list = append(list, fmt.Sprintf("The change to %s, for which workers drain, is withdrawn.", plural(s.Waiting, "queue", "queues")))
 	}
 	if len(s.Remove) > 0 {
 		list = append(list, "Queues that go are drained by their owners first; their items are not processed any more.")

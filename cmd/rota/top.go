@@ -94,5 +94,5 @@ var busyFields = []field[busy]{
 	{title: "OLDEST", text: func(b busy) string { return age(b.OldestInHandAge) }, right: true, spare: 1},
 	{title: "ITEMS/S", text: func(b busy) string { return fmt.Sprintf("%.1f", b.rate) }, right: true},
 	{title: "FAILED", text: func(b busy) string { return number(b.FailureCount) }, right: true, spare: 2},
-	{title: "LAST ERROR", text: func(b busy) string { return line(b.LastError) }, spare: 1, free: true},
+	{title: "LAST ERROR", text: func(b busy) string { return lastError(b.server) }, spare: 1, free: true},
 }

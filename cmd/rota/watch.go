@@ -46,8 +46,8 @@ func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, 
 	out := cmd.OutOrStdout()
 	s := screenOf(out)
 	if s.width > 0 && o.format.value == formatTable {
-		fmt.Fprint(out, "\x1b[?25l\x1b[2J") //nolint:errcheck // the next write tells
-		defer fmt.Fprint(out, "\x1b[?25h")  //nolint:errcheck // there is nobody left to tell
+		fmt.Fprint(out, "\x1b[?25l\x1b[2J")        //nolint:errcheck // the next write tells
+		defer fmt.Fprint(out, "\r\x1b[K\x1b[?25h") //nolint:errcheck // there is nobody left to tell; over the ^C
 	}
 	ticker := time.NewTicker(o.watch)
 	defer ticker.Stop()
