@@ -175,7 +175,9 @@ const (
 )
 
 var meanings = map[string]string{
-	"HELD": good, "SERVING": good, "OK": good,
+	"HELD": good, "SERVING": good, "OK": good, "RUNNING": good, "SUCCESS": good, "DONE": good, "ACTIVE": good,
+	"WAITING": passing, "READY": passing, "PENDING": passing, "CANCELLED": passing, "SKIPPED": passing,
+	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
 	"MOVING": passing, "STANDBY": passing, "PAUSED": passing, "DRAINING": passing, "REMOVING": passing, "RETRY": passing, "NOTE": passing,
 	"OVERDUE": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FENCED": bad, "FORCED": bad, "ALERT": bad,
 }
@@ -229,6 +231,14 @@ func unitOf(d time.Duration) time.Duration {
 
 // when is a time for people and awk: UTC, without fractions.
 func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// whenever is a time that may be missing.
+func whenever(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return when(t)
+}
 
 func number(n int64) string { return fmt.Sprint(n) }
 

@@ -26,7 +26,7 @@ over without overlap, and take over those of the dead.`,
 		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	root.AddCommand(newDemoCommand(), newWorkerCommand(), newMigrateCommand(), newVersionCommand(),
-		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newEventCommand(),
+		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newRunCommand(), newTriggerCommand(), newEventCommand(),
 		newPlanCommand(), newDoctorCommand(), newTopCommand())
 	return root
 }
