@@ -132,6 +132,9 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 		if err := l.writeSettings(ctx, s.WithDefaults(), a.version); err != nil {
 			return err
 		}
+		if err := l.applySchedule(ctx, s, actor); err != nil {
+			return err
+		}
 		return l.record(ctx, event{kind: EventSettings, actor: actor, reason: changesText(a.Changes)})
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 		if err := l.insertTaskType(ctx, s.WithDefaults()); err != nil {
 			return err
 		}
-		return l.insertQueues(ctx, s.queueRows())
+		return l.insertRoster(ctx, s)
 	})
 	if errors.Is(err, ErrUnknownCommit) {
 		err = nil // reading the row below tells
@@ -146,14 +146,24 @@ func (l *locked) insertTaskType(ctx context.Context, s Settings) error {
 	if err != nil {
 		return fmt.Errorf("insert the task type: %w", err)
 	}
-	return nil
+	if len(s.After) == 0 {
+		return nil
+	}
+	return l.defineAfter(ctx, l.taskType, s.After)
 }
 
-// insertQueues makes the queues of a roster that has none yet.
-func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
+// insertRoster makes the queues of a roster that has none yet, and its trigger.
+func (l *locked) insertRoster(ctx context.Context, s Settings) error {
 	if l.queueTotal > 0 {
 		return nil
 	}
+	if err := l.insertQueues(ctx, s.queueRows()); err != nil {
+		return err
+	}
+	return l.defineTrigger(ctx, s)
+}
+
+func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
 	base, err := l.queuesOfBase(ctx)
 	if err != nil {
 		return err
@@ -252,6 +262,9 @@ func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error
 	}
 	if err := c.readQueueSettings(ctx, taskType, &s); err != nil {
 		return Settings{}, fmt.Errorf("read the queues of %s: %w", taskType, err)
+	}
+	if err := c.readSchedule(ctx, taskType, &s); err != nil {
+		return Settings{}, fmt.Errorf("read what begins the runs of %s: %w", taskType, err)
 	}
 	return s.WithDefaults(), nil
 }

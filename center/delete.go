@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// DeleteTask deletes a task type in all own_signs: its settings, queues, failed items and what is left of servers
-// that died. Events and histories stay until their retention. It refuses while a server lives that serves it.
+// DeleteTask deletes a task type in all own_signs: its settings, queues, failed items, triggers and what is left of
+// servers that died. Open runs are cancelled. Events, histories and runs stay until their retention. It refuses while
+// a server lives that serves it, or another task type runs after it.
 // The lock rows stay: should the task type come again, no epoch is used twice (H6).
 func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
 	signs, err := c.signsOf(ctx, taskType)
@@ -24,8 +25,7 @@ func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
 				return err
 			}
 		}
-		_, err := l.exec(ctx, `DELETE FROM schedule_task_type WHERE task_type = ?`, taskType)
-		return err
+		return l.deleteTaskType(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("delete %w", err)
@@ -74,4 +74,23 @@ func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) erro
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.taskType, l.ownSign)
 	return err
+}
+
+// deleteTaskType deletes the settings, unless another task type runs after this one: its runs would never begin.
+func (l *locked) deleteTaskType(ctx context.Context) error {
+	edges, err := l.edges(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range edges {
+		if e.Upstream == l.taskType && e.taskType != l.taskType {
+			return fmt.Errorf("%s runs after it: change that first", e.taskType)
+		}
+	}
+	for _, table := range []string{"schedule_task_after", "schedule_task_type"} {
+		if _, err := l.exec(ctx, `DELETE FROM `+table+` WHERE task_type = ?`, l.taskType); err != nil {
+			return fmt.Errorf("delete from %s: %w", table, err)
+		}
+	}
+	return nil
 }

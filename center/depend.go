@@ -1,6 +1,7 @@
 package center
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -31,34 +32,32 @@ type edge struct {
 // runs that are made from now on, in all environments. It refuses task types that are unknown or not of mode RUN, and
 // what would make a task type run after itself.
 func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...After) error {
-	after = slices.Clone(after)
-	for i := range after {
-		if after[i].Rule == "" {
-			after[i].Rule = RuleSuccess
-		}
-	}
 	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
-		// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
-		if _, err := t.exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
-			return fmt.Errorf("lock: %w", err)
-		}
-		edges, err := t.edges(ctx)
-		if err != nil {
-			return err
-		}
-		edges = slices.DeleteFunc(edges, func(e edge) bool { return e.taskType == taskType })
-		for _, a := range after {
-			edges = append(edges, edge{taskType, a})
-		}
-		if err := t.validAfter(ctx, taskType, after, edges); err != nil {
-			return err
-		}
-		return t.replaceAfter(ctx, taskType, after)
+		return t.defineAfter(ctx, taskType, after)
 	})
 	if err != nil {
 		return fmt.Errorf("define what %s runs after: %w", taskType, err)
 	}
 	return nil
+}
+
+func (t transaction) defineAfter(ctx context.Context, taskType string, after []After) error {
+	// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
+	if _, err := t.exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	edges, err := t.edges(ctx)
+	if err != nil {
+		return err
+	}
+	edges = slices.DeleteFunc(edges, func(e edge) bool { return e.taskType == taskType })
+	for _, a := range after {
+		edges = append(edges, edge{taskType, a})
+	}
+	if err := t.validAfter(ctx, taskType, after, edges); err != nil {
+		return err
+	}
+	return t.replaceAfter(ctx, taskType, after)
 }
 
 func (t transaction) validAfter(ctx context.Context, taskType string, after []After, edges []edge) error {
@@ -72,22 +71,23 @@ func (t transaction) validAfter(ctx context.Context, taskType string, after []Af
 	if err != nil {
 		return fmt.Errorf("read the task types: %w", err)
 	}
+	if err := validAfter("", after); err != nil {
+		return err
+	}
 	names := []string{taskType}
 	for _, a := range after {
-		if a.Rule != RuleSuccess && a.Rule != RuleFinished {
-			return fmt.Errorf("rule (%q) must be SUCCESS or FINISHED", a.Rule)
-		}
-		if slices.Contains(names[1:], a.Upstream) {
-			return fmt.Errorf("%s is named twice", a.Upstream)
-		}
 		names = append(names, a.Upstream)
 	}
-	for _, name := range names {
+	for i, name := range names {
+		what := name
+		if i > 0 {
+			what = "after " + name
+		}
 		if modes[name] == "" {
-			return fmt.Errorf("%s: %w", name, ErrUnknownTask)
+			return fmt.Errorf("%s: %w", what, ErrUnknownTask)
 		}
 		if modes[name] != ModeRun {
-			return fmt.Errorf("%s: %w", name, errNoRuns)
+			return fmt.Errorf("%s: %w", what, errNoRuns)
 		}
 	}
 	if path := cycle(edges, taskType); path != nil {
@@ -104,7 +104,7 @@ func (t transaction) replaceAfter(ctx context.Context, taskType string, after []
 		return err
 	}
 	for _, a := range after {
-		if _, err := t.exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES (?, ?, ?)`, taskType, a.Upstream, a.Rule); err != nil {
+		if _, err := t.exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES (?, ?, ?)`, taskType, a.Upstream, cmp.Or(a.Rule, RuleSuccess)); err != nil {
 			return err
 		}
 	}

@@ -8,10 +8,11 @@ import (
 )
 
 // ExpireOwnSigns ends the environments of a task type that nobody has served for its
-// expire_own_sign_interval, and returns their names. Their queues and failed items are deleted, and what is
-// left of servers that died; the next server of such an environment clones BASE again, under epochs that
-// were never used. BASE never ends, nor does an environment whose queues have cursors: with those it would
-// lose how far it had read.
+// expire_own_sign_interval, and returns their names. Their queues and failed items are deleted, what is
+// left of servers that died, and the trigger of the settings; open runs are cancelled. The next server of such an
+// environment clones BASE again, under epochs that were never used, and makes the trigger of its settings. A pause
+// stays. BASE never ends, nor does an environment whose queues have cursors, or that has other triggers: nobody
+// would make those again.
 //
 // seen is the database's time of the actor's last heartbeat, which is not older than within: a clock that
 // was set since must not make the living look forgotten, and then nothing is expired (S7).
@@ -42,12 +43,14 @@ func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, see
 	return expired, nil
 }
 
-// forgotten finds rosters that have queues and that nobody has touched or served for long, without cursors.
+// forgotten finds rosters that have queues and that nobody has touched or served for long, without cursors and
+// triggers of an operator's.
 const forgotten = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.queue_total > 0
 	AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND s.heartbeat_time >= {ago t.expire_own_sign_interval_ms})
 	AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
-		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))`
+		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))
+	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign AND g.name <> r.task_type)`
 
 func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
@@ -64,7 +67,8 @@ func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen
 	return gone, err
 }
 
-// forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6).
+// forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6), and what
+// is kept for a while: events, histories, and runs, the open ones of which are cancelled.
 func (l *locked) forget(ctx context.Context, actor, why string) error {
 	r := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: l.ownSign}
 	servers, err := r.servers(ctx)
@@ -74,12 +78,17 @@ func (l *locked) forget(ctx context.Context, actor, why string) error {
 	if _, err := l.bury(ctx, reasonExpired, servers); err != nil {
 		return err
 	}
+	if err := l.cancelAll(ctx); err != nil {
+		return err
+	}
 	if err := l.raiseEpochHigh(ctx); err != nil {
 		return err
 	}
-	for _, table := range []string{"schedule_failed_item", "schedule_queue"} {
-		if _, err := l.exec(ctx, `DELETE FROM `+table+` WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign); err != nil {
-			return fmt.Errorf("delete from %s: %w", table, err)
+	for _, table := range []struct{ name, key string }{
+		{"schedule_failed_item", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
+	} {
+		if _, err := l.exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.taskType, l.ownSign); err != nil {
+			return fmt.Errorf("delete from %s: %w", table.name, err)
 		}
 	}
 	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL, epoch_high = ?,

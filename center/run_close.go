@@ -142,6 +142,30 @@ func (t transaction) stopRun(ctx context.Context, runID string) (ended bool, err
 	return true, t.endRunAs(ctx, runID, from, state, why, sum)
 }
 
+// cancelAll ends all open runs of a roster that is deleted. What waits for them is settled by a tick.
+func (l *locked) cancelAll(ctx context.Context) error {
+	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
+	if _, err := l.exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.taskType, l.ownSign); err != nil {
+		return fmt.Errorf("cancel the runs: %w", err)
+	}
+	var ids []string
+	err := l.query(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`, l.taskType, l.ownSign)
+	for _, id := range ids {
+		if err == nil {
+			_, err = l.stopRun(ctx, id)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cancel the runs: %w", err)
+	}
+	return nil
+}
+
 // flag scans a boolean that a CASE has computed: a number in MySQL and SQLite.
 type flag bool
 

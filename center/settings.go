@@ -90,6 +90,14 @@ type Settings struct {
 	ItemRetry time.Duration
 	// ItemRetryMax is the longest such pause. Defaults to 5 min.
 	ItemRetryMax time.Duration
+	// Cron is, in mode RUN, when runs begin: a cron expression with seconds, as Quartz has them, in TimeZone. It makes
+	// the trigger that has the task type's name. Defaults to none: runs are submitted.
+	Cron string
+	// Every is, in mode RUN and without Cron, the interval at which runs begin, at least 1 s. Defaults to none.
+	Every time.Duration
+	// After are, in mode RUN, the task types that this one runs after: each of their runs makes one of this, which
+	// waits for them. Defaults to none.
+	After []After
 	// QueueMaxAttempts is, in mode RUN, how often the sweep of a queue may begin before its failure fails the run.
 	// Defaults to 3.
 	QueueMaxAttempts int
@@ -250,7 +258,7 @@ func (s Settings) validateRuns() error {
 	case s.RunTimeout < time.Second || s.RunTimeout > maxRunTimeout:
 		return fmt.Errorf("run_timeout (%s) must be between 1s and %s", s.RunTimeout, maxRunTimeout)
 	}
-	return nil
+	return s.validateSchedule()
 }
 
 // queueRows returns the queues in the order of their index.
@@ -281,11 +289,10 @@ func (s Settings) DiffersFrom(row Settings) []Difference {
 		if mine.IsZero() || reflect.DeepEqual(mine.Interface(), theirs.Interface()) {
 			continue
 		}
-		diffs = append(diffs, Difference{
-			Name:  settingName(given.Type().Field(i).Name),
-			Given: fmt.Sprint(mine.Interface()),
-			Row:   fmt.Sprint(theirs.Interface()),
-		})
+		d := Difference{Name: settingName(given.Type().Field(i).Name), Given: textOf(mine.Interface()), Row: textOf(theirs.Interface())}
+		if d.Given != d.Row {
+			diffs = append(diffs, d)
+		}
 	}
 	return diffs
 }

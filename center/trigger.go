@@ -92,8 +92,8 @@ func (t Trigger) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	errs = append(errs, validName("trigger", t.Name, 150), validParams(t.Params))
-	if len(t.Expression) > 255 {
-		bad("expression must have at most 255 bytes, not %d", len(t.Expression))
+	if len(t.Expression) > maxExpression {
+		bad("expression must have at most %d bytes, not %d", maxExpression, len(t.Expression))
 	}
 	if t.MaxFires < 0 {
 		bad("max_fires (%d) must not be negative", t.MaxFires)
@@ -118,6 +118,9 @@ func (t Trigger) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// maxExpression is the width of the column.
+const maxExpression = 255
 
 // maxCatchup bounds the runs that one firing inserts.
 const maxCatchup = 1_000
@@ -163,24 +166,30 @@ func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change
 	if err = c.hasRuns(ctx, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
-	err = c.underLock(ctx, t.Target, func(ctx context.Context, l *locked) error {
-		old, err := l.trigger(ctx, t.Name)
-		there := err == nil
-		if err != nil && !errors.Is(err, ErrUnknownTrigger) {
-			return err
-		}
-		if now = old; there && !change {
-			return nil
-		}
-		if now, err = t.over(old, there, l.ownSign, l.now); err != nil {
-			return err
-		}
-		return l.writeTrigger(ctx, now, old, there, actor)
+	err = c.underLock(ctx, t.Target, func(ctx context.Context, l *locked) (err error) {
+		now, err = l.putTrigger(ctx, t, change, actor)
+		return err
 	})
 	if err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s of %w", t.Name, err)
 	}
 	return now, nil
+}
+
+// putTrigger makes a trigger, or changes the one of its name if that is wanted, and returns what is there then.
+func (l *locked) putTrigger(ctx context.Context, t Trigger, change bool, actor string) (Trigger, error) {
+	old, err := l.trigger(ctx, t.Name)
+	there := err == nil
+	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
+		return Trigger{}, err
+	}
+	if there && !change {
+		return old, nil
+	}
+	if t, err = t.over(old, there, l.ownSign, l.now); err != nil {
+		return Trigger{}, err
+	}
+	return t, l.writeTrigger(ctx, t, old, there, actor)
 }
 
 // over is what a trigger becomes that is written over the old one, if there is one.

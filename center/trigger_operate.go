@@ -42,15 +42,19 @@ func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, act
 // twice. ErrUnknownTrigger if there is none.
 func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
 	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, _ Trigger) error {
-		if _, err := l.exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name); err != nil {
-			return err
-		}
-		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "deleted: " + name})
+		return l.deleteTrigger(ctx, name, actor)
 	})
 	if err != nil {
 		return fmt.Errorf("delete trigger %s: %w", name, err)
 	}
 	return nil
+}
+
+func (l *locked) deleteTrigger(ctx context.Context, name, actor string) error {
+	if _, err := l.exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name); err != nil {
+		return err
+	}
+	return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "deleted: " + name})
 }
 
 // FireTrigger makes a run of a trigger now, whatever its slots and its status, and returns its id. The slots stay as

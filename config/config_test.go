@@ -43,6 +43,9 @@ tasks:
     queue_retry: 45s
     max_recoveries: 6
     run_timeout: 4h
+    cron: 0 0 2 * * ?
+    time_zone: Europe/Berlin
+    after: [extract, 'load': FINISHED]
     dealer:
       sql: &sql
         select: SELECT id FROM orders LIMIT {{limit}}
@@ -85,6 +88,9 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				Mode:               center.ModeRun,
 				QueueMaxAttempts:   4,
 				QueueRetry:         45 * time.Second,
+				Cron:               "0 0 2 * * ?",
+				TimeZone:           "Europe/Berlin",
+				After:              []center.After{{Upstream: "extract"}, {Upstream: "load", Rule: center.RuleFinished}},
 				MaxRecoveries:      6,
 				RunTimeout:         4 * time.Hour,
 			},
@@ -107,7 +113,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 // A field without a key would be a setting that a file cannot set.
 func TestEveryFieldOfSettingsHasItsKey(t *testing.T) {
 	var s center.Settings
-	reached := map[any]bool{&s.Queues: true, &s.QueueNames: true}
+	reached := map[any]bool{&s.Queues: true, &s.QueueNames: true, &s.After: true}
 	for _, field := range settings {
 		reached[field(&s)] = true
 	}
@@ -204,12 +210,17 @@ func TestErrors(t *testing.T) {
 		"task a number":         {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
 		"unknown setting":       {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
 		"another spelling":      {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
-		"a key of later":        {task("queues: 1\nevery: 5m"), "FILE:5: tasks.settle.every: unknown key; known are batch_timeout, dealer, ..."},
+		"a key of later":        {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; known are after, batch_timeout, ..."},
 		"zero queues":           {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names"},
 		"negative queues":       {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number from 1 on, or a list of names"},
 		"queues a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number from 1 on, or a list of names"},
 		"queues a fraction":     {task("queues: 1.5"), "FILE:4: tasks.settle.queues (1.5): must be a number from 1 on, or a list of names"},
 		"queues a mapping":      {task("queues: {a: 1}"), "FILE:4: tasks.settle.queues (): must be a number from 1 on, or a list of names"},
+		"after a name":          {task("queues: 1\nmode: RUN\nafter: extract"), "FILE:6: tasks.settle.after (extract): must be a list of task types"},
+		"after a list":          {task("queues: 1\nmode: RUN\nafter: [[extract]]"), "FILE:6: tasks.settle.after: must be a single value, not a list or mapping"},
+		"after a bad rule":      {task("queues: 1\nmode: RUN\nafter: [extract: LUCK]"), "FILE:3: tasks.settle: after extract: rule (\"LUCK\") must be SUCCESS or FINISHED"},
+		"every without a unit":  {task("queues: 1\nmode: RUN\nevery: 5"), "FILE:6: tasks.settle.every (5): must be a duration with its unit, such as 500ms, 2s or 5m"},
+		"cron of five fields":   {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required"},
 		"queues an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
 		"queues a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
 		"number a text":         {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},

@@ -13,7 +13,8 @@ import (
 )
 
 // settings says where the value of each key of a task goes. "queues" is not
-// here, since it is a number or a list; "dealer" is no setting.
+// here, since it is a number or a list, nor "after", a list; "dealer" is no
+// setting.
 var settings = map[string]func(*center.Settings) any{
 	"mode":                     func(s *center.Settings) any { return &s.Mode },
 	"processor_type":           func(s *center.Settings) any { return &s.ProcessorType },
@@ -30,6 +31,8 @@ var settings = map[string]func(*center.Settings) any{
 	"permit_run_start_time":    func(s *center.Settings) any { return &s.PermitRunStartTime },
 	"permit_run_end_time":      func(s *center.Settings) any { return &s.PermitRunEndTime },
 	"time_zone":                func(s *center.Settings) any { return &s.TimeZone },
+	"cron":                     func(s *center.Settings) any { return &s.Cron },
+	"every":                    func(s *center.Settings) any { return &s.Every },
 	"rate_per_second":          func(s *center.Settings) any { return &s.RatePerSecond },
 	"batch_timeout":            func(s *center.Settings) any { return &s.BatchTimeout },
 	"stall_after":              func(s *center.Settings) any { return &s.StallAfter },
@@ -44,7 +47,7 @@ var settings = map[string]func(*center.Settings) any{
 }
 
 var (
-	taskKeys   = append(slices.Sorted(maps.Keys(settings)), "queues", "dealer")
+	taskKeys   = append(slices.Sorted(maps.Keys(settings)), "queues", "after", "dealer")
 	dealerKeys = []string{"sql"}
 	sqlKeys    = []string{"select", "execute", "execute_each", "key", "cursor_start"}
 )
@@ -76,6 +79,8 @@ func (s *source) task(e entry) Task {
 		switch field := settings[e.key]; {
 		case e.key == "queues":
 			s.queues(path, e.value, &t.Settings)
+		case e.key == "after":
+			s.after(path+".after", e.value, &t.Settings)
 		case e.key == "dealer":
 			t.SQL = s.dealer(path+".dealer", e.value)
 		case field != nil:
@@ -110,6 +115,32 @@ func (s *source) queues(path string, n *yaml.Node, to *center.Settings) {
 	for _, name := range n.Content {
 		if text, ok := s.text(path, resolve(name)); ok {
 			to.QueueNames = append(to.QueueNames, text)
+		}
+	}
+}
+
+// after reads a list of task types, each alone or with its rule: "extract" or
+// "extract: FINISHED".
+func (s *source) after(path string, n *yaml.Node, to *center.Settings) {
+	if isNull(n) {
+		return
+	}
+	if n.Kind != yaml.SequenceNode {
+		s.add(n.Line, "%s (%s): must be a list of task types", path, n.Value)
+		return
+	}
+	for _, upstream := range n.Content {
+		upstream = resolve(upstream)
+		if upstream.Kind != yaml.MappingNode {
+			if name, ok := s.text(path, upstream); ok {
+				to.After = append(to.After, center.After{Upstream: name})
+			}
+			continue
+		}
+		for _, e := range s.mapping(path, upstream) {
+			if rule, ok := s.text(path+"."+e.key, e.value); ok {
+				to.After = append(to.After, center.After{Upstream: e.key, Rule: rule})
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,6 +162,25 @@ func TestRunWithAFailingSelect(t *testing.T) {
 	})
 }
 
+// What is Permanent is not tried again.
+func TestRunFailsForGood(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		var calls atomic.Int32
+		hopeless := processor.Each(func(context.Context, processor.Selection) error {
+			calls.Add(1)
+			return fmt.Errorf("look: %w", processor.Permanent(errors.New("no such file")))
+		})
+		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", hopeless, inRuns))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.run(m)
+		if r := cl.ends(cl.submit(""), time.Minute); r.State != center.RunFailed || calls.Load() != 4 {
+			cl.Fatal(r.State, calls.Load())
+		}
+	})
+}
+
 type failing struct {
 	store
 	times int
@@ -223,19 +243,14 @@ func TestTriggerAndDependant(t *testing.T) {
 			reports <- fmt.Sprintf("%s with %d left", sel.Run.Key, s.left())
 			return nil
 		})
-		m, err := manager.New(cl.c, manager.Config{},
-			manager.Serve("settle", s, inRuns), manager.Serve("report", report, manager.Settings{Queues: 1, Mode: center.ModeRun}))
+		nightly := inRuns
+		nightly.Cron = "0 0 2 * * ?"
+		after := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: "settle"}}}
+		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("report", report, after), manager.Serve("settle", s, nightly))
 		if err != nil {
 			cl.Fatal(err)
 		}
 		cl.run(m)
-		time.Sleep(3 * time.Second)
-		if err := cl.c.DefineAfter(cl.Context(), "report", center.After{Upstream: "settle"}); err != nil {
-			cl.Fatal(err)
-		}
-		if _, err := cl.c.DefineTrigger(cl.Context(), center.Trigger{Name: "nightly", Target: "settle", Kind: center.TriggerCron, Expression: "0 0 2 * * ?"}); err != nil {
-			cl.Fatal(err)
-		}
 		s.put(40)
 		sleepUntil(2, 1, 0)
 		runs, err := cl.c.Runs(cl.Context(), "", 10)
@@ -249,6 +264,30 @@ func TestTriggerAndDependant(t *testing.T) {
 		}
 		if s.left() > 0 || len(reports) != 1 {
 			cl.Fatalf("%d items are left; %d reports", s.left(), len(reports))
+		}
+	})
+}
+
+// What a task type runs after may be another program's, which starts later.
+func TestRunWaitsForItsUpstream(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		nothing := processor.Each(func(context.Context, processor.Selection) error { return nil })
+		after := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: "settle"}}}
+		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("report", nothing, after))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.run(m)
+		time.Sleep(time.Minute)
+		if err := m.Ready(); err == nil || err.Error() != "task report is joining" {
+			cl.Fatal(err)
+		}
+		if _, err := cl.c.Define(cl.Context(), "settle", inRuns); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := m.Ready(); err != nil {
+			cl.Fatal(err)
 		}
 	})
 }

@@ -1,7 +1,9 @@
 package manager
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -70,27 +72,30 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // define makes the task type's rows and the processor. A database that is busy or away is asked again
-// until ctx is done; then there is nothing to serve and nothing to hand over.
+// until ctx is done; then there is nothing to serve and nothing to hand over. The same while nobody has defined
+// a task type that this one runs after: that may be another program's, which starts later.
 func (s *server) define(ctx context.Context) (err error) {
 	given := s.task.settings
 	s.settings = given.WithDefaults()
-	for ctx.Err() == nil {
+	for pause := pollInterval; ctx.Err() == nil; {
 		s.settings, err = s.defineOnce(ctx, given)
 		if err == nil {
 			break
 		}
 		s.settings = given.WithDefaults()
-		if !s.c.IsTransient(err) {
+		if !s.c.IsTransient(err) && !errors.Is(err, center.ErrUnknownTask) {
 			return err
 		}
-		s.log.WithError(err).Warn("cannot define the task type; trying again")
-		sleep(ctx, s.settings.HeartbeatInterval)
+		if pause = min(2*pause, s.settings.HeartbeatInterval); pause == s.settings.HeartbeatInterval {
+			s.log.WithError(err).Warn("cannot define the task type; trying again") // not at once: a task next to this one may be about to
+		}
+		sleep(ctx, pause)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
 	for _, d := range given.DiffersFrom(s.settings) {
-		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given)
+		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, cmp.Or(d.Row, "not set"), d.Given)
 	}
 	if err := s.settings.Validate(); err != nil {
 		return fmt.Errorf("task %s: the row in schedule_task_type: %w", s.task.name, err)

@@ -195,7 +195,8 @@ func (s *server) ending(sw *sweep, h processor.Holding) func(context.Context, *s
 		if h.Sweep.Err != nil {
 			cause = h.Sweep.Err.Error() + "; " + cause
 		}
-		return func(ctx context.Context, sw *sweep) error { return s.failSweep(ctx, sw, cause) }
+		final := h.Sweep.Permanent
+		return func(ctx context.Context, sw *sweep) error { return s.failSweep(ctx, sw, cause, final) }
 	case h.Sweep.Swept:
 		return s.finishSweep
 	case s.life.openPaused && h.Drained:
@@ -223,10 +224,10 @@ func (s *server) finishSweep(ctx context.Context, sw *sweep) error {
 	return err
 }
 
-func (s *server) failSweep(ctx context.Context, sw *sweep, cause string) error {
+func (s *server) failSweep(ctx context.Context, sw *sweep, cause string, final bool) error {
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
-	failed, err := s.c.FailSweep(ctx, sw.Sweep, sw.last, cause, false)
+	failed, err := s.c.FailSweep(ctx, sw.Sweep, sw.last, cause, final)
 	if err == nil {
 		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).WithField("final", failed).Error("sweep failed: ", cause)
 	}

@@ -72,8 +72,9 @@ func partial(err error, n int) []failure {
 
 // Permanent says of an item's error that trying again is in vain: the item is dead at once. It is for an item that
 // fails alone or in Failures; as the error of a batch of several items it does not say which of them is meant, so
-// they are executed one by one first. Dealers that are neither Keyed nor Cursored have no dead items, and sweeps have
-// none: there it is a failure like any other. Nil stays nil.
+// they are executed one by one first. Dealers that are neither Keyed nor Cursored have no dead items: there it is a
+// failure like any other. Sweeps have none, either; but when all failures of a sweep are Permanent, that of a select
+// or of the function of Each included, then the queue is not swept again, and the run fails. Nil stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -89,6 +90,15 @@ func (e *permanentError) Unwrap() error { return e.err }
 func isPermanent(err error) bool {
 	_, ok := errors.AsType[*permanentError](err)
 	return ok
+}
+
+// hopeless reports that all failures that err tells of are Permanent.
+func hopeless(err error) bool {
+	e, ok := errors.AsType[*partialError](err)
+	if !ok {
+		return isPermanent(err)
+	}
+	return !slices.ContainsFunc(e.list, func(f failure) bool { return !isPermanent(f.err) })
 }
 
 // RetryAfter says of an error when the next attempt makes sense, in place of the growing pause: of an item, of a

@@ -14,6 +14,9 @@ type SweepState struct {
 
 	Err error // why the sweep has failed; before that, the first failure of an item; nil if there was none
 
+	// Permanent means that all failures of the sweep were Permanent: another sweep would be in vain.
+	Permanent bool
+
 	ItemsDone   int64  // items executed successfully
 	ItemsFailed int64  // items that have failed alone or by name, or in the batch that the sweep has failed with
 	Cursor      string // of a Cursored dealer: where a sweep that follows may begin
@@ -98,12 +101,18 @@ func (p *Processor) tally(c *call) {
 	default:
 		s.ItemsFailed += int64(c.failed)
 		s.ItemsDone += n - int64(c.failed)
-		if s.Err == nil {
-			s.Err = c.err
-		}
+		s.blame(c.err)
 		if c.trouble {
 			p.giveUp(c.lane, c.err)
 		}
+	}
+}
+
+// blame books a failure.
+func (s *sweep) blame(err error) {
+	s.Permanent = hopeless(err) && (s.Err == nil || s.Permanent)
+	if s.Err == nil {
+		s.Err = err
 	}
 }
 
@@ -112,6 +121,7 @@ func (p *Processor) giveUp(l *lane, err error) {
 	if l.over() {
 		return
 	}
+	l.sweep.blame(err)
 	l.sweep.Failed, l.sweep.Err = true, err
 	p.due.remove(l)
 	if l.page != nil {

@@ -193,15 +193,14 @@ func TestSweepPassesFailedItems(t *testing.T) {
 		"retryAfter": func(context.Context, []string) error { return processor.RetryAfter(time.Hour, errBroken) },
 		"panic":      explode,
 		"goexit":     func(context.Context, []string) error { runtime.Goexit(); return nil },
-		"by name": func(_ context.Context, items []string) error {
-			var f processor.Failures
-			for i, item := range items {
-				if strings.HasSuffix(item, "7") {
-					f.Add(i, errBroken)
-				}
+		"by name":            failSevens(func(string) error { return errBroken }),
+		"by name, permanent": failSevens(func(string) error { return processor.Permanent(errBroken) }),
+		"by name, some permanent": failSevens(func(item string) error {
+			if item == "a17" {
+				return errBroken
 			}
-			return f.Err()
-		},
+			return processor.Permanent(errBroken)
+		}),
 	} {
 		for _, notSleep := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, notsleep %t", name, notSleep), func(t *testing.T) {
@@ -210,6 +209,9 @@ func TestSweepPassesFailedItems(t *testing.T) {
 					b := &sweptBin{rows: r, fail: fail}
 					s := limited()
 					s.FetchNumber, s.ExecuteNumber, s.NotSleep = 20, 10, notSleep
+					if strings.HasPrefix(name, "by name") {
+						s.ExecuteNumber = 20 // of which two fail
+					}
 					s.SleepTimeNoData = time.Hour
 					w.sweep(t, b, processor.Env{Items: failedItems{m}, Cursors: cursorsOf{m}}, s, "a")
 					state := w.swept(t, "a", 36, 4)
@@ -219,17 +221,30 @@ func TestSweepPassesFailedItems(t *testing.T) {
 					if len(m.journal()) > 0 || b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InHand != 0 || w.Stats().Parked != 4 {
 						t.Errorf("store %v, %d discarded, stats %+v", m.calls, b.discards, w.Stats())
 					}
-					if !strings.Contains(state.Err.Error(), "execute") {
-						t.Errorf("error: %v", state.Err)
+					if !strings.Contains(state.Err.Error(), "execute") || state.Permanent != (name == "permanent" || name == "by name, permanent") {
+						t.Errorf("permanent %t, error: %v", state.Permanent, state.Err)
 					}
 					for _, item := range r.open {
-						if n := strings.Count(w.text(), "alone "+item); name != "by name" && n != 1 {
+						if n := strings.Count(w.text(), "alone "+item); !strings.HasPrefix(name, "by name") && n != 1 {
 							t.Errorf("%s failed alone %d times", item, n)
 						}
 					}
 				})
 			})
 		}
+	}
+}
+
+// failSevens fails the items by name that end in 7.
+func failSevens(why func(item string) error) func(context.Context, []string) error {
+	return func(_ context.Context, items []string) error {
+		var f processor.Failures
+		for i, item := range items {
+			if strings.HasSuffix(item, "7") {
+				f.Add(i, why(item))
+			}
+		}
+		return f.Err()
 	}
 }
 

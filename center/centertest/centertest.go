@@ -43,6 +43,7 @@ func Run(t *testing.T, url string) {
 		"run ends":    func(t *testing.T, c *center.Center) { testRunEnds(t, c, url) },
 		"run queues":  testRunQueues,
 		"run graph":   testRunGraphs,
+		"schedule":    func(t *testing.T, c *center.Center) { testSchedule(t, c, url) },
 		"trigger":     func(t *testing.T, c *center.Center) { testTriggers(t, c, url) },
 		"concurrent":  testConcurrent,
 		"inspect":     testInspect,

@@ -107,7 +107,8 @@ func (o output) write(out io.Writer, a reply) error {
 }
 
 func writeJSON(out io.Writer, records any) error {
-	if v := reflect.ValueOf(records); v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct {
+	_, one := records.(pairs)
+	if t := reflect.TypeOf(records); !one && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
 		records = listOf(records) // never null
 	}
 	e := newEncoder(out)

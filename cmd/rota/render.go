@@ -232,14 +232,6 @@ func unitOf(d time.Duration) time.Duration {
 // when is a time for people and awk: UTC, without fractions.
 func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// whenever is a time that may be missing.
-func whenever(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return when(t)
-}
-
 func number(n int64) string { return fmt.Sprint(n) }
 
 // line is a text without line ends.

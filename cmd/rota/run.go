@@ -66,7 +66,7 @@ trigger was due.`,
 	}
 	addRosterFlags(cmd)
 	addOutputFlags(cmd, &o, true)
-	addChoice(cmd, &state, "state", "", "only those in this state")
+	addChoice(cmd, &state, "state", "", "only")
 	cmd.Flags().IntVar(&limit, "limit", limit, "how many at the most")
 	return cmd
 }

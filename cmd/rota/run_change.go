@@ -21,9 +21,9 @@ type runChange struct {
 var runChanges = []runChange{
 	{
 		verb: "cancel", short: "End an open run; what depends on it fails",
-		long: `End an open run at once, whoever owns its queues. A server that is at work learns
-of it within a second or two: what it has begun may still take effect. Runs that
-wait for its success fail.`,
+		long: `End an open run at once, whoever owns its queues. A server that is at work
+learns of it within a second or two: what it has begun may still take effect.
+Runs that wait for its success fail.`,
 		done: "cancelled", fit: openRun, do: (*center.Center).CancelRun,
 	},
 	{

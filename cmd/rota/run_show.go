@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
@@ -80,7 +81,7 @@ func (s shownRun) text(sc screen) string {
 		parts = append(parts, s.graph.text(sc, s.run.ID))
 	}
 	if len(s.queues) > 0 {
-		parts = append(parts, render(sc, byInterest(s.queues), runQueueFields))
+		parts = append(parts, render(sc, byInterest(s.queues), runQueueFields(s.run.Now)))
 	}
 	return strings.Join(parts, "\n\n")
 }
@@ -161,16 +162,19 @@ func byInterest(queues []runQueue) []runQueue {
 	return queues
 }
 
-var runQueueFields = []field[runQueue]{
-	{title: "QUEUE", text: func(q runQueue) string { return q.QueueID }},
-	{title: "STATE", text: func(q runQueue) string { return q.State }, color: byMeaning[runQueue]},
-	{title: "SERVER", text: func(q runQueue) string { return orDash(q.Server) }, uuid: true},
-	{title: "TRY", text: func(q runQueue) string { return fmt.Sprint(q.Attempt) }, right: true},
-	{title: "ITEMS", text: func(q runQueue) string { return number(q.ItemsDone) }, right: true},
-	{title: "FAILED", text: func(q runQueue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[runQueue]},
-	{title: "EPOCH", text: func(q runQueue) string { return number(q.Epoch) }, right: true, spare: 4},
-	{title: "PROGRESS", text: func(q runQueue) string { return whenever(q.ProgressAt) }, spare: 2},
-	{title: "AGAIN", text: func(q runQueue) string { return whenever(q.NextAttemptAt) }, spare: 1},
-	{title: "CURSOR", text: func(q runQueue) string { return line(q.Cursor) }, spare: 3, free: true},
-	{title: "LAST ERROR", text: func(q runQueue) string { return line(q.LastError) }, free: true},
+// runQueueFields tell times beside that of the database.
+func runQueueFields(now time.Time) []field[runQueue] {
+	return []field[runQueue]{
+		{title: "QUEUE", text: func(q runQueue) string { return q.QueueID }},
+		{title: "STATE", text: func(q runQueue) string { return q.State }, color: byMeaning[runQueue]},
+		{title: "SERVER", text: func(q runQueue) string { return orDash(q.Server) }, uuid: true},
+		{title: "TRY", text: func(q runQueue) string { return fmt.Sprint(q.Attempt) }, right: true},
+		{title: "ITEMS", text: func(q runQueue) string { return number(q.ItemsDone) }, right: true},
+		{title: "FAILED", text: func(q runQueue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[runQueue]},
+		{title: "EPOCH", text: func(q runQueue) string { return number(q.Epoch) }, right: true, spare: 4},
+		{title: "PROGRESS", text: func(q runQueue) string { return ago(now, q.ProgressAt) }, right: true, spare: 2},
+		{title: "AGAIN", text: func(q runQueue) string { return ago(now, q.NextAttemptAt) }, right: true, spare: 1},
+		{title: "CURSOR", text: func(q runQueue) string { return line(q.Cursor) }, spare: 3, free: true},
+		{title: "LAST ERROR", text: func(q runQueue) string { return line(q.LastError) }, free: true},
+	}
 }

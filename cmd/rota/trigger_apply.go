@@ -124,6 +124,9 @@ func (a *triggerApply) readSlots() error {
 	if given != 1 {
 		return fmt.Errorf("%s wants one of --cron, --every and --at (see %[1]s --help)", a.cmd.CommandPath())
 	}
+	if every, err := time.ParseDuration(a.every); err == nil {
+		a.trigger.Expression = every.String() // as "every" of rota.yaml
+	}
 	if a.trigger.Kind != center.TriggerCron && a.cmd.Flags().Changed("time-zone") {
 		return fmt.Errorf("--time-zone (%s): is only for --cron", a.trigger.TimeZone)
 	}

@@ -1,0 +1,207 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/cron"
+	"github.com/dutyrota/rota/internal/slots"
+)
+
+// What begins the runs of a task type may stand among its settings, although it is kept elsewhere: cron and every are
+// the trigger that has the task type's name, after is what DefineAfter says.
+
+// trigger is what cron and every stand for; false if they stand for nothing.
+func (s Settings) trigger(taskType string) (Trigger, bool) {
+	t := Trigger{Name: taskType, Target: taskType, Kind: TriggerCron, Expression: s.Cron, TimeZone: s.TimeZone}
+	if s.Every != 0 {
+		t.Kind, t.Expression = TriggerEvery, s.Every.String()
+	}
+	return t.withDefaults(), t.Expression != ""
+}
+
+func (s Settings) validateSchedule() error {
+	if s.Mode != ModeRun {
+		for _, r := range s.scheduleRecords() {
+			if r.Text != "" {
+				return fmt.Errorf("%s (%s) must not be set where mode is %s: only runs have a beginning", r.Name, r.Text, s.Mode)
+			}
+		}
+		return nil
+	}
+	if s.Cron != "" && s.Every != 0 {
+		return fmt.Errorf("cron (%s) and every (%s) must not both be set", s.Cron, s.Every)
+	}
+	return errors.Join(s.validateCron(), s.validateEvery(), validAfter("", s.After))
+}
+
+func (s Settings) validateCron() error {
+	if s.Cron == "" {
+		return nil
+	}
+	if len(s.Cron) > maxExpression {
+		return fmt.Errorf("cron must have at most %d bytes, not %d", maxExpression, len(s.Cron))
+	}
+	zone, err := cron.LoadZone(s.TimeZone)
+	if err == nil {
+		_, err = cron.Parse(s.Cron, zone)
+	}
+	return err
+}
+
+func (s Settings) validateEvery() error {
+	if _, err := slots.Parse(TriggerEvery, s.Every.String(), "", time.Unix(0, 0)); s.Every != 0 && err != nil {
+		return fmt.Errorf("every (%s) must be from 1s to 8760h, in whole milliseconds", s.Every)
+	}
+	return nil
+}
+
+// scheduleRecords are cron, every and after as operators see them.
+func (s Settings) scheduleRecords() (list []SettingRecord) {
+	for _, f := range []struct {
+		name  string
+		value any
+	}{{"cron", s.Cron}, {"every", s.Every}, {"after", s.After}} {
+		text := textOf(f.value)
+		list = append(list, SettingRecord{Column: f.name, Name: f.name, Value: text, Text: text})
+	}
+	return list
+}
+
+// validAfter looks at what needs no database.
+func validAfter(taskType string, after []After) error {
+	seen := map[string]bool{taskType: true}
+	for _, a := range after {
+		if err := validName("after", a.Upstream, 100); err != nil {
+			return err
+		}
+		if a.Rule != "" && a.Rule != RuleSuccess && a.Rule != RuleFinished {
+			return fmt.Errorf("after %s: rule (%q) must be SUCCESS or FINISHED", a.Upstream, a.Rule)
+		}
+		if seen[a.Upstream] {
+			return fmt.Errorf("after %s: it is named twice, or runs after itself", a.Upstream)
+		}
+		seen[a.Upstream] = true
+	}
+	return nil
+}
+
+// textOf is a setting as people read it; empty is what is not set.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case time.Duration:
+		if v != 0 {
+			return v.String()
+		}
+		return ""
+	case []After:
+		list := make([]string, len(v))
+		for i, a := range v {
+			list[i] = a.String()
+		}
+		slices.Sort(list)
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprint(v)
+}
+
+// String is the upstream, with the rule unless it is the default.
+func (a After) String() string {
+	if a.Rule == "" || a.Rule == RuleSuccess {
+		return a.Upstream
+	}
+	return a.Upstream + " " + a.Rule
+}
+
+// readSchedule reads what begins the runs of the task type in this own_sign. The trigger's time zone is in force, not
+// that of the task type's row.
+func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings) (err error) {
+	if s.Mode != ModeRun {
+		return nil
+	}
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT `+triggerColumns+` FROM schedule_trigger
+		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`), c.ownSign, taskType, taskType)
+	err = each(rows, err, func(rows *sql.Rows) error {
+		t, err := scanTrigger(rows)
+		switch t.Kind {
+		case TriggerCron:
+			s.Cron, s.TimeZone = t.Expression, t.TimeZone
+		case TriggerEvery:
+			s.Every, _ = time.ParseDuration(t.Expression) // what a hand has written there is in the trigger's own message
+		}
+		return err
+	})
+	if err == nil {
+		s.After, err = c.After(ctx, taskType)
+	}
+	return err
+}
+
+// defineTrigger makes the trigger of the settings, together with the queues, unless one of that name is there, whatever
+// it fires.
+func (l *locked) defineTrigger(ctx context.Context, s Settings) error {
+	t, ok := s.trigger(l.taskType)
+	if !ok {
+		return nil
+	}
+	var mode string
+	if err := l.queryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&mode); err != nil || mode != ModeRun {
+		return err
+	}
+	_, err := l.putTrigger(ctx, t, false, "")
+	return err
+}
+
+func (l *locked) applySchedule(ctx context.Context, s Settings, actor string) error {
+	if err := l.applyAfter(ctx, s.After); err != nil {
+		return err
+	}
+	return l.applyTrigger(ctx, s, actor)
+}
+
+// applyTrigger gives the trigger of the settings its schedule, and leaves the rest of it alone; without cron and every
+// it deletes the trigger.
+func (l *locked) applyTrigger(ctx context.Context, s Settings, actor string) error {
+	t, wanted := s.trigger(l.taskType)
+	old, err := l.trigger(ctx, l.taskType)
+	there := err == nil
+	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
+		return err
+	}
+	switch {
+	case there && old.Target != l.taskType:
+		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name, old.Target)
+	case there && !wanted && old.Kind != TriggerOnce:
+		return l.deleteTrigger(ctx, old.Name, actor)
+	case !wanted:
+		return nil
+	case there:
+		old.Kind, old.Expression, old.TimeZone = t.Kind, t.Expression, t.TimeZone
+		t = old
+	}
+	_, err = l.putTrigger(ctx, t, true, actor)
+	return err
+}
+
+// applyAfter writes the dependencies if they are others than those that are there.
+func (l *locked) applyAfter(ctx context.Context, after []After) error {
+	edges, err := l.edges(ctx)
+	if err != nil {
+		return err
+	}
+	var there []After
+	for _, e := range edges {
+		if e.taskType == l.taskType {
+			there = append(there, e.After)
+		}
+	}
+	if textOf(there) == textOf(after) {
+		return nil
+	}
+	return l.defineAfter(ctx, l.taskType, after)
+}
