@@ -11,11 +11,12 @@ import (
 func TestCompletion(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := newStage(t, url)
+		extract, report := s.runs()
 		for args, want := range map[string]string{
-			"task show":            "regions settle",
+			"task show":            "extract idle regions report settle",
 			"task show s":          "settle",
 			"task show settle":     "", // it takes one
-			"plan":                 "regions settle",
+			"plan":                 "extract idle regions report settle",
 			"plan settle --remove": web1 + " " + web2,
 			"server drain":         web1 + " " + web2,
 			"server drain web2":    web2,
@@ -23,6 +24,17 @@ func TestCompletion(t *testing.T) {
 			"queue list --status":  "HELD MOVING OVERDUE ORPHAN UNASSIGNED",
 			"queue list -o":        "table json csv",
 			"item retry settle":    "",
+
+			"run submit":                 "extract idle report",
+			"run submit extract --after": report + " " + extract + " extract idle report",
+			"run show":                   report + " " + extract + " extract idle report",
+			"run rerun":                  "extract idle report", // no run has failed
+			"run cancel":                 report + " " + extract + " extract idle report",
+			"run list --state":           "WAITING READY RUNNING SUCCESS FAILED DEPENDENT_FAILED CANCELLED SKIPPED",
+			"trigger fire":               "nightly",
+			"trigger apply x --task":     "extract idle report",
+			"trigger apply x --overlap":  "SKIP WAIT",
+			"trigger apply x --misfire":  "ONE SKIP ALL",
 		} {
 			// What is typed of the last word comes last, and may be nothing.
 			words, typed := strings.Fields(args), ""

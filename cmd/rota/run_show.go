@@ -89,13 +89,9 @@ func (s shownRun) text(sc screen) string {
 // head are the lines above the tables, each indented as they are.
 func (s shownRun) head(sc screen) string {
 	r := s.run
-	state := runState(r)
-	if sc.color {
-		state = byMeaning(r, state)
-	}
 	lines := []string{
 		fmt.Sprintf(" run %s of %s$%s", r.ID, r.TaskType, r.OwnSign),
-		" " + strings.Join(append([]string{state + noteText(s.note)}, s.times()...), ", "),
+		s.state(sc),
 	}
 	if r.Message != "" {
 		lines = append(lines, wrapped(sc, "because: "+line(r.Message)))
@@ -105,13 +101,19 @@ func (s shownRun) head(sc screen) string {
 		lines = append(lines, wrapped(sc, "params "+line(r.Params)))
 	}
 	if !r.StartedAt.IsZero() {
-		width := 100
-		if sc.width > 0 {
-			width = sc.width - 2
-		}
-		lines = append(lines, "", " "+strings.TrimPrefix(runBar(r, width+len(r.TaskType+runState(r))+2), r.TaskType+" "+runState(r)+" "))
+		lines = append(lines, "", " "+runBar(r, cmp.Or(sc.width, 100)-2))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// state is the run's state, what it waits for, and since when.
+func (s shownRun) state(sc screen) string {
+	state := runState(s.run)
+	told := wrapped(sc, strings.Join(append([]string{state + noteText(s.note)}, s.times()...), ", "))
+	if sc.color {
+		told = strings.Replace(told, state, byMeaning(s.run, state), 1)
+	}
+	return told
 }
 
 // times are those that matter in this state.

@@ -131,7 +131,8 @@ func (w *waiter) trouble(err error) error {
 // tell draws the bar over the last one, or writes a line where there is news.
 func (w *waiter) tell(note string) error {
 	if s := screenOf(w.out); s.width > 0 {
-		_, err := fmt.Fprint(w.out, "\r"+text.Snip(runBar(w.last, s.width)+noteText(note), s.width-1, "…")+"\x1b[K")
+		head := w.last.TaskType + " " + runState(w.last) + " "
+		_, err := fmt.Fprint(w.out, "\r"+text.Snip(head+runBar(w.last, s.width-len(head)-1)+noteText(note), s.width-1, "…")+"\x1b[K")
 		return err
 	}
 	finished, state := finishedQueues(w.last), runState(w.last)+note
@@ -188,16 +189,18 @@ func progressText(r runRecord) string {
 	return strings.Join(append(parts, took(r)), ", ")
 }
 
+// leastBar and mostBar bound the length of a bar.
+const leastBar, mostBar = 5, 40
+
 // runBar is how far a run is, with a bar, in so many characters if that is possible.
 func runBar(r runRecord, width int) string {
-	told := "] " + progressText(r)
-	head := r.TaskType + " " + runState(r) + " ["
-	room := max(min(width-text.StringWidth(head+told)-1, 40), 10)
+	told := progressText(r)
+	room := max(min(width-text.StringWidth(told)-len("[] "), mostBar), leastBar)
 	full := 0
 	if n := r.Queues(); n > 0 {
 		full = int(int64(room) * finishedQueues(r) / n)
 	}
-	return head + strings.Repeat("█", full) + strings.Repeat("░", room-full) + told
+	return "[" + strings.Repeat("█", full) + strings.Repeat("░", room-full) + "] " + told
 }
 
 // runNote says what an open run waits for beside its queues, if anything.
