@@ -26,8 +26,10 @@ func TestRunGraph(t *testing.T) {
 			node("extract", "SUCCESS", ""), node("conditional", "FAILED", "no such table"), node("notify", "WAITING", ""),
 		},
 		Deps: []center.RunDep{
-			{Run: "notify", Upstream: "predict", Rule: "FINISHED"}, {Run: "predict", Upstream: "prior", Rule: "SUCCESS"},
-			{Run: "predict", Upstream: "conditional", Rule: "SUCCESS"}, {Run: "prior", Upstream: "extract", Rule: "SUCCESS"},
+			{Run: "notify", Upstream: "predict", Rule: "FINISHED"},
+			{Run: "predict", Upstream: "prior", Rule: "SUCCESS"},
+			{Run: "predict", Upstream: "conditional", Rule: "SUCCESS"},
+			{Run: "prior", Upstream: "extract", Rule: "SUCCESS"},
 			{Run: "conditional", Upstream: "extract", Rule: "SUCCESS"},
 		},
 	}
@@ -142,8 +144,13 @@ func TestWaitTellsSeldom(t *testing.T) {
 		age   time.Duration // of the line before
 		lines int
 	}{
-		{"READY", 0, "nobody serves it", 0, 1}, {"READY", 0, "nobody serves it", time.Hour, 0}, {"READY", 0, "", 0, 1},
-		{"RUNNING", 0, "", 0, 1}, {"RUNNING", 3, "", time.Second, 0}, {"RUNNING", 3, "", tellEvery, 1}, {"RUNNING", 3, "", time.Hour, 0},
+		{"READY", 0, "nobody serves it", 0, 1},
+		{"READY", 0, "nobody serves it", time.Hour, 0},
+		{"READY", 0, "", 0, 1},
+		{"RUNNING", 0, "", 0, 1},
+		{"RUNNING", 3, "", time.Second, 0},
+		{"RUNNING", 3, "", tellEvery, 1},
+		{"RUNNING", 3, "", time.Hour, 0},
 	} {
 		w.at = w.at.Add(-test.age)
 		if n := tell(test.state, test.done, test.note); n != test.lines {
