@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -114,6 +116,60 @@ func TestRunSubmit(t *testing.T) {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, want)
 		}
 	})
+}
+
+// SIGINT ends the wait, and not the run.
+func TestWaitIsLeft(t *testing.T) {
+	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	extract, _ := s.runs()
+	wait := rota(context.WithoutCancel(t.Context()), s.dir, "run", "wait", "extract", "--database", s.url)
+	var stderr strings.Builder
+	wait.Stderr = &stderr
+	out, err := wait.StdoutPipe()
+	s.must(err)
+	s.must(wait.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	s.must(err)
+	s.must(wait.Process.Signal(os.Interrupt))
+	_ = wait.Wait() // its exit code is looked at
+	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: run "+extract+": not waited for its end; it goes on\n" {
+		t.Errorf("exit code %d, stderr %q", wait.ProcessState.ExitCode(), got)
+	}
+	if r, err := s.c.Run(t.Context(), extract); err != nil || r.State != center.RunReady {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A wait outlasts the database, and says so.
+func TestWaitThroughAnOutage(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			s := newStage(t, testdb.URL(t, kind))
+			s.runs()
+			url, proxy := testdb.Through(t, s.url)
+			wait := rota(context.WithoutCancel(t.Context()), s.dir, "run", "wait", "extract", "--database", url)
+			out, err := wait.StdoutPipe()
+			s.must(err)
+			trouble, err := wait.StderrPipe()
+			s.must(err)
+			s.must(wait.Start())
+			lines := bufio.NewReader(out)
+			_, err = lines.ReadString('\n')
+			s.must(err)
+			proxy.Refuse(true)
+			proxy.Cut()
+			if line, err := bufio.NewReader(trouble).ReadString('\n'); err != nil || !strings.HasSuffix(line, "; trying again\n") {
+				t.Errorf("%q, %v", line, err)
+			}
+			proxy.Refuse(false)
+			s.serve("extract", web3)
+			s.sweep("extract", web3, "0", "1", "2", "3")
+			rest, err := io.ReadAll(lines)
+			if err := errors.Join(err, wait.Wait()); err != nil || !strings.Contains(string(rest), "is SUCCESS: 4 of 4 queues") {
+				t.Errorf("%v, stdout\n%s", err, rest)
+			}
+		})
+	}
 }
 
 const sweptOrders = `database: URL

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -37,7 +40,7 @@ RUN is a run's id, or the name of a task type: its newest run.`,
 				if err != nil {
 					return err
 				}
-				w := waiter{c: c, runID: r.ID, out: cmd.OutOrStdout(), errors: cmd.ErrOrStderr(), timeout: timeout}
+				w := waiter{c: c, runID: r.ID, out: cmd.OutOrStdout(), errors: cmd.ErrOrStderr(), timeout: timeout, last: r}
 				return w.run(ctx)
 			})
 		},
@@ -66,8 +69,13 @@ type waiter struct {
 	at    time.Time // and when
 }
 
+// errLeft is the end of a wait by SIGINT or SIGTERM.
+var errLeft = errors.New("not waited for its end; it goes on")
+
 // run returns nil when the run has succeeded. Trouble with the database is told once and waited out.
 func (w *waiter) run(ctx context.Context) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	expired := make(<-chan time.Time)
 	if w.timeout > 0 {
 		expired = time.After(w.timeout)
@@ -76,12 +84,15 @@ func (w *waiter) run(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		ended, err := w.look(ctx)
+		if ctx.Err() != nil {
+			w.clear()
+			return fmt.Errorf("run %s: %w", w.runID, errLeft)
+		}
 		if err != nil || ended {
 			return err
 		}
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-ctx.Done(): // the next look tells
 		case <-expired:
 			w.clear()
 			return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.timeout, progressText(w.last))
@@ -117,7 +128,7 @@ func (w *waiter) look(ctx context.Context) (ended bool, err error) {
 
 // trouble is nil for what trying again may mend.
 func (w *waiter) trouble(err error) error {
-	if !w.c.IsTransient(err) || errors.Is(err, context.Canceled) {
+	if !w.c.IsTransient(err) {
 		return err
 	}
 	if w.said != err.Error() {

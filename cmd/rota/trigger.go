@@ -54,7 +54,7 @@ var triggerFields = []field[trigger]{
 	{title: "TRIGGER", text: func(t trigger) string { return t.Name }},
 	{title: "TASK", text: func(t trigger) string { return t.Target }},
 	{title: "STATUS", text: func(t trigger) string { return t.Status }, color: byMeaning[trigger]},
-	{title: "DUE", text: func(t trigger) string { return slotsOf(t.Trigger) }, spare: 4, free: true},
+	{title: "WHEN", text: func(t trigger) string { return slotsOf(t.Trigger) }, spare: 4, free: true},
 	{title: "NEXT", text: nextFire, right: true},
 	{title: "PREVIOUS", text: func(t trigger) string { return ago(t.Now, t.PrevFireAt) }, right: true, spare: 1},
 	{title: "FIRES", text: func(t trigger) string { return number(t.Fires) }, right: true, spare: 3},
