@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -43,6 +44,8 @@ type ServerBeat struct {
 	// database's clock (S7). If the heartbeat before this one is too old, the database writes its own
 	// time instead.
 	WatchingSince time.Time
+	// InRuns says that the server works in runs: then the pulse tells of them.
+	InRuns bool
 	// DrainedPartition is the partition version for which the server has nothing in hand and starts
 	// nothing (N1); 0 if none.
 	DrainedPartition int64
@@ -71,6 +74,10 @@ type Pulse struct {
 	EpochSum  int64 // the sum of their epochs,
 	Requested int64 // and how many of them others wait for
 	Awaited   int64 // queues that this server waits for
+
+	// Of a server that works in runs: whether any run of its task type has not ended, and when its next trigger is due.
+	Runs     bool
+	NextFire time.Time
 }
 
 // Beat renews the servers' leases and reads what has changed: one UPDATE and one SELECT,
@@ -170,6 +177,16 @@ func (b Beat) uuids() []string {
 	return uuids
 }
 
+// runs are the two columns about runs: nobody pays for them who has none.
+func (b Beat) runs() string {
+	if !slices.ContainsFunc(b.Servers, func(s ServerBeat) bool { return s.InRuns }) {
+		return `0, NULL`
+	}
+	return `CASE WHEN EXISTS (SELECT 1 FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
+			AND w.state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')) THEN 1 ELSE 0 END,
+		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = '` + TriggerActive + `')`
+}
+
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
@@ -182,7 +199,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid),
 		(SELECT COALESCE(SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid),
 		(SELECT COUNT(q.req_server) FROM schedule_queue q WHERE q.cur_server = s.uuid),
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid)
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
@@ -190,11 +207,12 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	pulses := make(map[string]Pulse, len(uuids))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var p Pulse
-		var audit, dead, drained int
+		var audit, dead, drained, runs int
 		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, &p.ItemVersion,
-			&audit, &dead, &drained, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited)
-		p.AuditDue, p.AnyDead, p.AllDrained = audit == 1, dead == 1, drained == 1
+			&audit, &dead, &drained, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited,
+			&runs, (*instant)(&p.NextFire))
+		p.AuditDue, p.AnyDead, p.AllDrained, p.Runs = audit == 1, dead == 1, drained == 1, runs == 1
 		pulses[p.UUID] = p
 		return err
 	})

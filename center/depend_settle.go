@@ -126,6 +126,7 @@ func (c *Center) settleAll(ctx context.Context, runs []runRef) error {
 		if !ended {
 			continue
 		}
+		c.countRun(ctx, runs[n].id)
 		next, err := c.dependants(ctx, runs[n].id)
 		if err != nil {
 			return err
@@ -137,6 +138,7 @@ func (c *Center) settleAll(ctx context.Context, runs []runRef) error {
 
 // ended tells the dependants of a run that it has.
 func (c *Center) ended(ctx context.Context, runID string) error {
+	c.countRun(ctx, runID)
 	runs, err := c.dependants(ctx, runID)
 	if err != nil {
 		return err

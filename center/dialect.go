@@ -33,6 +33,9 @@ type dialect struct {
 	classify      func(error) class   // what an error of the driver means for the transaction
 }
 
+// none is the expression of what a database does not need.
+const none = "''"
+
 var agoMacro = regexp.MustCompile(`\{ago (-?[a-z0-9_.?]+(?: / \d+)?)\}`)
 
 // sql translates a statement into the dialect's own.

@@ -68,8 +68,8 @@
 //	   +-----------+-------------------> DEPENDENT_FAILED  an upstream did not succeed
 //	   +-------------------------------> SKIPPED           also at once, when a trigger finds others open
 //
-// All that moves a run is in [Center.Tick], which every server of the task type calls about once a second; there is no
-// leader here either. Here trigger T is due at 2:00; servers A and B own a queue each:
+// All that moves a run is in [Center.Tick], which every server of the task type calls once a second while any run has not
+// ended, and when a trigger is due; the heartbeat tells of both. There is no leader here either. Here trigger T is due at 2:00; servers A and B own a queue each:
 //
 //	time       who  does                                                      run       queue 0      queue 1
 //	2:00:00.3  B    ticks: under the lock row it advances T and inserts the run

@@ -63,6 +63,14 @@ func (c *Center) UnderLock(ctx context.Context, taskType, query string) (got str
 	return got, err
 }
 
+// Transact asks for one string in a transaction that holds no lock row.
+func (c *Center) Transact(ctx context.Context, query string) (got string, err error) {
+	err = c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
+		return t.queryRow(ctx, query).Scan(&got)
+	})
+	return got, err
+}
+
 // The parts of a tick and of FinishSweep, for tests in which a worker dies between two of them.
 
 // FireDue fires the triggers that are due, and does nothing more.

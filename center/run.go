@@ -199,7 +199,7 @@ func (l *locked) newRunID() string {
 // was lost f runs once more: it changes rows under conditions, and what it finds done it takes for its own work.
 func (c *Center) transact(ctx context.Context, db *sql.DB, f func(context.Context, transaction) error) error {
 	once := func() error {
-		return c.dialect.retry(ctx, func() (bool, error) { return c.tryTransact(ctx, db, f) })
+		return c.retry(ctx, func() (bool, error) { return c.tryTransact(ctx, db, f) })
 	}
 	err := once()
 	if errors.Is(err, ErrUnknownCommit) && ctx.Err() == nil {
@@ -216,9 +216,22 @@ func (c *Center) tryTransact(ctx context.Context, db *sql.DB, f func(context.Con
 		return true, fmt.Errorf("begin: %w", err)
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	if err := f(ctx, transaction{tx: tx, d: c.dialect}); err != nil {
+	t := transaction{tx: tx, d: c.dialect}
+	if err := t.endWithClient(ctx); err != nil {
+		return true, err
+	}
+	if err := f(ctx, t); err != nil {
 		return true, err
 	}
 	err = c.dialect.unknown(ctx, tx.Commit())
 	return !errors.Is(err, ErrUnknownCommit), err
+}
+
+// endWithClient makes the server end the transaction when its client is gone, if that is not the connection's doing.
+func (t transaction) endWithClient(ctx context.Context) error {
+	if t.d.notIdle == none {
+		return nil
+	}
+	var set string
+	return t.queryRow(ctx, `SELECT `+t.d.notIdle).Scan(&set)
 }

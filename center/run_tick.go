@@ -12,8 +12,11 @@ type Ticked struct {
 	Now      time.Time // the database's clock
 	Open     string    // the id of the run that is RUNNING, "" if there is none: sweeps of any other are over
 	Paused   bool      // that run is paused: its sweeps are to be suspended
+	Opened   time.Time // when that run was opened
 	NextFire time.Time // when the next trigger is due; zero: there is none
-	More     bool      // there may be more to do at once
+	// LastSuccess is the slot of the newest run that has succeeded, of those that are kept; zero: there is none.
+	LastSuccess time.Time
+	More        bool // there may be more to do at once
 }
 
 // pulseOfRuns is the one statement of a tick when nothing is due.
@@ -28,7 +31,7 @@ type pulseOfRuns struct {
 
 // Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends one that is cancelled or has
 // passed its deadline, closes one whose queues are finished, and lets dependants go on or fail. Any server of the task
-// type may do it, and all do, about once a second; there is no leader. When nothing is due it is one statement; else
+// type may do it, and all do, once a second while any run has not ended; there is no leader. When nothing is due it is one statement; else
 // the work of a call is bounded, and More tells that there may be more. What one server leaves undone, because it died
 // between two commits, the next tick of any other does. ErrUnknownTask if nobody has defined the task type here.
 func (c *Center) Tick(ctx context.Context, taskType string) (Ticked, error) {
@@ -92,20 +95,21 @@ func (c *Center) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did
 func (c *Center) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRuns, err error) {
 	found := false
 	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT {now}, r.run_id, COALESCE(r.paused, FALSE),
+	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
 		CASE WHEN r.cancel_requested OR r.deadline_at < {now} THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')) THEN FALSE ELSE TRUE END,
 		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND w.cancel_requested) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+settled+`) THEN TRUE ELSE FALSE END,
-		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`')
+		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`'),
+		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
 		FROM schedule_task_running k
 		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
 		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`), taskType, c.ownSign)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		found = true
-		err := rows.Scan((*instant)(&p.Now), (*text)(&p.Open), (*flag)(&p.Paused), (*flag)(&p.stop), (*flag)(&p.swept), (*flag)(&p.mayOpen),
-			(*flag)(&p.mayEnd), (*flag)(&p.maySolve), (*instant)(&p.NextFire))
+		err := rows.Scan((*instant)(&p.Now), (*text)(&p.Open), (*instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.stop), (*flag)(&p.swept),
+			(*flag)(&p.mayOpen), (*flag)(&p.mayEnd), (*flag)(&p.maySolve), (*instant)(&p.NextFire), (*instant)(&p.LastSuccess))
 		p.swept = p.swept && p.Open != ""
 		return err
 	})

@@ -12,7 +12,13 @@ type Stats struct {
 	Done   int64            // what was done, however often it had to be tried
 	Tries  int64            // tries
 	Errors map[string]int64 // tries that failed, by what the error meant; see the Error constants
+
+	// Runs are those whose end this Center has written, by what they came to.
+	Runs map[RunEnd]int64
 }
+
+// RunEnd is how runs of a task type ended: State is SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED.
+type RunEnd struct{ TaskType, State string }
 
 // What an error of the database means, as Stats counts it.
 const (
@@ -30,7 +36,9 @@ type counts struct {
 	Stats
 }
 
-func newCounts() *counts { return &counts{Stats: Stats{Errors: map[string]int64{}}} }
+func newCounts() *counts {
+	return &counts{Stats: Stats{Errors: map[string]int64{}, Runs: map[RunEnd]int64{}}}
+}
 
 func (c class) String() string {
 	switch c {
@@ -53,7 +61,7 @@ func (c *Center) Stats() Stats {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
 	s := c.counts.Stats
-	s.Errors = maps.Clone(s.Errors)
+	s.Errors, s.Runs = maps.Clone(s.Errors), maps.Clone(s.Runs)
 	return s
 }
 
@@ -75,6 +83,17 @@ func (c *Center) count(err error) {
 		return
 	}
 	c.counts.Errors[c.dialect.class(err).String()]++
+}
+
+// countRun counts a run whose end is committed. One that is run again meanwhile is none.
+func (c *Center) countRun(ctx context.Context, runID string) {
+	r, err := c.Run(ctx, runID)
+	if err != nil || !r.Ended() {
+		return // it is only a count
+	}
+	c.counts.mu.Lock()
+	defer c.counts.mu.Unlock()
+	c.counts.Runs[RunEnd{r.TaskType, r.State}]++
 }
 
 // CheckWrite asks the database whether it takes writes, with a statement that changes no row.

@@ -240,7 +240,7 @@ func TestMySQLWaitsBriefly(t *testing.T) {
 	}
 }
 
-// A transaction under the lock row whose client says nothing more is ended by the server.
+// A transaction of ours whose client says nothing more is ended by the server.
 func TestPostgresEndsIdleTransactions(t *testing.T) {
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
 	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
@@ -248,6 +248,9 @@ func TestPostgresEndsIdleTransactions(t *testing.T) {
 	}
 	if got, err := c.UnderLock(t.Context(), "settle", "SHOW idle_in_transaction_session_timeout"); err != nil || got != "10s" {
 		t.Fatalf("%q, %v", got, err)
+	}
+	if got, err := c.Transact(t.Context(), "SHOW idle_in_transaction_session_timeout"); err != nil || got != "10s" {
+		t.Fatalf("without the lock row: %q, %v", got, err)
 	}
 }
 

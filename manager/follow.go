@@ -63,6 +63,7 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 		l.blocked = nil // the plan is written, by whomever
 	}
 	s.halt(p.Pulse)
+	s.followRuns(p.Pulse)
 	if p.SettingsVersion != l.settings && p.SettingsVersion >= 0 {
 		if err := s.reconfigure(ctx, p.SettingsVersion); err != nil {
 			return err
@@ -250,6 +251,13 @@ func (s *server) readView(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	owned := 0
+	for _, row := range v.Queues {
+		if row.Cur == s.life.uuid {
+			owned++
+		}
+	}
+	s.life.owned.Store(int64(owned))
 	s.life.view, s.life.stale = v, false
 	return nil
 }

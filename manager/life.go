@@ -18,6 +18,7 @@ type life struct {
 	uuid     string
 	lease    *lease
 	interval time.Duration // between heartbeats
+	inRuns   bool          // mode RUN
 	report   func() center.ServerBeat
 
 	pulses  chan pulse    // capacity 1, the newest; sent by the heart alone
@@ -25,7 +26,9 @@ type life struct {
 	clock   atomic.Pointer[clockPair]
 	drained atomic.Int64 // what the heart tells of barrier
 	window  atomic.Pointer[cron.WindowState]
-	lapsed  atomic.Bool // the lease was over: what is in hand was cancelled, and the rows must be read again
+	owned   atomic.Int64                  // queues, as of the last look
+	ticked  atomic.Pointer[center.Ticked] // in mode RUN
+	lapsed  atomic.Bool                   // the lease was over: what is in hand was cancelled, and the rows must be read again
 
 	// The heart's, once it has the life.
 
@@ -40,8 +43,9 @@ type life struct {
 	drains       map[string]time.Time // when the drain of a queue began
 	sweeps       map[string]*sweep    // by queue, in mode RUN
 	open         string               // the run that is RUNNING, as of the last tick
-	openPaused   bool
+	openPaused   bool                 // that run is
 	nextTick     time.Time
+	ticking      bool             // some run has not ended, as of the last pulse
 	spent        map[string]int64 // epochs under which a release was sent: never worked again (H3)
 	blocked      map[string]bool  // queues that shall move while our own transactions hold their rows
 	settings     int64            // version of the settings that are in force
@@ -80,6 +84,7 @@ func newLife(host string, s Settings, over func(*life)) *life {
 	l := &life{
 		uuid:       newUUID(host),
 		interval:   s.HeartbeatInterval,
+		inRuns:     s.Mode == center.ModeRun,
 		pulses:     make(chan pulse, 1),
 		gone:       make(chan struct{}),
 		token:      newToken(),

@@ -3,6 +3,7 @@ package manager
 import (
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -14,7 +15,19 @@ type Observer interface {
 	// Moved is called when a queue begins or ceases to be this process's; kind is one of the Move constants.
 	// took is what the constant says.
 	Moved(taskType, kind string, took time.Duration)
+	// Swept is called when a sweep of a queue of a run has ended here; result is one of the Sweep constants, took is
+	// since its begin here.
+	Swept(taskType, result string, took time.Duration)
 }
+
+// How sweeps end (mode RUN).
+const (
+	SweepDone      = "done"      // the queue is drained
+	SweepRetry     = "retry"     // it has failed, and will be tried again
+	SweepFailed    = "failed"    // it has failed for good, and with it the run
+	SweepSuspended = "suspended" // the queue moves, or the run is paused: it goes on elsewhere or later
+	SweepLost      = "lost"      // the run is over, or the queue another's
+)
 
 // How queues come and go.
 const (
@@ -39,9 +52,14 @@ type Status struct {
 	State             string        // joining, serving, fenced or leaving
 	Trusted           bool          // whether it may believe that it owns its queues
 	BeatAge           time.Duration // since the start of the last successful heartbeat; 0 before it has joined
-	Queues            int           // that it has, those that drain included
+	Queues            int           // that it owns, as of the last look
 	Draining          int           // of them
 	Work              processor.Stats
+
+	// In mode RUN: how many queues are being swept here, and what the last tick found.
+	InRuns bool
+	Sweeps int
+	Runs   center.Ticked
 }
 
 // Status returns all task types of this process, in the order in which they were given to New. It asks no
@@ -61,12 +79,15 @@ func (s *server) status() Status {
 		return st
 	}
 	st.Server, st.Trusted, st.BeatAge = l.uuid, l.lease.valid(), l.lease.age()
-	for _, h := range s.proc.Held() {
-		st.Queues++
+	st.Queues, st.Work = int(l.owned.Load()), s.proc.Stats()
+	held := s.proc.Held()
+	for _, h := range held {
 		if h.Draining {
 			st.Draining++
 		}
 	}
-	st.Work = s.proc.Stats()
+	if t := l.ticked.Load(); t != nil {
+		st.InRuns, st.Sweeps, st.Runs = true, len(held), *t
+	}
 	return st
 }

@@ -179,12 +179,12 @@ func (s *server) report(l *life) center.ServerBeat {
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),
 		LastFetch: l.dbTime(stats.LastFetchTime), OldestInHand: l.dbTime(stats.OldestInHandSince),
-		WatchingSince: l.watch.since, DrainedPartition: l.drained.Load(),
+		WatchingSince: l.watch.since, DrainedPartition: l.drained.Load(), InRuns: l.inRuns,
 	}
 	if w := l.window.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
 	}
-	if len(s.proc.Held()) > 0 {
+	if l.owned.Load() > 0 {
 		b.State = center.StateServing
 	}
 	switch bad := s.badSettings.Load(); {

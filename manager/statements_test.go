@@ -18,8 +18,8 @@ type idle struct{}
 func (idle) Select(context.Context, processor.Selection) ([]int, error) { return nil, nil }
 func (idle) Execute(context.Context, []int) error                       { return nil }
 
-// S1 S2 S3: a process that serves two task types pays one UPDATE and one SELECT per heartbeat, when
-// nothing changes: no lock is taken. They are counted on the wire.
+// S1 S2 S3: a process that serves two task types, one of them in runs, pays one UPDATE and one SELECT per heartbeat,
+// when nothing changes: no lock is taken. They are counted on the wire.
 func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	direct := testdb.URL(t, testdb.Postgres)
 	url, proxy := testdb.Through(t, direct)
@@ -29,7 +29,9 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	}
 	defer c.Close()
 	s := manager.Settings{Queues: 3, HeartbeatInterval: 100 * time.Millisecond, JudgeDeadInterval: time.Minute}
-	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, s))
+	runs := s
+	runs.Mode, runs.Cron = center.ModeRun, "0 0 2 1 1 ? 2099"
+	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, runs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +42,7 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	beats := beatCounter(t, direct)
 	beats(10) // joined, planned, audited, read
 	var counted int64
-	sent := proxy.Listen(func() { counted = beats(30) })
+	sent := proxy.Listen(func() { counted = beats(60) })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Fatal(err)

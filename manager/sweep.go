@@ -18,6 +18,7 @@ import (
 // sweep is a queue that this server sweeps for a run.
 type sweep struct {
 	center.Sweep
+	began time.Time
 	base  center.Progress // of earlier sweeps of the queue in this run
 	saved center.Progress
 	at    time.Time                           // when it was saved
@@ -27,10 +28,12 @@ type sweep struct {
 }
 
 const (
-	// tickInterval is how often a server looks after the runs of its task type, if nothing happens.
+	// tickInterval is how often a server looks after the runs of its task type while any of them has not ended.
 	tickInterval = time.Second
 	// saveInterval is how often the progress of a sweep is saved.
 	saveInterval = 5 * time.Second
+	// unasked is how long a server does without a tick when no pulse asks for one.
+	unasked = time.Minute
 )
 
 func (s *server) inRuns() bool { return s.settings.Mode == center.ModeRun }
@@ -41,6 +44,27 @@ func (s *server) tickTimer() <-chan time.Time {
 		return nil
 	}
 	return time.After(max(0, time.Until(s.life.nextTick)))
+}
+
+// followRuns takes from a pulse when to tick: the heartbeat tells of new runs and of triggers, so that nobody asks
+// while there is nothing to do.
+func (s *server) followRuns(p center.Pulse) {
+	l := s.life
+	was := l.ticking
+	if l.ticking = p.Runs; l.ticking && !was {
+		l.nextTick = time.Now()
+	}
+	l.tickAt(p.Now, p.NextFire)
+}
+
+// tickAt sees to it that the server ticks when a trigger is due, by the database's clock.
+func (l *life) tickAt(now, due time.Time) {
+	if due.IsZero() {
+		return
+	}
+	if at := time.Now().Add(max(0, due.Sub(now))); at.Before(l.nextTick) {
+		l.nextTick = at
+	}
 }
 
 // tick does what is due for the runs, and claims queues of the one that is open.
@@ -56,10 +80,12 @@ func (s *server) tick(ctx context.Context) {
 	}
 	if t.More {
 		l.nextTick = time.Now()
-	} else if until := t.NextFire.Sub(t.Now); !t.NextFire.IsZero() && until < tickInterval {
-		l.nextTick = time.Now().Add(max(0, until))
+	} else if !l.ticking && t.Open == "" {
+		l.nextTick = time.Now().Add(unasked)
 	}
+	l.tickAt(t.Now, t.NextFire)
 	l.open, l.openPaused = t.Open, t.Paused
+	l.ticked.Store(&t)
 	s.saveProgress(ctx)
 	s.refresh(ctx, nil)
 	if l.open == "" || l.openPaused || l.halted || l.giving() {
@@ -106,7 +132,8 @@ func (s *server) begin(sw center.Sweep, row center.ViewQueue) {
 	if sw.Attempt > 1 && !sw.Recovering && sw.Cursor == "" {
 		base.ItemsFailed = 0 // they are tried again
 	}
-	s.life.sweeps[sw.QueueID] = &sweep{Sweep: sw, base: base, saved: base, at: time.Now()}
+	now := time.Now()
+	s.life.sweeps[sw.QueueID] = &sweep{Sweep: sw, began: now, base: base, saved: base, at: now}
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch,
 		Run: &processor.Run{
@@ -168,6 +195,7 @@ func (s *server) dropLost() {
 	for id, sw := range s.life.sweeps {
 		if epoch, ok := own[id]; !ok || epoch != sw.Epoch {
 			delete(s.life.sweeps, id)
+			s.observeSweep(sw, SweepLost)
 		}
 	}
 }
@@ -189,7 +217,10 @@ func (s *server) ending(sw *sweep, h processor.Holding) func(context.Context, *s
 	switch {
 	case sw.over || sw.RunID != s.life.open: // cancelled, or past its deadline
 		s.proc.Revoke(h.Queue.ID)
-		return func(context.Context, *sweep) error { return nil }
+		return func(context.Context, *sweep) error {
+			s.observeSweep(sw, SweepLost)
+			return nil
+		}
 	case h.Sweep.Failed, h.Sweep.Swept && sw.last.ItemsFailed > 0:
 		cause := fmt.Sprintf("items that failed: %d", sw.last.ItemsFailed)
 		if h.Sweep.Err != nil {
@@ -219,6 +250,7 @@ func (s *server) finishSweep(ctx context.Context, sw *sweep) error {
 	defer cancel()
 	err := s.c.FinishSweep(ctx, sw.Sweep, sw.last)
 	if err == nil {
+		s.observeSweep(sw, SweepDone)
 		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("items", sw.last.ItemsDone).Info("queue swept")
 	}
 	return err
@@ -229,6 +261,11 @@ func (s *server) failSweep(ctx context.Context, sw *sweep, cause string, final b
 	defer cancel()
 	failed, err := s.c.FailSweep(ctx, sw.Sweep, sw.last, cause, final)
 	if err == nil {
+		result := SweepRetry
+		if failed {
+			result = SweepFailed
+		}
+		s.observeSweep(sw, result)
 		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).WithField("final", failed).Error("sweep failed: ", cause)
 	}
 	return err
@@ -237,7 +274,17 @@ func (s *server) failSweep(ctx context.Context, sw *sweep, cause string, final b
 func (s *server) suspendSweep(ctx context.Context, sw *sweep) error {
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
-	return s.c.SuspendSweep(ctx, sw.Sweep, sw.last)
+	err := s.c.SuspendSweep(ctx, sw.Sweep, sw.last)
+	if err == nil {
+		s.observeSweep(sw, SweepSuspended)
+	}
+	return err
+}
+
+func (s *server) observeSweep(sw *sweep, result string) {
+	if s.m.cfg.Observer != nil {
+		s.m.cfg.Observer.Swept(s.task.name, result, time.Since(sw.began))
+	}
 }
 
 // suspend gives up the sweeps of queues that are drained and about to be another's, so that it goes on where they

@@ -188,11 +188,11 @@ func TestSweepBesideAQueueWithoutRun(t *testing.T) {
 func TestSweepPassesFailedItems(t *testing.T) {
 	explode := func(context.Context, []string) error { panic("boom") }
 	for name, fail := range map[string]func(context.Context, []string) error{
-		"error":      func(context.Context, []string) error { return errBroken },
-		"permanent":  func(context.Context, []string) error { return processor.Permanent(errBroken) },
-		"retryAfter": func(context.Context, []string) error { return processor.RetryAfter(time.Hour, errBroken) },
-		"panic":      explode,
-		"goexit":     func(context.Context, []string) error { runtime.Goexit(); return nil },
+		"error":              func(context.Context, []string) error { return errBroken },
+		"permanent":          func(context.Context, []string) error { return processor.Permanent(errBroken) },
+		"retryAfter":         func(context.Context, []string) error { return processor.RetryAfter(time.Hour, errBroken) },
+		"panic":              explode,
+		"goexit":             func(context.Context, []string) error { runtime.Goexit(); return nil },
 		"by name":            failSevens(func(string) error { return errBroken }),
 		"by name, permanent": failSevens(func(string) error { return processor.Permanent(errBroken) }),
 		"by name, some permanent": failSevens(func(item string) error {

@@ -34,6 +34,7 @@ type Metrics struct {
 	selects  *prometheus.HistogramVec
 	batches  *prometheus.HistogramVec
 	fenced   *prometheus.CounterVec
+	sweeps   *prometheus.HistogramVec
 
 	mu sync.Mutex
 	m  *manager.Manager
@@ -62,6 +63,7 @@ func New() *Metrics {
 		selects:  histogram("rota_select_duration_seconds", "How long selects took.", short, "task_type", "result"),
 		batches:  histogram("rota_batch_duration_seconds", "How long calls of Execute took.", short, "task_type", "result"),
 		fenced:   counter("rota_fence_rejections_total", "Batches that met the loss of their queue.", "task_type"),
+		sweeps:   histogram("rota_sweep_duration_seconds", "How long sweeps of queues of runs took here.", long, "task_type", "result"),
 	}
 }
 
@@ -88,6 +90,11 @@ func (x *Metrics) Moved(taskType, kind string, took time.Duration) {
 		return
 	}
 	x.moves.WithLabelValues(taskType, kind).Inc()
+}
+
+// Swept implements manager.Observer.
+func (x *Metrics) Swept(taskType, result string, took time.Duration) {
+	x.sweeps.WithLabelValues(taskType, result).Observe(took.Seconds())
 }
 
 // Hooks returns what measures selects and batches. A user who has hooks of their own calls these from within.
@@ -118,7 +125,7 @@ func result(err error) string {
 }
 
 func (x *Metrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{x.beats, x.moves, x.handover, x.takeover, x.selects, x.batches, x.fenced}
+	return []prometheus.Collector{x.beats, x.moves, x.handover, x.takeover, x.selects, x.batches, x.fenced, x.sweeps}
 }
 
 // Describe implements prometheus.Collector.
@@ -129,7 +136,10 @@ func (x *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, g := range taskMetrics {
 		out <- g.desc
 	}
-	for _, d := range []*prometheus.Desc{transactions, tries, databaseErrors} {
+	for _, g := range runMetrics {
+		out <- g.desc
+	}
+	for _, d := range []*prometheus.Desc{transactions, tries, databaseErrors, runsEnded} {
 		out <- d
 	}
 }

@@ -47,7 +47,7 @@ func (d *dealer) Execute(_ context.Context, items []string) error {
 func (d *dealer) Key(item string) string { return item }
 
 // live runs a worker for a while in a bubble, and collects.
-func live(t *testing.T, check func(*prometheus.Registry)) {
+func live(t *testing.T, task manager.Task, check func(*prometheus.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := center.Open(t.Context(), "sqlite::memory:", center.Options{})
@@ -55,7 +55,7 @@ func live(t *testing.T, check func(*prometheus.Registry)) {
 			t.Fatal(err)
 		}
 		x := metrics.New()
-		m, err := manager.New(c, manager.Config{Observer: x, Hooks: x.Hooks()}, manager.Serve("settle", &dealer{}, manager.Settings{Queues: 1}))
+		m, err := manager.New(c, manager.Config{Observer: x, Hooks: x.Hooks()}, task)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func live(t *testing.T, check func(*prometheus.Registry)) {
 }
 
 func TestMetrics(t *testing.T) {
-	live(t, func(registry *prometheus.Registry) {
+	live(t, manager.Serve("settle", &dealer{}, manager.Settings{Queues: 1}), func(registry *prometheus.Registry) {
 		want := `
 # HELP rota_items_total Items by what became of them: done, failed, skipped (not started), dead.
 # TYPE rota_items_total counter
@@ -92,23 +92,86 @@ rota_queues_owned{own_sign="BASE",task_type="settle"} 1
 # HELP rota_server_trusted 1 if the server may believe that it owns its queues.
 # TYPE rota_server_trusted gauge
 rota_server_trusted{own_sign="BASE",task_type="settle"} 1
-# HELP rota_heartbeat_age_seconds Since the last successful heartbeat began.
-# TYPE rota_heartbeat_age_seconds gauge
-rota_heartbeat_age_seconds{own_sign="BASE",task_type="settle"} 0.9
 # HELP rota_moves_total Queues that came to this process or left it.
 # TYPE rota_moves_total counter
 rota_moves_total{kind="granted",task_type="settle"} 1
 `
 		err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-			"rota_items_total", "rota_queues_owned", "rota_server_trusted", "rota_heartbeat_age_seconds", "rota_moves_total")
+			"rota_items_total", "rota_queues_owned", "rota_server_trusted", "rota_moves_total")
 		if err != nil {
 			t.Error(err)
+		}
+		if age := valuesOf(t, registry, "rota_heartbeat_age_seconds")["BASE"]; age < 0.1 || age > 2.1 { // two beats are 2 s apart, with jitter
+			t.Errorf("the last heartbeat is %g s old", age)
 		}
 		lint, err := testutil.GatherAndLint(registry)
 		if err != nil || len(lint) > 0 {
 			t.Errorf("Prometheus's conventions: %v, %v", lint, err)
 		}
 	})
+}
+
+// One queue of two fails: the first run, at once, fails with it, and none has succeeded.
+func TestMetricsOfRuns(t *testing.T) {
+	half := processor.Each(func(_ context.Context, s processor.Selection) error {
+		if s.Queue.Index == 0 {
+			return processor.Permanent(errors.New("no"))
+		}
+		return nil
+	})
+	settings := manager.Settings{Queues: 2, Mode: center.ModeRun, Every: 5 * time.Second}
+	live(t, manager.Serve("sweep", half, settings), func(registry *prometheus.Registry) {
+		want := `
+# HELP rota_queues_owned Queues that this process has.
+# TYPE rota_queues_owned gauge
+rota_queues_owned{own_sign="BASE",task_type="sweep"} 2
+# HELP rota_run_last_success_timestamp_seconds The slot of the newest run that has succeeded; 0 if none that is kept has.
+# TYPE rota_run_last_success_timestamp_seconds gauge
+rota_run_last_success_timestamp_seconds{own_sign="BASE",task_type="sweep"} 0
+# HELP rota_run_open 1 if a run of the task type is RUNNING.
+# TYPE rota_run_open gauge
+rota_run_open{own_sign="BASE",task_type="sweep"} 0
+# HELP rota_runs_total Runs whose end this process has written, by what they came to.
+# TYPE rota_runs_total counter
+rota_runs_total{own_sign="BASE",state="FAILED",task_type="sweep"} 1
+# HELP rota_sweeps_running Queues that this process sweeps.
+# TYPE rota_sweeps_running gauge
+rota_sweeps_running{own_sign="BASE",task_type="sweep"} 0
+# HELP rota_trigger_next_fire_timestamp_seconds When the next trigger of the task type is due; 0 if there is none.
+# TYPE rota_trigger_next_fire_timestamp_seconds gauge
+rota_trigger_next_fire_timestamp_seconds{own_sign="BASE",task_type="sweep"} 9.4668481e+08
+`
+		err := testutil.GatherAndCompare(registry, strings.NewReader(want), "rota_queues_owned", "rota_run_last_success_timestamp_seconds",
+			"rota_run_open", "rota_runs_total", "rota_sweeps_running", "rota_trigger_next_fire_timestamp_seconds")
+		if err != nil {
+			t.Error(err)
+		}
+		if lint, err := testutil.GatherAndLint(registry); err != nil || len(lint) > 0 {
+			t.Errorf("Prometheus's conventions: %v, %v", lint, err)
+		}
+		sweeps := valuesOf(t, registry, "rota_sweep_duration_seconds")
+		if sweeps["done"] != 1 || sweeps["failed"] != 1 {
+			t.Error(sweeps)
+		}
+	})
+}
+
+// valuesOf returns the values of a gauge, or the numbers of samples of a histogram, by the first label.
+func valuesOf(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				values[m.GetLabel()[0].GetValue()] = m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return values
 }
 
 // Beats and moves that a short life does not show.
@@ -164,7 +227,7 @@ func TestDashboard(t *testing.T) {
 	}
 	asked := map[string]bool{}
 	for _, m := range regexp.MustCompile(`rota_[a-z_]+`).FindAllString(string(text), -1) {
-		m = strings.TrimSuffix(m, "_bucket")
+		m = strings.TrimSuffix(strings.TrimSuffix(m, "_bucket"), "_count")
 		if asked[m] = true; !known[m] {
 			t.Errorf("the dashboard asks for %s, which is none of the metrics", m)
 		}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -47,6 +48,29 @@ var taskMetrics = []taskMetric{
 	itemsOf("dead", func(s manager.Status) float64 { return float64(s.Work.DeadCount) }),
 }
 
+// runMetrics are of task types of mode RUN.
+var runMetrics = []taskMetric{
+	gauge("rota_sweeps_running", "Queues that this process sweeps.", func(s manager.Status) float64 { return float64(s.Sweeps) }),
+	gauge("rota_run_open", "1 if a run of the task type is RUNNING.", func(s manager.Status) float64 { return boolean(s.Runs.Open != "") }),
+	gauge("rota_run_age_seconds", "Since the run that is RUNNING was opened; 0 if there is none.", runAge),
+	gauge("rota_run_last_success_timestamp_seconds", "The slot of the newest run that has succeeded; 0 if none that is kept has.", func(s manager.Status) float64 { return unix(s.Runs.LastSuccess) }),
+	gauge("rota_trigger_next_fire_timestamp_seconds", "When the next trigger of the task type is due; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.NextFire) }),
+}
+
+func runAge(s manager.Status) float64 {
+	if s.Runs.Open == "" {
+		return 0
+	}
+	return max(0, s.Runs.Now.Sub(s.Runs.Opened)).Seconds()
+}
+
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMicro()) / 1e6
+}
+
 func boolean(b bool) float64 {
 	if b {
 		return 1
@@ -63,7 +87,11 @@ func oldest(s manager.Status) float64 {
 
 func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {
 	for _, s := range m.Status() {
-		for _, g := range taskMetrics {
+		list := taskMetrics
+		if s.InRuns {
+			list = slices.Concat(taskMetrics, runMetrics)
+		}
+		for _, g := range list {
 			labels := []string{s.TaskType, s.OwnSign}
 			if g.label != "" {
 				labels = append(labels, g.label)
@@ -76,6 +104,7 @@ func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {
 var (
 	transactions   = prometheus.NewDesc("rota_database_transactions_total", "What was done in the database, however often it had to be tried.", nil, nil)
 	tries          = prometheus.NewDesc("rota_database_tries_total", "Tries of that.", nil, nil)
+	runsEnded      = prometheus.NewDesc("rota_runs_total", "Runs whose end this process has written, by what they came to.", []string{"task_type", "own_sign", "state"}, nil)
 	databaseErrors = prometheus.NewDesc("rota_database_errors_total", "Tries that failed, by what the error meant.", []string{"class"}, nil)
 )
 
@@ -85,5 +114,8 @@ func collectDatabase(c *center.Center, out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(s.Tries))
 	for _, class := range []string{center.ErrorRolledBack, center.ErrorInterrupted, center.ErrorBroken, center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther} {
 		out <- prometheus.MustNewConstMetric(databaseErrors, prometheus.CounterValue, float64(s.Errors[class]), class)
+	}
+	for end, n := range s.Runs {
+		out <- prometheus.MustNewConstMetric(runsEnded, prometheus.CounterValue, float64(n), end.TaskType, c.OwnSign(), end.State)
 	}
 }

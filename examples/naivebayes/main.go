@@ -1,0 +1,157 @@
+// Command naivebayes classifies texts in four runs that depend on each other, the example with which Hadoop's
+// JobControl was explained:
+//
+//	extract --+--> prior --------+--> predict
+//	          +--> conditional --+
+//
+// extract counts the words of each document, prior and conditional turn the counts into probabilities side by side, and
+// predict tells the most probable class of the documents that have none. Each is a task type of mode RUN whose
+// documents or words are partitioned over queues, and two workers share the queues. Whoever submits a run of extract
+// gets the other three. In the end the program computes the same directly, and compares.
+//
+//	go run ./examples/naivebayes
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+func main() {
+	dir, err := os.MkdirTemp("", "naivebayes-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := run(context.Background(), "sqlite:"+filepath.Join(dir, "bayes.db"))
+	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(report)
+}
+
+// run makes the corpus, lets two workers do the runs, and reports.
+func run(ctx context.Context, database string) (string, error) {
+	c, err := center.Open(ctx, database, center.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	documents := corpus()
+	if err := createTables(ctx, c.DB(), documents); err != nil {
+		return "", err
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	workers, working := errgroup.WithContext(working) // one that fails ends the others, and the waiting
+	for range 2 {
+		workers.Go(func() error { return work(working, database) })
+	}
+	report, err := classify(working, c, documents)
+	stop()
+	return report, errors.Join(err, workers.Wait())
+}
+
+// work is a worker: on other hosts, or in another program, it would be the same.
+func work(ctx context.Context, database string) error {
+	c, err := center.Open(context.WithoutCancel(ctx), database, center.Options{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	m, err := manager.New(c, manager.Config{},
+		manager.Serve("extract", extract{c.DB()}, manager.Settings{Mode: center.ModeRun, Queues: 4, ExecuteNumber: 5}),
+		manager.Serve("prior", processor.Each(prior{c.DB()}.compute), manager.Settings{
+			Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "extract"}},
+		}),
+		manager.Serve("conditional", processor.Each(conditional{c.DB()}.compute), manager.Settings{
+			Mode: center.ModeRun, Queues: 4, After: []center.After{{Upstream: "extract"}},
+		}),
+		manager.Serve("predict", predict{c.DB()}, manager.Settings{
+			Mode: center.ModeRun, Queues: 4, ExecuteNumber: 5, After: []center.After{{Upstream: "prior"}, {Upstream: "conditional"}},
+		}))
+	if err != nil {
+		return err
+	}
+	return m.Run(ctx)
+}
+
+// classify submits a run, waits for what depends on it, and tells what has come of it.
+func classify(ctx context.Context, c *center.Center, documents []document) (string, error) {
+	id, err := submit(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	runs, err := wait(ctx, c, id)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-12s %-8s items\n", "run of", "state")
+	for _, r := range runs {
+		fmt.Fprintf(&out, "%-12s %-8s %5d\n", r.TaskType, r.State, r.ItemsDone)
+		if r.State != center.RunSuccess {
+			return "", fmt.Errorf("run of %s is %s: %s", r.TaskType, r.State, r.Message)
+		}
+	}
+	predictions, err := compare(ctx, c.DB(), documents)
+	return out.String() + "\n" + predictions, err
+}
+
+// submit waits until the workers have defined what runs after what: a run makes the runs of those that are known then.
+func submit(ctx context.Context, c *center.Center) (string, error) {
+	for {
+		after, err := c.After(ctx, "predict")
+		if err != nil {
+			return "", err
+		}
+		if len(after) == 2 {
+			return c.Submit(ctx, "extract", "", "")
+		}
+		if err := pause(ctx); err != nil {
+			return "", err
+		}
+	}
+}
+
+// wait waits until everything has ended that a run has made.
+func wait(ctx context.Context, c *center.Center, id string) ([]center.Run, error) {
+	for {
+		runs, _, err := c.RunGraph(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		open := 0
+		for _, r := range runs {
+			if !r.Ended() {
+				open++
+			}
+		}
+		if open == 0 {
+			return runs, nil
+		}
+		if err := pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(100 * time.Millisecond):
+		return nil
+	}
+}
