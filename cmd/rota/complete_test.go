@@ -12,6 +12,7 @@ func TestCompletion(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := newStage(t, url)
 		extract, report := s.runs()
+		s.must(s.c.CancelRun(t.Context(), extract, "test"))
 		for args, want := range map[string]string{
 			"task show":            "extract idle regions report settle",
 			"task show s":          "settle",
@@ -28,8 +29,8 @@ func TestCompletion(t *testing.T) {
 			"run submit":                 "extract idle report",
 			"run submit extract --after": report + " " + extract + " extract idle report",
 			"run show":                   report + " " + extract + " extract idle report",
-			"run rerun":                  "extract idle report", // no run has failed
-			"run cancel":                 report + " " + extract + " extract idle report",
+			"run rerun":                  report + " " + extract + " extract idle report",
+			"run cancel":                 "extract idle report", // no run is open
 			"run list --state":           "WAITING READY RUNNING SUCCESS FAILED DEPENDENT_FAILED CANCELLED SKIPPED",
 			"trigger fire":               "nightly",
 			"trigger apply x --task":     "extract idle report",
