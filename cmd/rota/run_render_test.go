@@ -128,10 +128,10 @@ func TestRunBar(t *testing.T) {
 func TestWaitTellsSeldom(t *testing.T) {
 	var out strings.Builder
 	w := waiter{out: &out}
-	tell := func(state string, done int64, note string) int {
+	tell := func(state string, items int64, note string) int {
 		t.Helper()
 		out.Reset()
-		w.last = runRecord{Run: center.Run{State: state}, QueuesDone: done, QueuesPending: 10 - done}
+		w.last = runRecord{Run: center.Run{State: state, ItemsDone: items}, QueuesPending: 10}
 		if err := w.tell(note); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestWaitTellsSeldom(t *testing.T) {
 	}
 	for _, test := range []struct {
 		state string
-		done  int64
+		items int64
 		note  string
 		age   time.Duration // of the line before
 		lines int
@@ -153,7 +153,7 @@ func TestWaitTellsSeldom(t *testing.T) {
 		{"RUNNING", 3, "", time.Hour, 0},
 	} {
 		w.at = w.at.Add(-test.age)
-		if n := tell(test.state, test.done, test.note); n != test.lines {
+		if n := tell(test.state, test.items, test.note); n != test.lines {
 			t.Errorf("%+v: %d lines", test, n)
 		}
 	}

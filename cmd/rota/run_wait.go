@@ -65,7 +65,7 @@ type waiter struct {
 
 	last  runRecord // as it was last seen
 	said  string    // the state and the note of the last line,
-	saidN int64     // the queues that it told,
+	saidN int64     // the sum of the numbers that it told,
 	at    time.Time // and when
 }
 
@@ -142,15 +142,16 @@ func (w *waiter) trouble(err error) error {
 // tell draws the bar over the last one, or writes a line where there is news.
 func (w *waiter) tell(note string) error {
 	if s := screenOf(w.out); s.width > 0 {
+		w.said = ""
 		head := w.last.TaskType + " " + runState(w.last) + " "
 		_, err := fmt.Fprint(w.out, "\r"+text.Snip(head+runBar(w.last, s.width-len(head)-1)+noteText(note), s.width-1, "…")+"\x1b[K")
 		return err
 	}
-	finished, state := finishedQueues(w.last), runState(w.last)+note
-	if state == w.said && (finished == w.saidN || time.Since(w.at) < tellEvery) {
+	numbers, state := finishedQueues(w.last)+w.last.ItemsDone+w.last.ItemsFailed, runState(w.last)+note
+	if state == w.said && (numbers == w.saidN || time.Since(w.at) < tellEvery) {
 		return nil
 	}
-	w.said, w.saidN, w.at = state, finished, time.Now()
+	w.said, w.saidN, w.at = state, numbers, time.Now()
 	_, err := fmt.Fprintln(w.out, runLine(w.last, note))
 	return err
 }
@@ -206,11 +207,11 @@ const leastBar, mostBar = 5, 40
 // runBar is how far a run is, with a bar, in so many characters if that is possible.
 func runBar(r runRecord, width int) string {
 	told := progressText(r)
-	room := max(min(width-text.StringWidth(told)-len("[] "), mostBar), leastBar)
-	full := 0
-	if n := r.Queues(); n > 0 {
-		full = int(int64(room) * finishedQueues(r) / n)
+	if r.Queues() == 0 {
+		return told
 	}
+	room := max(min(width-text.StringWidth(told)-len("[] "), mostBar), leastBar)
+	full := int(int64(room) * finishedQueues(r) / r.Queues())
 	return "[" + strings.Repeat("█", full) + strings.Repeat("░", room-full) + "] " + told
 }
 
