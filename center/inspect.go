@@ -10,7 +10,7 @@ import (
 )
 
 // What operators look at are records: rows with the names of their columns as JSON tags. A NULL is nil where the
-// field is a pointer, else the zero value. Ages are seconds by the database's clock. Nothing is decided by them,
+// field is a pointer, else the zero value. A duration is read from milliseconds. Ages are seconds by the database's clock. Nothing is decided by them,
 // and they are read without locks.
 
 // records runs a SELECT and scans its rows by the names of T's fields: {columns} stands for their list. A field
@@ -23,7 +23,7 @@ func records[T any](ctx context.Context, c *Center, query string, args ...any) (
 		var record T
 		into := make([]any, len(fields))
 		for i, field := range fields {
-			into[i] = target(reflect.ValueOf(&record).Elem().Field(field).Addr().Interface())
+			into[i] = target(reflect.ValueOf(&record).Elem().FieldByIndex(field).Addr().Interface())
 		}
 		err := rows.Scan(into...)
 		list = append(list, record)
@@ -32,16 +32,15 @@ func records[T any](ctx context.Context, c *Center, query string, args ...any) (
 	return list, err
 }
 
-// readFields returns the columns of a record and the fields that they go to.
-func readFields(record reflect.Type) (names []string, fields []int) {
-	for i := range record.NumField() {
-		tag := record.Field(i).Tag
-		name, read := tag.Lookup("db")
+// readFields returns the columns of a record and the fields that they go to, those of embedded records among them.
+func readFields(record reflect.Type) (names []string, fields [][]int) {
+	for _, field := range reflect.VisibleFields(record) {
+		name, read := field.Tag.Lookup("db")
 		if !read {
-			name = tag.Get("json")
+			name, _, _ = strings.Cut(field.Tag.Get("json"), ",")
 		}
-		if name != "-" {
-			names, fields = append(names, name), append(fields, i)
+		if name != "-" && !field.Anonymous {
+			names, fields = append(names, name), append(fields, field.Index)
 		}
 	}
 	return names, fields
@@ -58,6 +57,8 @@ func target(p any) any {
 		return (*instant)(p)
 	case **time.Time:
 		return maybeInstant{p}
+	case *time.Duration:
+		return (*millis)(p)
 	case *[]string:
 		return (*list)(p)
 	case *map[string]string:

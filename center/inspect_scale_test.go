@@ -3,6 +3,8 @@ package center_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,16 @@ func questions(c *center.Center) map[string]question {
 			return c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_assignment WHERE task_type = 'settle' AND own_sign = 'BASE' AND status <> 'x'`).Scan(new(int))
 		}},
 		"gone": {1, func(ctx context.Context) error { _, err := c.GoneServers(ctx, center.ServerFilter{}, 100); return err }},
+		"runs": {1, func(ctx context.Context) error {
+			return howMany(manyRuns)(c.RunRecords(ctx, center.RunFilter{}, manyRuns))
+		}},
+		"failed": {1, func(ctx context.Context) error {
+			return howMany(100)(c.RunRecords(ctx, center.RunFilter{TaskType: "sweep", State: center.RunFailed}, 100))
+		}},
+		"latest":   {1, func(ctx context.Context) error { _, err := c.LatestRun(ctx, "sweep"); return err }},
+		"run":      {1, func(ctx context.Context) error { _, err := c.RunQueues(ctx, runOfMany(manyRuns)); return err }},
+		"graph":    {3, func(ctx context.Context) error { _, _, err := c.RunGraph(ctx, runOfMany(manyRuns)); return err }},
+		"triggers": {1, func(ctx context.Context) error { _, err := c.TriggerRecords(ctx, center.TriggerFilter{}); return err }},
 		"plan": {6, func(ctx context.Context) error {
 			p, err := c.PreviewPlan(ctx, "settle", center.Scenario{Add: 1})
 			if err == nil && p.Moved() != manyQueues/(manyServers+1) {
@@ -42,10 +54,49 @@ func questions(c *center.Center) map[string]question {
 	}
 }
 
-// With 1,000 servers and 10,000 queues, every question is a statement or two.
+const manyRuns = 10_000
+
+func runOfMany(i int) string { return fmt.Sprintf("run-%05d", i) }
+
+func howMany(want int) func([]center.RunRecord, error) error {
+	return func(list []center.RunRecord, err error) error {
+		if err == nil && len(list) != want {
+			err = fmt.Errorf("%d runs, want %d", len(list), want)
+		}
+		return err
+	}
+}
+
+// addRuns adds 10,000 runs of two queues, every tenth FAILED, but for the last, which is RUNNING and has 10,000.
+func (m *many) addRuns() {
+	m.Helper()
+	var runs, queues []string
+	for i := 1; i <= manyRuns; i++ {
+		state, n := center.RunSuccess, 2
+		if i%10 == 0 {
+			state = center.RunFailed
+		}
+		if i == manyRuns {
+			state, n = center.RunRunning, manyQueues
+		}
+		runs = append(runs, fmt.Sprintf("('%[1]s', 'sweep', '%[1]s', '%[1]s', '2026-11-21 00:00:00.000000', '%[2]s')", runOfMany(i), state))
+		for q := range n {
+			queues = append(queues, fmt.Sprintf("('%s', '%d', 'DONE', 1)", runOfMany(i), q))
+		}
+	}
+	for part := range slices.Chunk(runs, 500) {
+		m.exec("INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES %s", strings.Join(part, ", "))
+	}
+	for part := range slices.Chunk(queues, 500) {
+		m.exec("INSERT INTO schedule_run_queue (run_id, queue_id, state, items_done) VALUES %s", strings.Join(part, ", "))
+	}
+}
+
+// With 1,000 servers and 10,000 queues, and 10,000 runs, every question is a statement or two.
 func TestQuestionsAreFewStatements(t *testing.T) {
 	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	m := newMany(t, centertest.Open(t, url, center.Options{}))
+	m.addRuns()
 	for name, q := range questions(m.c) {
 		sent := statementsOf(proxy.Listen(func() {
 			if err := q.ask(t.Context()); err != nil {
@@ -98,10 +149,11 @@ func TestListsOfEventsSortNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkQuestions is what each question costs with 1,000 servers and 10,000 queues.
+// BenchmarkQuestions is what each question costs with 1,000 servers and 10,000 queues, and 10,000 runs.
 func BenchmarkQuestions(b *testing.B) {
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL, testdb.SQLite} {
 		m := newMany(b, centertest.Open(b, testdb.URL(b, kind), center.Options{}))
+		m.addRuns()
 		for name, q := range questions(m.c) {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				for b.Loop() {

@@ -18,6 +18,7 @@ type TaskRecord struct {
 	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which everybody drains
 	Removing       []string `json:"removing"`        // queues that are about to go
 	Partition      int64    `json:"partition_version"`
+	RunID          *string  `json:"run_id"` // the run that is RUNNING, in mode RUN
 
 	Servers     int64 `json:"servers"` // those that are overdue included
 	DeadServers int64 `json:"overdue_servers"`
@@ -44,11 +45,12 @@ type TaskRecord struct {
 func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w where
 	w.equal("task_type", taskType)
-	args := append(slices.Repeat([]any{c.ownSign}, 5), w.args...)
+	args := append(slices.Repeat([]any{c.ownSign}, 6), w.args...)
 	list, err := records[TaskRecord](ctx, c, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.partition_version,
 			s.servers, s.overdue_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
-			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items
+			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items,
+			(SELECT MAX(u.run_id) FROM schedule_run u WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id
 		FROM (SELECT task_type FROM schedule_task_type
 			UNION SELECT task_type FROM schedule_task_running WHERE own_sign = ? AND queue_total > 0) n
 		LEFT JOIN schedule_task_type t ON t.task_type = n.task_type

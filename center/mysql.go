@@ -98,6 +98,7 @@ func mysqlConnector(u *url.URL, role role) (driver.Connector, error) {
 	cfg.InterpolateParams = true
 	cfg.RejectReadOnly = true // after a fail-over the pool leaves the old primary
 	cfg.MultiStatements = false
+	cfg.Logger = &mysql.NopLogger{} // it would write to stderr what its errors say as well, among lines of JSON
 	if cfg.Params == nil {
 		cfg.Params = map[string]string{}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,32 +40,33 @@ var ErrUnknownRun = errors.New("unknown run")
 // ErrRunState means that the run is in a state in which that cannot be done to it.
 var ErrRunState = errors.New("the run is in the wrong state")
 
-// Run is one sweep of all queues of a task type, a row of schedule_run. Times are by the database's clock, zero where
-// there is none yet.
+// Run is one sweep of all queues of a task type, a row of schedule_run, whose columns its JSON names are. Times are by
+// the database's clock, zero where there is none yet.
 type Run struct {
-	ID       string // UUIDv7: sorts by time
-	TaskType string
-	OwnSign  string
-	Key      string // of one key there is one run of a task type
-	RootID   string // the run that this one was made with, by a static dependency; or its own ID
-	Trigger  string // the name of the trigger that fired it or its root; empty if it was submitted
-	State    string
-	Message  string // why it is in that state, in the words of whoever failed first
+	ID       string `json:"run_id"` // UUIDv7: sorts by time
+	TaskType string `json:"task_type"`
+	OwnSign  string `json:"own_sign"`
+	Key      string `json:"run_key"`      // of one key there is one run of a task type
+	RootID   string `json:"root_run_id"`  // the run that this one was made with, by a static dependency; or its own ID
+	Trigger  string `json:"trigger_name"` // the name of the trigger that fired it or its root; empty if it was submitted
+	State    string `json:"state"`
+	Message  string `json:"message"` // why it is in that state, in the words of whoever failed first
 
-	Paused          bool // it is not opened, and its queues are not claimed
-	CancelRequested bool
-	Priority        int // of several that are READY the highest is opened first
-	Params          string
+	Paused          bool   `json:"paused"` // it is not opened, and its queues are not claimed
+	CancelRequested bool   `json:"cancel_requested"`
+	Priority        int    `json:"priority"` // of several that are READY the highest is opened first
+	Params          string `json:"params"`
 
-	QueueTotal             int   // the number of queues when it was opened: an item's queue is mod(id, QueueTotal)
-	ItemsDone, ItemsFailed int64 // of all queues, set when it ends
+	QueueTotal  int   `json:"queue_total"` // the number of queues when it was opened: an item's queue is mod(id, QueueTotal)
+	ItemsDone   int64 `json:"items_done"`  // of all queues, set when it ends
+	ItemsFailed int64 `json:"items_failed"`
 
-	ScheduledAt time.Time // the trigger's slot, or when it was submitted
-	CreatedAt   time.Time
-	StartedAt   time.Time // when it was opened; rows that are newer belong to the next run (R9)
-	DeadlineAt  time.Time // never zero while it is RUNNING
-	FinishedAt  time.Time
-	Version     int64
+	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
+	CreatedAt   time.Time `json:"created_at"`
+	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; rows that are newer belong to the next run (R9)
+	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // never zero while it is RUNNING
+	FinishedAt  time.Time `json:"finished_at,omitzero"`
+	Version     int64     `json:"version"`
 }
 
 // Ended reports that nothing happens to the run any more unless somebody reruns it.
@@ -74,84 +76,62 @@ func (r Run) Ended() bool {
 
 // RunQueue is a queue of a run, a row of schedule_run_queue.
 type RunQueue struct {
-	QueueID                string
-	State                  string
-	Server                 string // who has claimed it last,
-	Epoch                  int64  // and under which epoch
-	Attempt                int    // the number of the sweep that is under way, or was the last
-	Recoveries             int    // take-overs without progress since
-	Cursor                 string
-	ItemsDone, ItemsFailed int64
-	LastError              string
+	QueueID     string `json:"queue_id"`
+	State       string `json:"state"`
+	Server      string `json:"server"`     // who has claimed it last,
+	Epoch       int64  `json:"epoch"`      // and under which epoch
+	Attempt     int    `json:"attempt"`    // the number of the sweep that is under way, or was the last
+	Recoveries  int    `json:"recoveries"` // take-overs without progress since
+	Cursor      string `json:"cursor_value"`
+	ItemsDone   int64  `json:"items_done"`
+	ItemsFailed int64  `json:"items_failed"`
+	LastError   string `json:"last_error"`
 
-	NextAttemptAt, StartedAt, ProgressAt, FinishedAt time.Time
+	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
+	StartedAt     time.Time `json:"started_at,omitzero"`
+	ProgressAt    time.Time `json:"progress_at,omitzero"`
+	FinishedAt    time.Time `json:"finished_at,omitzero"`
 }
 
 // RunDep is an edge of a graph of runs: Run waits for Upstream (R5).
 type RunDep struct {
-	Run, Upstream string // ids
-	Rule          string // SUCCESS or FINISHED
-}
-
-const runColumns = `run_id, task_type, own_sign, run_key, root_run_id, trigger_name, state, message, paused, cancel_requested, priority,
-	params, queue_total, items_done, items_failed, scheduled_at, created_at, started_at, deadline_at, finished_at, version`
-
-func scanRun(rows interface{ Scan(...any) error }) (r Run, err error) {
-	err = rows.Scan(&r.ID, &r.TaskType, &r.OwnSign, &r.Key, &r.RootID, (*text)(&r.Trigger), &r.State, &r.Message, &r.Paused, &r.CancelRequested,
-		&r.Priority, &r.Params, &r.QueueTotal, &r.ItemsDone, &r.ItemsFailed, (*instant)(&r.ScheduledAt), (*instant)(&r.CreatedAt),
-		(*instant)(&r.StartedAt), (*instant)(&r.DeadlineAt), (*instant)(&r.FinishedAt), &r.Version)
-	return r, err
+	Run      string `json:"run_id"`
+	Upstream string `json:"upstream_run_id"`
+	Rule     string `json:"rule"` // SUCCESS or FINISHED
 }
 
 // Run reads a run. ErrUnknownRun if there is none of that id.
 func (c *Center) Run(ctx context.Context, runID string) (Run, error) {
-	r, err := scanRun(c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT `+runColumns+` FROM schedule_run WHERE run_id = ? AND own_sign = ?`), runID, c.ownSign))
-	if noRows(err) {
+	list, err := records[Run](ctx, c, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
+	if err == nil && len(list) == 0 {
 		err = ErrUnknownRun
 	}
 	if err != nil {
 		return Run{}, fmt.Errorf("read run %s: %w", runID, err)
 	}
-	return r, nil
+	return list[0], nil
 }
 
 // Runs returns the latest runs of a task type, the newest first, at most limit; of all task types if taskType is empty.
 func (c *Center) Runs(ctx context.Context, taskType string, limit int) (runs []Run, err error) {
-	query, args := `SELECT `+runColumns+` FROM schedule_run WHERE own_sign = ?`, []any{c.ownSign}
+	query, args := `SELECT {columns} FROM schedule_run WHERE own_sign = ?`, []any{c.ownSign}
 	if taskType != "" {
 		query, args = query+` AND task_type = ?`, append(args, taskType)
 	}
-	runs, err = c.readRuns(ctx, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
+	runs, err = records[Run](ctx, c, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the runs of %s$%s: %w", taskType, c.ownSign, err)
 	}
 	return runs, nil
 }
 
-func (c *Center) readRuns(ctx context.Context, query string, args ...any) (runs []Run, err error) {
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		r, err := scanRun(rows)
-		runs = append(runs, r)
-		return err
-	})
-	return runs, err
-}
-
-// RunQueues returns the queues of a run, by id: none before it is opened.
-func (c *Center) RunQueues(ctx context.Context, runID string) (queues []RunQueue, err error) {
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT queue_id, state, server, epoch, attempt, recoveries, cursor_value, items_done,
-		items_failed, last_error, next_attempt_at, started_at, progress_at, finished_at FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`), runID)
-	err = each(rows, err, func(rows *sql.Rows) error {
-		var q RunQueue
-		err := rows.Scan(&q.QueueID, &q.State, (*text)(&q.Server), &q.Epoch, &q.Attempt, &q.Recoveries, &q.Cursor, &q.ItemsDone, &q.ItemsFailed,
-			&q.LastError, (*instant)(&q.NextAttemptAt), (*instant)(&q.StartedAt), (*instant)(&q.ProgressAt), (*instant)(&q.FinishedAt))
-		queues = append(queues, q)
-		return err
-	})
+// RunQueues returns the queues of a run in natural order: none before it is opened.
+func (c *Center) RunQueues(ctx context.Context, runID string) ([]RunQueue, error) {
+	queues, err := records[RunQueue](ctx, c, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
 	}
+	slices.SortStableFunc(queues, func(a, b RunQueue) int { return compareIDs(a.QueueID, b.QueueID) })
 	return queues, nil
 }
 
@@ -194,7 +174,7 @@ func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 	for id := range seen {
 		ids = append(ids, id)
 	}
-	runs, err = c.readRuns(ctx, `SELECT `+runColumns+` FROM schedule_run WHERE run_id IN (`+marks(len(ids))+`) ORDER BY run_id`, ids...)
+	runs, err = records[Run](ctx, c, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+marks(len(ids))+`) ORDER BY run_id`, ids...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 	}

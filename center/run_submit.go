@@ -29,12 +29,19 @@ const (
 //
 // ErrUnknownTask, ErrUnknownRun for a run in after that is not there.
 func (c *Center) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, err error) {
+	runID, _, err = c.SubmitOnce(ctx, taskType, key, params, after...)
+	return runID, err
+}
+
+// SubmitOnce is Submit, and tells whether a run of the key was there before. After a commit whose reply was lost nobody
+// can tell, and it says no.
+func (c *Center) SubmitOnce(ctx context.Context, taskType, key, params string, after ...string) (runID string, there bool, err error) {
 	if key == "" {
 		key = uuid.NewString()
 	}
 	submit := func() error {
 		return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
-			runID, err = l.submit(ctx, Run{Key: key, Params: params}, after)
+			runID, there, err = l.submit(ctx, Run{Key: key, Params: params}, after)
 			return err
 		})
 	}
@@ -46,14 +53,15 @@ func (c *Center) Submit(ctx context.Context, taskType, key, params string, after
 	}
 	if errors.Is(err, ErrUnknownCommit) && ctx.Err() == nil {
 		err = submit() // by its key it finds what has happened
+		there = false
 	}
 	if err == nil && len(after) > 0 {
 		err = c.settleAll(ctx, []runRef{{runID, taskType}})
 	}
 	if err != nil {
-		return "", fmt.Errorf("submit %s: %w", taskType, err)
+		return "", false, fmt.Errorf("submit %s: %w", taskType, err)
 	}
-	return runID, nil
+	return runID, there, nil
 }
 
 func validParams(params string) error {
@@ -68,36 +76,42 @@ func validParams(params string) error {
 
 // hasRuns checks that a task type can have runs, and makes its lock row in an environment that no server has met yet.
 func (c *Center) hasRuns(ctx context.Context, taskType string) error {
+	if err := c.mayRun(ctx, taskType); err != nil {
+		return err
+	}
+	return c.insertLockRow(ctx, taskType)
+}
+
+// mayRun checks that a task type is there and can have runs.
+func (c *Center) mayRun(ctx context.Context, taskType string) error {
 	var mode string
 	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT mode FROM schedule_task_type WHERE task_type = ?`), taskType).Scan(&mode)
 	switch {
 	case noRows(err):
 		return ErrUnknownTask
-	case err != nil:
-		return err
-	case mode != ModeRun:
+	case err == nil && mode != ModeRun:
 		return errNoRuns
 	}
-	return c.insertLockRow(ctx, taskType)
+	return err
 }
 
 // submit fills in a run and inserts it, unless there is one of its key.
-func (l *locked) submit(ctx context.Context, r Run, after []string) (runID string, err error) {
-	there, err := l.runsOfKeys(ctx, []string{l.taskType}, []string{r.Key})
+func (l *locked) submit(ctx context.Context, r Run, after []string) (runID string, there bool, err error) {
+	known, err := l.runsOfKeys(ctx, []string{l.taskType}, []string{r.Key})
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	if id := there[runName{l.taskType, r.Key}]; id != "" {
-		return id, nil
+	if id := known[runName{l.taskType, r.Key}]; id != "" {
+		return id, true, nil
 	}
 	if after, err = l.upstreams(ctx, after); err != nil {
-		return "", err
+		return "", false, err
 	}
 	r = l.newRun(r, l.now)
 	if len(after) > 0 {
 		r.State = RunWaiting
 	}
-	return r.ID, l.insertRuns(ctx, []Run{r}, after)
+	return r.ID, false, l.insertRuns(ctx, []Run{r}, after)
 }
 
 // newRun completes a run of this task type that is its own root.

@@ -48,30 +48,34 @@ var ErrUnknownTrigger = errors.New("unknown trigger")
 // Trigger is when runs of a task type begin by themselves, a row of schedule_trigger. Its slots, the instants at which
 // it is due, are by the database's clock.
 type Trigger struct {
-	Name       string // unique in the own_sign; at most 150 bytes
-	Target     string // a task type of mode RUN
-	Kind       string // CRON, EVERY or ONCE
-	Expression string // at most 255 bytes
-	TimeZone   string // of CRON, such as Europe/Berlin. Defaults to UTC.
+	Name       string `json:"name"`       // unique in the own_sign; at most 150 bytes
+	Target     string `json:"target"`     // a task type of mode RUN
+	Kind       string `json:"kind"`       // CRON, EVERY or ONCE
+	Expression string `json:"expression"` // at most 255 bytes
+	TimeZone   string `json:"time_zone"`  // of CRON, such as Europe/Berlin. Defaults to UTC.
 	// StartAt and EndAt bound the slots, both included; zero is no bound. From StartAt the slots of EVERY are counted;
 	// there it defaults to when the trigger is made.
-	StartAt, EndAt time.Time
-	MaxFires       int64 // then the trigger is DONE. Defaults to no bound.
+	StartAt  time.Time `json:"start_at,omitzero"`
+	EndAt    time.Time `json:"end_at,omitzero"`
+	MaxFires int64     `json:"max_fires"` // then the trigger is DONE. Defaults to no bound.
 
-	Misfire      string        // ONE, SKIP or ALL. Defaults to ONE.
-	MisfireAfter time.Duration // Defaults to 1 min.
+	Misfire      string        `json:"misfire"`                 // ONE, SKIP or ALL. Defaults to ONE.
+	MisfireAfter time.Duration `json:"-" db:"misfire_after_ms"` // Defaults to 1 min.
 	// CatchupMax bounds what ALL makes up for at once. Defaults to 100.
-	CatchupMax int
-	Overlap    string // SKIP or WAIT. Defaults to SKIP.
-	Priority   int    // of the runs: of several that are READY the highest is opened first
-	Params     string // of the runs
+	CatchupMax int    `json:"catchup_max"`
+	Overlap    string `json:"overlap"`  // SKIP or WAIT. Defaults to SKIP.
+	Priority   int    `json:"priority"` // of the runs: of several that are READY the highest is opened first
+	Params     string `json:"params"`   // of the runs
 
 	// What follows is the store's.
-	ID                     string // the same for the same name
-	Status, Message        string
-	Fires, Missed          int64     // slots that have fired, and that never will
-	NextFireAt, PrevFireAt time.Time // zero: none
-	Version                int64
+	ID         string    `json:"trigger_id"` // the same for the same name
+	Status     string    `json:"status"`
+	Message    string    `json:"message"`
+	Fires      int64     `json:"fires"`  // slots that have fired
+	Missed     int64     `json:"missed"` // slots that never will
+	NextFireAt time.Time `json:"next_fire_at,omitzero"`
+	PrevFireAt time.Time `json:"prev_fire_at,omitzero"`
+	Version    int64     `json:"version"`
 }
 
 func (t Trigger) withDefaults() Trigger {
@@ -182,8 +186,16 @@ func (l *locked) putTrigger(ctx context.Context, t Trigger, change bool, actor s
 	if there && !change {
 		return old, nil
 	}
+	if t, err = t.over(old, there, l.ownSign, l.now); err != nil {
+		return Trigger{}, err
+	}
+	return t, l.writeTrigger(ctx, t, old, there, actor)
+}
+
+// over is what a trigger becomes that is written over the old one, if there is one.
+func (t Trigger) over(old Trigger, there bool, ownSign string, now time.Time) (Trigger, error) {
 	if t.StartAt.IsZero() && t.Kind == TriggerEvery {
-		t.StartAt = l.now // where the slots are counted from, unless they are counted already
+		t.StartAt = now // where the slots are counted from, unless they are counted already
 		if old.Kind == TriggerEvery {
 			t.StartAt = old.StartAt
 		}
@@ -191,23 +203,22 @@ func (l *locked) putTrigger(ctx context.Context, t Trigger, change bool, actor s
 	if err := t.validate(); err != nil {
 		return Trigger{}, err
 	}
-	err = l.writeTrigger(ctx, &t, old, there, actor)
-	return t, err
-}
-
-// writeTrigger inserts a trigger, or changes the old one.
-func (l *locked) writeTrigger(ctx context.Context, t *Trigger, old Trigger, there bool, actor string) error {
-	t.ID, t.Fires, t.Missed, t.PrevFireAt, t.Version = triggerID(l.ownSign, t.Name), old.Fires, old.Missed, old.PrevFireAt, old.Version+1
+	t.ID, t.Fires, t.Missed, t.PrevFireAt, t.Version = triggerID(ownSign, t.Name), old.Fires, old.Missed, old.PrevFireAt, old.Version+1
 	t.NextFireAt, t.Status = old.NextFireAt, old.Status
 	if !there || !t.sameSlots(old) || old.Status == TriggerError {
-		if err := t.begin(l.now); err != nil {
-			return err
+		if err := t.begin(now); err != nil {
+			return Trigger{}, err
 		}
 		if old.Status == TriggerPaused {
 			t.Status = TriggerPaused
 		}
 	}
-	if err := l.putTriggerRow(ctx, *t, old, there); err != nil {
+	return t, nil
+}
+
+// writeTrigger inserts a trigger, or changes the old one.
+func (l *locked) writeTrigger(ctx context.Context, t, old Trigger, there bool, actor string) error {
+	if err := l.putTriggerRow(ctx, t, old, there); err != nil {
 		return err
 	}
 	return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "defined: " + t.Name})

@@ -47,6 +47,7 @@ func Run(t *testing.T, url string) {
 		"trigger":     func(t *testing.T, c *center.Center) { testTriggers(t, c, url) },
 		"concurrent":  testConcurrent,
 		"inspect":     testInspect,
+		"inspect run": testInspectRuns,
 		"events":      testEvents,
 		"apply":       testApply,
 		"apply new":   testApplyNew,

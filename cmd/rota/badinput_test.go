@@ -21,6 +21,8 @@ var leaves = []string{
 	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
 	"queue list", "queue add settle x", "queue remove settle x --yes", "server list", "server pause web1:1", "server resume web1:1",
 	"server drain web1:1", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
+	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract",
+	"trigger apply nightly --task extract --every 1h", "trigger list", "trigger pause nightly", "trigger resume nightly", "trigger fire nightly", "trigger delete nightly --yes",
 }
 
 // Every command tells of a roster that it cannot have in one line, and makes none.
@@ -71,11 +73,54 @@ func TestCommandsWithoutSchema(t *testing.T) {
 func TestBadInputOfOperators(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := newStage(t, url)
+		s.runs()
 		for _, test := range []struct {
 			args string
 			code int
 			want string
 		}{
+			{"run submit nope", 1, "rota: submit nope: unknown task type\n"},
+			{"run submit settle", 1, "rota: submit settle: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
+			{"run submit extract --after nope", 1, "rota: there is no run and no task type nope in own_sign BASE (see rota run list)\n"},
+			{"run submit extract --key " + strings.Repeat("k", 201), 1, "must have at most 200 bytes, not 201\n"},
+			{"run list nope", 1, "rota: nope: unknown task type\n"},
+			{"run show nope", 1, "rota: there is no run and no task type nope in own_sign BASE (see rota run list)\n"},
+			{"run show settle", 1, "rota: the newest run of settle$BASE: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
+			{"run show idle", 1, "rota: idle$BASE has had no run (see rota run submit)\n"},
+			{"run wait 01a1ff8a-c6d9-7620-bfda-be0b194fb52a", 1, "there is no run and no task type 01a1ff8a-c6d9-7620-bfda-be0b194fb52a in own_sign BASE"},
+			{"run rerun extract", 1, "the run is in the wrong state: it is READY\n"},
+			{"run cancel nope", 1, "there is no run and no task type nope in own_sign BASE"},
+			{"run show extract --own-sign TEST", 1, "rota: extract$TEST has had no run (see rota run submit)\n"},
+			{"trigger list nope", 1, "rota: nope: unknown task type\n"},
+			{"trigger apply x --task nope --every 1h", 1, "rota: trigger x: target nope: unknown task type\n"},
+			{"trigger apply x --task settle --every 1h", 1, "rota: trigger x: target settle: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
+			{"trigger pause nope", 1, "rota: pause trigger nope: unknown trigger\n"},
+			{"trigger resume nope", 1, "rota: pause trigger nope: unknown trigger\n"},
+			{"trigger fire nope", 1, "rota: fire trigger nope: unknown trigger\n"},
+			{"trigger delete nope --yes", 1, "rota: delete trigger nope: unknown trigger\n"},
+
+			{"run submit", 2, "rota: rota run submit wants TASK (see rota run submit --help)\n"},
+			{"run list --state LOST", 2, "must be WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED"},
+			{"run list --limit 0", 2, "rota: --limit (0): must be at least 1\n"},
+			{"run wait extract --timeout -1s", 2, "rota: --timeout (-1s): must not be negative\n"},
+			{"run wait extract --timeout soon", 2, `invalid argument "soon" for "--timeout" flag`},
+			{"trigger apply x", 2, "rota: rota trigger apply wants --task (see rota trigger apply --help)\n"},
+			{"trigger apply x --task extract", 2, "rota: rota trigger apply wants one of --cron, --every and --at (see rota trigger apply --help)\n"},
+			{"trigger apply x --task extract --cron * --every 1h", 2, "rota: rota trigger apply wants one of --cron, --every and --at (see rota trigger apply --help)\n"},
+			{"trigger apply x --task extract --cron 0", 2, `rota: trigger x: expression: cron "0": has 1 field`},
+			{"trigger apply x --task extract --every soon", 2, `rota: trigger x: expression ("soon") of kind EVERY must be a duration from 1s to 8760h`},
+			{"trigger apply x --task extract --every 1ms", 2, `rota: trigger x: expression ("1ms") of kind EVERY must be a duration from 1s to 8760h`},
+			{"trigger apply x --task extract --at noon", 2, `rota: trigger x: expression ("noon") of kind ONCE must be a time with its offset`},
+			{"trigger apply x --task extract --every 1h --time-zone Asia/Tokyo", 2, "rota: --time-zone (Asia/Tokyo): is only for --cron\n"},
+			{"trigger apply x --task extract --cron @daily --time-zone Mars", 2, `rota: trigger x: time_zone ("Mars") must be`},
+			{"trigger apply x --task extract --every 1h --start noon", 2, "rota: --start (noon): must be a time with its offset, such as 2026-12-01T02:00:00+01:00\n"},
+			{"trigger apply x --task extract --every 1h --start 2026-12-01T02:00:00Z --end 2026-11-01T02:00:00Z", 2, "rota: trigger x: end_at (2026-11-01T02:00:00Z) must not be before start_at (2026-12-01T02:00:00Z)\n"},
+			{"trigger apply x --task extract --every 1h --max-fires -1", 2, "rota: trigger x: max_fires (-1) must not be negative\n"},
+			{"trigger apply x --task extract --every 1h --misfire TWO", 2, "must be ONE, SKIP or ALL"},
+			{"trigger apply x --task extract --every 1h --misfire-after 0", 2, "rota: --misfire-after (0s): must be at least 1ms\n"},
+			{"trigger apply x --task extract --every 1h --catchup-max 0", 2, "rota: --catchup-max (0): must be at least 1\n"},
+			{"trigger apply x --task extract --every 1h --overlap BOTH", 2, "must be SKIP or WAIT"},
+
 			{"task show nope", 1, "rota: nope: unknown task type\n"},
 			{"task pause nope", 1, "rota: pause nope$BASE: unknown task type\n"},
 			{"task resume nope", 1, "nope$BASE: unknown task type\n"},
@@ -162,9 +207,12 @@ func TestRights(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			s := newStage(t, testdb.URL(t, kind))
 			s.file("  settle: {queues: 5, execute_number: 11}\n  regions: {queues: [north, west]}\n  push: {queues: 2}\n")
+			s.runs()
 			operator, admin := s.as(kind, "operator"), s.as(kind, "admin")
+			operator.says("trigger apply nightly --task extract --every 1h --dry-run", `kind +CRON +EVERY`)
 			for _, args := range leaves {
 				switch {
+				case regexp.MustCompile(`^run wait|^trigger apply`).MatchString(args): // these say more than that
 				case regexp.MustCompile(`list|show|plan|top`).MatchString(args):
 					operator.run(args)
 				default:
@@ -179,7 +227,9 @@ func TestRights(t *testing.T) {
 			for _, args := range []string{
 				"task apply --yes", "task pause settle", "task resume settle", "server pause web2:2", "server resume web2:2",
 				"server drain web2:2", "server drain web1:1 --force", "item retry settle --all", "item drop settle --all --yes", "queue add regions south",
-				"queue remove regions north --yes", "task delete push --yes",
+				"queue remove regions north --yes", "task delete push --yes", "trigger fire nightly", "run submit extract", "run pause extract", "run resume extract",
+				"run cancel extract", "run rerun extract", "trigger apply hourly --task extract --every 1h", "trigger pause nightly", "trigger resume nightly",
+				"trigger delete nightly --yes",
 			} {
 				admin.run(args)
 			}

@@ -12,11 +12,13 @@ import (
 func TestCompletion(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := newStage(t, url)
+		extract, report := s.runs()
+		s.must(s.c.CancelRun(t.Context(), extract, "test"))
 		for args, want := range map[string]string{
-			"task show":            "regions settle",
+			"task show":            "extract idle regions report settle",
 			"task show s":          "settle",
 			"task show settle":     "", // it takes one
-			"plan":                 "regions settle",
+			"plan":                 "extract idle regions report settle",
 			"plan settle --remove": web1 + " " + web2,
 			"server drain":         web1 + " " + web2,
 			"server drain web2":    web2,
@@ -25,9 +27,19 @@ func TestCompletion(t *testing.T) {
 			"queue list -o":        "table json csv",
 			"item retry settle":    "",
 
-			"event list settle --queue": "0 1 2 3",
-			"queue list --host":         "web1 web2",
-			"event list --kind":         strings.Join(center.EventKinds(), " "),
+			"event list settle --queue":  "0 1 2 3",
+			"queue list --host":          "web1 web2",
+			"event list --kind":          strings.Join(center.EventKinds(), " "),
+			"run submit":                 "extract idle report",
+			"run submit extract --after": report + " " + extract + " extract idle report",
+			"run show":                   report + " " + extract + " extract idle report",
+			"run rerun":                  report + " " + extract + " extract idle report",
+			"run cancel":                 "extract idle report", // no run is open
+			"run list --state":           "WAITING READY RUNNING SUCCESS FAILED DEPENDENT_FAILED CANCELLED SKIPPED",
+			"trigger fire":               "nightly",
+			"trigger apply x --task":     "extract idle report",
+			"trigger apply x --overlap":  "SKIP WAIT",
+			"trigger apply x --misfire":  "ONE SKIP ALL",
 		} {
 			// What is typed of the last word comes last, and may be nothing.
 			words, typed := strings.Fields(args), ""

@@ -27,7 +27,7 @@ func TestLists(t *testing.T) {
 			records int
 			beside  string // names that are no columns
 		}{
-			{"task list", `settle +SERVING +4 +2 +2 +0 +0 +2 +0 +0 +1`, "schedule_task_type NATURAL JOIN schedule_task_running", 2, "servers overdue_servers held moving overdue orphan unassigned in_hand oldest_in_hand_since success_count failure_count retry_items dead_items"},
+			{"task list", `settle +SERVING +4 +2 +2 +0 +0 +2 +0 +0 +1`, "schedule_task_type NATURAL JOIN schedule_task_running", 2, "servers overdue_servers held moving overdue orphan unassigned in_hand oldest_in_hand_since success_count failure_count retry_items dead_items run_id"},
 			{"queue list", `settle +1 +MOVING +web1:1:00000001 +[\d.]+s +[\d.]+s +web2:2:00000002 +[\d.]+s`, "schedule_assignment NATURAL JOIN schedule_queue", 6, "removing"},
 			{"queue list settle --status MOVING", `settle +3 +MOVING`, "schedule_assignment NATURAL JOIN schedule_queue", 2, "removing"},
 			{"queue list --host web2", `settle +3 +MOVING`, "schedule_assignment NATURAL JOIN schedule_queue", 2, "removing"},
@@ -39,23 +39,30 @@ func TestLists(t *testing.T) {
 			{"event list --limit 2", `\S+Z +settle +3 +REQUESTED`, "schedule_event", 2, ""},
 			{"item list settle --state DEAD --queue 0", `settle +0 +a b +DEAD +3 .* no, never`, "schedule_failed_item", 1, ""},
 		} {
-			s.says(test.args, `(?m)^ `+test.table)
-			var records []map[string]any
-			s.must(json.Unmarshal([]byte(s.run(test.args+" -o json")), &records))
-			if len(records) != test.records {
-				t.Errorf("rota %s: %d records, want %d: %v", test.args, len(records), test.records, records)
-				continue
-			}
-			s.namesAreColumns(test.args, records[0], test.of, strings.Fields(test.beside))
-			lines, err := csv.NewReader(strings.NewReader(s.run(test.args + " -o csv"))).ReadAll()
-			if err != nil || len(lines) != test.records+1 || len(lines[0]) != len(records[0]) {
-				t.Errorf("rota %s -o csv: %v\n%q", test.args, err, lines)
-			}
+			s.lists(test.args, test.table, test.of, test.records, test.beside)
 		}
 		if empty := s.run("item list regions -o json"); empty != "[]\n" {
 			t.Errorf("nothing is %q in JSON", empty)
 		}
 	})
+}
+
+// lists runs a list command: a line of its table, and the names of so many records, which are columns of a table or
+// some beside them.
+func (s *stage) lists(args, line, of string, count int, beside string) {
+	s.Helper()
+	s.says(args, `(?m)^ `+line)
+	var records []map[string]any
+	s.must(json.Unmarshal([]byte(s.run(args+" -o json")), &records))
+	if len(records) != count {
+		s.Errorf("rota %s: %d records, want %d: %v", args, len(records), count, records)
+		return
+	}
+	s.namesAreColumns(args, records[0], of, strings.Fields(beside))
+	lines, err := csv.NewReader(strings.NewReader(s.run(args + " -o csv"))).ReadAll()
+	if err != nil || len(lines) != count+1 || len(lines[0]) != len(records[0]) {
+		s.Errorf("rota %s -o csv: %v\n%q", args, err, lines)
+	}
 }
 
 // namesAreColumns checks that JSON names are those of the table, and that times are RFC 3339 in UTC.

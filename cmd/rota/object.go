@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"reflect"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -25,15 +25,14 @@ func (p pairs) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		value, err := json.Marshal(entry.value)
-		if err != nil {
-			return nil, err
+		for _, part := range []any{entry.name, entry.value} {
+			if err := newEncoder(&b).Encode(part); err != nil {
+				return nil, err
+			}
+			b.Truncate(b.Len() - 1) // the line end
+			b.WriteByte(':')
 		}
-		name, err := json.Marshal(entry.name)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(append(append(name, ':'), value...))
+		b.Truncate(b.Len() - 1)
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
@@ -44,9 +43,23 @@ func recordsOf(record any) (p pairs) {
 	v := reflect.ValueOf(record)
 	names, fields := jsonFields(v.Type())
 	for i, name := range names {
-		p = append(p, pair{name, v.Field(fields[i]).Interface()})
+		value := v.FieldByIndex(fields[i]).Interface()
+		if t, ok := value.(time.Time); ok && t.IsZero() {
+			value = nil // as in the database
+		}
+		p = append(p, pair{name, value})
 	}
 	return p
+}
+
+// listOf takes a slice of records apart.
+func listOf(records any) []pairs {
+	v := reflect.ValueOf(records)
+	list := make([]pairs, v.Len())
+	for i := range list {
+		list[i] = recordsOf(v.Index(i).Interface())
+	}
+	return list
 }
 
 // object adds settings to a record, by the names of their columns.

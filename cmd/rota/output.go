@@ -107,20 +107,24 @@ func (o output) write(out io.Writer, a reply) error {
 }
 
 func writeJSON(out io.Writer, records any) error {
-	if v := reflect.ValueOf(records); v.Kind() == reflect.Slice && v.Len() == 0 {
-		records = []any{} // never null
+	_, one := records.(pairs)
+	if t := reflect.TypeOf(records); !one && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
+		records = listOf(records) // never null
 	}
-	e := json.NewEncoder(out)
+	e := newEncoder(out)
 	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
 	return e.Encode(records)
+}
+
+func newEncoder(out io.Writer) *json.Encoder {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	return e
 }
 
 // writeJSONLine writes one record on one line.
 func writeJSONLine(out io.Writer, record any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	return e.Encode(record)
+	return newEncoder(out).Encode(record)
 }
 
 // writeCSV writes a line for each record, and their names above if there is to be a header.
@@ -138,7 +142,7 @@ func writeCSV(out io.Writer, records any, header bool) error {
 	for i := range list.Len() {
 		line := make([]string, len(fields))
 		for j, field := range fields {
-			line[j] = plain(list.Index(i).Field(field))
+			line[j] = plain(list.Index(i).FieldByIndex(field))
 		}
 		_ = w.Write(line)
 	}
@@ -146,10 +150,11 @@ func writeCSV(out io.Writer, records any, header bool) error {
 	return w.Error()
 }
 
-func jsonFields(record reflect.Type) (names []string, fields []int) {
-	for i := range record.NumField() {
-		if name := record.Field(i).Tag.Get("json"); name != "-" {
-			names, fields = append(names, name), append(fields, i)
+// jsonFields are the fields of a record that are told, those of embedded records among them.
+func jsonFields(record reflect.Type) (names []string, fields [][]int) {
+	for _, field := range reflect.VisibleFields(record) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && !field.Anonymous {
+			names, fields = append(names, name), append(fields, field.Index)
 		}
 	}
 	return names, fields
@@ -165,6 +170,9 @@ func plain(v reflect.Value) string {
 	}
 	switch value := v.Interface().(type) {
 	case time.Time:
+		if value.IsZero() {
+			return ""
+		}
 		return value.Format(time.RFC3339Nano)
 	case []string:
 		return strings.Join(value, " ")

@@ -169,7 +169,9 @@ const (
 )
 
 var meanings = map[string]string{
-	"HELD": good, "SERVING": good, "OK": good,
+	"HELD": good, "SERVING": good, "OK": good, "RUNNING": good, "SUCCESS": good, "DONE": good, "ACTIVE": good,
+	"WAITING": passing, "READY": passing, "PENDING": passing, "CANCELLED": passing, "SKIPPED": passing,
+	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
 	"MOVING": passing, "STANDBY": passing, "PAUSED": passing, "DRAINING": passing, "REMOVING": passing, "RETRY": passing, "NOTE": passing,
 	"OVERDUE": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FENCED": bad, "FORCED": bad, "ALERT": bad,
 }

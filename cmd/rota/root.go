@@ -27,7 +27,7 @@ over without overlap, and take over those of the dead.`,
 	})
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
 	root.AddCommand(newDemoCommand(), newWorkerCommand(), newMigrateCommand(), newVersionCommand(),
-		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newEventCommand(),
+		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newRunCommand(), newTriggerCommand(), newEventCommand(),
 		newPlanCommand(), newDoctorCommand(), newTopCommand())
 	return root
 }

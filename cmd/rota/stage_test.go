@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,24 @@ func newStage(t *testing.T, url string) *stage {
 	return s
 }
 
+// runs adds task types of mode RUN: extract, report after it, and idle; a run of each of the first two, and a trigger
+// that fires extract at two o'clock. It returns the ids of the runs.
+func (s *stage) runs() (extract, report string) {
+	s.Helper()
+	s.define("extract", center.Settings{Mode: center.ModeRun, Queues: 4})
+	s.define("report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "extract"}}})
+	s.define("idle", center.Settings{Mode: center.ModeRun, Queues: 1})
+	_, err := s.c.DefineTrigger(s.Context(), center.Trigger{
+		Name: "nightly", Target: "extract", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin", Overlap: center.OverlapWait,
+	})
+	s.must(err)
+	extract, err = s.c.Submit(s.Context(), "extract", "first", "p")
+	s.must(err)
+	dependant, err := s.c.LatestRun(s.Context(), "report")
+	s.must(err)
+	return extract, dependant.ID
+}
+
 func (s *stage) define(task string, settings center.Settings) {
 	s.Helper()
 	_, err := s.c.Define(s.Context(), task, settings)
@@ -49,11 +68,49 @@ func (s *stage) define(task string, settings center.Settings) {
 
 func (s *stage) join(uuid string) {
 	s.Helper()
+	s.serve("settle", uuid)
+}
+
+func (s *stage) serve(task, uuid string) {
+	s.Helper()
 	host, _, _ := strings.Cut(uuid, ":")
-	_, err := s.c.Register(s.Context(), center.Server{UUID: uuid, TaskType: "settle", Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+	_, err := s.c.Register(s.Context(), center.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 	s.must(err)
-	_, err = s.c.Assign(s.Context(), "settle", center.Assignment{Actor: uuid})
+	_, err = s.c.Assign(s.Context(), task, center.Assignment{Actor: uuid})
 	s.must(err)
+}
+
+// sweep opens a run of a task type whose queues a server owns, and finishes some of them, ten items each.
+func (s *stage) sweep(task, uuid string, queues ...string) {
+	s.Helper()
+	s.tick(task)
+	view, err := s.c.View(s.Context(), task, uuid)
+	s.must(err)
+	var held []center.Held
+	for _, q := range view.Queues {
+		if slices.Contains(queues, q.ID) {
+			held = append(held, center.Held{ID: q.ID, Epoch: q.Epoch})
+		}
+	}
+	sweeps, err := s.c.Claim(s.Context(), task, uuid, held, len(held))
+	s.must(err)
+	if len(sweeps) != len(queues) {
+		s.Fatalf("%d sweeps of %d queues", len(sweeps), len(queues))
+	}
+	for _, sw := range sweeps {
+		s.must(s.c.FinishSweep(s.Context(), sw, center.Progress{ItemsDone: 10, ItemsFailed: 0}))
+	}
+	s.tick(task)
+}
+
+// tick does what is due, as a worker does once a second.
+func (s *stage) tick(task string) {
+	s.Helper()
+	for more := true; more; {
+		ticked, err := s.c.Tick(s.Context(), task)
+		s.must(err)
+		more = ticked.More
+	}
 }
 
 func (s *stage) must(err error) {

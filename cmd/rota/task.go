@@ -69,6 +69,10 @@ func taskState(t task) string {
 		return "DRAINING"
 	case t.Servers == t.DeadServers:
 		return "UNSERVED"
+	case t.RunID != nil:
+		return center.RunRunning
+	case t.Mode == center.ModeRun:
+		return "IDLE"
 	}
 	return "SERVING"
 }

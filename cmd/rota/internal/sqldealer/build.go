@@ -11,11 +11,14 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
+// errNoRun: mode CONTINUOUS has no runs.
+var errNoRun = errors.New("{{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out")
+
 func manyQueues(s center.Settings) bool { return s.Queues > 1 || len(s.QueueNames) > 1 }
 
 // build returns errors that begin with what follows "sql" in the path.
-func build(c config.SQLDealer, dialect schema.Dialect, many bool) (*Dealer, error) {
-	d := &Dealer{dialect: dialect, each: c.ExecuteEach != ""}
+func build(c config.SQLDealer, dialect schema.Dialect, settings center.Settings) (*Dealer, error) {
+	d := &Dealer{dialect: dialect, each: c.ExecuteEach != "", runs: settings.Mode == center.ModeRun}
 	switch {
 	case c == config.SQLDealer{}:
 		return nil, errors.New(": is missing: give it select, execute and key")
@@ -31,7 +34,7 @@ func build(c config.SQLDealer, dialect schema.Dialect, many bool) (*Dealer, erro
 	if c.Key != "" {
 		d.keyed, d.columns = true, []string{c.Key}
 	}
-	if err := d.parseSelect(c.Select, many); err != nil {
+	if err := d.parseSelect(c.Select, manyQueues(settings)); err != nil {
 		return nil, fmt.Errorf(".select: %w", err)
 	}
 	d.start = c.CursorStart
@@ -55,8 +58,16 @@ func build(c config.SQLDealer, dialect schema.Dialect, many bool) (*Dealer, erro
 	return d, nil
 }
 
+func (d *Dealer) parse(text string, known ...string) (*statement, error) {
+	s, err := parse(text, d.dialect, known...)
+	if err == nil && !d.runs && s.mentions(runKey) {
+		err = errNoRun
+	}
+	return s, err
+}
+
 func (d *Dealer) parseSelect(text string, many bool) (err error) {
-	d.sel, err = parse(text, d.dialect, total, index, queue, queueParameter, parameter, limit, cursor, ownSign)
+	d.sel, err = d.parse(text, total, index, queue, queueParameter, parameter, limit, cursor, ownSign, runKey)
 	if err != nil {
 		return err
 	}
@@ -67,7 +78,7 @@ func (d *Dealer) parseSelect(text string, many bool) (err error) {
 }
 
 func (d *Dealer) parseExecute(text string) (err error) {
-	d.exec, err = parse(text, d.dialect, keys, server, queue, parameter, ownSign)
+	d.exec, err = d.parse(text, keys, server, queue, parameter, ownSign, runKey)
 	if err != nil {
 		return err
 	}
@@ -79,7 +90,7 @@ func (d *Dealer) parseExecute(text string) (err error) {
 
 // parseEach also finds out which columns the statement needs.
 func (d *Dealer) parseEach(text string) (err error) {
-	d.exec, err = parse(text, d.dialect, row, server, queue, parameter, ownSign)
+	d.exec, err = d.parse(text, row, server, queue, parameter, ownSign, runKey)
 	if err != nil {
 		return err
 	}

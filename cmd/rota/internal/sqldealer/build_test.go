@@ -35,15 +35,15 @@ func TestNewErrors(t *testing.T) {
 		},
 		"unknown in select": {
 			sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: "id"},
-			want: at + ".select: unknown placeholder {{keys}}; known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{own_sign}}",
+			want: at + ".select: unknown placeholder {{keys}}; known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{own_sign}}, {{run_key}}",
 		},
 		"unknown in execute": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: "id"},
-			want: at + ".execute: unknown placeholder {{row.a}}; known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}",
+			want: at + ".execute: unknown placeholder {{row.a}}; known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
 		},
 		"unknown in execute_each": {
 			sql:  config.SQLDealer{Select: aSelect, ExecuteEach: "UPDATE orders SET a = 1 WHERE id IN ({{keys}})"},
-			want: at + ".execute_each: unknown placeholder {{keys}}; known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}",
+			want: at + ".execute_each: unknown placeholder {{keys}}; known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
 		},
 		"execute without keys": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET state = 1", Key: "id"},
@@ -69,6 +69,22 @@ func TestNewErrors(t *testing.T) {
 		"start without cursor": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id", CursorStart: "0"},
 			want: at + ".cursor_start (0): select does not use {{cursor}}",
+		},
+		"run_key without runs, select": {
+			sql: config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", Execute: anUpdate, Key: "id"}, settings: four,
+			want: at + ".select: {{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out",
+		},
+		"run_key without runs, execute": {
+			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET day = {{run_key}} WHERE id IN ({{keys}})", Key: "id"},
+			want: at + ".execute: {{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out",
+		},
+		"run_key without runs, execute_each": {
+			sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}, {{run_key}}"}, settings: center.Settings{Mode: center.ModeContinuous},
+			want: at + ".execute_each: {{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out",
+		},
+		"run_key": {
+			sql:      config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", ExecuteEach: "SELECT {{row.id}}, {{run_key}}"},
+			settings: center.Settings{Queues: 4, Mode: center.ModeRun},
 		},
 		"cursor":                     {sql: config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id", CursorStart: "0"}, settings: four},
 		"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders", Execute: anUpdate, Key: "id"}, settings: center.Settings{Queues: 1}},

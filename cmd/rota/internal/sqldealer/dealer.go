@@ -21,6 +21,7 @@ type Dealer struct {
 	sel      *statement
 	exec     *statement
 	each     bool     // exec runs once per row
+	runs     bool     // the mode is RUN
 	keyed    bool     // the first column is the key
 	start    string   // what {{cursor}} is before the first row
 	columns  []string // what is kept of a row
@@ -37,7 +38,7 @@ var (
 // is found before anything is connected or created. The error names the key
 // and the rule.
 func New(task config.Task, d schema.Dialect) (*Dealer, error) {
-	dealer, err := build(task.SQL, d, manyQueues(task.Settings))
+	dealer, err := build(task.SQL, d, task.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("tasks.%s.dealer.sql%w", task.Name, err)
 	}
@@ -113,6 +114,11 @@ func commonArg(name string, s *processor.Selection) any {
 		return s.Parameter
 	case ownSign:
 		return s.OwnSign
+	case runKey:
+		if s.Run == nil {
+			return nil // the file says RUN and the database's row, which wins, CONTINUOUS
+		}
+		return s.Run.Key
 	}
 	panic("sqldealer: no value for {{" + name + "}}") // parse lets no other name through
 }

@@ -91,7 +91,12 @@ func (s shop) want(query string, want ...string) {
 
 func (s shop) dealer(c config.SQLDealer) *Dealer {
 	s.Helper()
-	d, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c}, s.Dialect())
+	return s.dealerOf(center.ModeContinuous, c)
+}
+
+func (s shop) dealerOf(mode string, c config.SQLDealer) *Dealer {
+	s.Helper()
+	d, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Mode: mode}, SQL: c}, s.Dialect())
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -296,6 +301,47 @@ func TestValuesAreBound(t *testing.T) {
 		})
 		s.settle(d)
 		s.want("SELECT * FROM seen", `1 q'"\; -- p'1 TEST TEST`)
+	})
+}
+
+// {{run_key}} is the key of the run, whatever is in it, and NULL where there is no run.
+func TestRunKey(t *testing.T) {
+	const key = `2026-11-21'"\; --`
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec("CREATE TABLE source (id INTEGER PRIMARY KEY, day VARCHAR(50), done VARCHAR(50))",
+			"CREATE TABLE copy (id INTEGER, day VARCHAR(50))")
+		mark := "?"
+		if s.Dialect() == schema.Postgres {
+			mark = "$1"
+		}
+		if _, err := s.DB().ExecContext(t.Context(), "INSERT INTO source (id, day) VALUES (1, "+mark+"), (2, 'other')", key); err != nil {
+			t.Fatal(err)
+		}
+		execute := s.dealerOf(center.ModeRun, config.SQLDealer{
+			Select:  "SELECT id FROM source WHERE day = {{run_key}} AND {{index}} = 1",
+			Execute: "UPDATE source SET done = {{run_key}} WHERE id IN ({{keys}})",
+			Key:     "id",
+		})
+		each := s.dealerOf(center.ModeRun, config.SQLDealer{
+			Select:      "SELECT id FROM source WHERE {{index}} = 1 AND id = 1",
+			ExecuteEach: "INSERT INTO copy VALUES ({{row.id}}, {{run_key}})",
+		})
+		of := selection()
+		of.Run = &processor.Run{ID: "a", Key: key}
+		for _, d := range []*Dealer{execute, each} {
+			rows, err := d.Select(t.Context(), of)
+			if err == nil {
+				err = d.Execute(s.batch(7), rows)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.want("SELECT id FROM source WHERE done = day ORDER BY id", "1")
+		s.want("SELECT c.id FROM copy c JOIN source s ON s.day = c.day", "1")
+		s.settle(each) // without a run
+		s.want("SELECT id FROM copy WHERE day IS NULL", "1")
 	})
 }
 

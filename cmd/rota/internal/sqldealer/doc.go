@@ -9,6 +9,9 @@
 // Execute runs in center.InTx, whose fence comes first. What a stale owner
 // writes is rolled back, and as long as the statement changes what select
 // filters on, or reads on from {{cursor}}, each row takes effect exactly once.
+// {{run_key}} is the key of the run that sweeps the queue, so that results can
+// be told apart by it. A file that uses it without mode RUN is refused; where
+// the database's row says CONTINUOUS all the same, it is NULL.
 // With execute_each the rows of one call share a transaction: one that fails
 // takes the others with it, and with a key they are then tried one by one.
 package sqldealer

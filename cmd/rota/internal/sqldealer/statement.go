@@ -24,6 +24,7 @@ const (
 	queueParameter, limit = "queue_parameter", "limit"
 	cursor                = "cursor"
 	parameter, ownSign    = "parameter", "own_sign"
+	runKey                = "run_key"
 	keys, server          = "keys", "server"
 	row                   = "row." // and a column's name
 )

@@ -1,0 +1,107 @@
+package center
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// RunRecord is a run and how far it is. Of a run that is RUNNING, ItemsDone and ItemsFailed are summed over its queues.
+type RunRecord struct {
+	Run
+
+	// Its queues by their state: none before it is opened.
+	QueuesPending   int64 `json:"queues_pending"`
+	QueuesRunning   int64 `json:"queues_running"`
+	QueuesDone      int64 `json:"queues_done"`
+	QueuesFailed    int64 `json:"queues_failed"`
+	QueuesCancelled int64 `json:"queues_cancelled"`
+
+	SweptDone   int64     `json:"-" db:"swept_done"`
+	SweptFailed int64     `json:"-" db:"swept_failed"`
+	Now         time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
+}
+
+// RunFilter says which runs are asked for. Empty fields ask for all.
+type RunFilter struct {
+	RunID    string
+	TaskType string
+	State    string // one of the Run constants
+}
+
+// RunRecords lists the latest runs of this own_sign that the filter lets through, the newest first, not more than
+// limit. One statement.
+func (c *Center) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
+	w := where{args: []any{c.ownSign}}
+	w.equal("run_id", f.RunID)
+	w.equal("task_type", f.TaskType)
+	w.equal("state", f.State)
+	list, err := records[RunRecord](ctx, c, fmt.Sprintf(`SELECT {columns} FROM (
+		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, {now} AS database_time
+		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
+				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running, COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
+				COUNT(CASE WHEN q.state = 'FAILED' THEN 1 END) AS queues_failed, COUNT(CASE WHEN q.state = 'CANCELLED' THEN 1 END) AS queues_cancelled,
+				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed
+			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p
+			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
+		) x ORDER BY run_id DESC`, w.text, max(limit, 1)), w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the runs: %w", err)
+	}
+	for i := range list {
+		if r := &list[i]; r.State == RunRunning {
+			r.ItemsDone, r.ItemsFailed = r.SweptDone, r.SweptFailed
+		}
+	}
+	return list, nil
+}
+
+// LatestRun returns the newest run of a task type. ErrUnknownTask if that has no row, ErrUnknownRun if it has had no run;
+// a task type of mode CONTINUOUS is refused.
+func (c *Center) LatestRun(ctx context.Context, taskType string) (RunRecord, error) {
+	list, err := c.RunRecords(ctx, RunFilter{TaskType: taskType}, 1)
+	if err == nil && len(list) > 0 {
+		return list[0], nil
+	}
+	if err == nil {
+		err = cmp.Or(c.mayRun(ctx, taskType), ErrUnknownRun)
+	}
+	return RunRecord{}, fmt.Errorf("the newest run of %s$%s: %w", taskType, c.ownSign, err)
+}
+
+// Queues is the number of queues that the run sweeps, 0 before it is opened.
+func (r RunRecord) Queues() int64 {
+	return r.QueuesPending + r.QueuesRunning + r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
+}
+
+// TriggerRecord is a trigger as operators see it.
+type TriggerRecord struct {
+	Trigger
+	OwnSign        string `json:"own_sign"`
+	MisfireAfterMS int64  `json:"misfire_after_ms" db:"-"`
+
+	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
+}
+
+// TriggerFilter says which triggers are asked for. Empty fields ask for all.
+type TriggerFilter struct {
+	Name   string
+	Target string
+}
+
+// TriggerRecords lists the triggers of this own_sign that the filter lets through, by name.
+func (c *Center) TriggerRecords(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
+	w := where{args: []any{c.ownSign}}
+	w.equal("name", f.Name)
+	w.equal("target", f.Target)
+	list, err := records[TriggerRecord](ctx, c, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
+		WHERE own_sign = ?`+w.text+`) x ORDER BY name`, w.args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the triggers: %w", err)
+	}
+	for i := range list {
+		list[i].MisfireAfterMS = list[i].MisfireAfter.Milliseconds()
+	}
+	return list, nil
+}

@@ -1,0 +1,67 @@
+package center_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// A commit whose reply is lost has made the run all the same. The second try finds it, and cannot tell whose it is.
+func TestSubmitOnceAfterALostReply(t *testing.T) {
+	direct := testdb.URL(t, testdb.Postgres)
+	db := centertest.Open(t, direct, center.Options{}).DB()
+	url, proxy := testdb.Through(t, direct)
+	c := centertest.Open(t, url, center.Options{})
+	if _, err := c.Define(t.Context(), "sweep", center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
+		t.Fatal(err)
+	}
+	// What is deferred to the commit waits there for a lock that the test has.
+	for _, statement := range []string{
+		`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END'`,
+		`CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON schedule_run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold()`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Rollback()
+	if _, err := lock.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(1)`); err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		id    string
+		there bool
+		err   error
+	}
+	submitted := make(chan answer, 1)
+	go func() {
+		id, there, err := c.SubmitOnce(t.Context(), "sweep", "k", "")
+		submitted <- answer{id, there, err}
+	}()
+	for deadline := time.Now().Add(time.Minute); ; {
+		var n int
+		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`).Scan(&n)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("no commit waits: %v", err)
+		}
+		if n == 1 {
+			break
+		}
+	}
+	proxy.Cut()
+	if err := lock.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	a := <-submitted
+	if r, err := c.Run(t.Context(), a.id); a.err != nil || a.there || err != nil || r.Key != "k" {
+		t.Errorf("%+v; run %+v, %v", a, r, err)
+	}
+}

@@ -1,0 +1,111 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// AppliedTrigger is a trigger's row beside the trigger that it is to be.
+type AppliedTrigger struct {
+	Exists  bool         // the row is there
+	Changes []Difference // Row is what is in force, Given what is wanted, defaults included
+	Trigger Trigger      // as it would be
+	Next    []time.Time  // the slots at which it would be due next
+	Now     time.Time    // by the database's clock, when this was computed
+}
+
+// Same says that there is nothing to do.
+func (a AppliedTrigger) Same() bool { return a.Exists && len(a.Changes) == 0 }
+
+// Validate says what is wrong with a trigger as far as that can be told without a database: everything but whether the
+// target has runs.
+func (t Trigger) Validate() error {
+	if _, err := t.withDefaults().over(Trigger{}, false, "", time.Now()); err != nil { // whatever slots are counted from
+		return fmt.Errorf("trigger %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// CompareTrigger tells what ApplyTrigger would change, and the next slots, not more than n. It writes nothing.
+// ErrUnknownTask if the target has no row.
+func (c *Center) CompareTrigger(ctx context.Context, t Trigger, n int) (a AppliedTrigger, err error) {
+	if a, err = c.compareTrigger(ctx, t.withDefaults()); err == nil {
+		a.Next, err = a.Trigger.next(n)
+	}
+	if err != nil {
+		return AppliedTrigger{}, fmt.Errorf("trigger %s: %w", t.Name, err)
+	}
+	return a, nil
+}
+
+func (c *Center) compareTrigger(ctx context.Context, t Trigger) (a AppliedTrigger, err error) {
+	if err := c.mayRun(ctx, t.Target); err != nil {
+		return a, fmt.Errorf("target %s: %w", t.Target, err)
+	}
+	list, err := c.TriggerRecords(ctx, TriggerFilter{Name: t.Name})
+	if err != nil {
+		return a, err
+	}
+	if a.Now, err = c.clock(ctx); err != nil {
+		return a, err
+	}
+	var old Trigger
+	if a.Exists = len(list) > 0; a.Exists {
+		old = list[0].Trigger
+	}
+	if a.Trigger, err = t.over(old, a.Exists, c.ownSign, a.Now); err == nil && a.Exists {
+		a.Changes = old.differences(a.Trigger)
+	}
+	return a, err
+}
+
+// differences lists what of a trigger is to be changed, by the columns' names.
+func (t Trigger) differences(want Trigger) (list []Difference) {
+	wanted := want.settings()
+	for i, has := range t.settings() {
+		if has.value != wanted[i].value {
+			list = append(list, Difference{Name: has.name, Row: fmt.Sprint(has.value), Given: fmt.Sprint(wanted[i].value)})
+		}
+	}
+	return list
+}
+
+// settings are the columns of a trigger that its user decides.
+func (t Trigger) settings() []assigned {
+	return []assigned{
+		{"target", t.Target},
+		{"kind", t.Kind},
+		{"expression", t.Expression},
+		{"time_zone", t.TimeZone},
+		{"start_at", timeText(t.StartAt)},
+		{"end_at", timeText(t.EndAt)},
+		{"max_fires", t.MaxFires},
+		{"misfire", t.Misfire},
+		{"misfire_after", t.MisfireAfter},
+		{"catchup_max", t.CatchupMax},
+		{"overlap", t.Overlap},
+		{"priority", t.Priority},
+		{"params", t.Params},
+	}
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// next returns the slots at which the trigger is due from NextFireAt on, not more than n of them.
+func (t Trigger) next(n int) (list []time.Time, err error) {
+	a, err := t.arithmetic()
+	if err != nil {
+		return nil, err
+	}
+	for at := t.NextFireAt; !at.IsZero() && len(list) < n; at = a.First(at) {
+		list = append(list, at)
+		a.Fires++
+	}
+	return list, nil
+}

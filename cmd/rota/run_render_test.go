@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/dutyrota/rota/center"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// node is a run of a graph whose id is its task type.
+func node(name, state, why string) center.Run {
+	return center.Run{ID: name, TaskType: name, State: state, Message: why}
+}
+
+// A diamond is drawn once, each run below the last of its upstreams, whatever the order of the rows.
+func TestRunGraph(t *testing.T) {
+	g := runGraph{
+		Runs: []center.Run{
+			node("predict", "DEPENDENT_FAILED", "conditional FAILED: no such table"), node("prior", "SUCCESS", ""),
+			node("extract", "SUCCESS", ""), node("conditional", "FAILED", "no such table"), node("notify", "WAITING", ""),
+		},
+		Deps: []center.RunDep{
+			{Run: "notify", Upstream: "predict", Rule: "FINISHED"},
+			{Run: "predict", Upstream: "prior", Rule: "SUCCESS"},
+			{Run: "predict", Upstream: "conditional", Rule: "SUCCESS"},
+			{Run: "prior", Upstream: "extract", Rule: "SUCCESS"},
+			{Run: "conditional", Upstream: "extract", Rule: "SUCCESS"},
+		},
+	}
+	got := g.text(screen{width: 200}, "predict")
+	want := `
+   TASK             STATE             RUN          AFTER               WHY
+   extract          SUCCESS           extract      -
+   ├─ prior         SUCCESS           prior        extract
+   └─ conditional   FAILED            conditional  extract             no such table
+ >    └─ predict    DEPENDENT_FAILED  predict      prior, conditional  conditional FAILED: no such table
+         └─ notify  WAITING           notify       predict (FINISHED)`
+	if got != strings.TrimPrefix(want, "\n") {
+		t.Errorf("got\n%s\nwant%s", got, want)
+	}
+}
+
+// A cycle, which only a hand can make, is shown and not walked for ever.
+func TestRunGraphWithACycle(t *testing.T) {
+	g := runGraph{
+		Runs: []center.Run{node("a", "WAITING", ""), node("b", "WAITING", "")},
+		Deps: []center.RunDep{{Run: "a", Upstream: "b", Rule: "SUCCESS"}, {Run: "b", Upstream: "a", Rule: "SUCCESS"}},
+	}
+	if got := g.text(screen{}, "a"); strings.Count(got, "\n") != 2 {
+		t.Error(got)
+	}
+}
+
+// As many runs as are ever read are drawn at once.
+func TestLargeRunGraph(t *testing.T) {
+	g := runGraph{Runs: []center.Run{node("root", "SUCCESS", "")}}
+	for i := range 1_000 {
+		name := fmt.Sprint(i)
+		g.Runs = append(g.Runs, node(name, "WAITING", ""))
+		g.Deps = append(g.Deps, center.RunDep{Run: name, Upstream: "root", Rule: "SUCCESS"})
+	}
+	if got := g.text(screen{width: 80}, "root"); strings.Count(got, "\n") != 1_001 {
+		t.Errorf("%d lines", strings.Count(got, "\n"))
+	}
+}
+
+func longRun() shownRun {
+	r := runRecord{Run: center.Run{
+		ID: "01a1ff8a-c6d9-7620-bfda-be0b194fb52a", TaskType: "conditional-probability", OwnSign: "BASE", Key: strings.Repeat("k", 60) + "/2026-11-21T02:00:00Z",
+		Trigger: "nightly", State: center.RunRunning, Message: strings.Repeat("no such\ntable ", 20), Params: strings.Repeat("{} ", 50),
+		ScheduledAt: noon, StartedAt: noon, DeadlineAt: noon.Add(time.Hour), ItemsDone: 123_456_789, ItemsFailed: 3,
+	}, QueuesPending: 4, QueuesDone: 5, QueuesFailed: 1, Now: noon.Add(185 * time.Second)}
+	upstream := node(strings.Repeat("long-name", 4), "SUCCESS", "")
+	return shownRun{
+		run: r, note: "nobody serves conditional-probability",
+		queues: []runQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
+		graph:  runGraph{[]center.Run{upstream, r.Run}, []center.RunDep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
+	}
+}
+
+// A run fits a terminal, and what somebody may have to look after comes first.
+func TestRunFitsATerminal(t *testing.T) {
+	for _, width := range []int{80, 120, 200} {
+		got := longRun().text(screen{width: width, height: 24, color: true})
+		if n := widest(got); n > width {
+			t.Errorf("%d characters on a terminal of %d:\n%s", n, width, got)
+		}
+		for _, want := range []string{"01a1ff8a-c6d9-7620-bfda-be0b194fb52a", "by trigger nightly", "no such table", "░] 6 of 10 queues, 1 of them failed", "> └─ conditional"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%d: no %q in\n%s", width, want, got)
+			}
+		}
+	}
+	got := longRun().text(screen{})
+	if failed, two := strings.Index(got, "\n 10 "), strings.Index(got, "\n 2 "); failed < 0 || two < failed || strings.Contains(got, "\x1b") {
+		t.Errorf("queue 10 has failed and should come before queue 2, without colours:\n%s", got)
+	}
+}
+
+func TestRunBar(t *testing.T) {
+	r := longRun().run
+	r.TaskType = "sweep"
+	for _, test := range []struct {
+		done int64
+		full int
+	}{{0, 0}, {5, 20}, {9, 36}, {10, 40}} {
+		r.QueuesPending, r.QueuesDone, r.QueuesFailed = 10-test.done, test.done, 0
+		bar := runBar(r, 200)
+		if n := strings.Count(bar, "█"); n != test.full || strings.Count(bar, "░") != 40-test.full {
+			t.Errorf("%d of 10: %s", test.done, bar)
+		}
+		if bar := runBar(r, 74); text.StringWidth(bar) > 74 {
+			t.Errorf("%d characters: %s", text.StringWidth(bar), bar)
+		}
+	}
+	if got := progressText(runRecord{}); got != "not begun" {
+		t.Error(got)
+	}
+}
+
+// Into a pipe there is a line when the state changes, and else seldom.
+func TestWaitTellsSeldom(t *testing.T) {
+	var out strings.Builder
+	w := waiter{out: &out}
+	tell := func(state string, items int64, note string) int {
+		t.Helper()
+		out.Reset()
+		w.last = runRecord{Run: center.Run{State: state, ItemsDone: items}, QueuesPending: 10}
+		if err := w.tell(note); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(out.String(), "\n")
+	}
+	for _, test := range []struct {
+		state string
+		items int64
+		note  string
+		age   time.Duration // of the line before
+		lines int
+	}{
+		{"READY", 0, "nobody serves it", 0, 1},
+		{"READY", 0, "nobody serves it", time.Hour, 0},
+		{"READY", 0, "", 0, 1},
+		{"RUNNING", 0, "", 0, 1},
+		{"RUNNING", 3, "", time.Second, 0},
+		{"RUNNING", 3, "", tellEvery, 1},
+		{"RUNNING", 3, "", time.Hour, 0},
+	} {
+		w.at = w.at.Add(-test.age)
+		if n := tell(test.state, test.items, test.note); n != test.lines {
+			t.Errorf("%+v: %d lines", test, n)
+		}
+	}
+}

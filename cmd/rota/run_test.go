@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+const (
+	web3       = "web3:3:00000003"
+	runsBeside = "queues_pending queues_running queues_done queues_failed queues_cancelled"
+)
+
+// What becomes of a run and its dependant is what the commands tell.
+func TestRuns(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		extract, report := s.runs()
+		s.lists("run list", report+` +report +WAITING +- +0 +0 +\S+ ago +- +- +first`, "schedule_run", 2, runsBeside)
+		s.lists("run list --state READY", extract+` +extract +READY +- +0`, "schedule_run", 1, runsBeside)
+		s.lists("run list extract --limit 1", extract+` +extract +READY`, "schedule_run", 1, runsBeside)
+		s.says("run show report", `(?m)^   extract +READY +`+extract+` +-`+"\n"+` > └─ report +WAITING +`+report+` +extract`)
+		s.says("run show extract", `READY; nobody serves extract, due .* ago\n submitted, key first, priority 0\n params p\n`)
+		s.refused(1, "is in the wrong state: it is READY", "run rerun "+extract)
+
+		s.serve("extract", web3)
+		s.sweep("extract", web3, "0", "1")
+		s.lists("run list extract", extract+` +extract +RUNNING +2/4 +20 +0`, "schedule_run", 1, runsBeside)
+		s.says("task list", `(?m)^ extract +RUNNING `)
+		s.says("run show extract", `(?s) RUNNING, begun .*, deadline in 24h.*\[█{20}░{20}\] 2 of 4 queues, 20 items.* 2 +PENDING +- +0 .* 0 +DONE +web3:3:00000003 +1 +10`)
+		s.says("run pause "+extract, `^run `+extract+` \(extract\): paused; its sweeps are suspended\n$`)
+		s.says("run list extract", ` PAUSED +2/4`)
+		s.says("run show extract", ` PAUSED; see rota run resume, begun`)
+		s.says("run resume extract", `: goes on\n$`)
+		s.says("run cancel extract", `: cancelled\n$`)
+		cause := `extract \(run ` + extract + `\) CANCELLED: cancelled: 2 of 4 queues were not done`
+		s.says("run show report", `(?s)^ run `+report+` of report\$BASE\n DEPENDENT_FAILED, due .*, ended .*\n because: `+cause)
+		s.says("run list --state DEPENDENT_FAILED", ` report +DEPENDENT_FAILED .*`+cause)
+		s.refused(1, "rota: run "+report+" (report) is DEPENDENT_FAILED: extract (run "+extract+") CANCELLED", "run wait report")
+		s.refused(1, "is in the wrong state: it is CANCELLED", "run pause extract")
+
+		s.says("run rerun extract", `: goes on with the queues that were not done\n$`)
+		s.says("run list report", ` WAITING `)
+		s.sweep("extract", web3, "2", "3")
+		s.says("run wait extract", `^run `+extract+` \(extract\) is SUCCESS: 4 of 4 queues, 40 items, \S+\n$`)
+		s.says("run list report", ` READY `)
+		s.says("task list", `(?m)^ extract +IDLE `)
+		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND actor = '"+actor()+"'"); n != 4 {
+			t.Errorf("%d events of what was done to runs, want 4", n)
+		}
+	})
+}
+
+// JSON of a run is one object whose names are columns; what is NULL is null.
+func TestRunShowJSON(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		extract, report := s.runs()
+		s.serve("extract", web3)
+		s.sweep("extract", web3, "0")
+		var shown struct {
+			Run    map[string]any
+			Queues []map[string]any
+			Graph  struct{ Runs, Deps []map[string]any }
+		}
+		s.must(json.Unmarshal([]byte(s.run("run show extract -o json")), &shown))
+		s.namesAreColumns("run show", shown.Run, "schedule_run", strings.Fields(runsBeside))
+		s.namesAreColumns("run show", shown.Queues[0], "schedule_run_queue", nil)
+		s.namesAreColumns("run show", shown.Graph.Runs[0], "schedule_run", nil)
+		s.namesAreColumns("run show", shown.Graph.Deps[0], "schedule_run_dep", nil)
+		if r := shown.Run; r["run_id"] != extract || r["items_done"] != 10.0 || r["queues_done"] != 1.0 || r["finished_at"] != nil || r["trigger_name"] != "" {
+			t.Errorf("%v", r)
+		}
+		if _, told := shown.Run["finished_at"]; !told {
+			t.Error("finished_at is left out")
+		}
+		if d := shown.Graph.Deps; len(shown.Graph.Runs) != 2 || len(d) != 1 || d[0]["run_id"] != report || d[0]["upstream_run_id"] != extract || d[0]["rule"] != "SUCCESS" {
+			t.Errorf("%v", shown.Graph)
+		}
+		if got := s.run("run show extract -o csv"); !regexp.MustCompile(`^queue_id,state,(?s:.*)\n0,DONE,web3:3:00000003,`).MatchString(got) || strings.Count(got, "\n") != 5 {
+			t.Errorf("CSV of its queues:\n%s", got)
+		}
+	})
+}
+
+func TestRunSubmit(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		extract, _ := s.runs()
+		stdout, stderr, code := s.try("run submit extract --key first")
+		if code != 0 || stdout != extract+"\n" || stderr != "rota: the run of key first was there already\n" {
+			t.Errorf("a key that is there: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+		}
+		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`))
+		r, err := s.c.Run(t.Context(), id)
+		if err != nil || r.State != center.RunWaiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if _, deps, err := s.c.RunGraph(t.Context(), id); err != nil || !slices.Contains(deps, center.RunDep{Run: id, Upstream: extract, Rule: center.RuleSuccess}) {
+			t.Errorf("%v, %v", deps, err)
+		}
+		stdout, stderr, code = s.try("run wait idle --timeout 1ms")
+		if want := "rota: run " + id + " (idle) is still WAITING after 1ms: not begun\n"; code != 1 || stderr != want || !strings.Contains(stdout, "is WAITING: not begun; waits for its upstreams\n") {
+			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, want)
+		}
+	})
+}
+
+// SIGINT ends the wait, and not the run.
+func TestWaitIsLeft(t *testing.T) {
+	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	extract, _ := s.runs()
+	wait := rota(context.WithoutCancel(t.Context()), s.dir, "run", "wait", "extract", "--database", s.url)
+	var stderr strings.Builder
+	wait.Stderr = &stderr
+	out, err := wait.StdoutPipe()
+	s.must(err)
+	s.must(wait.Start())
+	_, err = bufio.NewReader(out).ReadString('\n')
+	s.must(err)
+	s.must(wait.Process.Signal(os.Interrupt))
+	_ = wait.Wait() // its exit code is looked at
+	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: run "+extract+": not waited for its end; it goes on\n" {
+		t.Errorf("exit code %d, stderr %q", wait.ProcessState.ExitCode(), got)
+	}
+	if r, err := s.c.Run(t.Context(), extract); err != nil || r.State != center.RunReady {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A wait outlasts the database, and says so.
+func TestWaitThroughAnOutage(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			s := newStage(t, testdb.URL(t, kind))
+			s.runs()
+			url, proxy := testdb.Through(t, s.url)
+			wait := rota(context.WithoutCancel(t.Context()), s.dir, "run", "wait", "extract", "--database", url)
+			out, err := wait.StdoutPipe()
+			s.must(err)
+			trouble, err := wait.StderrPipe()
+			s.must(err)
+			s.must(wait.Start())
+			lines := bufio.NewReader(out)
+			_, err = lines.ReadString('\n')
+			s.must(err)
+			proxy.Refuse(true)
+			proxy.Cut()
+			if line, err := bufio.NewReader(trouble).ReadString('\n'); err != nil || !strings.HasSuffix(line, "; trying again\n") {
+				t.Errorf("%q, %v", line, err)
+			}
+			proxy.Refuse(false)
+			s.serve("extract", web3)
+			s.sweep("extract", web3, "0", "1", "2", "3")
+			rest, err := io.ReadAll(lines)
+			if err := errors.Join(err, wait.Wait()); err != nil || !strings.Contains(string(rest), "is SUCCESS: 4 of 4 queues") {
+				t.Errorf("%v, stdout\n%s", err, rest)
+			}
+		})
+	}
+}
+
+const sweptOrders = `database: URL
+tasks:
+  sweep:
+    queues: 4
+    mode: RUN
+    execute_number: 10
+    dealer:
+      sql:
+        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        execute: UPDATE orders SET state = 'SETTLED', settled_by = {{run_key}}, times = times + 1 WHERE state = 'NEW' AND id IN ({{keys}})
+        key: id
+  broken: {queues: 2, mode: RUN, queue_max_attempts: 1, dealer: {sql: {
+    select: "SELECT id FROM absent WHERE mod(id, {{total}}) = {{index}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
+  report: {queues: 1, mode: RUN, after: [broken], dealer: {sql: {select: SELECT id FROM absent, execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
+`
+
+// A worker that comes while somebody waits sweeps the run; the wait ends with it. A run that fails takes its dependant
+// along, and both say why.
+func TestWaitForAWorker(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		const orders = 100
+		db, dir := openOrders(t, url, orders)
+		writeFile(t, filepath.Join(dir, "rota.yaml"), strings.Replace(sweptOrders, "URL", url, 1))
+		s := &stage{T: t, url: url, dir: dir}
+		s.run("task apply")
+		id := strings.TrimSpace(s.run("run submit sweep --key", "k'1"))
+		wait := rota(context.WithoutCancel(t.Context()), dir, "run", "wait", "sweep")
+		out, err := wait.StdoutPipe()
+		s.must(err)
+		s.must(wait.Start())
+		lines := bufio.NewReader(out)
+		if line, err := lines.ReadString('\n'); err != nil || line != "run "+id+" (sweep) is READY: not begun; nobody serves sweep\n" {
+			t.Errorf("%q, %v", line, err)
+		}
+		p := startWorker(t, dir)
+		rest, err := io.ReadAll(lines)
+		s.must(err)
+		if err := wait.Wait(); err != nil || !strings.HasSuffix(string(rest), "\n") || !strings.Contains(string(rest), "is SUCCESS: 4 of 4 queues, 100 items, ") || strings.Contains(string(rest), "\x1b") {
+			t.Errorf("%v, stdout\n%s", err, rest)
+		}
+		if n := count(t, db, "orders WHERE settled_by = 'k''1' AND times = 1"); n != orders {
+			t.Errorf("%d of %d orders were swept once, with the key of the run", n, orders)
+		}
+
+		stdout, stderr, code := s.try("run submit broken --wait")
+		broken := strings.TrimSpace(stdout)
+		if code != 1 || len(broken) != 36 || !regexp.MustCompile(`rota: run `+broken+` \(broken\) is FAILED: 2 of 2 queues failed, first queue .*absent`).MatchString(stderr) {
+			t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+		}
+		eventually(t, "the dependant has failed", func() bool {
+			return count(t, db, "schedule_run WHERE task_type = 'report' AND state = 'DEPENDENT_FAILED'") == 1
+		})
+		s.says("run show report", `because: broken \(run `+broken+`\) FAILED: 2 of 2 queues failed`)
+		p.signal(syscall.SIGTERM)
+		if code := p.exit(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	})
+}

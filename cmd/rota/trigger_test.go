@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+const dawn = `trigger apply dawn --task extract --misfire ALL --overlap WAIT --time-zone Europe/Berlin --cron`
+
+// A trigger is made, changed, and left alone when there is nothing to change; a dry run does none of it.
+func TestTriggerApply(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		s.runs()
+		row := func() center.Trigger {
+			list, err := s.c.TriggerRecords(t.Context(), center.TriggerFilter{Name: "dawn"})
+			s.must(err)
+			if len(list) == 0 {
+				return center.Trigger{}
+			}
+			return list[0].Trigger
+		}
+		due := regexp.MustCompile(`\nIt is due, in Europe/Berlin:\n( \w\w\w \S+T05:30:00\+0[12]:00  in \S+\n){5}`)
+		for _, test := range []struct{ more, want string }{
+			{"--dry-run", "dawn$BASE: would be created, for extract\n"}, {"", "dawn$BASE: is created, for extract\n"}, {"", "dawn$BASE: nothing to do\n"},
+		} {
+			before := row()
+			got := s.run(dawn, append([]string{"0 30 5 * * ?"}, strings.Fields(test.more)...)...)
+			if !strings.HasPrefix(got, test.want) || !due.MatchString(got) {
+				t.Errorf("want %s, got\n%s", test.want, got)
+			}
+			if test.want != "dawn$BASE: is created, for extract\n" && !cmp.Equal(before, row()) {
+				t.Errorf("it was written: %+v", row())
+			}
+		}
+		if now := row(); now.Expression != "0 30 5 * * ?" || now.Misfire != center.MisfireAll || now.Overlap != center.OverlapWait || now.TimeZone != "Europe/Berlin" {
+			t.Errorf("%+v", now)
+		}
+		s.run("trigger pause dawn")
+		s.says("trigger apply dawn --task extract --every 90m --priority 7 --dry-run", `(?s)^dawn\$BASE:\n SETTING .*`+
+			` kind +CRON +EVERY\n expression +0 30 5 \* \* \? +1h30m0s\n time_zone +Europe/Berlin +UTC\n start_at +- +\S+\n misfire +ALL +ONE\n overlap +WAIT +SKIP\n`+
+			` priority +0 +7\nIt is PAUSED, .*in UTC:\n.*\nNothing was written\.\n$`)
+		var applied struct {
+			Trigger map[string]any
+			Changes []map[string]any
+			Next    []string
+		}
+		s.must(json.Unmarshal([]byte(s.run("trigger apply dawn --task extract --every 90m --max-fires 2 -o json")), &applied))
+		s.namesAreColumns("trigger apply", applied.Trigger, "schedule_trigger", nil)
+		if row().MaxFires != 2 || applied.Trigger["max_fires"] != 2.0 || applied.Trigger["status"] != "PAUSED" || len(applied.Next) != 2 ||
+			applied.Changes[0]["setting"] != "kind" || applied.Changes[0]["applied"] != true {
+			t.Errorf("%+v, row %+v", applied, row())
+		}
+		s.says("trigger apply old --task extract --at 2020-01-01T00:00:00Z", `(?m)^ Wed 2020-01-01T00:00:00Z  \d+d\d+h ago$`)
+		s.says("trigger apply over --task extract --every 1h --end 2020-01-01T00:00:00Z --start 2019-01-01T00:00:00Z", `created, for extract\nIt is not due any more\.\n$`)
+	})
+}
+
+func TestTriggers(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		first, _ := s.runs()
+		s.lists("trigger list", `nightly +extract +ACTIVE +0 0 2 \* \* \? Europe/Berlin +in \S+ +- +0 +0 +WAIT +ONE`, "schedule_trigger", 1, "")
+		s.lists("trigger list extract", `nightly +extract`, "schedule_trigger", 1, "")
+		if got := s.run("trigger list idle -o json"); got != "[]\n" {
+			t.Errorf("another task type's: %s", got)
+		}
+		s.says("trigger pause nightly", `^nightly\$BASE: paused; its slots are missed\n$`)
+		s.says("trigger list", ` PAUSED .* Europe/Berlin +- +-`)
+		s.says("trigger resume nightly", `^nightly\$BASE: goes on\n$`)
+
+		fired := strings.TrimSpace(s.run("trigger fire nightly")) // the first run is open, and WAIT lets one wait
+		s.says("run show "+fired, ` by trigger nightly, for \S+Z, key \S+/now/`+fired)
+		stdout, stderr, code := s.try("trigger fire nightly")
+		skipped := strings.TrimSpace(stdout)
+		if want := "rota: run " + skipped + " (extract) is SKIPPED: run " + first + " is READY, and run " + fired + " waits to begin\n"; code != 1 || stderr != want {
+			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, want)
+		}
+		s.refused(2, "this will delete the trigger nightly$BASE: extract is not run by it any more: say --yes", "trigger delete nightly")
+		s.says("trigger delete nightly --yes", `^nightly\$BASE: deleted\n$`)
+		s.refused(1, "delete trigger nightly: unknown trigger", "trigger delete nightly --yes")
+		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'TRIGGER' AND actor = '"+actor()+"'"); n != 5 {
+			t.Errorf("%d events of what was done to triggers, want 5", n)
+		}
+	})
+}
