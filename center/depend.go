@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -92,6 +93,27 @@ func (t transaction) validAfter(ctx context.Context, taskType string, after []Af
 	}
 	if path := cycle(edges, taskType); path != nil {
 		return fmt.Errorf("a cycle: %s", strings.Join(path, " after "))
+	}
+	return nil
+}
+
+// CheckAfter looks at the settings of task types that are defined together, by name: it refuses what would make one run
+// after itself, or after one of them that has no runs. Upstreams that are not among them are left to Define.
+func CheckAfter(tasks map[string]Settings) error {
+	var edges []edge
+	names := slices.Sorted(maps.Keys(tasks))
+	for _, name := range names {
+		for _, a := range tasks[name].After {
+			if up, there := tasks[a.Upstream]; there && up.Mode != ModeRun {
+				return fmt.Errorf("task %s: after %s: %w", name, a.Upstream, errNoRuns)
+			}
+			edges = append(edges, edge{name, a})
+		}
+	}
+	for _, name := range names {
+		if path := cycle(edges, name); path != nil {
+			return fmt.Errorf("task %s: after makes a cycle: %s", name, strings.Join(path, " after "))
+		}
 	}
 	return nil
 }

@@ -184,6 +184,8 @@ func (l *locked) applyTrigger(ctx context.Context, s Settings, actor string) err
 		return l.deleteTrigger(ctx, old.Name, actor)
 	case !wanted:
 		return nil
+	case there && old.Kind == t.Kind && old.Expression == t.Expression && old.TimeZone == t.TimeZone:
+		return nil
 	case there:
 		old.Kind, old.Expression, old.TimeZone = t.Kind, t.Expression, t.TimeZone
 		t = old

@@ -62,8 +62,13 @@ func (s *source) tasks() []Task {
 		s.add(line, "tasks: must name at least one task type")
 	}
 	tasks := make([]Task, 0, len(entries))
+	settings := map[string]center.Settings{}
 	for _, e := range entries {
-		tasks = append(tasks, s.task(e))
+		task := s.task(e)
+		tasks, settings[task.Name] = append(tasks, task), task.Settings
+	}
+	if err := center.CheckAfter(settings); err != nil {
+		s.add(line, "tasks: %s", err)
 	}
 	slices.SortFunc(tasks, func(a, b Task) int { return strings.Compare(a.Name, b.Name) })
 	return tasks

@@ -106,17 +106,17 @@ func validate(tasks []Task) error {
 	if len(tasks) == 0 {
 		return errors.New("no task: a manager needs something to do")
 	}
-	seen := map[string]bool{}
+	settings := map[string]Settings{}
 	for _, t := range tasks {
-		if seen[t.name] {
+		if _, there := settings[t.name]; there {
 			return fmt.Errorf("task %s is there twice: a process serves a task type once", t.name)
 		}
-		seen[t.name] = true
+		settings[t.name] = t.settings
 		if err := t.settings.Validate(); err != nil {
 			return fmt.Errorf("task %s: %w", t.name, err)
 		}
 	}
-	return nil
+	return center.CheckAfter(settings)
 }
 
 // Run serves all tasks until ctx is done; then it drains, hands everything over and returns nil. It

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -253,11 +254,22 @@ func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	dealer := &work{}
+	runsAfter := func(upstream string) manager.Settings {
+		return manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: upstream}}}
+	}
 	cases := map[string]struct {
 		tasks []manager.Task
 		want  string
 	}{
-		"none":  {nil, "no task: a manager needs something to do"},
+		"none": {nil, "no task: a manager needs something to do"},
+		"a cycle": {
+			[]manager.Task{manager.Serve("x", dealer, runsAfter("y")), manager.Serve("y", dealer, runsAfter("x"))},
+			"task x: after makes a cycle: x after y after x",
+		},
+		"after what has no runs": {
+			[]manager.Task{manager.Serve("x", dealer, runsAfter("y")), manager.Serve("y", dealer, fast)},
+			"task x: after y: mode is CONTINUOUS, and only task types of mode RUN have runs",
+		},
 		"twice": {[]manager.Task{manager.Serve("x", dealer, fast), manager.Serve("x", dealer, fast)}, "task x is there twice: a process serves a task type once"},
 		"dead":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{Queues: 1, JudgeDeadInterval: 8 * time.Second})}, "task x: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
 		"zero":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{})}, "task x: queues (0) must be between 1 and 100000"},

@@ -64,6 +64,30 @@ func TestTaskApplyCreates(t *testing.T) {
 	})
 }
 
+// What begins runs is shown and applied like the other settings; to delete the trigger asks first.
+func TestTaskApplySchedule(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := newStage(t, url)
+		s.file("  after: {queues: 1, mode: RUN, after: [before]}\n  before: {queues: 2, mode: RUN, cron: '0 0 2 * * ?', time_zone: Europe/Berlin}\n")
+		s.says("task apply", `^before\$BASE: is created, with 2 queues\n\nafter\$BASE: is created, with 1 queue\n$`)
+		s.says("trigger list", `(?m)^ before +`)
+		s.says("task show before", `(?m)^ cron +0 0 2 \* \* \? *$`)
+		s.says("task show after", `(?m)^ after +before *$`)
+		s.says("task apply", `^before\$BASE: nothing to do\n\nafter\$BASE: nothing to do\n$`)
+		s.file("  after: {queues: 1, mode: RUN}\n  before: {queues: 2, mode: RUN, cron: '0 0 3 * * ?', time_zone: Europe/Berlin}\n")
+		s.says("task apply after", `(?m)^ after +before +-$`)
+		s.says("task apply", `(?s) cron +0 0 2 \* \* \? +0 0 3 \* \* \?\n.*\nThe trigger before is that of this environment, BASE\. Runs that are open stay\.`)
+		s.file("  before: {queues: 2, mode: RUN}\n")
+		if _, stderr, code := s.try("task apply"); code != 2 || !strings.Contains(stderr, "this will delete the trigger before, so that no run of it begins by itself: say --yes") {
+			t.Errorf("exit code %d, stderr %q", code, stderr)
+		}
+		s.run("task apply --yes")
+		if n := count(t, s.c.DB(), "schedule_trigger WHERE name = 'before'"); n != 0 {
+			t.Error("the trigger is there")
+		}
+	})
+}
+
 // Another number of queues is a barrier, and says so; fewer, or fewer names, ask first.
 func TestTaskApplyQueues(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {

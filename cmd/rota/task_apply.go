@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,8 +32,9 @@ before it writes. A task type that is not there is created.
 Workers take new settings over with their next heartbeats; the two intervals
 with their next start. Another number of queues is a barrier: every worker
 finishes what it has in hand, then rows are added or removed, then all go on.
-Named queues come at once, and go when they are drained. What removes queues
-asks first.`,
+Named queues come at once, and go when they are drained. cron and every are the
+trigger that has the task type's name, in this environment. What removes queues
+or the trigger asks first.`,
 		Example: `  rota task apply -f rota.yaml --dry-run
   rota task apply -f rota.yaml
   rota task apply -f rota.yaml settle --yes`,
@@ -73,7 +75,22 @@ func (a *taskApply) run(names []string) error {
 			}
 			steps = append(steps, step{task, applied, c.OwnSign()})
 		}
-		return a.apply(ctx, c, steps)
+		return a.apply(ctx, c, inOrder(steps))
+	})
+}
+
+// inOrder puts what a task type runs after before it: it must be there when the other is created.
+func inOrder(steps []step) (ordered []step) {
+	for len(steps) > 0 {
+		first := max(0, slices.IndexFunc(steps, func(s step) bool { return !s.waitsFor(steps) }))
+		ordered, steps = append(ordered, steps[first]), slices.Delete(steps, first, first+1)
+	}
+	return ordered
+}
+
+func (s step) waitsFor(others []step) bool {
+	return slices.ContainsFunc(s.task.Settings.After, func(a center.After) bool {
+		return slices.ContainsFunc(others, func(o step) bool { return o.task.Name == a.Upstream })
 	})
 }
 
@@ -137,6 +154,9 @@ func losses(steps []step) (list []string) {
 	for _, s := range steps {
 		if s.fewer() {
 			list = append(list, fmt.Sprintf("remove %s of %s", plural(s.Total-s.Wanted, "queue", "queues"), s.task.Name))
+		}
+		if s.reschedules() && s.task.Settings.Cron == "" && s.task.Settings.Every == 0 {
+			list = append(list, fmt.Sprintf("delete the trigger %s, so that no run of it begins by itself", s.task.Name))
 		}
 		if len(s.Remove) > 0 {
 			list = append(list, fmt.Sprintf("remove queues of %s, whose items are not processed any more: %s", s.task.Name, strings.Join(s.Remove, ", ")))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/center"
@@ -19,6 +20,11 @@ type step struct {
 
 // fewer says that numbered queues are to go.
 func (s step) fewer() bool { return s.Repartitions() && s.Wanted < s.Total }
+
+// reschedules says that the trigger of the settings is to be another, or to go.
+func (s step) reschedules() bool {
+	return slices.ContainsFunc(s.Changes, func(d center.Difference) bool { return d.Name == "cron" || d.Name == "every" })
+}
 
 // do writes the settings first: they are one transaction, which somebody else's change may refuse.
 func (s step) do(ctx context.Context, c *center.Center) error {
@@ -116,6 +122,9 @@ func will(done string, dryRun bool) string {
 func (s step) notes(dryRun bool) (list []string) {
 	if len(s.Changes) > 0 {
 		list = append(list, "Workers of all environments take the settings over with their next heartbeats.")
+	}
+	if s.reschedules() {
+		list = append(list, fmt.Sprintf("The trigger %s is that of this environment, %s. Runs that are open stay.", s.task.Name, s.ownSign))
 	}
 	switch {
 	case s.fewer():
