@@ -43,6 +43,18 @@
 // Permit windows follow the database's clock, as estimated from the last heartbeat, and a timer wakes the server
 // when one opens or closes. What may not be worked is owned all the same, so that opening a window moves nothing.
 //
+// # Runs
+//
+// In mode RUN a queue is owned as in any other, but it is worked only while a run is open: the server claims queues of
+// its own for the run, twice as many as it has executors, and grants each to the processor together with the run. That
+// is a sweep. How far it is, is saved every 5 s; when a select finds nothing more, or the sweep has failed, the queue is
+// taken from the processor first and the outcome is written then, in a transaction that fences the queue. Before a
+// queue is handed over its sweep is suspended, so that it goes on elsewhere where it was, and counts no attempt.
+//
+// What becomes of the runs themselves is decided by center.Tick. The heartbeat tells whether any run has not ended, and
+// when the next trigger is due; only then does the server tick, once a second or at that instant. To ask every second
+// whether there is anything to do would cost a database with many idle workers more than all their heartbeats.
+//
 // A uuid is never registered twice. Whoever was expired cannot know what has happened since, and joining
 // under the old name would make what was meant for the old life look right for the new one.
 //
