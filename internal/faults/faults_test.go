@@ -38,7 +38,8 @@ type scenario struct {
 var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
 
 func scenarios() []scenario {
-	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios)
+	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios,
+		runScenarios)
 }
 
 // TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.
@@ -77,7 +78,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	_, _ = name.Write([]byte(t.Name())) // never fails
 	s := &stage{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()}
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
-	s.pool, s.power, s.review = sc.pool, sc.power, sc.review
+	s.pool, s.power, s.review, s.backlog = sc.pool, sc.power, sc.review, sc.power.backlog()
 	sc.power.settle(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second
@@ -100,7 +101,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		s.hunger()
 	}
 	s.start(workers)
-	if !sc.idle {
+	if !sc.idle && !sc.power.runs() {
 		s.works(10)
 	}
 	sc.play(s)
