@@ -103,8 +103,8 @@ func (s *server) claim(ctx context.Context) error {
 
 func (s *server) begin(sw center.Sweep, row center.ViewQueue) {
 	base := center.Progress{ItemsDone: sw.ItemsDone, ItemsFailed: sw.ItemsFailed}
-	if sw.Attempt > 1 && !sw.Recovering && sw.Cursor == "" {
-		base.ItemsFailed = 0 // they are tried again
+	if sw.Cursor == "" {
+		base.ItemsFailed = 0 // they are tried again, whatever has ended the sweep before
 	}
 	s.life.sweeps[sw.QueueID] = &sweep{Sweep: sw, base: base, saved: base, at: time.Now()}
 	q := processor.Queue{
