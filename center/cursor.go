@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 )
 
 // SaveCursor saves the cursor of the batch that ctx carries, unless the fence has done so already in this
@@ -17,7 +18,7 @@ func SaveCursor(ctx context.Context) error {
 		return nil
 	}
 	if b.Run != "" {
-		err := b.c.transact(ctx, b.c.dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.tx) })
+		err := b.c.transact(ctx, b.c.dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.tx, ``) })
 		if err != nil {
 			return fmt.Errorf("save the cursor of run %s: %w", b.Run, err)
 		}
@@ -30,6 +31,34 @@ func SaveCursor(ctx context.Context) error {
 		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, err)
 	}
 	return nil
+}
+
+// PassItem moves the cursor of a queue in a run behind an item that has failed, and counts it: a sweep that goes on there
+// does not meet it again. To call it again for one cursor counts nothing. ErrFenced if the server does not own the queue
+// under that epoch any more, or the sweep is over.
+func (c *Center) PassItem(ctx context.Context, taskType, server, runID string, q Held, cursor string) error {
+	b := boundBatch{Batch{Server: server, TaskType: taskType, OwnSign: c.ownSign, Queues: []Held{q}, Cursor: &cursor, Run: runID}, c, new(atomic.Bool)}
+	err := c.transact(ctx, c.dealers, func(ctx context.Context, t transaction) error {
+		return b.fenceRun(ctx, t.tx, `items_failed = CASE WHEN cursor_value = ? THEN items_failed ELSE items_failed + 1 END, `, cursor)
+	})
+	if err != nil {
+		return fmt.Errorf("pass an item of queue %s of run %s: %w", q.ID, runID, err)
+	}
+	return nil
+}
+
+// SweepCursor reads how far a queue was read in a run. ErrFenced if its sweep is not that of the server and the epoch
+// any more.
+func (c *Center) SweepCursor(ctx context.Context, runID, server string, q Held) (cursor string, err error) {
+	err = c.dealers.QueryRowContext(ctx, c.dialect.sql(`SELECT cursor_value FROM schedule_run_queue
+		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
+	if noRows(err) {
+		err = fmt.Errorf("%w: %w", ErrFenced, ErrRunOver)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the cursor of queue %s of run %s: %w", q.ID, runID, err)
+	}
+	return cursor, nil
 }
 
 // Cursor reads how far the source of a queue was read. ErrFenced if the server does not own the queue under

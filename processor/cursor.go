@@ -11,7 +11,7 @@ var errWithdrawn = errors.New("the record of the failed item has changed")
 // loadCursor finds out where the cursor is, after a batch of which we do not know what it has committed.
 func (p *Processor) loadCursor(c *call) error {
 	c.cursor = c.selection.Queue.Cursor
-	if p.env.Cursors != nil && c.lane.sweep == nil {
+	if p.env.Cursors != nil {
 		cursor, err := p.env.Cursors.Load(c.ctx, c.selection.Queue)
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func (p *Processor) loadCursor(c *call) error {
 
 // advance moves the cursor behind a batch that is done. If that fails the batch has failed, but not its items.
 func (p *Processor) advance(c *call) {
-	if p.env.Cursors != nil && c.lane.sweep == nil {
+	if p.env.Cursors != nil {
 		if err := p.env.Cursors.Save(c.bound, c.queues[0].queue, c.cursor); err != nil {
 			c.err = fmt.Errorf("save cursor: %w", err)
 			c.verdict = p.verdict(c, c.err)
@@ -37,6 +37,35 @@ func (p *Processor) advance(c *call) {
 		}
 	}
 	c.moved = true
+}
+
+// askCursor finds out whether a batch of a sweep that has failed is done after all: if the cursor is behind it, its
+// commit has happened, and only the reply is missing. It is asked at once, since what fails alone is passed at once.
+func (p *Processor) askCursor(c *call) {
+	if p.env.Cursors == nil || !c.placed {
+		return
+	}
+	cursor, err := p.env.Cursors.Load(c.ctx, c.queues[0].queue)
+	switch {
+	case err != nil: // the sweep ends, and another begins where the cursor is
+		c.trouble = true
+		p.complain(c, "load cursor", err)
+	case cursor == c.cursor:
+		p.log(c).Info("the batch is done after all")
+		c.verdict, c.err = done, nil
+	}
+}
+
+// leaveBehind moves the cursor of a sweep behind an item that has failed.
+func (p *Processor) leaveBehind(c *call) {
+	c.moved, c.trouble = c.placed, !c.placed // without a cursor there is no way on
+	if p.env.Cursors == nil || !c.placed {
+		return
+	}
+	if err := p.env.Cursors.Pass(c.ctx, c.queues[0].queue, c.cursor); err != nil {
+		c.moved, c.trouble = false, true
+		p.complain(c, "save cursor", err)
+	}
 }
 
 // recordDead sees to it that a dead item is in the store before the cursor passes it for ever.
@@ -88,7 +117,7 @@ func (p *Processor) finishInOrder(c *call) {
 		return
 	}
 	p.skip(g.drop())
-	h.stale = true
+	h.stale = c.verdict != failed || c.lane.sweep == nil // else askCursor has just asked
 	if c.verdict == failed && n > 1 && !c.trouble {
 		h.alone, h.group = n, smaller(n)
 	}

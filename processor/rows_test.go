@@ -142,6 +142,17 @@ func (m cursorsOf) Save(_ context.Context, q processor.Queue, cursor string) err
 	return nil
 }
 
+func (m cursorsOf) Pass(_ context.Context, q processor.Queue, cursor string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := errors.Join(m.err, m.moveErr); err != nil {
+		return err
+	}
+	m.calls = append(m.calls, fmt.Sprintf("pass %s %s", q.ID, cursor))
+	m.cursors[q.ID] = cursor
+	return nil
+}
+
 // journal returns the calls and forgets them.
 func (m *memory) journal() []string {
 	m.mu.Lock()

@@ -96,8 +96,10 @@ func (p *Processor) tally(c *call) {
 		s.ItemsDone += n
 	case c.verdict != failed, c.hurry: // it tells nothing of its items, or they are tried again in smaller batches
 	default:
-		s.ItemsFailed += int64(c.failed)
-		s.ItemsDone += n - int64(c.failed)
+		if !c.trouble || !p.powers.cursored { // else its items are executed again, from the cursor on
+			s.ItemsFailed += int64(c.failed)
+			s.ItemsDone += n - int64(c.failed)
+		}
 		if s.Err == nil {
 			s.Err = c.err
 		}
@@ -123,7 +125,7 @@ func (p *Processor) giveUp(l *lane, err error) {
 // pass leaves the items of a sweep that failed alone or by name behind. It is called by the executor of the batch.
 func (p *Processor) pass(c *call, named []failure) {
 	if p.powers.cursored {
-		c.moved, c.trouble = c.placed, !c.placed // without a cursor there is no way on
+		p.leaveBehind(c)
 		c.remember()
 		return
 	}

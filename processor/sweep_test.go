@@ -305,12 +305,13 @@ func TestSweepOfTooManyFailedItems(t *testing.T) {
 	})
 }
 
-// A cursor passes the item that fails, which is found one by one. Nobody but Holding knows of it.
+// A cursor passes the item that fails, which is found one by one. The store is told, but of no dead item.
 func TestSweepWithACursorPassesFailedItems(t *testing.T) {
 	for name, bad := range map[string]error{"error": errBroken, "permanent": processor.Permanent(errBroken), "retryAfter": processor.RetryAfter(time.Hour, errBroken)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				d, m := newTape(w, 9), newMemory()
+				m.cursors["a"] = "a00"
 				d.bad["a03"], d.bad["a08"] = bad, bad
 				s := settings()
 				s.ExecuteNumber, s.SleepTimeNoData = 3, time.Hour
@@ -320,11 +321,65 @@ func TestSweepWithACursorPassesFailedItems(t *testing.T) {
 					t.Fatal(err)
 				}
 				state := w.swept(t, "a", 6, 2)
-				if state.Cursor != "a08" || len(m.journal()) > 0 || w.Stats().DeadCount > 0 {
-					t.Errorf("sweep: %+v", state)
+				want := []string{
+					"load cursor a", "cursor a a01", "cursor a a02", "load cursor a", "pass a a03", "cursor a a06",
+					"load cursor a", "cursor a a07", "load cursor a", "pass a a08",
+				}
+				if calls := m.journal(); state.Cursor != "a08" || !slices.Equal(calls, want) || w.Stats().DeadCount > 0 {
+					t.Errorf("sweep: %+v, store %v", state, calls)
 				}
 				w.expect(t, "0s a01-a01 a01", "0s a01-a03 a03", "0s a02-a02 a02", "0s a03-a03 a03",
 					"0s a04-a06 a06", "0s a07-a07 a07", "0s a07-a08 a08", "0s a08-a08 a08")
+			})
+		})
+	}
+}
+
+// A batch whose commit has happened is done, whatever Execute says: it is neither executed again nor passed.
+func TestSweepAsksTheCursorAfterAnError(t *testing.T) {
+	for _, number := range []int{1, 3} {
+		t.Run(fmt.Sprintf("execute_number %d", number), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d, m := newTape(w, 9), newMemory()
+				d.bad["a04"] = errBroken
+				d.commit = func(cursor string) {
+					m.mu.Lock()
+					defer m.mu.Unlock()
+					m.cursors["a"] = cursor
+				}
+				s := settings()
+				s.ExecuteNumber = number
+				w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}}, s, "a")
+				if state := w.swept(t, "a", 9, 0); state.Cursor != "a08" || strings.Count(w.text(), "-") != 9/number {
+					t.Errorf("sweep: %+v\n%s", state, w.text())
+				}
+			})
+		})
+	}
+}
+
+// Nobody knows what a batch has done, or its item cannot be passed: the sweep ends where the cursor was.
+func TestSweepWithoutAnAnswerAboutItsCursorFails(t *testing.T) {
+	for name, trouble := range map[string]func(*memory){
+		"load": func(m *memory) { m.err = errors.New("gone") },
+		"pass": func(m *memory) { m.moveErr = errors.New("gone") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d, m := newTape(w, 9), newMemory()
+				d.bad["a03"] = errBroken
+				d.commit = func(string) { // does not happen
+					m.mu.Lock()
+					defer m.mu.Unlock()
+					trouble(m)
+				}
+				s := settings()
+				s.ExecuteNumber = 1
+				w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}, Bind: bindCursor}, s, "a")
+				state := w.failedWith(t, "a", errBroken.Error())
+				if state.ItemsDone != 3 || state.ItemsFailed != 0 || state.Cursor != "a02" || strings.Contains(w.text(), "a04") {
+					t.Errorf("sweep: %+v\n%s", state, w.text())
+				}
 			})
 		})
 	}
