@@ -22,6 +22,11 @@ var runScenarios = []scenario{
 	{name: "run-terminate", play: terminateInRun, power: sweeping, kinds: everywhere, always: true},
 	{name: "run-rolling-restart", play: inRun(rollingRestartInRun), power: sweeping, kinds: everywhere},
 	{name: "run-all-die", play: inRun(allDieInRun), power: sweeping, kinds: everywhere, always: true},
+	{name: "run-replies-lost-at-random", play: inRun(loseReplies), power: sweeping, proxied: true},
+	{name: "run-cursor-kill", play: inPreparedRun(killInItem), power: tracking, idle: true, kinds: everywhere},
+	{name: "run-cursor-kill-before-commit", play: inPreparedRun(killAtCommit), power: tracking, idle: true},
+	{name: "run-cursor-rolling-restart", play: inPreparedRun(rollingRestartInRun), power: tracking, idle: true},
+	{name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), power: tracking, idle: true, proxied: true, always: true},
 }
 
 // inRun plays something in the middle of a run, which succeeds all the same.
@@ -31,6 +36,14 @@ func inRun(play func(*stage)) func(*stage) {
 		s.midway(id)
 		play(s)
 		s.succeeds(id)
+	}
+}
+
+// inPreparedRun is inRun for items that were all there before: who reads in order passes what is committed late.
+func inPreparedRun(play func(*stage)) func(*stage) {
+	return func(s *stage) {
+		s.bulk(70)
+		inRun(play)(s)
 	}
 }
 
@@ -115,4 +128,16 @@ func allDieInRun(s *stage) {
 		s.t.Errorf("%d runs are open", n)
 	}
 	s.recruit()
+}
+
+// loseReplies: statements of all kinds arrive, commits among them, and their replies do not.
+func loseReplies(s *stage) {
+	for range 10 {
+		w := s.any()
+		w.proxy.LoseReplies(true)
+		s.sleep(s.upTo(s.settings.HeartbeatInterval / 5))
+		w.proxy.Cut()
+		w.proxy.LoseReplies(false)
+		s.sleep(s.upTo(s.settings.HeartbeatInterval / 2))
+	}
 }

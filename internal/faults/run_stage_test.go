@@ -22,6 +22,17 @@ func (s *stage) submit(key string) string {
 	return id
 }
 
+// bulk makes so many items for each queue at once, when the supply has ended.
+func (s *stage) bulk(each int) {
+	s.t.Helper()
+	var ids []int
+	for id := s.count(`SELECT COALESCE(MAX(id), -1) + 1 FROM items`); len(ids) < each*queues; id++ {
+		ids = append(ids, id)
+	}
+	s.insert(s.t.Context(), ids)
+	s.until("the items are there", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE id = ?`, ids[len(ids)-1]) == 1 })
+}
+
 // run reads a run.
 func (s *stage) run(id string) (r center.Run) {
 	s.t.Helper()
