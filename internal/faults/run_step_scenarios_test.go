@@ -5,6 +5,7 @@ package faults
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,15 +43,14 @@ var moments = []testdb.Moment{testdb.BeforeStatement, testdb.BeforeCommit, testd
 // waylay lays an ambush for all workers that live, and for the first that runs into it.
 func (s *stage) waylay(at step, skip int, m testdb.Moment, strike func(*worker) (pass bool)) (struck <-chan *worker) {
 	victims := make(chan *worker, 1)
-	var once sync.Once
+	var taken atomic.Bool
 	for _, w := range s.living() {
 		w.proxy.Ambush(testdb.Ambush{Text: string(at), Skip: skip, Moment: m, Strike: func() bool {
-			pass := true
-			once.Do(func() {
-				victims <- w
-				pass = strike(w)
-			})
-			return pass
+			if !taken.CompareAndSwap(false, true) {
+				return true
+			}
+			victims <- w
+			return strike(w)
 		}})
 	}
 	return victims
