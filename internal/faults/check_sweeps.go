@@ -21,6 +21,7 @@ func CheckRuns(s Sweeps) []Violation {
 	c.upstreamsFirst()
 	c.oncePerSlot()
 	c.oneAtATime()
+	c.noPileUp()
 	slices.SortStableFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return c.found
 }
@@ -59,18 +60,25 @@ func (c *runChecker) allEnd() {
 
 // allSwept: 14. What was there when a run was opened is done when it has succeeded: by it, or by one before it.
 func (c *runChecker) allSwept() {
-	doneBy := map[int64]time.Time{}
+	done := map[int64]time.Time{}
 	for _, e := range c.Effects {
-		doneBy[e.Item] = c.runs[e.Run].StartedAt
+		if done[e.Item] = c.runs[e.Run].FinishedAt; c.Rerun[e.Run] {
+			done[e.Item] = time.Time{} // it may have been the first time
+		}
 	}
 	for _, r := range c.Runs {
 		if r.State != center.RunSuccess || r.TaskType != taskName || r.Message != "" { // a message tells of queues that were removed
 			continue
 		}
+		var left []int64
 		for id, there := range c.There {
-			if at, done := doneBy[id]; there.Before(r.StartedAt) && (!done || at.After(r.StartedAt)) {
-				c.fault(14, "%s left item %d, which was there %s before it began", name(r), id, r.StartedAt.Sub(there))
+			if at, ok := done[id]; there.Before(r.StartedAt) && (!ok || at.After(r.FinishedAt)) {
+				left = append(left, id)
 			}
+		}
+		if len(left) > 0 {
+			first := slices.Min(left)
+			c.fault(14, "%s left %d items, the first of them %d, which was there %s before it began", name(r), len(left), first, r.StartedAt.Sub(c.There[first]))
 		}
 	}
 }
@@ -91,7 +99,8 @@ func (c *runChecker) ownSweeps() {
 	for _, s := range sweeps {
 		r, ok := c.runs[s.Run]
 		running := fmt.Sprintf("%s %d", center.RunQueueRunning, s.Epoch)
-		stopped := r.State == center.RunCancelled && s.Found == fmt.Sprintf("%s %d", center.RunQueueCancelled, s.Epoch)
+		stopped := (c.Rerun[s.Run] || r.State == center.RunCancelled || r.State == center.RunFailed) &&
+			(s.Found == fmt.Sprintf("%s %d", center.RunQueueCancelled, s.Epoch) || s.Found == fmt.Sprintf("%s %d", center.RunQueueFailed, s.Epoch))
 		if !ok || s.Found != running && !stopped {
 			c.fault(15, "in queue %s of %s something took effect under epoch %d while its row said %s", s.Queue, name(r), s.Epoch, s.Found)
 		}
@@ -126,7 +135,8 @@ func (c *runChecker) upstreamsFirst() {
 	}
 }
 
-// oncePerSlot: 17. A slot of a trigger makes one run of a task type, and a key too.
+// oncePerSlot: 17. A slot of a trigger makes one run of a task type, and a key too. All that a trigger has fired are
+// there.
 func (c *runChecker) oncePerSlot() {
 	slots, keys := map[string]string{}, map[string]string{}
 	for _, r := range c.Runs {
@@ -139,11 +149,47 @@ func (c *runChecker) oncePerSlot() {
 		}
 		slots[slot], keys[key] = r.ID, r.ID
 	}
+	for _, t := range c.Triggers {
+		fired := int64(0)
+		for _, r := range c.Runs {
+			if r.Trigger == t.Name && r.TaskType == t.Target {
+				fired++
+			}
+		}
+		if fired != t.Fires {
+			c.fault(17, "trigger %s has fired %d slots, and there are %d runs", t.Name, t.Fires, fired)
+		}
+	}
 }
 
-// oneAtATime: 18. Two runs of a task type are not under way at once. One that was rerun counts from its first beginning.
+// noPileUp: 19. When a trigger fires a run that is not skipped, no other of the task type is open, or, if it may wait,
+// one other.
+func (c *runChecker) noPileUp() {
+	most := map[string]int{}
+	for _, t := range c.Triggers {
+		if most[t.Name] = 0; t.Overlap == center.OverlapWait {
+			most[t.Name] = 1
+		}
+	}
+	for _, r := range c.Runs {
+		if r.Trigger == "" || r.State == center.RunSkipped || r.RootID != r.ID {
+			continue
+		}
+		open := 0
+		for _, o := range c.Runs {
+			if o.ID != r.ID && o.TaskType == r.TaskType && o.State != center.RunSkipped && o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
+				open++
+			}
+		}
+		if open > most[r.Trigger] {
+			c.fault(19, "%s was made while %d others were open", name(r), open)
+		}
+	}
+}
+
+// oneAtATime: 18. Two runs of a task type are not under way at once. Of one that was rerun nobody knows when it was.
 func (c *runChecker) oneAtATime() {
-	runs := slices.DeleteFunc(slices.Clone(c.Runs), func(r center.Run) bool { return r.StartedAt.IsZero() })
+	runs := slices.DeleteFunc(slices.Clone(c.Runs), func(r center.Run) bool { return r.StartedAt.IsZero() || c.Rerun[r.ID] })
 	slices.SortFunc(runs, func(a, b center.Run) int { return a.StartedAt.Compare(b.StartedAt) })
 	last := map[string]center.Run{}
 	for _, r := range runs {

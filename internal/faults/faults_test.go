@@ -39,7 +39,7 @@ var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
 
 func scenarios() []scenario {
 	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios,
-		runScenarios, stepScenarios)
+		runScenarios, stepScenarios, triggerScenarios, operateScenarios)
 }
 
 // TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.

@@ -50,10 +50,8 @@ func (p power) settleRuns(s *manager.Settings) {
 func (d *dealer) tasks(o order) []manager.Task {
 	tasks := []manager.Task{manager.Serve(taskType, d.with(o.Power), o.Settings)}
 	if o.Power == graph {
-		few := o.Settings
-		few.Queues = 2
 		for _, name := range followers {
-			tasks = append(tasks, manager.Serve(name, processor.Each(d.call), few))
+			tasks = append(tasks, manager.Serve(name, processor.Each(d.call), following(o.Settings)))
 		}
 	}
 	return tasks
@@ -61,6 +59,12 @@ func (d *dealer) tasks(o order) []manager.Task {
 
 // followers are the task types of a graph beside the first.
 var followers = []string{"left", "right", "last"}
+
+// following are the settings of the followers.
+func following(s manager.Settings) manager.Settings {
+	s.Queues = 2
+	return s
+}
 
 // sweeping returns the dealer for a power in mode RUN.
 func (d *dealer) sweeping(p power) processor.TaskDealer[int64] {

@@ -83,7 +83,7 @@ func (s *stage) succeeds(id string) center.Run {
 // sweepUp sweeps what is left.
 func (s *stage) sweepUp() {
 	s.t.Helper()
-	s.succeeds(s.submit("the rest"))
+	s.graphSucceeds(s.submit("the rest"))
 }
 
 func (s *stage) queuesOf(run string) []center.RunQueue {
@@ -107,8 +107,11 @@ func (s *stage) attempts(run string) (most, recoveries int) {
 // sweeps collects what the database tells of the runs.
 func (s *stage) sweeps() Sweeps {
 	s.t.Helper()
-	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there}
+	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there, Rerun: s.rerun}
 	var err error
+	if all.Triggers, err = s.c.Triggers(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
 	if all.Runs, err = s.c.Runs(s.t.Context(), "", 1000); err != nil {
 		s.t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ type stage struct {
 	feeding  sync.WaitGroup
 	starve   context.CancelFunc  // ends the supply of items
 	backlog  int                 // undone items that the supply keeps up in each queue
+	rerun    map[string]bool     // runs
 	swept    int64               // the watermark of the last run that has succeeded, in milliseconds
 	there    map[int64]time.Time // by item: an instant at which it was there for all to see; the supply's own until it ends
 }
@@ -98,7 +99,7 @@ func (s *stage) open() {
 			s.t.Fatal(err)
 		}
 	}
-	s.there = map[int64]time.Time{}
+	s.there, s.rerun = map[int64]time.Time{}, map[string]bool{}
 	supply, cancel := context.WithCancel(ctx)
 	s.starve = cancel
 	s.feeding.Go(func() { s.feed(supply) })
@@ -215,16 +216,17 @@ func (s *stage) settle() {
 	s.t.Helper()
 	s.until("each queue has a living owner, and all have their share", func() bool {
 		living := s.living()
-		if s.count(`SELECT COUNT(*) FROM schedule_server`) != len(living) {
+		all := s.count(`SELECT COUNT(*) FROM schedule_queue WHERE task_type = ?`, taskType)
+		if s.count(`SELECT COUNT(*) FROM schedule_server WHERE task_type = ?`, taskType) != len(living) || all < 0 {
 			return false
 		}
 		for _, w := range living {
-			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid = ?`, w.pid)
-			if n < queues/len(living) || n > (queues+len(living)-1)/len(living) {
+			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE task_type = ? AND status = 'HELD' AND cur_pid = ?`, taskType, w.pid)
+			if n < all/len(living) || n > (all+len(living)-1)/len(living) {
 				return false
 			}
 		}
-		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status <> 'HELD'`) == 0
+		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status <> 'HELD' AND task_type = ?`, taskType) == 0
 	})
 }
 

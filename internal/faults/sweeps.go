@@ -8,11 +8,13 @@ import (
 
 // Sweeps is everything that is known of runs once they are over.
 type Sweeps struct {
-	Runs    []center.Run
-	Queues  map[string][]center.RunQueue // by run
-	Deps    []center.RunDep
-	Effects []SweepEffect
-	Calls   []SweepCall
+	Runs     []center.Run
+	Queues   map[string][]center.RunQueue // by run
+	Deps     []center.RunDep
+	Triggers []center.Trigger
+	Effects  []SweepEffect
+	Calls    []SweepCall
+	Rerun    map[string]bool // by run: it has ended before
 
 	// There tells of items an instant at which all could see them.
 	There map[int64]time.Time
