@@ -53,6 +53,11 @@
 // for others. In NOTSLEEP a sweep that finds nothing beside what is in hand waits for that, since nothing new is to
 // come, rather than asking again and again.
 //
+// The cursor of a sweep is saved and loaded like any other. But an item that fails is passed at once, so that it would
+// be too late to ask at the next select whether its commit has happened after all: a batch that has failed asks at once.
+// To remember the cursor under the grant and save it now and then is less work, and executed again what a lost reply
+// hid; what was remembered also overwrote what fences had saved since.
+//
 // A dealer whose Execute does not change what Select returns would be swept for ever. So a sweep has a trail of the
 // items that it has been through, by key, cursor or value, as long as its largest page at least, and three pages in a
 // row of nothing else end it. The set of all items of the sweep would notice a single repetition, and cost memory

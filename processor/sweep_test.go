@@ -358,6 +358,25 @@ func TestSweepAsksTheCursorAfterAnError(t *testing.T) {
 	}
 }
 
+// A batch that is cancelled may be done all the same: before it is selected again, the cursor is asked for.
+func TestSweepAsksTheCursorAfterACancelledBatch(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 6), newMemory()
+		d.takes = 10 * time.Second
+		w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}}, settings(), "a")
+		time.Sleep(time.Second)
+		m.mu.Lock()
+		m.cursors["a"] = "a01"
+		m.mu.Unlock()
+		w.Revoke("a")
+		synctest.Wait()
+		w.Resume("a")
+		time.Sleep(time.Minute)
+		w.swept(t, "a", 4, 0)
+		w.expect(t, "0s a00-a01 <nil>", "1s a02-a03 <nil>", "11s a04-a05 <nil>")
+	})
+}
+
 // Nobody knows what a batch has done, or its item cannot be passed: the sweep ends where the cursor was.
 func TestSweepWithoutAnAnswerAboutItsCursorFails(t *testing.T) {
 	for name, trouble := range map[string]func(*memory){

@@ -42,6 +42,9 @@ func scenarios() []scenario {
 		runScenarios, stepScenarios, triggerScenarios, operateScenarios)
 }
 
+// which is the variable that says whether all scenarios are played, or the short form.
+const which = "ROTA_FAULTS"
+
 // TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.
 func TestFaults(t *testing.T) {
 	seed := seed(t)
@@ -51,7 +54,7 @@ func TestFaults(t *testing.T) {
 				continue
 			}
 			t.Run(kind+"/"+sc.name, func(t *testing.T) {
-				if !sc.always && os.Getenv("ROTA_FAULTS") != "all" {
+				if !sc.always && os.Getenv(which) != "all" {
 					t.Skip("only with ROTA_FAULTS=all")
 				}
 				t.Parallel()

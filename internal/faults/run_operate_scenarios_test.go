@@ -13,7 +13,8 @@ var operateScenarios = []scenario{
 	{name: "run-poison", play: poisonAndCure, power: poisoned, kinds: everywhere, idle: true, always: true},
 	{name: "run-endless", play: endlessAndCure, power: endless, kinds: everywhere, idle: true},
 	{name: "run-rows-come", play: rowsCome, power: sweeping, kinds: everywhere},
-	{name: "run-cancel", play: cancelWithDeadOwner, power: sweeping, kinds: everywhere, always: true},
+	{name: "run-cancel", play: cancelWithDeadOwner, power: sweeping, kinds: everywhere},
+	{name: "run-paused", play: pausedInRun, power: sweeping, kinds: everywhere},
 	{name: "run-deadline", play: deadlineWithoutOwners, power: sweeping, kinds: everywhere},
 	{name: "run-database-restart", play: inRun(databaseRestarts), power: sweeping, own: true, always: true},
 	{name: "run-database-outage", play: inRun(databaseFails), power: sweeping, own: true},
@@ -93,6 +94,40 @@ func cancelWithDeadOwner(s *stage) {
 	s.succeeds(next)
 	s.again(id)
 	s.succeeds(id)
+}
+
+// pausedInRun: an operator pauses the run, or the task type, and a worker dies meanwhile. Nothing is done, and then the
+// run goes on.
+func pausedInRun(s *stage) {
+	id := s.submit("")
+	s.midway(id)
+	for _, pause := range []func(bool) error{
+		func(on bool) error { return s.c.PauseRun(s.t.Context(), id, on, "test") },
+		func(on bool) error { return s.c.Pause(s.t.Context(), taskType, on, "test") },
+	} {
+		s.must(pause(true))
+		done := s.standstill()
+		w := s.any()
+		s.kill(w)
+		s.expiry(w, w.ended)
+		s.recruit()
+		if n := s.standstill(); n != done {
+			s.t.Errorf("%d items were done in a pause", n-done)
+		}
+		s.must(pause(false))
+	}
+	s.succeeds(id)
+}
+
+// standstill waits until nothing is done for two heartbeats, and returns how much is done by then.
+func (s *stage) standstill() (done int) {
+	s.t.Helper()
+	s.until("nothing is done", func() bool {
+		done = s.count(`SELECT COUNT(*) FROM history`)
+		s.sleep(2 * s.settings.HeartbeatInterval)
+		return done >= 0 && s.count(`SELECT COUNT(*) FROM history`) == done
+	})
+	return done
 }
 
 // deadlineWithoutOwners: the deadline passes while nobody is there. Who comes ends the run.

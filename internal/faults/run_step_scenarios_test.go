@@ -4,6 +4,7 @@ package faults
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -39,6 +40,15 @@ var stepScenarios = []scenario{
 }
 
 var moments = []testdb.Moment{testdb.BeforeStatement, testdb.BeforeCommit, testdb.AfterCommit}
+
+// some returns all, or, in the short form, one of them.
+func some[T any](s *stage, all []T) []T {
+	if os.Getenv(which) == "all" {
+		return all
+	}
+	n := s.IntN(len(all))
+	return all[n : n+1]
+}
 
 // waylay lays an ambush for all workers that live, and for the first that runs into it.
 func (s *stage) waylay(at step, skip int, m testdb.Moment, strike func(*worker) (pass bool)) (struck <-chan *worker) {
@@ -79,7 +89,7 @@ func murder(w *worker) bool {
 // killAt kills whoever takes a step: before it is taken, in the middle, and when it is taken and nobody knows.
 func killAt(at step) func(*stage) {
 	return func(s *stage) {
-		for _, m := range moments {
+		for _, m := range some(s, moments) {
 			struck := s.waylay(at, 0, m, murder)
 			id := s.submit("")
 			s.dies(s.victim(struck, fmt.Sprintf("%s: %s", m, at)))
@@ -106,7 +116,7 @@ func killInDrain(s *stage) {
 // replyLostAt: the steps are taken, and whoever has taken them does not know.
 func replyLostAt(steps ...step) func(*stage) {
 	return func(s *stage) {
-		for _, at := range steps {
+		for _, at := range some(s, steps) {
 			struck := s.waylay(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
 			id := s.submit("")
 			s.victim(struck, "the reply is lost: "+string(at))

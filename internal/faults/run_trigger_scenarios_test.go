@@ -23,10 +23,12 @@ var triggerScenarios = []scenario{
 // trigger makes a trigger of every second: runs take longer.
 func (s *stage) trigger(overlap string) {
 	s.t.Helper()
-	_, err := s.c.DefineTrigger(s.t.Context(), center.Trigger{Name: "often", Target: taskType, Kind: center.TriggerEvery, Expression: "1s", Overlap: overlap})
-	if err != nil {
-		s.t.Fatal(err)
+	t := center.Trigger{Name: "often", Target: taskType, Kind: center.TriggerEvery, Expression: "1s", Overlap: overlap}
+	if overlap == center.OverlapWait {
+		t.Kind, t.Expression = center.TriggerCron, "* * * * * ?"
 	}
+	_, err := s.c.DefineTrigger(s.t.Context(), t)
+	s.must(err)
 }
 
 // fires waits until the trigger has fired so many times more.
@@ -40,9 +42,7 @@ func (s *stage) fires(n int) {
 // rest stops the trigger, and waits until all runs have ended.
 func (s *stage) rest() {
 	s.t.Helper()
-	if err := s.c.PauseTrigger(s.t.Context(), "often", true, "test"); err != nil {
-		s.t.Fatal(err)
-	}
+	s.must(s.c.PauseTrigger(s.t.Context(), "often", true, "test"))
 	s.until("all runs have ended", func() bool {
 		return s.count(`SELECT COUNT(*) FROM schedule_run WHERE state IN ('WAITING', 'READY', 'RUNNING')`) == 0
 	})
@@ -159,12 +159,9 @@ func replyLostInGraph(s *stage) {
 // dependantWithoutServers: nobody serves the task type that follows, and whoever ends the first run dies before it
 // looks after that. The run waits for the first server that comes.
 func dependantWithoutServers(s *stage) {
-	if _, err := s.c.Define(s.t.Context(), "left", following(s.settings)); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.c.DefineAfter(s.t.Context(), "left", center.After{Upstream: taskType}); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := s.c.Define(s.t.Context(), "left", following(s.settings))
+	s.must(err)
+	s.must(s.c.DefineAfter(s.t.Context(), "left", center.After{Upstream: taskType}))
 	struck := s.waylay(closing, 0, testdb.AfterCommit, murder)
 	id := s.submit("")
 	s.dies(s.victim(struck, "the run is closed"))
