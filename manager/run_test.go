@@ -108,6 +108,20 @@ func TestRunMoves(t *testing.T) {
 	})
 }
 
+// A queue was asked for, and whoever asked is gone before it was released: it is taken back, and swept.
+func TestRunWithAQueueThatWasNotReleased(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{}
+		cl.serve(s, inRuns)
+		s.put(40)
+		time.Sleep(10 * time.Second)
+		cl.exec("UPDATE schedule_queue SET req_server = 'nobody', req_since = gmt_modified WHERE queue_id = '2'")
+		time.Sleep(10 * time.Second) // the release was sent
+		cl.exec("UPDATE schedule_queue SET req_server = NULL, req_since = NULL")
+		cl.wantRun(cl.ends(cl.submit(""), time.Minute), center.RunSuccess, 40, 0)
+	})
+}
+
 // A server loses its row in mid-run: the next life takes its sweeps over.
 func TestRunIsTakenOver(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
