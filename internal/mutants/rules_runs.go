@@ -29,6 +29,11 @@ var runMutants = []mutant{
 		"./internal/faults -run TestFaults/sqlite/run-cursor-kill$",
 	},
 	{
+		"runs: a queue that was not released is not taken back", "manager/decide.go",
+		"\tcase spent:\n", "\tcase spent && !f.inRuns:\n",
+		"./manager -run NotReleased",
+	},
+	{
 		"runs: a planned move is an attempt", "center/run_sweep.go",
 		"`, attempt = attempt - 1`", "``",
 		"./internal/faults -run TestFaults/sqlite/run-terminate",
@@ -36,7 +41,7 @@ var runMutants = []mutant{
 	{
 		"runs: the end of a run is left to its last sweep", "center/run_tick.go",
 		"} else if p.swept {", "} else if p.swept && p.stop {",
-		"./internal/faults -run TestFaults/postgres/run-kill-at-finishing",
+		"./internal/faults -run TestFaults/postgres/run-kill-at-closing",
 	},
 	{
 		"runs: the dependants are left to whoever ends the run", "center/run_tick.go",
