@@ -38,19 +38,27 @@ func Check(h History) []Violation {
 	c.onceEach()
 	c.trustEnds()
 	c.healthyLive()
-	slices.SortStableFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
-	return c.found
+	return c.sorted()
 }
 
 type checker struct {
 	History
-	found  []Violation
+	findings
 	grants map[string][]Event // by queue, in commit order: each change of owner
 	spans  map[string][]Span  // by queue, in order of their beginning
 }
 
-func (c *checker) fault(invariant int, format string, args ...any) {
-	c.found = append(c.found, Violation{invariant, fmt.Sprintf(format, args...)})
+// findings are what a checker has found.
+type findings []Violation
+
+func (f *findings) fault(invariant int, format string, args ...any) {
+	*f = append(*f, Violation{invariant, fmt.Sprintf(format, args...)})
+}
+
+// sorted returns them by invariant.
+func (f findings) sorted() []Violation {
+	slices.SortStableFunc(f, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
+	return f
 }
 
 func (c *checker) index() {

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,18 +21,13 @@ func CheckRuns(s Sweeps) []Violation {
 	c.oncePerSlot()
 	c.oneAtATime()
 	c.noPileUp()
-	slices.SortStableFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
-	return c.found
+	return c.sorted()
 }
 
 type runChecker struct {
 	Sweeps
-	found []Violation
-	runs  map[string]center.Run
-}
-
-func (c *runChecker) fault(invariant int, format string, args ...any) {
-	c.found = append(c.found, Violation{invariant, fmt.Sprintf(format, args...)})
+	findings
+	runs map[string]center.Run
 }
 
 func name(r center.Run) string { return fmt.Sprintf("run %s (%s, %s)", r.ID, r.TaskType, r.Key) }

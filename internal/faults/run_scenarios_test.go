@@ -130,14 +130,4 @@ func allDieInRun(s *stage) {
 	s.recruit()
 }
 
-// loseReplies: statements of all kinds arrive, commits among them, and their replies do not.
-func loseReplies(s *stage) {
-	for range 10 {
-		w := s.any()
-		w.proxy.LoseReplies(true)
-		s.sleep(s.upTo(s.settings.HeartbeatInterval / 5))
-		w.proxy.Cut()
-		w.proxy.LoseReplies(false)
-		s.sleep(s.upTo(s.settings.HeartbeatInterval / 2))
-	}
-}
+func loseReplies(s *stage) { s.loseReplies(10) }
