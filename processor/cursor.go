@@ -40,9 +40,10 @@ func (p *Processor) advance(c *call) {
 }
 
 // askCursor finds out whether a batch of a sweep that has failed is done after all: if the cursor is behind it, its
-// commit has happened, and only the reply is missing. It is asked at once, since what fails alone is passed at once.
+// commit has happened, and only the reply is missing. It is asked at once, since what fails alone is passed at once. A
+// batch of items that are all at one place with those before them cannot be told from these: it has failed.
 func (p *Processor) askCursor(c *call) {
-	if p.env.Cursors == nil || !c.placed {
+	if p.env.Cursors == nil || !c.placed || c.cursor == c.queues[0].queue.Cursor {
 		return
 	}
 	cursor, err := p.env.Cursors.Load(c.ctx, c.queues[0].queue)

@@ -377,6 +377,30 @@ func TestSweepAsksTheCursorAfterACancelledBatch(t *testing.T) {
 	})
 }
 
+// coarse tells only the first letter of where an item is.
+type coarse struct{ *tape }
+
+func (coarse) Cursor(item string) string { return item[:1] }
+
+func (c coarse) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	if s.Queue.Cursor != "" {
+		return nil, nil
+	}
+	return c.tape.Select(ctx, s)
+}
+
+// A cursor that does not tell an item from the one before it says nothing of its commit.
+func TestSweepWithACoarseCursorCountsFailedItems(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 2), newMemory()
+		d.bad["a01"] = errBroken
+		s := settings()
+		s.ExecuteNumber, s.FetchNumber = 1, 2
+		w.sweep(t, coarse{d}, processor.Env{Cursors: cursorsOf{m}}, s, "a")
+		w.swept(t, "a", 1, 1)
+	})
+}
+
 // Nobody knows what a batch has done, or its item cannot be passed: the sweep ends where the cursor was.
 func TestSweepWithoutAnAnswerAboutItsCursorFails(t *testing.T) {
 	for name, trouble := range map[string]func(*memory){
