@@ -50,11 +50,14 @@ func some[T any](s *stage, all []T) []T {
 	return all[n : n+1]
 }
 
-// waylay lays an ambush for all workers that live, and for the first that runs into it.
-func (s *stage) waylay(at step, skip int, m testdb.Moment, strike func(*worker) (pass bool)) (struck <-chan *worker) {
+// waylay lays an ambush for some workers, all that live if none is named, and for the first that runs into it.
+func (s *stage) waylay(at step, skip int, m testdb.Moment, strike func(*worker) (pass bool), whom ...*worker) (struck <-chan *worker) {
+	if len(whom) == 0 {
+		whom = s.living()
+	}
 	victims := make(chan *worker, 1)
 	var taken atomic.Bool
-	for _, w := range s.living() {
+	for _, w := range whom {
 		w.proxy.Ambush(testdb.Ambush{Text: string(at), Skip: skip, Moment: m, Strike: func() bool {
 			if !taken.CompareAndSwap(false, true) {
 				return true
@@ -102,15 +105,27 @@ func killAt(at step) func(*stage) {
 // killInDrain kills a worker that leaves, when it gives up its sweeps.
 func killInDrain(s *stage) {
 	for _, m := range moments {
-		struck := s.waylay(giving, 0, m, murder)
-		id := s.submit("")
-		s.midway(id)
-		w := s.any()
-		w.signal(syscall.SIGTERM)
-		s.dies(s.victim(struck, fmt.Sprintf("%s: %s", m, giving)))
-		s.recruit()
-		s.succeeds(id)
+		for killed := false; !killed; {
+			id := s.submit("")
+			s.midway(id)
+			killed = s.leaveOrDie(m)
+			s.recruit()
+			s.succeeds(id)
+		}
 	}
+}
+
+// leaveOrDie lets a worker leave, and reports whether it was killed: one that is through with its sweeps just now has
+// none to give up.
+func (s *stage) leaveOrDie(m testdb.Moment) (killed bool) {
+	s.t.Helper()
+	w := s.any()
+	struck := s.waylay(giving, 0, m, murder, w)
+	s.leave(w)
+	if killed = len(struck) > 0; killed {
+		s.dies(w)
+	}
+	return killed
 }
 
 // replyLostAt: the steps are taken, and whoever has taken them does not know.
