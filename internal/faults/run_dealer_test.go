@@ -36,7 +36,7 @@ func (p power) backlog() int {
 }
 
 func (p power) settleRuns(s *manager.Settings) {
-	s.Mode, s.QueueRetry, s.RunTimeout = center.ModeRun, s.HeartbeatInterval/2, patience
+	s.Mode, s.QueueRetry, s.RunTimeout = center.ModeRun, s.HeartbeatInterval/2, 2*patience // no deadline mends what hangs
 	s.QueueMaxAttempts, s.MaxRecoveries = 20, 20
 	switch p {
 	case byName:
