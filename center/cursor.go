@@ -3,7 +3,6 @@ package center
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 )
 
 // SaveCursor saves the cursor of the batch that ctx carries, unless the fence has done so already in this
@@ -18,7 +17,7 @@ func SaveCursor(ctx context.Context) error {
 		return nil
 	}
 	if b.Run != "" {
-		err := b.c.transact(ctx, b.c.dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.tx, ``) })
+		err := b.c.transact(ctx, b.c.dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.tx) })
 		if err != nil {
 			return fmt.Errorf("save the cursor of run %s: %w", b.Run, err)
 		}
@@ -29,20 +28,6 @@ func SaveCursor(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, err)
-	}
-	return nil
-}
-
-// PassItem moves the cursor of a queue in a run behind an item that has failed, and counts it: a sweep that goes on there
-// does not meet it again. To call it again for one cursor counts nothing. ErrFenced if the server does not own the queue
-// under that epoch any more, or the sweep is over.
-func (c *Center) PassItem(ctx context.Context, taskType, server, runID string, q Held, cursor string) error {
-	b := boundBatch{Batch{Server: server, TaskType: taskType, OwnSign: c.ownSign, Queues: []Held{q}, Cursor: &cursor, Run: runID}, c, new(atomic.Bool)}
-	err := c.transact(ctx, c.dealers, func(ctx context.Context, t transaction) error {
-		return b.fenceRun(ctx, t.tx, `items_failed = CASE WHEN cursor_value = ? THEN items_failed ELSE items_failed + 1 END, `, cursor)
-	})
-	if err != nil {
-		return fmt.Errorf("pass an item of queue %s of run %s: %w", q.ID, runID, err)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func Fence(ctx context.Context, tx Tx) error {
 func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 	switch {
 	case b.Run != "" && b.Cursor != nil:
-		err := b.fenceRun(ctx, tx, ``)
+		err := b.fenceRun(ctx, tx)
 		b.saved.Store(err == nil)
 		return err
 	case b.Cursor != nil:
@@ -162,15 +162,13 @@ func (b boundBatch) fenceByWriting(ctx context.Context, tx execer, set string, a
 
 // fenceRun saves the cursor of a queue of a run. It does not lie in the queue's own row, which is therefore fenced
 // first, here too by writing: a cursor's batches run one by one anyway (X3).
-//
-// MySQL evaluates SET from left to right (L6), so that set, which stands first, reads the old cursor.
-func (b boundBatch) fenceRun(ctx context.Context, tx execer, set string, args ...any) error {
+func (b boundBatch) fenceRun(ctx context.Context, tx execer) error {
 	if err := b.fenceByWriting(ctx, tx, ``); err != nil {
 		return err
 	}
 	q := b.Queues[0]
-	n, err := affected(tx.ExecContext(ctx, b.c.dialect.sql(`UPDATE schedule_run_queue SET `+set+`cursor_value = ?, recoveries = 0, progress_at = {now}
-		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), append(args, *b.Cursor, b.Run, q.ID, b.Server, q.Epoch)...))
+	n, err := affected(tx.ExecContext(ctx, b.c.dialect.sql(`UPDATE schedule_run_queue SET cursor_value = ?, recoveries = 0, progress_at = {now}
+		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, ErrRunOver)
 	}

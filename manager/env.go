@@ -110,13 +110,6 @@ func (c cursorStore) Save(ctx context.Context, _ processor.Queue, _ string) erro
 	return center.SaveCursor(ctx)
 }
 
-// Pass implements processor.CursorStore.
-func (c cursorStore) Pass(ctx context.Context, q processor.Queue, cursor string) error {
-	ctx, cancel := c.s.bounded(ctx)
-	defer cancel()
-	return c.s.c.PassItem(ctx, c.s.task.name, c.s.cur.Load().uuid, q.Run.ID, center.Held{ID: q.ID, Epoch: q.Epoch}, cursor)
-}
-
 // bounded bounds what an executor does with the database: a database that does not answer must not keep a queue
 // from being drained for longer than a dealer may.
 func (s *server) bounded(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -102,10 +102,7 @@ func (s *server) claim(ctx context.Context) error {
 }
 
 func (s *server) begin(sw center.Sweep, row center.ViewQueue) {
-	base := center.Progress{ItemsDone: sw.ItemsDone, ItemsFailed: sw.ItemsFailed}
-	if sw.Cursor == "" {
-		base.ItemsFailed = 0 // they are tried again, whatever has ended the sweep before
-	}
+	base := center.Progress{ItemsDone: sw.ItemsDone} // items that have failed are tried again, whatever has ended the sweep
 	s.life.sweeps[sw.QueueID] = &sweep{Sweep: sw, base: base, saved: base, at: time.Now()}
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch,

@@ -40,7 +40,7 @@ func (p *Processor) advance(c *call) {
 }
 
 // askCursor finds out whether a batch of a sweep that has failed is done after all: if the cursor is behind it, its
-// commit has happened, and only the reply is missing. It is asked at once, since what fails alone is passed at once. A
+// commit has happened, and only the reply is missing. It is asked at once, since what fails alone ends the sweep. A
 // batch of items that are all at one place with those before them cannot be told from these: it has failed.
 func (p *Processor) askCursor(c *call) {
 	if p.env.Cursors == nil || !c.placed || c.cursor == c.queues[0].queue.Cursor {
@@ -54,18 +54,6 @@ func (p *Processor) askCursor(c *call) {
 	case cursor == c.cursor:
 		p.log(c).Info("the batch is done after all")
 		c.verdict, c.err = done, nil
-	}
-}
-
-// leaveBehind moves the cursor of a sweep behind an item that has failed.
-func (p *Processor) leaveBehind(c *call) {
-	c.moved, c.trouble = c.placed, !c.placed // without a cursor there is no way on
-	if p.env.Cursors == nil || !c.placed {
-		return
-	}
-	if err := p.env.Cursors.Pass(c.ctx, c.queues[0].queue, c.cursor); err != nil {
-		c.moved, c.trouble = false, true
-		p.complain(c, "save cursor", err)
 	}
 }
 
@@ -106,14 +94,10 @@ func (p *Processor) finishCursor(c *call) {
 
 // finishInOrder lets the lane of a cursored batch go on after a success. After anything else the rest of the page is
 // selected again, behind the cursor as it is then: no item may be executed before those in front of it are done (X3).
-// A sweep goes on behind an item that has failed alone, too. It is called under the lock.
+// It is called under the lock.
 func (p *Processor) finishInOrder(c *call) {
 	h, g, n := c.queues[0], c.page, c.to-c.from
 	if c.verdict == done && c.moved {
-		p.goOn(c)
-		return
-	}
-	if c.verdict == failed && c.moved { // the sweep passes it
 		p.goOn(c)
 		return
 	}

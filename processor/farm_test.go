@@ -193,10 +193,6 @@ func (s farmCursors) Load(_ context.Context, q processor.Queue) (string, error) 
 	return s.store.cursors[q.ID], nil
 }
 
-func (farmCursors) Pass(context.Context, processor.Queue, string) error {
-	return errors.New("there are no sweeps")
-}
-
 func (s farmCursors) Save(ctx context.Context, q processor.Queue, cursor string) error {
 	if s.delay() {
 		return errBroken

@@ -132,20 +132,12 @@ func (m cursorsOf) Load(_ context.Context, q processor.Queue) (string, error) {
 }
 
 func (m cursorsOf) Save(_ context.Context, q processor.Queue, cursor string) error {
-	return m.move("cursor", q, cursor)
-}
-
-func (m cursorsOf) Pass(_ context.Context, q processor.Queue, cursor string) error {
-	return m.move("pass", q, cursor)
-}
-
-func (m cursorsOf) move(how string, q processor.Queue, cursor string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := errors.Join(m.err, m.moveErr); err != nil {
 		return err
 	}
-	m.calls = append(m.calls, fmt.Sprintf("%s %s %s", how, q.ID, cursor))
+	m.calls = append(m.calls, fmt.Sprintf("cursor %s %s", q.ID, cursor))
 	m.cursors[q.ID] = cursor
 	return nil
 }

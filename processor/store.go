@@ -44,9 +44,4 @@ type CursorStore interface {
 	// this very cursor, so that nothing needs to be done if the fence has saved it; and in such a context of its own
 	// when a dead item is passed. After an error the batch has failed, but none of its items, and the queue pauses.
 	Save(ctx context.Context, q Queue, cursor string) error
-
-	// Pass moves the cursor of q, which has a Run, behind an item that has failed in the sweep, and counts the item
-	// among those that have failed: a process that ends then must not take its failure with it. After an error the
-	// sweep has failed.
-	Pass(ctx context.Context, q Queue, cursor string) error
 }

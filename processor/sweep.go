@@ -96,8 +96,8 @@ func (p *Processor) tally(c *call) {
 		s.ItemsDone += n
 	case c.verdict != failed, c.hurry: // it tells nothing of its items, or they are tried again in smaller batches
 	default:
+		s.ItemsFailed += int64(c.failed)
 		if !c.trouble || !p.powers.cursored { // else its items are executed again, from the cursor on
-			s.ItemsFailed += int64(c.failed)
 			s.ItemsDone += n - int64(c.failed)
 		}
 		if s.Err == nil {
@@ -122,11 +122,11 @@ func (p *Processor) giveUp(l *lane, err error) {
 	notify(p.empties)
 }
 
-// pass leaves the items of a sweep that failed alone or by name behind. It is called by the executor of the batch.
+// pass leaves the items of a sweep that failed alone or by name behind. A cursor passes none (X3): the sweep ends in front
+// of it, and another begins there. It is called by the executor of the batch.
 func (p *Processor) pass(c *call, named []failure) {
 	if p.powers.cursored {
-		p.leaveBehind(c)
-		c.remember()
+		c.trouble = true
 		return
 	}
 	c.lane.books.Lock()

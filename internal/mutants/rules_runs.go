@@ -99,18 +99,13 @@ var runMutants = []mutant{
 		"./processor -run Sweep",
 	},
 	{
-		"runs: a passed item is forgotten with its process", "center/cursor.go",
-		"ELSE items_failed + 1 END", "ELSE items_failed + 0 END",
-		"./center -run Conformance$",
-	},
-	{
-		"runs: a passed item is counted twice", "center/cursor.go",
-		"CASE WHEN cursor_value = ? THEN items_failed ELSE", "CASE WHEN cursor_value = ? THEN items_failed + 1 ELSE",
-		"./center -run Conformance$",
+		"runs: a cursor passes what has failed", "processor/sweep.go",
+		"\t\tc.trouble = true\n\t\treturn\n", "\t\tc.moved = c.placed\n\t\treturn\n",
+		"./processor -run SweepWithACursor",
 	},
 	{
 		"runs: a rerun counts the failures of the first time", "manager/sweep.go",
-		"if sw.Cursor == \"\" {", "if sw.Cursor == \"\" && sw.Attempt > 1 {",
+		"base := center.Progress{ItemsDone: sw.ItemsDone}", "base := center.Progress{ItemsDone: sw.ItemsDone, ItemsFailed: sw.ItemsFailed}",
 		"./manager -run AfterTheCure",
 	},
 }
