@@ -100,7 +100,7 @@ var runMutants = []mutant{
 	},
 	{
 		"runs: a cursor passes what has failed", "processor/sweep.go",
-		"\t\tc.trouble = true\n\t\treturn\n", "\t\tc.moved = c.placed\n\t\treturn\n",
+		"\t\tc.trouble = true\n\t\treturn\n", "\t\tc.verdict = done\n\t\tp.advance(c)\n\t\treturn\n",
 		"./processor -run SweepWithACursor",
 	},
 	{
