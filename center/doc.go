@@ -80,7 +80,7 @@
 //	                with a deadline. Queues that are added later are not swept   RUNNING   PENDING      PENDING
 //	2:00:00.9  A    learns of it with its tick, and claims its queue             RUNNING   RUNNING A 7  PENDING
 //	2:00:01.3  B    the same                                                     RUNNING   RUNNING A 7  RUNNING B 4
-//	2:10:00.0  A    has saved its cursor now and then, and is killed             RUNNING   RUNNING A 7  RUNNING B 4
+//	2:10:00.0  A    has saved its cursor with each batch, and is killed          RUNNING   RUNNING A 7  RUNNING B 4
 //	2:10:12.0  B    has got queue 0 under epoch 8, and claims it: its row is
 //	                RUNNING under an older epoch. It goes on at the cursor       RUNNING   RUNNING B 8  RUNNING B 4
 //	2:11:00.0  A    was only stopped, and says that queue 0 is done: in the

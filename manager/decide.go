@@ -86,11 +86,11 @@ func (f facts) begin(row center.ViewQueue) []action {
 		return []action{{remove, row.ID, row}}
 	case row.Req != "":
 		return []action{{release, row.ID, row}} // nothing of it is in hand, so that it is drained
-	case f.giving, f.halted, f.closed[row.ID], f.blocked[row.ID]:
+	case f.giving, f.halted, f.blocked[row.ID]:
 		return nil // Leave hands it over; or it waits
 	case spent:
 		return []action{{retake, row.ID, row}}
-	case f.inRuns:
+	case f.closed[row.ID], f.inRuns:
 		return nil
 	}
 	return []action{{grant, row.ID, row}}

@@ -129,3 +129,27 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// In mode RUN a queue of ours that is not swept is "closed", and begun by a claim. It is taken back all the same.
+func TestDecideInRuns(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		row  center.ViewQueue
+		want string
+	}{
+		{"H3 withdrawn after a release was sent: take it back", mine, "retake"},
+		{"H3 a release that did not happen is sent again", requested, "release"},
+		{"taken back: wait for the claim", returned, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := facts{uuid: "me", rows: []center.ViewQueue{c.row}, spent: map[string]int64{"7": 5}, closed: map[string]bool{"7": true}, inRuns: true}
+			got := ""
+			for _, a := range decide(f) {
+				got += fmt.Sprint(a.verb)
+			}
+			if got != c.want {
+				t.Fatalf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -89,14 +89,18 @@ func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string)
 	return i.s.c.ForgetFailedItems(ctx, i.s.task.name, keys)
 }
 
-// cursorStore keeps the processor's cursors in the queues' rows.
+// cursorStore keeps the processor's cursors in the queues' rows, and those of sweeps in the rows of the run.
 type cursorStore struct{ s *server }
 
 // Load implements processor.CursorStore.
 func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error) {
 	ctx, cancel := c.s.bounded(ctx)
 	defer cancel()
-	return c.s.c.Cursor(ctx, c.s.task.name, c.s.cur.Load().uuid, center.Held{ID: q.ID, Epoch: q.Epoch})
+	held := center.Held{ID: q.ID, Epoch: q.Epoch}
+	if q.Run != nil {
+		return c.s.c.SweepCursor(ctx, q.Run.ID, c.s.cur.Load().uuid, held)
+	}
+	return c.s.c.Cursor(ctx, c.s.task.name, c.s.cur.Load().uuid, held)
 }
 
 // Save implements processor.CursorStore. The cursor is the one that ctx carries.

@@ -108,6 +108,20 @@ func TestRunMoves(t *testing.T) {
 	})
 }
 
+// A queue was asked for, and whoever asked is gone before it was released: it is taken back, and swept.
+func TestRunWithAQueueThatWasNotReleased(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{}
+		cl.serve(s, inRuns)
+		s.put(40)
+		time.Sleep(10 * time.Second)
+		cl.exec("UPDATE schedule_queue SET req_server = 'nobody', req_since = gmt_modified WHERE queue_id = '2'")
+		time.Sleep(10 * time.Second) // the release was sent
+		cl.exec("UPDATE schedule_queue SET req_server = NULL, req_since = NULL")
+		cl.wantRun(cl.ends(cl.submit(""), time.Minute), center.RunSuccess, 40, 0)
+	})
+}
+
 // A server loses its row in mid-run: the next life takes its sweeps over.
 func TestRunIsTakenOver(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
@@ -149,6 +163,38 @@ func TestRunFails(t *testing.T) {
 		if k.left() != 3 {
 			cl.Fatalf("%d items are left", k.left())
 		}
+	})
+}
+
+// curable fails as keyed does, until there is a cure.
+type curable struct {
+	keyed
+	cured atomic.Bool
+}
+
+// Execute implements processor.TaskDealer.
+func (c *curable) Execute(ctx context.Context, items []int) error {
+	if c.cured.Load() {
+		return c.store.Execute(ctx, items)
+	}
+	return c.keyed.Execute(ctx, items)
+}
+
+// A rerun begins without the failures of the first time: what is cured succeeds at once.
+func TestRunSucceedsAfterTheCure(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		c := &curable{keyed: keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}}
+		c.put(40)
+		s := inRuns
+		s.QueueMaxAttempts = 1
+		cl.watched(new(alarms), c, s)
+		id := cl.submit("")
+		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 37, 3)
+		c.cured.Store(true)
+		if err := cl.c.Rerun(cl.Context(), id, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 40, 0)
 	})
 }
 

@@ -128,10 +128,7 @@ func (s *server) claim(ctx context.Context) error {
 }
 
 func (s *server) begin(sw center.Sweep, row center.ViewQueue) {
-	base := center.Progress{ItemsDone: sw.ItemsDone, ItemsFailed: sw.ItemsFailed}
-	if sw.Attempt > 1 && !sw.Recovering && sw.Cursor == "" {
-		base.ItemsFailed = 0 // they are tried again
-	}
+	base := center.Progress{ItemsDone: sw.ItemsDone} // items that have failed are tried again, whatever has ended the sweep
 	now := time.Now()
 	s.life.sweeps[sw.QueueID] = &sweep{Sweep: sw, began: now, base: base, saved: base, at: now}
 	q := processor.Queue{
@@ -236,13 +233,9 @@ func (s *server) ending(sw *sweep, h processor.Holding) func(context.Context, *s
 	return nil
 }
 
+// progress leaves out the cursor, which is saved batch by batch: what was read of it here may be behind the row.
 func (sw *sweep) progress(h processor.Holding) center.Progress {
-	p := center.Progress{ItemsDone: sw.base.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.base.ItemsFailed + h.Sweep.ItemsFailed}
-	if h.Sweep.Cursor != "" {
-		cursor := h.Sweep.Cursor
-		p.Cursor = &cursor
-	}
-	return p
+	return center.Progress{ItemsDone: sw.base.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.base.ItemsFailed + h.Sweep.ItemsFailed}
 }
 
 func (s *server) finishSweep(ctx context.Context, sw *sweep) error {

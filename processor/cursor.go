@@ -11,7 +11,7 @@ var errWithdrawn = errors.New("the record of the failed item has changed")
 // loadCursor finds out where the cursor is, after a batch of which we do not know what it has committed.
 func (p *Processor) loadCursor(c *call) error {
 	c.cursor = c.selection.Queue.Cursor
-	if p.env.Cursors != nil && c.lane.sweep == nil {
+	if p.env.Cursors != nil {
 		cursor, err := p.env.Cursors.Load(c.ctx, c.selection.Queue)
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func (p *Processor) loadCursor(c *call) error {
 
 // advance moves the cursor behind a batch that is done. If that fails the batch has failed, but not its items.
 func (p *Processor) advance(c *call) {
-	if p.env.Cursors != nil && c.lane.sweep == nil {
+	if p.env.Cursors != nil {
 		if err := p.env.Cursors.Save(c.bound, c.queues[0].queue, c.cursor); err != nil {
 			c.err = fmt.Errorf("save cursor: %w", err)
 			c.verdict = p.verdict(c, c.err)
@@ -37,6 +37,24 @@ func (p *Processor) advance(c *call) {
 		}
 	}
 	c.moved = true
+}
+
+// askCursor finds out whether a batch of a sweep that has failed is done after all: if the cursor is behind it, its
+// commit has happened, and only the reply is missing. It is asked at once, since what fails alone ends the sweep. A
+// batch of items that are all at one place with those before them cannot be told from these: it has failed.
+func (p *Processor) askCursor(c *call) {
+	if p.env.Cursors == nil || !c.placed || c.cursor == c.queues[0].queue.Cursor {
+		return
+	}
+	cursor, err := p.env.Cursors.Load(c.ctx, c.queues[0].queue)
+	switch {
+	case err != nil: // the sweep ends, and another begins where the cursor is
+		c.trouble = true
+		p.complain(c, "load cursor", err)
+	case cursor == c.cursor:
+		p.log(c).Info("the batch is done after all")
+		c.verdict, c.err = done, nil
+	}
 }
 
 // recordDead sees to it that a dead item is in the store before the cursor passes it for ever.
@@ -76,19 +94,15 @@ func (p *Processor) finishCursor(c *call) {
 
 // finishInOrder lets the lane of a cursored batch go on after a success. After anything else the rest of the page is
 // selected again, behind the cursor as it is then: no item may be executed before those in front of it are done (X3).
-// A sweep goes on behind an item that has failed alone, too. It is called under the lock.
+// It is called under the lock.
 func (p *Processor) finishInOrder(c *call) {
 	h, g, n := c.queues[0], c.page, c.to-c.from
 	if c.verdict == done && c.moved {
 		p.goOn(c)
 		return
 	}
-	if c.verdict == failed && c.moved { // the sweep passes it
-		p.goOn(c)
-		return
-	}
 	p.skip(g.drop())
-	h.stale = true
+	h.stale = c.verdict != failed || c.lane.sweep == nil // else askCursor has just asked
 	if c.verdict == failed && n > 1 && !c.trouble {
 		h.alone, h.group = n, smaller(n)
 	}

@@ -31,7 +31,7 @@ type TaskDealer[T any] interface {
 	// The items of a Keyed or Cursored dealer are then selected again and executed one by one, without a pause, to
 	// find out which of them fail; an item that fails alone is tried again after a pause of its own, and given up
 	// after Settings.ItemMaxAttempts. Without these powers the whole queue pauses and all is selected again. In a
-	// sweep nothing is tried again, see Queue.Run: an item that fails alone is passed, and without these powers the
+	// sweep nothing is tried again, see Queue.Run: a Keyed item that fails alone is passed, else the
 	// sweep has failed.
 	//
 	// ctx carries the queues of the batch under the epochs of its selection, for the fence. It is cancelled when

@@ -47,11 +47,17 @@
 //
 // A queue that is granted with a Run is swept (mode RUN): its lane never rests for want of items, and leaves the round
 // for good when a select has found nothing while nothing was in hand, or when the sweep has failed. Only the queue as a
-// whole is tried again, by another grant (R11), so an item that fails alone or by name is passed, and a failure that
+// whole is tried again, by another grant (R11), so a Keyed item that fails alone or by name is passed, and a failure that
 // cannot be laid on an item is that of the sweep. A passed item is in the book like a dead one, and the limit of the
 // next select is larger by it; therefore a page of passed items only is the end if, and only if, there was room on it
 // for others. In NOTSLEEP a sweep that finds nothing beside what is in hand waits for that, since nothing new is to
 // come, rather than asking again and again.
+//
+// The cursor of a sweep is saved and loaded like any other, and passes no item that has failed (X3): the sweep ends there,
+// and the queue is tried again from that item on. What a cursor has passed no attempt and no rerun would come to again.
+// A batch that has failed asks for the cursor at once, since its commit may have happened after all. To remember the
+// cursor under the grant and save it now and then is less work, and executed again what a lost reply hid; what was
+// remembered also overwrote what fences had saved since.
 //
 // A dealer whose Execute does not change what Select returns would be swept for ever. So a sweep has a trail of the
 // items that it has been through, by key, cursor or value, as long as its largest page at least, and three pages in a

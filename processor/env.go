@@ -32,7 +32,7 @@ type Env struct {
 	// with the grant of the queue. It is not used for queues with a Run.
 	Items ItemStore
 
-	// Cursors keeps the cursors of a Cursored dealer. Nil is memory only. It is not used for queues with a Run.
+	// Cursors keeps the cursors of a Cursored dealer, in a sweep those of the queue in its Run. Nil is memory only.
 	Cursors CursorStore
 
 	// Alert receives what an operator should look at. Nil discards it.

@@ -47,8 +47,12 @@ func (p *Processor) verdict(c *call, err error) verdict {
 
 // conclude keeps what a batch came to.
 func (p *Processor) conclude(c *call) {
+	if c.verdict == failed && p.powers.cursored && c.lane.sweep != nil {
+		p.askCursor(c)
+	}
 	err := c.err
 	switch {
+	case c.trouble: // nobody knows what it has done
 	case c.verdict == failed && c.how == passed:
 		c.trouble, c.failed = true, 1
 	case c.verdict == failed:

@@ -27,9 +27,9 @@ type Keyed[T any] interface {
 // The item that fails is tried again while its queue waits; when it is dead, it is recorded under its key, or its
 // cursor if the dealer is not Keyed, and passed.
 //
-// In a sweep the item that fails is counted, and passed at once. The cursor is that of the grant: it begins at
-// Queue.Cursor, Holding.Sweep tells where it is, and no CursorStore is asked for it. So a batch that has failed is
-// executed again, even if its commit had happened unknown to us.
+// In a sweep the item that fails ends the sweep, and the next attempt of the queue begins with it. The cursor is that of
+// the queue in the run: it begins at Queue.Cursor, and Holding.Sweep tells where it is. A batch whose error comes after its commit, because the reply
+// was lost, say, is done, as the cursor shows.
 type Cursored[T any] interface {
 	// Cursor returns the position after item. It is called by the executor that executes item, and in a sweep by the
 	// one that selects it.

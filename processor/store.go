@@ -32,11 +32,12 @@ type ItemStore interface {
 }
 
 // CursorStore keeps cursors. Its methods are called by executors: for different queues at once, never for one. They
-// should bound their time. An error for which Env.Lost is true means that the queue is lost. Nothing is called for
-// queues with a Run: where their sweeps are, Holding says.
+// should bound their time. An error for which Env.Lost is true means that the queue is lost. The cursor of a queue with a
+// Run is that of the queue in the run.
 type CursorStore interface {
 	// Load returns the cursor of q. It is called before the next select after anything but a success of a batch,
-	// because what the batch did may have been committed all the same. An error counts as that of the select.
+	// because what the batch did may have been committed all the same. An error counts as that of the select. In a
+	// sweep it is also called at once when a batch has failed, and after an error the sweep has failed.
 	Load(ctx context.Context, q Queue) (string, error)
 
 	// Save moves the cursor of q. It is called after Execute has returned nil, in the context that Bind made with

@@ -100,7 +100,9 @@ func (p *Processor) tally(c *call) {
 	case c.verdict != failed, c.hurry: // it tells nothing of its items, or they are tried again in smaller batches
 	default:
 		s.ItemsFailed += int64(c.failed)
-		s.ItemsDone += n - int64(c.failed)
+		if !c.trouble || !p.powers.cursored { // else its items are executed again, from the cursor on
+			s.ItemsDone += n - int64(c.failed)
+		}
 		s.blame(c.err)
 		if c.trouble {
 			p.giveUp(c.lane, c.err)
@@ -130,11 +132,11 @@ func (p *Processor) giveUp(l *lane, err error) {
 	notify(p.empties)
 }
 
-// pass leaves the items of a sweep that failed alone or by name behind. It is called by the executor of the batch.
+// pass leaves the items of a sweep that failed alone or by name behind. A cursor passes none (X3): the sweep ends in front
+// of it, and another begins there. It is called by the executor of the batch.
 func (p *Processor) pass(c *call, named []failure) {
 	if p.powers.cursored {
-		c.moved, c.trouble = c.placed, !c.placed // without a cursor there is no way on
-		c.remember()
+		c.trouble = true
 		return
 	}
 	c.lane.books.Lock()

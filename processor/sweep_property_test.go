@@ -163,6 +163,7 @@ func (f *field) end(ctx context.Context, q string, items []string, bad names, ho
 			g.failure = true
 		case len(items) == 1, how == byName:
 			g.blamed[item] = true
+			g.failure = g.failure || f.kind.cursored // it is not passed
 		}
 	}
 }

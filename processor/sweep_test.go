@@ -320,13 +320,14 @@ func TestSweepOfTooManyFailedItems(t *testing.T) {
 	})
 }
 
-// A cursor passes the item that fails, which is found one by one. Nobody but Holding knows of it.
-func TestSweepWithACursorPassesFailedItems(t *testing.T) {
+// A cursor does not pass the item that fails, which is found one by one: the sweep ends in front of it.
+func TestSweepWithACursorEndsAtAFailedItem(t *testing.T) {
 	for name, bad := range map[string]error{"error": errBroken, "permanent": processor.Permanent(errBroken), "retryAfter": processor.RetryAfter(time.Hour, errBroken)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				d, m := newTape(w, 9), newMemory()
-				d.bad["a03"], d.bad["a08"] = bad, bad
+				m.cursors["a"] = "a00"
+				d.bad["a03"] = bad
 				s := settings()
 				s.ExecuteNumber, s.SleepTimeNoData = 3, time.Hour
 				env := processor.Env{Items: failedItems{m}, Cursors: cursorsOf{m}, Bind: bindCursor}
@@ -334,12 +335,106 @@ func TestSweepWithACursorPassesFailedItems(t *testing.T) {
 				if err := w.Grant(processor.Queue{ID: "a", Cursor: "a00", Run: nightly()}, 1); err != nil {
 					t.Fatal(err)
 				}
-				state := w.swept(t, "a", 6, 2)
-				if state.Cursor != "a08" || len(m.journal()) > 0 || w.Stats().DeadCount > 0 {
-					t.Errorf("sweep: %+v", state)
+				state := w.failedWith(t, "a", errBroken.Error())
+				want := []string{"load cursor a", "cursor a a01", "cursor a a02", "load cursor a"}
+				if calls := m.journal(); state.Cursor != "a02" || state.ItemsDone != 2 || state.ItemsFailed != 1 || !slices.Equal(calls, want) || w.Stats().DeadCount > 0 {
+					t.Errorf("sweep: %+v, store %v", state, calls)
 				}
-				w.expect(t, "0s a01-a01 a01", "0s a01-a03 a03", "0s a02-a02 a02", "0s a03-a03 a03",
-					"0s a04-a06 a06", "0s a07-a07 a07", "0s a07-a08 a08", "0s a08-a08 a08")
+				w.expect(t, "0s a01-a01 a01", "0s a01-a03 a03", "0s a02-a02 a02", "0s a03-a03 a03")
+			})
+		})
+	}
+}
+
+// A batch whose commit has happened is done, whatever Execute says: it is neither executed again nor passed.
+func TestSweepAsksTheCursorAfterAnError(t *testing.T) {
+	for _, number := range []int{1, 3} {
+		t.Run(fmt.Sprintf("execute_number %d", number), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d, m := newTape(w, 9), newMemory()
+				d.bad["a04"] = errBroken
+				d.commit = func(cursor string) {
+					m.mu.Lock()
+					defer m.mu.Unlock()
+					m.cursors["a"] = cursor
+				}
+				s := settings()
+				s.ExecuteNumber = number
+				w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}}, s, "a")
+				if state := w.swept(t, "a", 9, 0); state.Cursor != "a08" || strings.Count(w.text(), "-") != 9/number {
+					t.Errorf("sweep: %+v\n%s", state, w.text())
+				}
+			})
+		})
+	}
+}
+
+// A batch that is cancelled may be done all the same: before it is selected again, the cursor is asked for.
+func TestSweepAsksTheCursorAfterACancelledBatch(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 6), newMemory()
+		d.takes = 10 * time.Second
+		w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}}, settings(), "a")
+		time.Sleep(time.Second)
+		m.mu.Lock()
+		m.cursors["a"] = "a01"
+		m.mu.Unlock()
+		w.Revoke("a")
+		synctest.Wait()
+		w.Resume("a")
+		time.Sleep(time.Minute)
+		w.swept(t, "a", 4, 0)
+		w.expect(t, "0s a00-a01 <nil>", "1s a02-a03 <nil>", "11s a04-a05 <nil>")
+	})
+}
+
+// coarse tells only the first letter of where an item is.
+type coarse struct{ *tape }
+
+func (coarse) Cursor(item string) string { return item[:1] }
+
+func (c coarse) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	if s.Queue.Cursor != "" {
+		return nil, nil
+	}
+	return c.tape.Select(ctx, s)
+}
+
+// A cursor that does not tell an item from the one before it says nothing of its commit.
+func TestSweepWithACoarseCursorCountsFailedItems(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 2), newMemory()
+		d.bad["a01"] = errBroken
+		s := settings()
+		s.ExecuteNumber, s.FetchNumber = 1, 2
+		w.sweep(t, coarse{d}, processor.Env{Cursors: cursorsOf{m}}, s, "a")
+		if state := w.failedWith(t, "a", errBroken.Error()); state.ItemsDone != 1 || state.ItemsFailed != 1 {
+			t.Errorf("sweep: %+v", state)
+		}
+	})
+}
+
+// Nobody knows what a batch has done, or its cursor cannot be saved: the sweep ends where the cursor was.
+func TestSweepWithoutAnAnswerAboutItsCursorFails(t *testing.T) {
+	for name, trouble := range map[string]func(*memory){
+		"load": func(m *memory) { m.err = errors.New("gone") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d, m := newTape(w, 9), newMemory()
+				d.bad["a03"] = errBroken
+				d.commit = func(string) { // does not happen
+					m.mu.Lock()
+					defer m.mu.Unlock()
+					trouble(m)
+				}
+				s := settings()
+				s.ExecuteNumber = 1
+				w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}, Bind: bindCursor}, s, "a")
+				state := w.failedWith(t, "a", errBroken.Error())
+				if state.ItemsDone != 3 || state.ItemsFailed != 0 || state.Cursor != "a02" || strings.Contains(w.text(), "a04") {
+					t.Errorf("sweep: %+v\n%s", state, w.text())
+				}
 			})
 		})
 	}
@@ -349,20 +444,20 @@ func TestSweepWithACursorPassesFailedItems(t *testing.T) {
 func TestSweepTellsItsProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := newTape(w, 8)
-		d.takes, d.bad["a02"] = time.Second, errBroken
+		d.takes = time.Second
 		s := settings()
 		s.ExecuteNumber = 1
 		w.sweep(t, d, processor.Env{}, s, "a")
 		time.Sleep(4500 * time.Millisecond)
 		h := w.holding(t, "a")
-		if h.Sweep.Ended() || h.Sweep.Cursor != "a03" || h.Sweep.ItemsDone != 3 || h.Sweep.ItemsFailed != 1 || !errors.Is(h.Sweep.Err, errBroken) {
+		if h.Sweep.Ended() || h.Sweep.Cursor != "a03" || h.Sweep.ItemsDone != 4 || h.Sweep.ItemsFailed != 0 {
 			t.Errorf("sweep: %+v", h.Sweep)
 		}
 		if w.emptied() {
 			t.Error("signalled before the end")
 		}
 		time.Sleep(10 * time.Second)
-		w.swept(t, "a", 7, 1)
+		w.swept(t, "a", 8, 0)
 	})
 }
 
@@ -578,21 +673,14 @@ func TestSweepWithSomeProgressGoesOn(t *testing.T) {
 	})
 }
 
-// A cursored select that does not heed the cursor ends, too, though a failed item is on each of its pages.
+// A cursored select that does not heed the cursor ends, too.
 func TestSweepThatIgnoresItsCursorFails(t *testing.T) {
-	for _, bad := range []string{"a0", "a2", "a4"} {
-		bubble(t, func(t *testing.T, w *world) {
-			d := &cursored{dealer{sel: func(context.Context, processor.Selection) ([]string, error) { return numbered("a", 5), nil }}}
-			d.exec = func(_ context.Context, items []string) error {
-				if slices.Contains(items, bad) {
-					return errBroken
-				}
-				return nil
-			}
-			w.sweep(t, d, processor.Env{}, settings(), "a")
-			w.failedWith(t, "a", "no progress")
-		})
-	}
+	bubble(t, func(t *testing.T, w *world) {
+		d := &cursored{dealer{sel: func(context.Context, processor.Selection) ([]string, error) { return numbered("a", 5), nil }}}
+		d.exec = func(context.Context, []string) error { return nil }
+		w.sweep(t, d, processor.Env{}, settings(), "a")
+		w.failedWith(t, "a", "no progress")
+	})
 }
 
 // Items that cannot be told apart are not taken for each other.

@@ -386,6 +386,21 @@ func testSweeps(t *testing.T, c *center.Center) {
 			t.Fatalf("saved although the run is cancelled: %v", err)
 		}
 	})
+	t.Run("F4 the cursor of a sweep is its own", func(t *testing.T) {
+		r := newRuns(t, c, 1)
+		r.opened("k")
+		s := r.sweep("A", "0")
+		own := center.Held{ID: "0", Epoch: s.Epoch}
+		r.must(c.SaveSweep(t.Context(), s, center.Progress{Cursor: new("17")}))
+		if cursor, err := c.SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
+			t.Fatalf("cursor %q, %v", cursor, err)
+		}
+		r.move("0", "B")
+		r.sweep("B", "0")
+		if _, err := c.SweepCursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+			t.Fatalf("of another's sweep: %v", err)
+		}
+	})
 	t.Run("R8 F4 a cursor that is saved too late", func(t *testing.T) {
 		r := newRuns(t, c, 1)
 		r.opened("k")

@@ -38,26 +38,41 @@ func Check(h History) []Violation {
 	c.onceEach()
 	c.trustEnds()
 	c.healthyLive()
-	slices.SortStableFunc(c.found, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
-	return c.found
+	return c.sorted()
 }
 
 type checker struct {
 	History
-	found  []Violation
+	findings
 	grants map[string][]Event // by queue, in commit order: each change of owner
 	spans  map[string][]Span  // by queue, in order of their beginning
 }
 
-func (c *checker) fault(invariant int, format string, args ...any) {
-	c.found = append(c.found, Violation{invariant, fmt.Sprintf(format, args...)})
+// findings are what a checker has found.
+type findings []Violation
+
+func (f *findings) fault(invariant int, format string, args ...any) {
+	*f = append(*f, Violation{invariant, fmt.Sprintf(format, args...)})
+}
+
+// sorted returns them by invariant.
+func (f findings) sorted() []Violation {
+	slices.SortStableFunc(f, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
+	return f
 }
 
 func (c *checker) index() {
 	c.grants, c.spans = map[string][]Event{}, map[string][]Span{}
 	for _, e := range c.Events {
-		if changesOwner(e.Kind) {
+		switch {
+		case changesOwner(e.Kind):
 			c.grants[e.Queue] = append(c.grants[e.Queue], e)
+		case e.Kind == center.EventRemoved:
+			c.raise(e, e.Queue, "")
+		case e.Kind == center.EventRepartitioned:
+			for queue, grants := range c.grants {
+				c.raise(e, queue, grants[len(grants)-1].To)
+			}
 		}
 	}
 	for _, s := range c.Spans {
@@ -66,6 +81,16 @@ func (c *checker) index() {
 	for _, list := range c.spans {
 		slices.SortFunc(list, func(a, b Span) int { return a.Begin.Compare(b.Begin) })
 	}
+}
+
+// raise enters what gives a queue a new epoch without an event of its own.
+func (c *checker) raise(e Event, queue, to string) {
+	grants := c.grants[queue]
+	if len(grants) == 0 {
+		return
+	}
+	last := grants[len(grants)-1]
+	c.grants[queue] = append(grants, Event{At: e.At, Kind: e.Kind, Queue: queue, From: last.To, To: to, Epoch: last.Epoch + 1})
 }
 
 func changesOwner(kind string) bool {
@@ -85,7 +110,8 @@ func (c *checker) epochsRise() {
 			if e.Epoch <= before.Epoch {
 				c.fault(1, "queue %s: epoch %d (%s) comes after epoch %d", queue, e.Epoch, e.Kind, before.Epoch)
 			}
-			if e.From != before.To {
+			anew := before.Kind == center.EventRepartitioned && e.From == "" // it was not among the fewer queues
+			if e.From != before.To && !anew {
 				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d is %q's", queue, e.Epoch, e.From, before.Epoch, before.To)
 			}
 			before = e

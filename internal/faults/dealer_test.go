@@ -54,7 +54,7 @@ func (d *dealer) Execute(ctx context.Context, ids []int64) (err error) {
 	call := d.calls.Add(1)
 	d.notes.add(note{What: "begin", Call: call, Batch: b.Server, Queue: b.Queues[0].ID, Epoch: b.Queues[0].Epoch})
 	defer func() { d.notes.add(note{What: "end", Call: call, Error: fmt.Sprint(err)}) }()
-	s := d.trap.take()
+	s := d.trap.take("work", "commit")
 	if s.point != "" {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -89,6 +89,10 @@ func (d *dealer) outside(ctx context.Context, s snare) error {
 func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []int64) error {
 	q := b.Queues[0]
 	var seen int64
+	found, err := d.sweepOf(ctx, tx, b)
+	if err != nil {
+		return err
+	}
 	if err := tx.QueryRowContext(ctx, bind(d.c, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).Scan(&seen); err != nil {
 		return err
 	}
@@ -97,8 +101,8 @@ func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []in
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, bind(d.c, `INSERT INTO history (at, server, epoch, queue, item, seen) VALUES (?, ?, ?, ?, ?, ?)`),
-			clock(time.Now()), b.Server, q.Epoch, q.ID, id, seen)
+		_, err = tx.ExecContext(ctx, bind(d.c, `INSERT INTO history (at, server, epoch, queue, item, seen, run, sweep) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
+			clock(time.Now()), b.Server, q.Epoch, q.ID, id, seen, b.Run, found)
 		if err != nil {
 			return err
 		}
@@ -114,11 +118,15 @@ func tables(kind schema.Dialect) []string {
 		schema.SQLite:   "INTEGER PRIMARY KEY AUTOINCREMENT",
 	}[kind]
 	return []string{
-		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, done INT NOT NULL DEFAULT 0, effects INT NOT NULL DEFAULT 0)`,
+		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, made BIGINT NOT NULL, done INT NOT NULL DEFAULT 0, effects INT NOT NULL DEFAULT 0)`,
 		`CREATE INDEX items_done ON items (done, id)`,
 		`CREATE TABLE history (seq ` + identity + `, at VARCHAR(20) NOT NULL, server VARCHAR(150) NOT NULL,
-			epoch BIGINT NOT NULL, queue VARCHAR(20) NOT NULL, item BIGINT NOT NULL, seen BIGINT NOT NULL)`,
+			epoch BIGINT NOT NULL, queue VARCHAR(20) NOT NULL, item BIGINT NOT NULL, seen BIGINT NOT NULL,
+			run VARCHAR(40) NOT NULL, sweep VARCHAR(40) NOT NULL)`,
 		`CREATE INDEX history_epoch ON history (queue, epoch)`,
+		`CREATE TABLE calls (seq ` + identity + `, run VARCHAR(40) NOT NULL, queue VARCHAR(20) NOT NULL, epoch BIGINT NOT NULL,
+			sweep VARCHAR(40) NOT NULL, waiting BIGINT NOT NULL)`,
+		`CREATE TABLE cures (id BIGINT NOT NULL PRIMARY KEY)`,
 	}
 }
 

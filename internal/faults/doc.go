@@ -28,10 +28,24 @@
 //	 9  Nothing begins without trust.
 //	10  Nobody is expired who was not in trouble of its own. What all have lost alike, the database or the
 //	    network, is no excuse.
+//	13  Each run ends, and so do its queues; it succeeds with all of them done.
+//	14  What was there when a run was opened is done when it has succeeded.
+//	15  What takes effect in a run does so while its queue is being swept, under the epoch of the sweep.
+//	16  No run begins before its upstreams have ended, or succeeds after one that has not.
+//	17  A slot of a trigger makes one run.
+//	18  One run of a task type is under way at a time.
+//	19  Runs of a trigger do not pile up.
+//
+// In the scenarios called run-* the workers sweep for runs, and [CheckRuns] looks at 13 to 19, beside the others. Some
+// strike at a known statement of a transaction: a proxy sees it pass, and kills, stops or cuts off its sender before it,
+// before the commit, or when the server has committed and nobody knows.
 //
 // For 2, no clock and no sequence is good enough: a transaction gets its number long before its commit. So
 // each transaction, once it has its fence, counts the effects of older epochs in its queue and keeps the
 // number with its own effects. Had a later commit added one, the numbers would not agree.
+//
+// For 15 and 16 it is the same: a transaction that has its fence reads what the row of its sweep says, and how many
+// upstreams have not ended, and keeps that with its effect.
 //
 // For 3, 4 and 9 the processes note the beginning and the end of each call in a file, at once: a transaction
 // that was rolled back leaves no other trace. The clock of the database must be this host's, which the

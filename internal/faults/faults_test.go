@@ -38,8 +38,12 @@ type scenario struct {
 var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
 
 func scenarios() []scenario {
-	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios)
+	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios,
+		runScenarios, stepScenarios, triggerScenarios, operateScenarios)
 }
+
+// which is the variable that says whether all scenarios are played, or the short form.
+const which = "ROTA_FAULTS"
 
 // TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.
 func TestFaults(t *testing.T) {
@@ -50,7 +54,7 @@ func TestFaults(t *testing.T) {
 				continue
 			}
 			t.Run(kind+"/"+sc.name, func(t *testing.T) {
-				if !sc.always && os.Getenv("ROTA_FAULTS") != "all" {
+				if !sc.always && os.Getenv(which) != "all" {
 					t.Skip("only with ROTA_FAULTS=all")
 				}
 				t.Parallel()
@@ -77,7 +81,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	_, _ = name.Write([]byte(t.Name())) // never fails
 	s := &stage{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()}
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
-	s.pool, s.power, s.review = sc.pool, sc.power, sc.review
+	s.pool, s.power, s.review, s.backlog = sc.pool, sc.power, sc.review, sc.power.backlog()
 	sc.power.settle(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second
@@ -100,7 +104,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		s.hunger()
 	}
 	s.start(workers)
-	if !sc.idle {
+	if !sc.idle && !sc.power.runs() {
 		s.works(10)
 	}
 	sc.play(s)

@@ -37,7 +37,12 @@ func connectionsCut(s *stage) {
 
 // repliesLostAtRandom: statements of all kinds arrive, commits among them, and their replies do not.
 func repliesLostAtRandom(s *stage) {
-	for range 20 {
+	s.loseReplies(20)
+	s.works(20)
+}
+
+func (s *stage) loseReplies(times int) {
+	for range times {
 		w := s.any()
 		w.proxy.LoseReplies(true)
 		s.sleep(s.upTo(s.settings.HeartbeatInterval / 5))
@@ -45,7 +50,6 @@ func repliesLostAtRandom(s *stage) {
 		w.proxy.LoseReplies(false)
 		s.sleep(s.upTo(s.settings.HeartbeatInterval / 2))
 	}
-	s.works(20)
 }
 
 func delays(s *stage) {

@@ -38,6 +38,9 @@ var powerScenarios = []scenario{
 }
 
 func (p power) settle(s *manager.Settings) {
+	if p.runs() {
+		p.settleRuns(s)
+	}
 	if p == notSleep {
 		s.ProcessorType, s.ThreadNumber, s.ExecuteNumber = center.ProcessorNotSleep, 3, 2
 		s.ItemRetry, s.ItemRetryMax = s.HeartbeatInterval/10, s.HeartbeatInterval
@@ -50,8 +53,10 @@ func (d *dealer) with(p power) processor.TaskDealer[int64] {
 		return keyed{d}
 	case inOrder:
 		return cursored{d}
+	case plain:
+		return d
 	}
-	return d
+	return d.sweeping(p)
 }
 
 // keyed fails with some items at first.

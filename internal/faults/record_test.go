@@ -26,7 +26,7 @@ func (s *stage) history() History {
 		h.Spans, h.Windows = append(h.Spans, spans...), append(h.Windows, stalls...)
 	}
 	s.rows(`SELECT `+s.instant("event_time")+`, kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''),
-		COALESCE(epoch, 0) FROM schedule_event ORDER BY event_id`, func(r *sql.Rows) error {
+		COALESCE(epoch, 0) FROM schedule_event WHERE task_type = '`+taskType+`' ORDER BY event_id`, func(r *sql.Rows) error {
 		var e Event
 		var micros int64
 		err := r.Scan(&micros, &e.Kind, &e.Queue, &e.From, &e.To, &e.Epoch)

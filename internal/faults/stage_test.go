@@ -42,12 +42,16 @@ type stage struct {
 	workers  []*worker
 	windows  []Window
 	feeding  sync.WaitGroup
-	starve   context.CancelFunc // ends the supply of items
+	starve   context.CancelFunc  // ends the supply of items
+	backlog  int                 // undone items that the supply keeps up in each queue
+	rerun    map[string]bool     // runs
+	swept    int64               // the watermark of the last run that has succeeded, in milliseconds
+	there    map[int64]time.Time // by item: an instant at which it was there for all to see; the supply's own until it ends
 }
 
 const (
 	queues  = 6
-	backlog = 7 // undone items that the supply keeps up in each queue
+	backlog = 7 // of a stage, unless there are runs
 	workers = 3
 )
 
@@ -95,6 +99,7 @@ func (s *stage) open() {
 			s.t.Fatal(err)
 		}
 	}
+	s.there, s.rerun = map[int64]time.Time{}, map[string]bool{}
 	supply, cancel := context.WithCancel(ctx)
 	s.starve = cancel
 	s.feeding.Go(func() { s.feed(supply) })
@@ -116,33 +121,40 @@ func (s *stage) feed(ctx context.Context) {
 		highest[queue] = queue - queues
 	}
 	for ctx.Err() == nil {
-		var rows []string
+		var ids []int
 		for queue := range queues {
 			var last, undone int
 			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items WHERE id % ? = ?`),
 				queue-queues, queues, queue).Scan(&last, &undone)
 			highest[queue] = max(highest[queue], last)
-			for ; err == nil && undone < backlog; undone++ {
+			for ; err == nil && undone < s.backlog; undone++ {
 				highest[queue] += queues
-				rows = append(rows, fmt.Sprintf("(%d)", highest[queue]))
+				ids = append(ids, highest[queue])
 			}
 		}
-		if len(rows) > 0 {
-			s.insert(ctx, rows)
+		if len(ids) > 0 {
+			s.insert(ctx, ids)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
 // insert writes in a transaction, which lib/pq begins with READ WRITE whatever the server's default is.
-func (s *stage) insert(ctx context.Context, rows []string) {
+func (s *stage) insert(ctx context.Context, ids []int) {
+	rows, made := make([]string, len(ids)), time.Now().UnixMilli()
+	for i, id := range ids {
+		rows[i] = fmt.Sprintf("(%d, %d)", id, made)
+	}
 	tx, err := s.c.DB().BeginTx(ctx, nil)
 	if err != nil {
 		return
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	if _, err := tx.ExecContext(ctx, `INSERT INTO items (id) VALUES `+strings.Join(rows, ", ")); err == nil {
-		_ = tx.Commit() // what is not there is inserted the next time
+	if _, err := tx.ExecContext(ctx, `INSERT INTO items (id, made) VALUES `+strings.Join(rows, ", ")); err != nil || tx.Commit() != nil {
+		return // what is not there is inserted the next time
+	}
+	for _, id := range ids {
+		s.there[int64(id)] = time.Now()
 	}
 }
 
@@ -204,16 +216,17 @@ func (s *stage) settle() {
 	s.t.Helper()
 	s.until("each queue has a living owner, and all have their share", func() bool {
 		living := s.living()
-		if s.count(`SELECT COUNT(*) FROM schedule_server`) != len(living) {
+		all := s.count(`SELECT COUNT(*) FROM schedule_queue WHERE task_type = ?`, taskType)
+		if s.count(`SELECT COUNT(*) FROM schedule_server WHERE task_type = ?`, taskType) != len(living) || all < 0 {
 			return false
 		}
 		for _, w := range living {
-			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid = ?`, w.pid)
-			if n < queues/len(living) || n > (queues+len(living)-1)/len(living) {
+			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE task_type = ? AND status = 'HELD' AND cur_pid = ?`, taskType, w.pid)
+			if n < all/len(living) || n > (all+len(living)-1)/len(living) {
 				return false
 			}
 		}
-		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status <> 'HELD'`) == 0
+		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status <> 'HELD' AND task_type = ?`, taskType) == 0
 	})
 }
 
@@ -290,6 +303,9 @@ func (s *stage) leave(leaving ...*worker) {
 func (s *stage) close() {
 	s.t.Helper()
 	s.hunger()
+	if s.power.runs() {
+		s.sweepUp()
+	}
 	s.until("everything is done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
 	s.settle()
 	s.leave(s.living()...)
@@ -302,7 +318,11 @@ func (s *stage) close() {
 	if s.review != nil {
 		s.review(s, &h)
 	}
-	for _, v := range Check(h) {
+	violations := Check(h)
+	if s.power.runs() {
+		violations = append(violations, CheckRuns(s.sweeps())...)
+	}
+	for _, v := range violations {
 		s.t.Error(v)
 	}
 	s.t.Log(summary(h))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -34,7 +35,7 @@ type order struct {
 	Power    power         // what the dealer can do besides
 }
 
-const taskType = "faults"
+const taskType = taskName
 
 // work is the whole life of a worker process. SIGTERM ends it in order.
 func work(text string) error {
@@ -60,7 +61,7 @@ func work(text string) error {
 	log := logrus.New()
 	log.SetLevel(logrus.DebugLevel)
 	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableColors: true})
-	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, manager.Serve(taskType, d.with(o.Power), o.Settings))
+	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, d.tasks(o)...)
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ type trap struct{ armed atomic.Pointer[snare] }
 
 type snare struct {
 	signal syscall.Signal
-	point  string // work or commit
+	point  string // work, commit or, in a run, empty: a select that finds nothing
 }
 
 // listen takes orders like "stop work", "kill commit" or "hog 500ms" from the standard input, and ends the
@@ -148,12 +149,13 @@ func (d *dealer) hog(duration string) {
 	time.Sleep(pause)
 }
 
-// take gives the trap to one call.
-func (t *trap) take() snare {
-	if s := t.armed.Swap(nil); s != nil {
-		return *s
+// take gives the trap to one call that passes one of the points.
+func (t *trap) take(points ...string) snare {
+	s := t.armed.Load()
+	if s == nil || !slices.Contains(points, s.point) || !t.armed.CompareAndSwap(s, nil) {
+		return snare{}
 	}
-	return snare{}
+	return *s
 }
 
 // at springs the trap if this is its point. The signal is sent to this very thread, which hence does not

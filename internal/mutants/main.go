@@ -127,6 +127,7 @@ func (m mutant) try(dir string) (verdict string, err error) {
 func (m mutant) run(dir string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "ROTA_FAULTS=all") // a scenario that is named is wanted
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -22,10 +22,11 @@ type Proxy struct {
 	delay       atomic.Int64
 	trickle     atomic.Int64
 
-	mu    sync.Mutex
-	sent  bytes.Buffer // by the clients
-	conns map[net.Conn]bool
-	wg    sync.WaitGroup
+	mu     sync.Mutex
+	ambush *Ambush
+	sent   bytes.Buffer // by the clients
+	conns  map[net.Conn]bool
+	wg     sync.WaitGroup
 }
 
 // Through returns a URL that leads to the same database by way of a proxy, which ends with the test.
@@ -118,8 +119,9 @@ func (p *Proxy) accept() {
 			continue
 		}
 		p.keep(client, server)
-		p.wg.Go(func() { p.pass(client, server, true) })
-		p.wg.Go(func() { p.pass(server, client, false) })
+		l := new(link)
+		p.wg.Go(func() { p.pass(client, server, l, true) })
+		p.wg.Go(func() { p.pass(server, client, l, false) })
 	}
 }
 
@@ -132,13 +134,16 @@ func (p *Proxy) keep(conns ...net.Conn) {
 }
 
 // pass copies one direction until it ends, and then ends the other.
-func (p *Proxy) pass(from, to net.Conn, requests bool) {
+func (p *Proxy) pass(from, to net.Conn, l *link, requests bool) {
 	defer p.drop(from, to)
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		if requests {
 			p.note(buffer[:n])
+		}
+		if !p.lurk(l, requests, buffer[:n]) {
+			return
 		}
 		time.Sleep(time.Duration(p.delay.Load()))
 		if lost := p.swallow.Load() || !requests && p.loseReplies.Load(); !lost && n > 0 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -37,6 +38,43 @@ func echo(t *testing.T) string {
 		}
 	}()
 	return "postgres://" + l.Addr().String()
+}
+
+func TestAmbush(t *testing.T) {
+	raw, p := Through(t, echo(t))
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// How many lines are answered when it strikes: of a transaction that is rolled back nothing but its statement counts.
+	for moment, want := range map[Moment]int64{BeforeStatement: 2, BeforeCommit: 5, AfterCommit: 5} {
+		for _, pass := range []bool{true, false} {
+			c, err := new(net.Dialer).DialContext(t.Context(), "tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			var answered, struck atomic.Int64
+			p.Ambush(Ambush{Text: "mark", Skip: 1, Moment: moment, Strike: func() bool {
+				struck.Store(answered.Load())
+				return pass
+			}})
+			lines := []string{"BEGIN", "mark one", "mark two", "ROLLBACK", "mark three", "COMMIT", "COMMIT"}
+			for _, line := range lines {
+				if ask(t, c, line, time.Minute) != line {
+					break
+				}
+				answered.Add(1)
+			}
+			all := int64(len(lines))
+			if !pass {
+				all = want
+			}
+			if struck.Load() != want || answered.Load() != all {
+				t.Errorf("%s: struck after %d answers, want %d; %d in all", moment, struck.Load(), want, answered.Load())
+			}
+		}
+	}
 }
 
 // ask sends a line and returns the answer; "" if there is none for a while.

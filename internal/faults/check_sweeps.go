@@ -1,0 +1,195 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// CheckRuns returns what is wrong with runs that are over, ordered by invariant; nothing if all is well. It is pure.
+func CheckRuns(s Sweeps) []Violation {
+	c := &runChecker{Sweeps: s, runs: map[string]center.Run{}}
+	for _, r := range s.Runs {
+		c.runs[r.ID] = r
+	}
+	c.allEnd()
+	c.allSwept()
+	c.ownSweeps()
+	c.upstreamsFirst()
+	c.oncePerSlot()
+	c.oneAtATime()
+	c.noPileUp()
+	return c.sorted()
+}
+
+type runChecker struct {
+	Sweeps
+	findings
+	runs map[string]center.Run
+}
+
+func name(r center.Run) string { return fmt.Sprintf("run %s (%s, %s)", r.ID, r.TaskType, r.Key) }
+
+// allEnd: 13. Each run has ended, and so have its queues, in a way that goes with the run's.
+func (c *runChecker) allEnd() {
+	for _, r := range c.Runs {
+		if !r.Ended() {
+			c.fault(13, "%s is %s", name(r), r.State)
+			continue
+		}
+		for _, q := range c.Queues[r.ID] {
+			good := q.State == center.RunQueueDone || q.State == center.RunQueueCancelled ||
+				q.State == center.RunQueueFailed && r.State == center.RunFailed
+			if !good {
+				c.fault(13, "%s is %s, and its queue %s is %s", name(r), r.State, q.QueueID, q.State)
+			}
+		}
+		if r.State == center.RunSuccess && len(c.Queues[r.ID]) == 0 {
+			c.fault(13, "%s is SUCCESS without a queue", name(r))
+		}
+	}
+}
+
+// allSwept: 14. What was there when a run was opened is done when it has succeeded: by it, or by one before it.
+func (c *runChecker) allSwept() {
+	done := map[int64]time.Time{}
+	for _, e := range c.Effects {
+		if done[e.Item] = c.runs[e.Run].FinishedAt; c.Rerun[e.Run] {
+			done[e.Item] = time.Time{} // it may have been the first time
+		}
+	}
+	for _, r := range c.Runs {
+		if r.State != center.RunSuccess || r.TaskType != taskName || r.Message != "" { // a message tells of queues that were removed
+			continue
+		}
+		var left []int64
+		for id, there := range c.There {
+			if at, ok := done[id]; there.Before(r.StartedAt) && (!ok || at.After(r.FinishedAt)) {
+				left = append(left, id)
+			}
+		}
+		if len(left) > 0 {
+			first := slices.Min(left)
+			c.fault(14, "%s left %d items, the first of them %d, which was there %s before it began", name(r), len(left), first, r.StartedAt.Sub(c.There[first]))
+		}
+	}
+}
+
+// taskName is the task type whose items are counted.
+const taskName = "faults"
+
+// ownSweeps: 15. What takes effect in a run does so while its queue is being swept, under the epoch of the sweep, or
+// when the run was stopped from outside, which waits for nobody.
+func (c *runChecker) ownSweeps() {
+	sweeps := make([]Sweep, 0, len(c.Effects)+len(c.Calls))
+	for _, e := range c.Effects {
+		sweeps = append(sweeps, e.Sweep)
+	}
+	for _, call := range c.Calls {
+		sweeps = append(sweeps, call.Sweep)
+	}
+	for _, s := range sweeps {
+		r, ok := c.runs[s.Run]
+		running := fmt.Sprintf("%s %d", center.RunQueueRunning, s.Epoch)
+		stopped := (c.Rerun[s.Run] || r.State == center.RunCancelled || r.State == center.RunFailed) &&
+			(s.Found == fmt.Sprintf("%s %d", center.RunQueueCancelled, s.Epoch) || s.Found == fmt.Sprintf("%s %d", center.RunQueueFailed, s.Epoch))
+		if !ok || s.Found != running && !stopped {
+			c.fault(15, "in queue %s of %s something took effect under epoch %d while its row said %s", s.Queue, name(r), s.Epoch, s.Found)
+		}
+	}
+}
+
+// upstreamsFirst: 16. Nothing of a run takes effect, and it is not opened, before its upstreams have ended; a run that
+// has succeeded was called for each queue.
+func (c *runChecker) upstreamsFirst() {
+	called := map[string]bool{}
+	for _, call := range c.Calls {
+		called[call.Run+" "+call.Queue] = true
+		if call.Waiting > 0 {
+			c.fault(16, "queue %s of %s was called while %d of its upstreams had not ended", call.Queue, name(c.runs[call.Run]), call.Waiting)
+		}
+	}
+	for _, d := range c.Deps {
+		r, up := c.runs[d.Run], c.runs[d.Upstream]
+		if !r.StartedAt.IsZero() && r.StartedAt.Before(up.FinishedAt) {
+			c.fault(16, "%s began at %s, before %s ended at %s", name(r), clock(r.StartedAt), name(up), clock(up.FinishedAt))
+		}
+		if r.State == center.RunSuccess && up.State != center.RunSuccess {
+			c.fault(16, "%s is SUCCESS after %s, which is %s", name(r), name(up), up.State)
+		}
+	}
+	for _, r := range c.Runs {
+		for _, q := range c.Queues[r.ID] {
+			if r.TaskType != taskName && q.State == center.RunQueueDone && !called[r.ID+" "+q.QueueID] {
+				c.fault(16, "queue %s of %s is DONE and was never called", q.QueueID, name(r))
+			}
+		}
+	}
+}
+
+// oncePerSlot: 17. A slot of a trigger makes one run of a task type, and a key too. All that a trigger has fired are
+// there.
+func (c *runChecker) oncePerSlot() {
+	slots, keys := map[string]string{}, map[string]string{}
+	for _, r := range c.Runs {
+		slot, key := fmt.Sprint(r.TaskType, r.Trigger, r.ScheduledAt.UnixMicro()), r.TaskType+" "+r.Key
+		if other := slots[slot]; r.Trigger != "" && other != "" {
+			c.fault(17, "%s has the slot %s of run %s", name(r), r.ScheduledAt, other)
+		}
+		if other := keys[key]; other != "" {
+			c.fault(17, "%s has the key of run %s", name(r), other)
+		}
+		slots[slot], keys[key] = r.ID, r.ID
+	}
+	for _, t := range c.Triggers {
+		fired := int64(0)
+		for _, r := range c.Runs {
+			if r.Trigger == t.Name && r.TaskType == t.Target {
+				fired++
+			}
+		}
+		if fired != t.Fires {
+			c.fault(17, "trigger %s has fired %d slots, and there are %d runs", t.Name, t.Fires, fired)
+		}
+	}
+}
+
+// noPileUp: 19. When a trigger fires a run that is not skipped, no other of the task type is open, or, if it may wait,
+// one other.
+func (c *runChecker) noPileUp() {
+	most := map[string]int{}
+	for _, t := range c.Triggers {
+		if most[t.Name] = 0; t.Overlap == center.OverlapWait {
+			most[t.Name] = 1
+		}
+	}
+	for _, r := range c.Runs {
+		if r.Trigger == "" || r.State == center.RunSkipped || r.RootID != r.ID {
+			continue
+		}
+		open := 0
+		for _, o := range c.Runs {
+			if o.ID != r.ID && o.TaskType == r.TaskType && o.State != center.RunSkipped && o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
+				open++
+			}
+		}
+		if open > most[r.Trigger] {
+			c.fault(19, "%s was made while %d others were open", name(r), open)
+		}
+	}
+}
+
+// oneAtATime: 18. Two runs of a task type are not under way at once. Of one that was rerun nobody knows when it was.
+func (c *runChecker) oneAtATime() {
+	runs := slices.DeleteFunc(slices.Clone(c.Runs), func(r center.Run) bool { return r.StartedAt.IsZero() || c.Rerun[r.ID] })
+	slices.SortFunc(runs, func(a, b center.Run) int { return a.StartedAt.Compare(b.StartedAt) })
+	last := map[string]center.Run{}
+	for _, r := range runs {
+		if before, ok := last[r.TaskType]; ok && r.StartedAt.Before(before.FinishedAt) {
+			c.fault(18, "%s began at %s, before %s ended at %s", name(r), clock(r.StartedAt), name(before), clock(before.FinishedAt))
+		}
+		last[r.TaskType] = r
+	}
+}

@@ -1,0 +1,149 @@
+//go:build linux
+
+package faults
+
+import (
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// submit makes a run. Its params are the watermark of the last run that has succeeded, in milliseconds.
+func (s *stage) submit(key string) string {
+	s.t.Helper()
+	var id string
+	s.until("a run is submitted", func() (ok bool) {
+		var err error
+		id, err = s.c.Submit(s.t.Context(), taskType, key, strconv.FormatInt(s.swept, 10))
+		return err == nil
+	})
+	return id
+}
+
+// bulk makes so many items for each queue at once, when the supply has ended.
+func (s *stage) bulk(each int) {
+	s.t.Helper()
+	var ids []int
+	for id := s.count(`SELECT COALESCE(MAX(id), -1) + 1 FROM items`); len(ids) < each*queues; id++ {
+		ids = append(ids, id)
+	}
+	s.insert(s.t.Context(), ids)
+	s.until("the items are there", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE id = ?`, ids[len(ids)-1]) == 1 })
+}
+
+// run reads a run.
+func (s *stage) run(id string) (r center.Run) {
+	s.t.Helper()
+	s.until("a run is read", func() (ok bool) {
+		var err error
+		r, err = s.c.Run(s.t.Context(), id)
+		return err == nil
+	})
+	return r
+}
+
+// midway waits until a run is under way, and more: a quarter of what it will do at least is ahead of it.
+func (s *stage) midway(id string) {
+	s.t.Helper()
+	s.until("the run is under way", func() bool {
+		return s.count(`SELECT COUNT(*) FROM history WHERE run = ?`, id) > queues
+	})
+}
+
+// ends waits until a run has ended.
+func (s *stage) ends(id string) (r center.Run) {
+	s.t.Helper()
+	s.until("the run ends", func() bool {
+		r = s.run(id)
+		return r.Ended()
+	})
+	return r
+}
+
+// mustBe waits until a run has ended in a state.
+func (s *stage) mustBe(id, state string) center.Run {
+	s.t.Helper()
+	r := s.ends(id)
+	if r.State != state {
+		s.t.Fatalf("run %s is %s (%s), want %s; queues: %+v", r.Key, r.State, r.Message, state, s.queuesOf(id))
+	}
+	if state == center.RunSuccess {
+		s.swept = r.StartedAt.UnixMilli()
+	}
+	return r
+}
+
+func (s *stage) succeeds(id string) center.Run {
+	s.t.Helper()
+	return s.mustBe(id, center.RunSuccess)
+}
+
+// sweepUp sweeps what is left.
+func (s *stage) sweepUp() {
+	s.t.Helper()
+	s.graphSucceeds(s.submit("the rest"))
+}
+
+func (s *stage) queuesOf(run string) []center.RunQueue {
+	s.t.Helper()
+	list, err := s.c.RunQueues(s.t.Context(), run)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// attempts of all queues of a run, and how often they were taken over since they made progress.
+func (s *stage) attempts(run string) (most, recoveries int) {
+	s.t.Helper()
+	for _, q := range s.queuesOf(run) {
+		most, recoveries = max(most, q.Attempt), max(recoveries, q.Recoveries)
+	}
+	return most, recoveries
+}
+
+// sweeps collects what the database tells of the runs.
+func (s *stage) sweeps() Sweeps {
+	s.t.Helper()
+	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there, Rerun: s.rerun}
+	var err error
+	if all.Triggers, err = s.c.Triggers(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	if all.Runs, err = s.c.Runs(s.t.Context(), "", 1000); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range all.Runs {
+		all.Queues[r.ID] = s.queuesOf(r.ID)
+	}
+	s.rows(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep ORDER BY run_id, upstream_run_id`, func(r *sql.Rows) error {
+		var d center.RunDep
+		err := r.Scan(&d.Run, &d.Upstream, &d.Rule)
+		all.Deps = append(all.Deps, d)
+		return err
+	})
+	s.rows(`SELECT run, queue, epoch, sweep, item FROM history ORDER BY seq`, func(r *sql.Rows) error {
+		var e SweepEffect
+		err := r.Scan(&e.Run, &e.Queue, &e.Epoch, &e.Found, &e.Item)
+		all.Effects = append(all.Effects, e)
+		return err
+	})
+	s.rows(`SELECT run, queue, epoch, sweep, waiting FROM calls ORDER BY seq`, func(r *sql.Rows) error {
+		var c SweepCall
+		err := r.Scan(&c.Run, &c.Queue, &c.Epoch, &c.Found, &c.Waiting)
+		all.Calls = append(all.Calls, c)
+		return err
+	})
+	s.t.Log(runSummary(all))
+	return all
+}
+
+func runSummary(all Sweeps) string {
+	states := map[string]int{}
+	for _, r := range all.Runs {
+		states[r.TaskType+" "+r.State]++
+	}
+	return fmt.Sprintf("runs %v, %d effects, %d calls", states, len(all.Effects), len(all.Calls))
+}
