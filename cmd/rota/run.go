@@ -83,8 +83,16 @@ var runFields = []field[runRecord]{
 	{title: "DUE", text: func(r runRecord) string { return ago(r.Now, r.ScheduledAt) }, right: true, spare: 2},
 	{title: "TOOK", text: func(r runRecord) string { return took(r) }, right: true, spare: 1},
 	{title: "TRIGGER", text: func(r runRecord) string { return orDash(r.Trigger) }, spare: 5},
-	{title: "KEY", text: func(r runRecord) string { return line(r.Key) }, spare: 6, free: true},
+	{title: "KEY", text: givenKey, spare: 6, free: true},
 	{title: "WHY", text: func(r runRecord) string { return line(r.Message) }, spare: 7, free: true},
+}
+
+// givenKey is the key that somebody gave: that of a trigger's run says no more than its slot.
+func givenKey(r runRecord) string {
+	if r.Trigger != "" {
+		return "-"
+	}
+	return line(r.Key)
 }
 
 // runState is the state that counts: one that is paused does not go on by itself.

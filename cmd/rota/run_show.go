@@ -137,11 +137,11 @@ func (s shownRun) times() (list []string) {
 // origin is where a run comes from.
 func (s shownRun) origin() string {
 	r := s.run
-	from := "submitted"
+	from := "submitted, key " + r.Key
 	if r.Trigger != "" {
 		from = "by trigger " + r.Trigger + ", for " + when(r.ScheduledAt)
 	}
-	return fmt.Sprintf("%s, key %s, priority %d", from, r.Key, r.Priority)
+	return fmt.Sprintf("%s, priority %d", from, r.Priority)
 }
 
 // wrapped is a text of several lines that fits the screen.

@@ -191,12 +191,12 @@ func progressText(r runRecord) string {
 	if r.Queues() == 0 {
 		return "not begun"
 	}
-	parts := []string{fmt.Sprintf("%d of %d queues", finishedQueues(r), r.Queues()), number(r.ItemsDone) + " items"}
+	parts := []string{fmt.Sprintf("%d of %s", finishedQueues(r), plural(r.Queues(), "queue", "queues")), plural(r.ItemsDone, "item", "items")}
 	if r.QueuesFailed > 0 {
 		parts[0] += fmt.Sprintf(", %d of them failed", r.QueuesFailed)
 	}
 	if r.ItemsFailed > 0 {
-		parts = append(parts, number(r.ItemsFailed)+" items failed")
+		parts = append(parts, plural(r.ItemsFailed, "item", "items")+" failed")
 	}
 	return strings.Join(append(parts, took(r)), ", ")
 }

@@ -77,7 +77,7 @@ func TestTriggers(t *testing.T) {
 		s.says("trigger resume nightly", `^nightly\$BASE: goes on\n$`)
 
 		fired := strings.TrimSpace(s.run("trigger fire nightly")) // the first run is open, and WAIT lets one wait
-		s.says("run show "+fired, ` by trigger nightly, for \S+Z, key \S+/now/`+fired)
+		s.says("run show "+fired, ` by trigger nightly, for \S+Z, priority 0`)
 		stdout, stderr, code := s.try("trigger fire nightly")
 		skipped := strings.TrimSpace(stdout)
 		if want := "rota: run " + skipped + " (extract) is SKIPPED: run " + first + " is READY, and run " + fired + " waits to begin\n"; code != 1 || stderr != want {
