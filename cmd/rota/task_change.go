@@ -39,8 +39,9 @@ func newTaskDeleteCommand() *cobra.Command {
 		Use:   "delete TASK",
 		Short: "Delete a task type that nobody serves any more",
 		Long: `Delete a task type that nobody serves any more, in all environments (own_sign):
-its settings, queues and failed items. It refuses while a server lives that
-serves it. Events stay until their retention. Your own tables are not touched.`,
+its settings, queues, failed items and triggers; open runs are cancelled. It
+refuses while a server lives that serves it, or another task type runs after it.
+Events and runs stay until their retention. Your own tables are not touched.`,
 		Example:           "  rota task delete settle\n  rota task delete settle --yes",
 		Args:              arguments("TASK"),
 		ValidArgsFunction: complete(taskNames),
@@ -49,7 +50,7 @@ serves it. Events stay until their retention. Your own tables are not touched.`,
 				if err := mustExist(ctx, c, args[0]); err != nil {
 					return err
 				}
-				if err := confirm(cmd, fmt.Sprintf("delete the task type %s in all environments, its settings, queues and failed items", args[0])); err != nil {
+				if err := confirm(cmd, fmt.Sprintf("delete the task type %s in all environments, its settings, queues, failed items and triggers", args[0])); err != nil {
 					return err
 				}
 				if err := c.DeleteTask(ctx, args[0], actor()); err != nil {
