@@ -65,7 +65,7 @@ func TestOperate(t *testing.T) {
 func TestDeletingWantsYes(t *testing.T) {
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	s.refused(2, "this will remove queue north of regions$BASE: its items are not processed any more: say --yes", "queue remove regions north")
-	s.refused(2, "this will delete the task type regions in all environments, its settings, queues and failed items: say --yes", "task delete regions")
+	s.refused(2, "this will delete the task type regions in all environments, its settings, queues, failed items and triggers: say --yes", "task delete regions")
 	s.refused(2, "this will delete the records of all failed items of settle: say --yes", "item drop settle --all")
 	if n := count(t, s.c.DB(), "schedule_queue"); n != 6 {
 		t.Errorf("%d queues are left", n)
