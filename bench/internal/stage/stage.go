@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"testing"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -20,7 +21,9 @@ const (
 )
 
 // Name is what people call a kind of database here.
-func Name(kind string) string { return map[string]string{Postgres: "PostgreSQL", MySQL: "MariaDB"}[kind] }
+func Name(kind string) string {
+	return map[string]string{Postgres: "PostgreSQL", MySQL: "MariaDB"}[kind]
+}
 
 // Server is a database server: that of the environment (see package testdb), or a private one.
 type Server struct {
@@ -116,3 +119,39 @@ func (d *Database) Number(ctx context.Context, query string, args ...any) (n int
 
 // Progress tells on the standard error what is going on.
 func Progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// StartAll starts a server of each kind, or takes those of the environment. The caller closes them with [CloseAll].
+func StartAll(ctx context.Context) (servers []*Server, err error) {
+	for _, kind := range []string{Postgres, MySQL} {
+		s, err := Start(ctx, kind)
+		if err != nil {
+			return nil, errors.Join(err, CloseAll(servers))
+		}
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+// CloseAll ends the servers that are private.
+func CloseAll(servers []*Server) error {
+	var errs []error
+	for _, s := range servers {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ForTest is StartAll for a test; the servers end with it.
+func ForTest(t testing.TB) []*Server {
+	t.Helper()
+	servers, err := StartAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := CloseAll(servers); err != nil {
+			t.Error(err)
+		}
+	})
+	return servers
+}

@@ -6,17 +6,8 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	for _, kind := range []string{Postgres, MySQL} {
-		t.Run(kind, func(t *testing.T) {
-			s, err := Start(t.Context(), kind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() {
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
+	for _, s := range ForTest(t) {
+		t.Run(s.Kind, func(t *testing.T) {
 			d, err := s.Fresh(t.Context())
 			if err != nil {
 				t.Fatal(err)
