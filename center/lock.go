@@ -77,6 +77,8 @@ func (c *Center) tryUnderLock(ctx context.Context, taskType string, f func(conte
 	if err := l.lock(ctx); err != nil {
 		return true, err
 	}
+	begin := time.Now()
+	defer func() { c.onLock(taskType, time.Since(begin)) }()
 	if err := f(ctx, l); err != nil {
 		return true, err
 	}

@@ -15,7 +15,7 @@ import (
 // Usage is what a server has done since some moment.
 type Usage struct {
 	Statements float64       // PostgreSQL: transactions, which are statements where nobody begins one
-	RowsRead   float64       // from tables and indexes
+	RowsRead   float64       // from tables, by way of indexes or not
 	RowsMade   float64       // inserted, updated and deleted
 	CPU        time.Duration // of its processes; 0 where that is not known
 	Took       time.Duration
@@ -27,8 +27,8 @@ type reading struct {
 	at time.Time
 }
 
-// Measure returns what the server of a database does while f runs. It must do nothing else. Sessions of PostgreSQL
-// tell what they have counted once a second, so that f should take many seconds, or use this session alone.
+// Measure returns what the server of a database does while f runs. It must do nothing else. Other sessions
+// of PostgreSQL tell what they have counted once a second, and when they end: f should take many seconds, or end them.
 func (d *Database) Measure(ctx context.Context, f func() error) (Usage, error) {
 	if err := d.flush(ctx); err != nil {
 		return Usage{}, err
@@ -55,7 +55,7 @@ func (d *Database) Measure(ctx context.Context, f func() error) (Usage, error) {
 // ownStatements are those of a Measure itself, as each kind of server counts them.
 var ownStatements = map[string]float64{Postgres: 2, MySQL: 1}
 
-// flush waits until the counters are true.
+// flush waits until the counters hold what this session and those that were just closed have done.
 func (d *Database) flush(ctx context.Context) error {
 	if d.Server.Kind != Postgres {
 		return nil
@@ -63,7 +63,7 @@ func (d *Database) flush(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(1500 * time.Millisecond):
+	case <-time.After(300 * time.Millisecond):
 	}
 	return d.Do(ctx, "SELECT pg_stat_force_next_flush()")
 }
@@ -71,8 +71,9 @@ func (d *Database) flush(ctx context.Context) error {
 func (d *Database) read(ctx context.Context) (r reading, err error) {
 	r.CPU, r.at = d.Server.cpu(), time.Now()
 	if d.Server.Kind == Postgres {
-		err = d.QueryRowContext(ctx, `SELECT xact_commit + xact_rollback, tup_returned, tup_inserted + tup_updated + tup_deleted
-			FROM pg_stat_database WHERE datname = current_database()`).Scan(&r.Statements, &r.RowsRead, &r.RowsMade)
+		err = d.QueryRowContext(ctx, `SELECT (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()),
+			SUM(seq_tup_read + COALESCE(idx_tup_fetch, 0)), SUM(n_tup_ins + n_tup_upd + n_tup_del)
+			FROM pg_stat_user_tables`).Scan(&r.Statements, &r.RowsRead, &r.RowsMade)
 		return r, err
 	}
 	rows, err := d.QueryContext(ctx, `SHOW GLOBAL STATUS WHERE Variable_name IN
