@@ -2,7 +2,9 @@ package scale
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -144,24 +146,30 @@ func (f *fleet) known() (n int64) {
 	return n
 }
 
-// join registers one server.
+// join registers one server, under another uuid each time, until the database has it.
 func (h *heart) join(ctx context.Context, number int) (*server, error) {
 	s := &server{h: h, token: "first", pulses: make(chan center.Pulse, 1)}
-	s.uuid = fmt.Sprintf("host%02d:%d:%08x", number%40, 1000+number, number)
-	reg, err := h.c.Register(ctx, center.Server{
-		UUID: s.uuid, TaskType: taskType, Host: s.uuid[:6], PID: 1000 + number,
-		JudgeDeadInterval: h.f.settings.JudgeDeadInterval, BeatToken: s.token,
-	})
-	if err != nil {
-		return nil, err
+	for {
+		s.uuid = fmt.Sprintf("host%03d:%d:%s", number%251, 1000+number, strings.ToLower(rand.Text()[:8]))
+		reg, err := h.c.Register(ctx, center.Server{
+			UUID: s.uuid, TaskType: taskType, Host: s.uuid[:7], PID: 1000 + number,
+			JudgeDeadInterval: h.f.settings.JudgeDeadInterval, BeatToken: s.token,
+		})
+		if err == nil {
+			s.joined, s.since, s.due = reg.At, reg.WatchingSince, time.Now().Add(idleInterval/2)
+			break
+		}
+		h.f.fails.Add(1)
+		if !h.c.IsTransient(err) || !sleep(ctx, h.f.settings.HeartbeatInterval/4) {
+			return nil, err
+		}
 	}
-	s.joined, s.since, s.due = reg.At, reg.WatchingSince, time.Now().Add(idleInterval/2)
+	h.mu.Lock()
+	h.servers = append(h.servers, s)
+	h.mu.Unlock()
 	if h.f.beating {
 		h.f.running.Go(func() { s.act(h.f.life) })
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.servers = append(h.servers, s)
 	return s, nil
 }
 

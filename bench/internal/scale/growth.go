@@ -17,6 +17,7 @@ import (
 type Growth struct {
 	Size
 	Statements, RowsRead float64       // for each heartbeat
+	CPU                  float64       // of the database: milliseconds for each heartbeat; 0: not known
 	Beat                 time.Duration // a heartbeat takes
 	Plan                 time.Duration // the lock row is held when a server joins
 }
@@ -80,6 +81,9 @@ func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) 
 				s.beat(ctx)
 			}
 			took = time.Since(start)
+			if n := f.fails.Load(); n > 0 {
+				return fmt.Errorf("%d heartbeats failed", n)
+			}
 			return ctx.Err()
 		})
 		return u, took, err
@@ -94,6 +98,7 @@ func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) 
 	}
 	n := float64(beats)
 	g.Statements, g.RowsRead = (u.Statements-base.Statements)/n, (u.RowsRead-base.RowsRead)/n
+	g.CPU = float64(u.CPU-base.CPU) / 1e6 / n
 	g.Beat = took / time.Duration(1+beats)
 	return nil
 }
@@ -101,12 +106,12 @@ func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) 
 func growthTable(results []*Result) report.Table {
 	t := report.Table{
 		Title:   "Growth",
-		Columns: []string{"database", "queues", "servers", "statements per heartbeat", "rows read", "a heartbeat takes", "lock row held when a server joins"},
+		Columns: []string{"database", "queues", "servers", "statements per heartbeat", "rows read", "database CPU", "a heartbeat takes", "lock row held when a server joins"},
 		Note:    "A server owns as many queues as the others; the rows that it reads are its own queues', and those of the servers that it watches.",
 	}
 	for _, r := range results {
 		for _, g := range r.Growth {
-			t.Add(r.Database, g.Queues, g.Servers, f2(g.Statements), f2(g.RowsRead), g.Beat.Round(time.Microsecond), g.Plan.Round(10*time.Microsecond))
+			t.Add(r.Database, g.Queues, g.Servers, f2(g.Statements), f2(g.RowsRead), f2(g.CPU)+" ms", g.Beat.Round(time.Microsecond), g.Plan.Round(10*time.Microsecond))
 		}
 	}
 	return t

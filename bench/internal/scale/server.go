@@ -2,6 +2,7 @@ package scale
 
 import (
 	"context"
+	"crypto/rand"
 	"sync/atomic"
 	"time"
 
@@ -31,30 +32,23 @@ type server struct {
 func (s *server) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval/2)
 	defer cancel()
+	token := rand.Text()
 	pulses, err := s.h.c.Beat(ctx, center.Beat{
-		Token: s.token + "'", Was: []string{s.token},
-		Servers: []center.ServerBeat{{UUID: s.uuid, State: center.StateServing, WatchingSince: s.since}},
+		Token: token, Was: []string{s.token},
+		Servers: []center.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since}},
 	})
 	p, ok := pulses[s.uuid]
 	if err != nil || !ok {
 		s.h.f.fails.Add(1)
 		return
 	}
-	s.token = shorten(s.token + "'")
+	s.token = token
 	s.h.f.beats.Add(1)
 	select { // the newest replaces one that nobody has read
 	case <-s.pulses:
 	default:
 	}
 	s.pulses <- p
-}
-
-// shorten keeps a token that grows by a character with each beat below the column's width.
-func shorten(token string) string {
-	if len(token) > 60 {
-		return "first"
-	}
-	return token
 }
 
 // pollInterval is how often a server that waits for a queue looks whether it is there.
