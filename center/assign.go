@@ -31,8 +31,12 @@ type Assignment struct {
 
 // Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
 // expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
-// another has planned meanwhile.
+// another has planned meanwhile, and then, most of the time, without taking the lock: in a large roster many learn
+// with their heartbeats that a plan is due, and one makes it.
 func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (done Assigned, err error) {
+	if due, err := c.assignDue(ctx, taskType, a); err != nil || !due {
+		return Assigned{}, err
+	}
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		done = Assigned{}
 		skipped, err := l.assign(ctx, planning{Assignment: a})
@@ -48,6 +52,33 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 		return Assigned{}, fmt.Errorf("assign %w", err)
 	}
 	return done, nil
+}
+
+// assignDue looks without the lock whether there is anything to do. What changes right after is told by the next
+// pulse.
+func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (bool, error) {
+	if a.Always {
+		return true, nil
+	}
+	due := `membership_version <> planned_version`
+	if a.Watched > 0 {
+		due += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = r.task_type AND d.own_sign = r.own_sign AND ` + isDead + `)`
+	}
+	var n int
+	err := c.retry(ctx, func() (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+		defer cancel()
+		err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT CASE WHEN `+due+` THEN 1 ELSE 0 END
+			FROM schedule_task_running r WHERE task_type = ? AND own_sign = ?`), taskType, c.ownSign).Scan(&n)
+		if noRows(err) {
+			err = ErrUnknownTask
+		}
+		return true, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, c.ownSign, err)
+	}
+	return n == 1, nil
 }
 
 // Assigned is what a planning came to.

@@ -240,7 +240,6 @@ func TestPlanSortsNaturally(t *testing.T) {
 	}
 }
 
-
 // drawRoster draws any roster, hand-edited nonsense included.
 func drawRoster(t *rapid.T) ([]center.PlanQueue, []center.PlanServer, int) {
 	live := servers("A", "B", "C", "D", "E", "F")[:rapid.IntRange(0, 6).Draw(t, "servers")]

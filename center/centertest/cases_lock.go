@@ -49,6 +49,22 @@ func testLock(t *testing.T, c *center.Center) {
 			last = now
 		}
 	})
+	t.Run("S3 who finds that the plan is made does not wait for the lock row", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		version := func() int64 { return r.one("SELECT version FROM schedule_task_running WHERE task_type = '%s'", r.task) }
+		before := version()
+		r.assign("A")
+		r.expire("B") // nobody is dead
+		if now := version(); now != before {
+			t.Fatalf("the lock row's version went from %d to %d, although there was nothing to do", before, now)
+		}
+		r.silence("B")
+		r.expire("A")
+		if now := version(); now == before {
+			t.Fatal("there was a dead server, and the lock row was not taken")
+		}
+	})
 	t.Run("S3 a plan that changes nothing is no membership", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 1})
 		r.join("A", "B")
