@@ -90,12 +90,15 @@ func (s *score) play(t *testing.T, kind string, sc scenario, seed uint64) {
 // print prints the scores. A run that failed without a violation did not come to rest in time, say.
 func (c *campaign) print(first uint64) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "database\tscenario\truns\tfailed\titems\tviolations\n")
+	line := func(of, scenario string, s *score) {
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\n", of, scenario, s.runs, s.failed, s.items, s.violation) // Flush tells
+	}
+	_, _ = fmt.Fprintln(w, "database\tscenario\truns\tfailed\titems\tviolations")
 	var sum score
 	for _, s := range c.scores {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\n", s.kind, s.scenario, s.runs, s.failed, s.items, s.violation)
+		line(s.kind, s.scenario, s)
 		sum.runs, sum.failed, sum.items, sum.violation = sum.runs+s.runs, sum.failed+s.failed, sum.items+s.items, sum.violation+s.violation
 	}
-	fmt.Fprintf(w, "all, from seed %d\t\t%d\t%d\t%d\t%d\n", first, sum.runs, sum.failed, sum.items, sum.violation)
+	line(fmt.Sprintf("all, from seed %d", first), "", &sum)
 	return w.Flush()
 }

@@ -73,7 +73,7 @@ func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
+	defer db.Close(ctx)
 	if err := db.Do(ctx, `CREATE TABLE work (queue bigint PRIMARY KEY, items bigint NOT NULL)`); err != nil {
 		return nil, err
 	}

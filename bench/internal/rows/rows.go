@@ -86,7 +86,7 @@ func on(ctx context.Context, s *stage.Server, o Options) (results []*Result, err
 	if err != nil {
 		return nil, err
 	}
-	defer db.Close()
+	defer db.Close(ctx)
 	if err := prepare(ctx, db); err != nil {
 		return nil, err
 	}

@@ -53,13 +53,13 @@ func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 	}
 	f := &fleet{db: db}
 	if f.settings, err = db.Define(ctx, taskType, center.Settings{Queues: o.Queues, HeartbeatInterval: o.Heartbeat, JudgeDeadInterval: 5 * o.Heartbeat}); err != nil {
-		f.close()
+		f.close(ctx)
 		return nil, err
 	}
 	for range min(fleetHearts, o.Servers) {
 		c, err := center.Open(ctx, db.URL, center.Options{OnLock: f.held})
 		if err != nil {
-			f.close()
+			f.close(ctx)
 			return nil, err
 		}
 		f.hearts = append(f.hearts, &heart{f: f, c: c})
@@ -68,12 +68,12 @@ func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 }
 
 // close ends the hearts, whose context must be done.
-func (f *fleet) close() {
+func (f *fleet) close(ctx context.Context) {
 	f.running.Wait()
 	for _, h := range f.hearts {
 		_ = h.c.Close() // nothing is under way
 	}
-	f.db.Close()
+	f.db.Close(ctx)
 }
 
 // held notes for how long the lock row was held.
@@ -91,9 +91,15 @@ func (f *fleet) takeLocks() (locks []time.Duration) {
 	return locks
 }
 
-// beat starts the hearts. It comes before the servers.
+// beat starts the hearts, and the servers that are there.
 func (f *fleet) beat(ctx context.Context) {
 	f.life, f.beating = ctx, true
+	for _, h := range f.hearts {
+		for i, s := range h.servers {
+			s.due = time.Now().Add(f.settings.HeartbeatInterval * time.Duration(i) / time.Duration(len(h.servers)))
+			f.running.Go(func() { s.act(ctx) })
+		}
+	}
 	for _, h := range f.hearts {
 		f.running.Go(func() { h.run(ctx) })
 	}

@@ -32,7 +32,7 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, e
 	if err != nil {
 		return g, err
 	}
-	defer f.close()
+	defer f.close(ctx)
 	servers, err := f.register(ctx, size.Servers)
 	if err != nil {
 		return g, err

@@ -54,7 +54,7 @@ func (s *Server) readVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close()
+	defer db.Close(ctx)
 	query := map[string]string{Postgres: "SHOW server_version", MySQL: "SELECT VERSION()"}[s.Kind]
 	if err := db.QueryRowContext(ctx, query).Scan(&s.Version); err != nil {
 		return err
@@ -93,10 +93,11 @@ func (s *Server) Fresh(ctx context.Context) (*Database, error) {
 	return &Database{Center: c, DB: c.DB(), URL: url, Server: s, drop: drop}, nil
 }
 
-// Close closes the Center and drops the database. An error leaves the database behind, on a server that ends soon.
-func (d *Database) Close() {
+// Close closes the Center and drops the database, even if ctx is done. An error leaves the database behind, on a
+// server that ends soon.
+func (d *Database) Close(ctx context.Context) {
 	_ = d.Center.Close()
-	_ = d.drop(context.Background())
+	_ = d.drop(context.WithoutCancel(ctx))
 }
 
 // Do executes statements in turn.

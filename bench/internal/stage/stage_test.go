@@ -12,7 +12,7 @@ func TestMeasure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer d.Close()
+			defer d.Close(t.Context())
 			if err := d.Do(t.Context(), "CREATE TABLE numbers (n bigint PRIMARY KEY)"); err != nil {
 				t.Fatal(err)
 			}
