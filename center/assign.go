@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,6 +28,10 @@ type Assignment struct {
 	Inherited bool
 
 	Always bool // plan although nothing that the planner reads has changed
+
+	// NoWait does nothing while another has the lock row, as whoever learns from a pulse that a plan is due does:
+	// hundreds may, and most likely it is being made. If it is not, the next pulse tells. SQLite waits all the same.
+	NoWait bool
 }
 
 // Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
@@ -37,7 +42,11 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 	if due, err := c.assignDue(ctx, taskType, a); err != nil || !due {
 		return Assigned{}, err
 	}
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	lock := c.underLock
+	if a.NoWait {
+		lock = c.underFreeLock
+	}
+	err = lock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		done = Assigned{}
 		skipped, err := l.assign(ctx, planning{Assignment: a})
 		done.Silent = l.silent
@@ -48,6 +57,9 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 		}
 		return err
 	})
+	if errors.Is(err, errLocked) {
+		return Assigned{Busy: true}, nil
+	}
 	if err != nil {
 		return Assigned{}, fmt.Errorf("assign %w", err)
 	}
@@ -87,6 +99,8 @@ type Assigned struct {
 	// rows. With one transaction after the other they might never be free: the actor drains these queues
 	// and assigns again, and the request is written.
 	Blocked []string
+	// Busy says that nothing was done because another had the lock row (NoWait).
+	Busy bool
 	// Silent is for how long the servers had been silent that this planning buried: how long their queues
 	// were worked by nobody.
 	Silent []time.Duration

@@ -191,8 +191,9 @@ func (s *server) plan(ctx context.Context, p pulse) error {
 	done, err := s.c.Assign(ctx, s.task.name, center.Assignment{
 		Actor: s.life.uuid, BeatWithin: 2 * s.settings.HeartbeatInterval,
 		Watched: p.watched, Seen: p.Now, Inherited: p.inherited,
+		NoWait: !p.Now.IsZero(), // from a pulse: if it could not be had, the next one says so
 	})
-	if err != nil {
+	if err != nil || done.Busy {
 		return err
 	}
 	s.life.blocked = map[string]bool{}

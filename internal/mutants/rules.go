@@ -199,6 +199,11 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
+		"S3: who need not wait for the lock row does", "center/assign.go",
+		"if a.NoWait {", "if a.NoWait && a.Always {",
+		"./center -run Conformance//lock",
+	},
+	{
 		"S6: two processes with one uuid", "center/beat.go",
 		"`) AND beat_token IN (` + marks(len(b.Was)+1) + `)`, args", "`) AND (1 = 1 OR beat_token IN (` + marks(len(b.Was)+1) + `))`, args",
 		"./center -run Conformance",
