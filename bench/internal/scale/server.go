@@ -100,7 +100,7 @@ func (s *server) follow(ctx context.Context, p center.Pulse) error {
 
 // assign plans, and buries the dead if the server has watched for long enough.
 func (s *server) assign(ctx context.Context, p center.Pulse) error {
-	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now, NoWait: !p.Now.IsZero()}
+	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now, NoWait: true}
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
