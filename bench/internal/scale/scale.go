@@ -20,6 +20,7 @@ type Options struct {
 	Joins           int // servers that join at once
 	Losses          int // servers that die at once
 	Heartbeat       time.Duration
+	Rest            time.Duration // before that: idle sessions of PostgreSQL tell what they have counted after 10 s only
 	Idle            time.Duration // how long the heartbeats are watched when nothing happens
 	Growth          []Size        // rosters that stand still, for what grows with the size
 	Beats           int           // heartbeats for each of those
@@ -31,7 +32,7 @@ type Size struct{ Queues, Servers int }
 // Full is what `make bench` runs, Short what the tests do.
 var (
 	Full = Options{
-		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Idle: 14 * time.Second, Beats: 200,
+		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Rest: 11 * time.Second, Idle: 14 * time.Second, Beats: 200,
 		Growth: []Size{{100, 10}, {1_000, 100}, {10_000, 1_000}, {100, 100}, {10_000, 100}},
 	}
 	Short = Options{
@@ -182,6 +183,9 @@ func (f *fleet) lose(n int) (last time.Time) {
 
 // idle watches a roster in which nothing happens.
 func (f *fleet) idle(ctx context.Context, o Options) (Idle, error) {
+	if !sleep(ctx, o.Rest) {
+		return Idle{}, ctx.Err()
+	}
 	var beats float64
 	u, err := f.db.Measure(ctx, func() error {
 		before := f.beats.Load()
