@@ -117,9 +117,12 @@ func (c *crew) play(r *Result) error {
 			return err
 		}
 	}
+	end := time.Now()
 	if err := c.finish(); err != nil {
 		return err
 	}
+	// As everybody leaves, those who are left have more queues than executors: that is no gap of a move.
+	c.done = slices.DeleteFunc(c.done, func(s span) bool { return s.begin.After(end) })
 	c.judge(r, calm, from, to)
 	return nil
 }
