@@ -117,6 +117,7 @@ func (c *crew) play(r *Result) error {
 			return err
 		}
 	}
+	time.Sleep(c.o.Calm)
 	end := time.Now()
 	if err := c.finish(); err != nil {
 		return err
