@@ -10,26 +10,40 @@ LINT := $(BIN)/golangci-lint-$(LINT_VERSION)/golangci-lint
 # end would leave the tests and their servers running.
 WITH_DATABASES := $(BIN)/with-databases
 
-.PHONY: help test mutants bench lint tidy vuln demo $(WITH_DATABASES)
+.PHONY: help test mutants faults bench benchonce lint tidy vuln demo $(WITH_DATABASES)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 test: $(WITH_DATABASES) ## run all tests; gets PostgreSQL and MariaDB by itself, see internal/testdb
 	$(WITH_DATABASES) -- go test -race -timeout 40m ./...
+	$(WITH_DATABASES) -- go -C bench test -timeout 20m ./...
 	go test -run 'Model|RandomHistories' ./manager ./center
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 	$(WITH_DATABASES) -- go run ./internal/mutants
 
-bench: $(WITH_DATABASES) ## run each benchmark once, so that none rots
+# How long, where from: MINUTES=60 SEED=1 make faults.
+faults: $(WITH_DATABASES) ## play all faults again and again, for MINUTES (10), and check the histories
+	go test -c -o $(BIN)/faults ./internal/faults
+	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql \
+		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
+
+# Reports go to bench/results, or OUT.
+bench: $(WITH_DATABASES) ## compare with what else one would use, measure moves and scale; about ten minutes, see bench/README.md
+	go -C bench build -o ../$(BIN)/rota-bench .
+	$(WITH_DATABASES) -- $(BIN)/rota-bench -out $(or $(OUT),bench/results)
+
+benchonce: $(WITH_DATABASES) ## run each Go benchmark once, so that none rots
 	$(WITH_DATABASES) -- go test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: $(LINT) ## check style, import directions and formatting
 	$(LINT) run
+	cd bench && $(abspath $(LINT)) run
 
 tidy: ## check that go.mod and go.sum are what the code needs
 	go mod tidy -diff
+	go -C bench mod tidy -diff
 
 vuln: ## look for known vulnerabilities; needs https://vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...

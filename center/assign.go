@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -27,13 +28,25 @@ type Assignment struct {
 	Inherited bool
 
 	Always bool // plan although nothing that the planner reads has changed
+
+	// NoWait does nothing while another has the lock row, as whoever learns from a pulse that a plan is due does:
+	// hundreds may, and most likely it is being made. If it is not, the next pulse tells. SQLite waits all the same.
+	NoWait bool
 }
 
 // Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
 // expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
-// another has planned meanwhile.
+// another has planned meanwhile, and then, most of the time, without taking the lock: in a large roster many learn
+// with their heartbeats that a plan is due, and one makes it.
 func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (done Assigned, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	if due, err := c.assignDue(ctx, taskType, a); err != nil || !due {
+		return Assigned{}, err
+	}
+	lock := c.underLock
+	if a.NoWait {
+		lock = c.underFreeLock
+	}
+	err = lock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		done = Assigned{}
 		skipped, err := l.assign(ctx, planning{Assignment: a})
 		done.Silent = l.silent
@@ -44,10 +57,40 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 		}
 		return err
 	})
+	if errors.Is(err, errLocked) {
+		return Assigned{Busy: true}, nil
+	}
 	if err != nil {
 		return Assigned{}, fmt.Errorf("assign %w", err)
 	}
 	return done, nil
+}
+
+// assignDue looks without the lock whether there is anything to do. What changes right after is told by the next
+// pulse.
+func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (bool, error) {
+	if a.Always {
+		return true, nil
+	}
+	due := `membership_version <> planned_version`
+	if a.Watched > 0 {
+		due += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = r.task_type AND d.own_sign = r.own_sign AND ` + isDead + `)`
+	}
+	var n int
+	err := c.retry(ctx, func() (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+		defer cancel()
+		err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT CASE WHEN `+due+` THEN 1 ELSE 0 END
+			FROM schedule_task_running r WHERE task_type = ? AND own_sign = ?`), taskType, c.ownSign).Scan(&n)
+		if noRows(err) {
+			err = ErrUnknownTask
+		}
+		return true, err
+	})
+	if err != nil {
+		return false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, c.ownSign, err)
+	}
+	return n == 1, nil
 }
 
 // Assigned is what a planning came to.
@@ -56,6 +99,8 @@ type Assigned struct {
 	// rows. With one transaction after the other they might never be free: the actor drains these queues
 	// and assigns again, and the request is written.
 	Blocked []string
+	// Busy says that nothing was done because another had the lock row (NoWait).
+	Busy bool
 	// Silent is for how long the servers had been silent that this planning buried: how long their queues
 	// were worked by nobody.
 	Silent []time.Duration

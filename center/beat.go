@@ -24,8 +24,9 @@ type Beat struct {
 
 // ServerBeat is what one server tells with the heartbeat.
 type ServerBeat struct {
-	UUID  string
-	State string // SERVING or STANDBY; PAUSED and DRAINING are left as they are
+	UUID     string
+	TaskType string // as it was registered
+	State    string // SERVING or STANDBY; PAUSED and DRAINING are left as they are
 
 	FetchCount     int64
 	FetchItemCount int64
@@ -69,7 +70,10 @@ type Pulse struct {
 	PlanVersion       int64
 	ItemVersion       int64 // changes when an operator has changed failed items
 	AuditDue          bool
-	AnyDead           bool // some server of the roster has been silent for its judge_dead_interval
+	// AnyDead says that a server that this one watches has been silent for its judge_dead_interval. Each watches
+	// the next 32 in the order of their uuids, and the first 32: so everybody is watched, and a heartbeat costs the
+	// same in a large roster as in a small one.
+	AnyDead bool
 
 	Owned     int64 // queues that this server owns,
 	EpochSum  int64 // the sum of their epochs,
@@ -191,11 +195,11 @@ func (b Beat) runs() string {
 
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
+	dead, args := c.deadWatched(b.Servers)
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
-		CASE WHEN EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = s.task_type AND d.own_sign = s.own_sign
-			AND (d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})) THEN 1 ELSE 0 END,
+		`+dead+`,
 		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid),
@@ -205,20 +209,47 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
-		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), append(strs(uuids), b.Token)...)
+		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), []any{b.Token})...)
 	pulses := make(map[string]Pulse, len(uuids))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var p Pulse
-		var audit, dead, drained, runs int
+		var audit, anyDead, drained, runs int
 		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, &p.ItemVersion,
-			&audit, &dead, &drained, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited,
+			&audit, &anyDead, &drained, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited,
 			&runs, (*instant)(&p.NextFire))
-		p.AuditDue, p.AnyDead, p.AllDrained, p.Runs = audit == 1, dead == 1, drained == 1, runs == 1
+		p.AuditDue, p.AnyDead, p.AllDrained, p.Runs = audit == 1, anyDead == 1, drained == 1, runs == 1
 		pulses[p.UUID] = p
 		return err
 	})
 	return pulses, err
+}
+
+// watchedServers is how many servers each one watches, and how many all do.
+const watchedServers = 32
+
+// isDead is true of a row of schedule_server, d, that is silent, or comes from before the clock was set back.
+const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
+
+// deadWatched is the expression for Pulse.AnyDead. If everybody watched everybody, the cost of all heartbeats would
+// grow with the square of the servers. If a server dies together with those that watch it, there is one before
+// them that lives, watches the first of them, and then buries all.
+//
+// The limited subqueries refer to nothing outside, which MariaDB could not do, so that there is one pair for
+// each server of the process.
+func (c *Center) deadWatched(servers []ServerBeat) (expression string, args []any) {
+	const watched = `EXISTS (SELECT 1 FROM (SELECT w.heartbeat_time, w.judge_dead_interval_ms FROM schedule_server w
+		WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ?
+		ORDER BY w.uuid LIMIT %d) d WHERE ` + isDead + `)`
+	each := fmt.Sprintf(watched, watchedServers)
+	var text strings.Builder
+	text.WriteString("CASE")
+	for _, s := range servers {
+		text.WriteString(" WHEN s.uuid = ? AND (" + each + " OR " + each + ") THEN 1")
+		args = append(args, s.UUID, s.TaskType, c.ownSign, s.UUID, s.TaskType, c.ownSign, "")
+	}
+	text.WriteString(" ELSE 0 END")
+	return text.String(), args
 }
 
 // IsTransient reports that an error came from the connection or from a collision, so that the

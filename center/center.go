@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -39,6 +40,11 @@ type Options struct {
 
 	// Logger gets what is worth knowing and is not an error of a call. Defaults to silence.
 	Logger logrus.FieldLogger
+
+	// OnLock is told after each transaction that held the lock row of a task type for how long it did, from the
+	// lock to the answer to the commit. While it is held nobody else can plan, join or hand over. It is called
+	// by whoever called the Center, concurrently, and must not block. Defaults to nothing.
+	OnLock func(taskType string, held time.Duration)
 }
 
 func (o Options) withDefaults() Options {
@@ -52,6 +58,9 @@ func (o Options) withDefaults() Options {
 		silent := logrus.New()
 		silent.SetOutput(io.Discard)
 		o.Logger = silent
+	}
+	if o.OnLock == nil {
+		o.OnLock = func(string, time.Duration) {}
 	}
 	return o
 }
@@ -75,6 +84,7 @@ type Center struct {
 	dialect *dialect
 	ownSign string
 	log     logrus.FieldLogger
+	onLock  func(taskType string, held time.Duration)
 
 	store   *sql.DB // transactions under the lock row
 	beat    *sql.DB // one connection, for heartbeats only
@@ -106,7 +116,7 @@ func Open(ctx context.Context, url string, o Options) (*Center, error) {
 		return nil, err
 	}
 	a.mustExist = o.Schema == SchemaRequire
-	c := &Center{address: a, dialect: a.dialect, ownSign: o.OwnSign, log: o.Logger, counts: newCounts()}
+	c := &Center{address: a, dialect: a.dialect, ownSign: o.OwnSign, log: o.Logger, onLock: o.OnLock, counts: newCounts()}
 	if err := c.openPools(); err != nil {
 		return nil, fmt.Errorf("open %s: %w", a, err)
 	}

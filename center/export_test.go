@@ -99,7 +99,7 @@ func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run st
 
 // FireEdited fires as when somebody edits the triggers by hand between the reading of them and the writing.
 func (c *Center) FireEdited(ctx context.Context, taskType string) error {
-	_, err := c.tryUnderLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	_, err := c.tryUnderLock(ctx, taskType, (*locked).lock, func(ctx context.Context, l *locked) error {
 		firings, err := l.due(ctx)
 		if err != nil {
 			return err

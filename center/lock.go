@@ -55,10 +55,28 @@ const attemptTimeout = 10 * time.Second
 // underLock runs f in a transaction that holds the lock row of the task type, as often as it
 // takes. f may run several times: it must not keep what a try that failed has told it.
 func (c *Center) underLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
+	return c.underLockBy(ctx, taskType, (*locked).lock, f)
+}
+
+// errLocked: somebody else has the lock row.
+var errLocked = errors.New("the lock row is another's")
+
+// underFreeLock is underLock for who does not wait: it returns errLocked while another has the lock row. Nothing
+// rests on that, for lock is what locks.
+func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
+	return c.underLockBy(ctx, taskType, func(l *locked, ctx context.Context) error {
+		if err := l.peek(ctx); err != nil {
+			return err
+		}
+		return l.lock(ctx)
+	}, f)
+}
+
+func (c *Center) underLockBy(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) error {
 	err := c.retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
-		return c.tryUnderLock(ctx, taskType, f)
+		return c.tryUnderLock(ctx, taskType, lock, f)
 	})
 	if err != nil {
 		return fmt.Errorf("%s$%s: %w", taskType, c.ownSign, err)
@@ -67,21 +85,36 @@ func (c *Center) underLock(ctx context.Context, taskType string, f func(context.
 }
 
 // tryUnderLock reports whether a failure surely left nothing behind.
-func (c *Center) tryUnderLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) (clean bool, err error) {
+func (c *Center) tryUnderLock(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) (clean bool, err error) {
 	tx, err := c.store.BeginTx(ctx, nil)
 	if err != nil {
 		return true, fmt.Errorf("begin: %w", err)
 	}
 	defer tx.Rollback() // after a commit it does nothing
 	l := &locked{transaction: transaction{tx: tx, d: c.dialect}, taskType: taskType, ownSign: c.ownSign}
-	if err := l.lock(ctx); err != nil {
+	if err := lock(l, ctx); err != nil {
 		return true, err
 	}
+	begin := time.Now()
+	defer func() { c.onLock(taskType, time.Since(begin)) }()
 	if err := f(ctx, l); err != nil {
 		return true, err
 	}
 	err = c.dialect.unknown(ctx, tx.Commit())
 	return !errors.Is(err, ErrUnknownCommit), err
+}
+
+// peek takes the row that lock is going to write, if it can be had at once.
+func (l *locked) peek(ctx context.Context) error {
+	if l.d.skipLocked == "" {
+		return nil
+	}
+	var one int
+	err := l.queryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+l.d.skipLocked, l.taskType, l.ownSign).Scan(&one)
+	if noRows(err) {
+		return errLocked
+	}
+	return err
 }
 
 // lock locks by writing: the same row lock in each database, with a trace. Then it reads the

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/maruel/natural"
 )
 
 // PlanQueue is a queue as the planner sees it. An empty Cur or Req is a NULL of the table.
@@ -49,11 +47,12 @@ func Plan(queues []PlanQueue, servers []PlanServer, limit int) []Change {
 	t.grant()
 	t.request() // deals once more over the granted (P6): only so is the result stable
 	t.clear()
-	return t.changes(queues)
+	return t.changes()
 }
 
 // table is one planning: rows in natural order, eligible servers in the order of their age.
 type table struct {
+	was      []PlanQueue // as read
 	rows     []PlanQueue
 	removing []PlanQueue // those that are not dealt
 	eligible []string
@@ -64,18 +63,19 @@ type table struct {
 
 func newTable(queues []PlanQueue, servers []PlanServer, limit int) *table {
 	t := &table{
-		rows:   slices.Clone(queues),
+		was:    inOrder(queues),
 		seat:   make(map[string]int, len(servers)),
 		living: make(map[string]bool, len(servers)),
 		limit:  limit,
 	}
-	for _, q := range t.rows {
+	t.rows = make([]PlanQueue, 0, len(queues))
+	for _, q := range t.was {
 		if q.Removing {
 			t.removing = append(t.removing, q)
+		} else {
+			t.rows = append(t.rows, q)
 		}
 	}
-	t.rows = slices.DeleteFunc(t.rows, func(q PlanQueue) bool { return q.Removing })
-	slices.SortFunc(t.rows, func(a, b PlanQueue) int { return compareIDs(a.ID, b.ID) })
 	byAge := slices.Clone(servers)
 	slices.SortFunc(byAge, func(a, b PlanServer) int {
 		return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
@@ -88,18 +88,6 @@ func newTable(queues []PlanQueue, servers []PlanServer, limit int) *table {
 		}
 	}
 	return t
-}
-
-// compareIDs sorts naturally, 2 before 10 (P1); ids that natural order cannot tell apart
-// ("1" and "01") fall back to bytes.
-func compareIDs(a, b string) int {
-	switch {
-	case natural.Less(a, b):
-		return -1
-	case natural.Less(b, a):
-		return 1
-	}
-	return cmp.Compare(a, b)
 }
 
 // grant gives each queue without a living owner to the server it is dealt to, or to nobody.
@@ -139,7 +127,7 @@ func (t *table) clear() {
 		t.rows = append(t.rows, row)
 	}
 	if len(t.removing) > 0 {
-		slices.SortFunc(t.rows, func(a, b PlanQueue) int { return compareIDs(a.ID, b.ID) })
+		t.rows = inOrder(t.rows)
 	}
 }
 
@@ -152,7 +140,7 @@ func (t *table) deal() []string {
 		return to
 	}
 	room := t.quotas()
-	t.keep(to, room)
+	t.keep(to, room, t.seats())
 	free := newRing(room)
 	take := func(i int) {
 		if s := free.from(i % n); s >= 0 {
@@ -180,8 +168,8 @@ func (t *table) deal() []string {
 func (t *table) quotas() []int {
 	n := len(t.eligible)
 	held := make([]int, n)
-	for _, row := range t.rows {
-		if s, ok := t.seat[row.Cur]; ok {
+	for _, s := range t.seats() {
+		if s >= 0 {
 			held[s]++
 		}
 	}
@@ -203,28 +191,35 @@ func (t *table) quotas() []int {
 
 // keep lets each server keep its queues up to its quota, those at its own round-robin position
 // first, then by index (P3), and leaves in room what it may still take.
-func (t *table) keep(to []string, room []int) {
+func (t *table) keep(to []string, room, seats []int) {
 	n := len(t.eligible)
 	for _, ownPosition := range []bool{true, false} {
-		for i, row := range t.rows {
-			s, ok := t.seat[row.Cur]
-			if ok && to[i] == "" && room[s] > 0 && (i%n == s) == ownPosition {
-				to[i] = row.Cur
+		for i, s := range seats {
+			if s >= 0 && to[i] == "" && room[s] > 0 && (i%n == s) == ownPosition {
+				to[i] = t.eligible[s]
 				room[s]--
 			}
 		}
 	}
 }
 
-// changes lists what differs from the rows as they were read.
-func (t *table) changes(queues []PlanQueue) []Change {
-	was := make(map[string]PlanQueue, len(queues))
-	for _, q := range queues {
-		was[q.ID] = q
+// seats returns the owner's position for each row, -1 where nobody eligible owns it.
+func (t *table) seats() []int {
+	seats := make([]int, len(t.rows))
+	for i, row := range t.rows {
+		seats[i] = -1
+		if s, ok := t.seat[row.Cur]; ok {
+			seats[i] = s
+		}
 	}
+	return seats
+}
+
+// changes lists what differs from the rows as they were read. Both are in natural order.
+func (t *table) changes() []Change {
 	var changes []Change
-	for _, row := range t.rows {
-		if old := was[row.ID]; old.Cur != row.Cur || old.Req != row.Req {
+	for i, row := range t.rows {
+		if old := t.was[i]; old.Cur != row.Cur || old.Req != row.Req {
 			changes = append(changes, Change{row.ID, old.Cur, old.Epoch, row.Cur, row.Req})
 		}
 	}

@@ -215,6 +215,31 @@ func TestPlanCases(t *testing.T) {
 	}
 }
 
+// P1: ids sort as people sort them, whether all are numbers or not. Each queue goes to the server at its place.
+func TestPlanSortsNaturally(t *testing.T) {
+	for _, want := range [][]string{
+		{"0", "2", "3", "10", "100"},
+		{"01", "1", "2", "10", "18446744073709551616"},
+		{"2", "10", "a2", "a10", "b"},
+	} {
+		var queues []center.PlanQueue
+		for _, id := range want {
+			queues = append(queues, center.PlanQueue{ID: id})
+		}
+		slices.Reverse(queues)
+		var got []string
+		for i, c := range center.Plan(queues, servers("A", "B", "C", "D", "E"), 0) {
+			got = append(got, c.QueueID)
+			if c.Cur != string(rune('A'+i)) {
+				t.Errorf("queue %s went to %s, want %c", c.QueueID, c.Cur, 'A'+i)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in order: %v, want %v", got, want)
+		}
+	}
+}
+
 // drawRoster draws any roster, hand-edited nonsense included.
 func drawRoster(t *rapid.T) ([]center.PlanQueue, []center.PlanServer, int) {
 	live := servers("A", "B", "C", "D", "E", "F")[:rapid.IntRange(0, 6).Draw(t, "servers")]

@@ -2,6 +2,7 @@ package center
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 )
@@ -78,7 +79,7 @@ func (c *Center) count(err error) {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
 	c.counts.Tries++
-	if err == nil {
+	if err == nil || errors.Is(err, errLocked) { // it was told not to wait
 		c.counts.Done++
 		return
 	}

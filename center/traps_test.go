@@ -351,7 +351,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
-		pulses, err := c.Beat(t.Context(), center.Beat{Token: "y", Was: []string{""}, Servers: []center.ServerBeat{{UUID: "web1:1:00000000"}}})
+		pulses, err := c.Beat(t.Context(), center.Beat{Token: "y", Was: []string{""}, Servers: []center.ServerBeat{{UUID: "web1:1:00000000", TaskType: "settle"}}})
 		if err != nil || !pulses["web1:1:00000000"].AnyDead {
 			t.Fatalf("%+v, %v", pulses, err)
 		}

@@ -70,7 +70,7 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 		}
 	}
 	if dead := p.AnyDead && p.watched > 0; dead || p.MembershipVersion != p.PlannedVersion {
-		if err := s.plan(ctx, *p); err != nil {
+		if err := s.plan(ctx, *p, false); err != nil {
 			return err
 		}
 	}
@@ -184,16 +184,18 @@ func (s *server) audit(ctx context.Context, p pulse) error {
 }
 
 // plan deals the queues, and buries the dead first, if the pulse says that we have watched for long
-// enough; the zero pulse does not.
-func (s *server) plan(ctx context.Context, p pulse) error {
+// enough; the zero pulse does not. Who is not needed does not wait for the lock row: the next pulse says if the
+// plan is still due.
+func (s *server) plan(ctx context.Context, p pulse, needed bool) error {
 	s.life.stale = true
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	done, err := s.c.Assign(ctx, s.task.name, center.Assignment{
 		Actor: s.life.uuid, BeatWithin: 2 * s.settings.HeartbeatInterval,
 		Watched: p.watched, Seen: p.Now, Inherited: p.inherited,
+		NoWait: !needed,
 	})
-	if err != nil {
+	if err != nil || done.Busy {
 		return err
 	}
 	s.life.blocked = map[string]bool{}

@@ -53,7 +53,7 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 	}
 	if again {
 		before := len(s.life.blocked)
-		if err := s.plan(ctx, pulse{}); err != nil {
+		if err := s.plan(ctx, pulse{}, true); err != nil {
 			return changed, err
 		}
 		changed = changed || len(s.life.blocked) < before

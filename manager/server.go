@@ -179,7 +179,7 @@ func (s *server) cut(l *life) {
 func (s *server) report(l *life) center.ServerBeat {
 	stats := s.proc.Stats()
 	b := center.ServerBeat{
-		UUID: l.uuid, State: center.StateStandby,
+		UUID: l.uuid, TaskType: s.task.name, State: center.StateStandby,
 		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),

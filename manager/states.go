@@ -55,7 +55,7 @@ func (s *server) serving(ctx context.Context) stateFunc {
 	s.now.Store(stateServing)
 	s.proc.Wake()
 	s.life.stale = true
-	if err := s.plan(ctx, pulse{}); err != nil && !s.c.IsTransient(err) {
+	if err := s.plan(ctx, pulse{}, false); err != nil && !s.c.IsTransient(err) {
 		s.log.WithError(err).Error("plan")
 	}
 	s.refresh(ctx, nil)

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/schema"
 )
 
 func testLock(t *testing.T, c *center.Center) {
@@ -48,6 +49,47 @@ func testLock(t *testing.T, c *center.Center) {
 			}
 			last = now
 		}
+	})
+	t.Run("S3 who finds that the plan is made does not wait for the lock row", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		version := func() int64 { return r.one("SELECT version FROM schedule_task_running WHERE task_type = '%s'", r.task) }
+		before := version()
+		r.assign("A")
+		r.expire("B") // nobody is dead
+		if now := version(); now != before {
+			t.Fatalf("the lock row's version went from %d to %d, although there was nothing to do", before, now)
+		}
+		r.silence("B")
+		r.expire("A")
+		if now := version(); now == before {
+			t.Fatal("there was a dead server, and the lock row was not taken")
+		}
+	})
+	t.Run("S3 who need not wait for the lock row does not", func(t *testing.T) {
+		if c.Dialect() == schema.SQLite {
+			t.Skip("SQLite has one lock for all")
+		}
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.register("A") // a plan is due
+		other, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer other.Rollback()
+		_, err = other.ExecContext(t.Context(), "UPDATE schedule_task_running SET version = version + 1 WHERE task_type = '"+r.task+"'")
+		r.must(err)
+		now := func(busy bool) {
+			t.Helper()
+			done, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), NoWait: true})
+			r.must(err)
+			if done.Busy != busy {
+				t.Fatalf("busy is %t", done.Busy)
+			}
+		}
+		now(true)
+		r.wantOwners("-", "-")
+		r.must(other.Commit())
+		now(false)
+		r.wantOwners("A", "A")
 	})
 	t.Run("S3 a plan that changes nothing is no membership", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 1})

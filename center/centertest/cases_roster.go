@@ -326,6 +326,31 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			t.Fatalf("%+v", v)
 		}
 	})
+	t.Run("S2 each watches the next 32, and the first 32", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		name := func(i int) string { return fmt.Sprintf("s%02d", i) }
+		for i := range 70 {
+			r.register(name(i))
+		}
+		r.assign(name(0))
+		wantSeen := func(dead string, by map[int]bool) {
+			t.Helper()
+			r.silence(dead)
+			for i, want := range by {
+				if p, ok := r.beat(name(i)); !ok || p.AnyDead != want {
+					t.Errorf("%s is dead; %s: AnyDead is %t, want %t", dead, name(i), p.AnyDead, want)
+				}
+			}
+			r.expire(name(49))
+			if p, _ := r.beat(name(49)); p.AnyDead {
+				t.Errorf("%s was not buried", dead)
+			}
+		}
+		wantSeen(name(50), map[int]bool{0: false, 17: false, 18: true, 49: true, 51: false, 69: false})
+		wantSeen(name(31), map[int]bool{0: true, 30: true, 32: true, 69: true})
+		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false}) // it is the 33rd of those that are left
+		wantSeen(name(69), map[int]bool{0: false, 35: false, 36: true, 68: true})
+	})
 	t.Run("S6 two processes with one uuid", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 1})
 		r.join("A")

@@ -89,7 +89,7 @@ func (r *roster) expire(name string) {
 // beat sends a heartbeat with a new token and returns the pulse, if the server is still there.
 func (r *roster) beat(name string) (center.Pulse, bool) {
 	r.Helper()
-	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), State: center.StateServing}}}
+	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing}}}
 	pulses, err := r.c.Beat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token

@@ -10,6 +10,7 @@
 //	go test -race ./internal/faults                               the short form, below a minute
 //	ROTA_FAULTS=all go test -race -timeout 20m ./internal/faults  all scenarios
 //	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
+//	MINUTES=60 make faults                                        all scenarios, again and again, and a table
 //
 // A scenario that fails prints its seed and how to play it again; a seed fixes what is chosen at random, not
 // what the processes do with it. The processes need Linux: they end with the test, even those that are

@@ -33,6 +33,8 @@ type scenario struct {
 	slow   bool                   // at the default intervals
 	pool   int                    // connections of each worker's dealers; 0 for any number
 	review func(*stage, *History) // looks at the history before the checker, and may take out what is not its affair
+
+	judged func(History, []Violation) // is told what the checker found; nil: nobody asks
 }
 
 var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
@@ -48,18 +50,25 @@ const which = "ROTA_FAULTS"
 // TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.
 func TestFaults(t *testing.T) {
 	seed := seed(t)
-	for _, kind := range testdb.Kinds(t) {
+	each(testdb.Kinds(t), func(kind string, sc scenario) {
+		t.Run(kind+"/"+sc.name, func(t *testing.T) {
+			if !sc.always && os.Getenv(which) != "all" {
+				t.Skip("only with ROTA_FAULTS=all")
+			}
+			t.Parallel()
+			sc.run(t, kind, seed)
+		})
+	})
+}
+
+// each calls f for every scenario on each of the kinds of database that it is for.
+func each(kinds []string, f func(kind string, sc scenario)) {
+	for _, kind := range kinds {
 		for _, sc := range scenarios() {
 			if sc.kinds == nil && kind == testdb.SQLite || sc.kinds != nil && !slices.Contains(sc.kinds, kind) {
 				continue
 			}
-			t.Run(kind+"/"+sc.name, func(t *testing.T) {
-				if !sc.always && os.Getenv(which) != "all" {
-					t.Skip("only with ROTA_FAULTS=all")
-				}
-				t.Parallel()
-				sc.run(t, kind, seed)
-			})
+			f(kind, sc)
 		}
 	}
 }
@@ -77,11 +86,12 @@ func seed(t *testing.T) uint64 {
 }
 
 func (sc scenario) run(t *testing.T, kind string, seed uint64) {
+	again := "TestFaults/" + kind + "/" + sc.name // whoever runs it
 	name := fnv.New64a()
-	_, _ = name.Write([]byte(t.Name())) // never fails
+	_, _ = name.Write([]byte(again)) // never fails
 	s := &stage{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()}
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
-	s.pool, s.power, s.review, s.backlog = sc.pool, sc.power, sc.review, sc.power.backlog()
+	s.pool, s.power, s.review, s.judged, s.backlog = sc.pool, sc.power, sc.review, sc.judged, sc.power.backlog()
 	sc.power.settle(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second
@@ -90,7 +100,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		if !t.Failed() {
 			return
 		}
-		t.Logf("again: ROTA_FAULTS=all ROTA_FAULTS_SEED=%d go test -run '^%s$' ./internal/faults", seed, t.Name())
+		t.Logf("again: ROTA_FAULTS=all ROTA_FAULTS_SEED=%d go test -run '^%s$' ./internal/faults", seed, again)
 		for _, w := range s.workers {
 			t.Logf("worker %d:\n%s", w.pid, w.lastWords(40))
 		}

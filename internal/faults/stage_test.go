@@ -35,6 +35,7 @@ type stage struct {
 	pool     int            // see scenario
 	power    power
 	review   func(*stage, *History)
+	judged   func(History, []Violation)
 	oldest   time.Duration  // the age that a survivor's heartbeat has reached
 	promoted time.Time      // when a standby took the place of the server
 	proxied  bool           // each worker has a proxy of its own
@@ -318,12 +319,15 @@ func (s *stage) close() {
 	if s.review != nil {
 		s.review(s, &h)
 	}
-	violations := Check(h)
+	found := Check(h)
 	if s.power.runs() {
-		violations = append(violations, CheckRuns(s.sweeps())...)
+		found = append(found, CheckRuns(s.sweeps())...)
 	}
-	for _, v := range violations {
+	for _, v := range found {
 		s.t.Error(v)
+	}
+	if s.judged != nil {
+		s.judged(h, found)
 	}
 	s.t.Log(summary(h))
 }

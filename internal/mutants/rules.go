@@ -189,6 +189,21 @@ var mutants = []mutant{
 		"./manager -run JoinsAnew",
 	},
 	{
+		"S2: nobody watches the first", "center/beat.go",
+		"s.TaskType, c.ownSign, \"\")", "s.TaskType, c.ownSign, s.UUID)",
+		"./center -run Conformance",
+	},
+	{
+		"S3: the lock row is taken for nothing", "center/assign.go",
+		"return n == 1, nil", "return true, nil",
+		"./center -run Conformance",
+	},
+	{
+		"S3: who need not wait for the lock row does", "center/assign.go",
+		"if a.NoWait {", "if a.NoWait && a.Always {",
+		"./center -run Conformance//lock",
+	},
+	{
 		"S6: two processes with one uuid", "center/beat.go",
 		"`) AND beat_token IN (` + marks(len(b.Was)+1) + `)`, args", "`) AND (1 = 1 OR beat_token IN (` + marks(len(b.Was)+1) + `))`, args",
 		"./center -run Conformance",

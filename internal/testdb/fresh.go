@@ -17,25 +17,40 @@ import (
 // fresh creates a database on the server for the time of the test and returns its URL.
 func fresh(t testing.TB, server string) string {
 	t.Helper()
-	u, err := url.Parse(server)
+	url, drop, err := Create(t.Context(), server)
 	if err != nil {
 		t.Fatal(err)
-	}
-	name := "rota_test_" + strings.ToLower(rand.Text())
-	if err := create(t.Context(), u, name); err != nil {
-		t.Fatalf("create a database on %s: %v", u.Redacted(), err)
 	}
 	t.Cleanup(func() {
 		// Not t.Context, which has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := drop(ctx, u, name); err != nil {
-			t.Errorf("drop %s on %s: %v", name, u.Redacted(), err)
+		if err := drop(ctx); err != nil {
+			t.Error(err)
 		}
 	})
-	own := *u
-	own.Path = "/" + name
-	return own.String()
+	return url
+}
+
+// Create creates an empty database on the server at a URL, for programs that are not tests. It returns the
+// URL of the database, and what drops it again and cuts the connections that are still open to it.
+func Create(ctx context.Context, server string) (own string, remove func(context.Context) error, err error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", nil, err
+	}
+	name := "rota_test_" + strings.ToLower(rand.Text())
+	if err := create(ctx, u, name); err != nil {
+		return "", nil, fmt.Errorf("create a database on %s: %w", u.Redacted(), err)
+	}
+	at := *u
+	at.Path = "/" + name
+	return at.String(), func(ctx context.Context) error {
+		if err := drop(ctx, u, name); err != nil {
+			return fmt.Errorf("drop %s on %s: %w", name, u.Redacted(), err)
+		}
+		return nil
+	}, nil
 }
 
 func create(ctx context.Context, server *url.URL, name string) error {

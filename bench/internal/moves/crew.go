@@ -1,0 +1,175 @@
+package moves
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/stage"
+)
+
+// span is an item, from its beginning to its end.
+type span struct {
+	queue      int
+	pid        int
+	begin, end time.Time
+}
+
+// crew is the worker processes on one database, and what they have done.
+type crew struct {
+	ctx  context.Context
+	db   *stage.Database
+	o    Options
+	all  []*worker
+	mu   sync.Mutex
+	done []span
+}
+
+// worker is one of the processes.
+type worker struct {
+	cmd    *exec.Cmd
+	input  io.Closer
+	gone   chan struct{} // closed when it has ended and all that it told was read
+	err    error         // how it ended; to be read after gone
+	killed time.Time     // zero: it was not
+}
+
+// start starts a worker.
+func (c *crew) start() (*worker, error) {
+	text, err := json.Marshal(order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item})
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{cmd: exec.CommandContext(c.ctx, program), gone: make(chan struct{})}
+	w.cmd.Env, w.cmd.Stderr = append(os.Environ(), orderVariable+"="+string(text)), os.Stderr
+	if w.input, err = w.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	output, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := w.cmd.Start(); err != nil {
+		return nil, err
+	}
+	c.all = append(c.all, w)
+	go func() {
+		defer close(w.gone)
+		c.listen(w.cmd.Process.Pid, output)
+		w.err = w.cmd.Wait()
+	}()
+	return w, nil
+}
+
+// listen keeps what a worker tells, until it has ended.
+func (c *crew) listen(pid int, output io.Reader) {
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		var queue int
+		var begin, end int64
+		if _, err := fmt.Sscan(lines.Text(), &queue, &begin, &end); err != nil {
+			continue // it was killed in the middle of a line
+		}
+		c.mu.Lock()
+		c.done = append(c.done, span{queue, pid, time.Unix(0, begin), time.Unix(0, end)})
+		c.mu.Unlock()
+	}
+}
+
+// terminate asks a worker to leave, and waits until it has.
+func (c *crew) terminate(w *worker) error {
+	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := c.await(w); err != nil {
+		return err
+	}
+	if w.err != nil {
+		return fmt.Errorf("worker %d was asked to leave and ended with %w", w.cmd.Process.Pid, w.err)
+	}
+	return nil
+}
+
+func (c *crew) kill(w *worker) error {
+	w.killed = time.Now()
+	if err := w.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	return c.await(w)
+}
+
+// await waits until a worker has ended.
+func (c *crew) await(w *worker) error {
+	select {
+	case <-w.gone:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("worker %d has not ended within %s", w.cmd.Process.Pid, patience)
+	}
+}
+
+// dismiss ends all workers, however the benchmark ended.
+func (c *crew) dismiss() {
+	for _, w := range c.all {
+		_ = w.input.Close() // it ends with its input,
+		_ = w.cmd.Process.Kill()
+		<-w.gone
+	}
+}
+
+// patience is for what must come.
+const patience = time.Minute
+
+// settle waits until so many workers share the queues evenly and nothing moves.
+func (c *crew) settle(workers int) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		held, err := c.held()
+		if err != nil {
+			return err
+		}
+		moving, err := c.db.Number(c.ctx, `SELECT COUNT(*) FROM schedule_assignment WHERE status <> 'HELD'`)
+		if err != nil {
+			return err
+		}
+		even := len(held) == workers
+		for _, n := range held {
+			even = even && n >= c.o.Queues/workers && n <= (c.o.Queues+workers-1)/workers
+		}
+		if even && moving == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the queues of %d workers have not settled within %s: %v, %d moving", workers, patience, held, moving)
+		}
+	}
+}
+
+// held returns the number of queues of each server.
+func (c *crew) held() (map[string]int, error) {
+	rows, err := c.db.QueryContext(c.ctx, `SELECT s.uuid, COUNT(q.queue_id) FROM schedule_server s
+		LEFT JOIN schedule_queue q ON q.cur_server = s.uuid GROUP BY s.uuid ORDER BY s.uuid`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	held := map[string]int{}
+	for rows.Next() {
+		var uuid string
+		var n int
+		if err := rows.Scan(&uuid, &n); err != nil {
+			return nil, err
+		}
+		held[uuid] = n
+	}
+	return held, rows.Err()
+}

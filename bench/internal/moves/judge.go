@@ -1,0 +1,71 @@
+package moves
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// bin is how the time is divided for the plot.
+const bin = 500 * time.Millisecond
+
+// judge reads from the items what the moves have cost. Everybody was calm at first, and restarted between from
+// and to.
+func (c *crew) judge(r *Result, calm, from, to time.Time) {
+	slices.SortFunc(c.done, func(a, b span) int { return a.begin.Compare(b.begin) })
+	killed := map[int]time.Time{}
+	for _, w := range c.all {
+		if !w.killed.IsZero() {
+			killed[w.cmd.Process.Pid] = w.killed
+		}
+	}
+	last := map[int]span{}
+	for _, s := range c.done {
+		before, ok := last[s.queue]
+		if ok && before.pid != s.pid {
+			r.moved(before, s, killed[before.pid])
+		}
+		if !ok || s.end.After(before.end) {
+			last[s.queue] = s
+		}
+	}
+	r.Calm = rate(c.done, calm, from)
+	r.Rolling = rate(c.done, from, to)
+	r.Worst = math.Inf(1)
+	for second := from; !second.Add(time.Second).After(to); second = second.Add(bin) {
+		r.Worst = min(r.Worst, rate(c.done, second, second.Add(time.Second)))
+	}
+	if math.IsInf(r.Worst, 1) { // the restart was shorter
+		r.Worst = r.Rolling
+	}
+	end := c.done[len(c.done)-1].begin
+	for at := calm; at.Add(bin).Before(end); at = at.Add(bin) {
+		r.Rates = append(r.Rates, rate(c.done, at, at.Add(bin)))
+	}
+	r.From, r.To = from.Sub(calm).Seconds(), to.Sub(calm).Seconds()
+}
+
+// moved notes that a queue went from one worker to another, after a kill or not.
+func (r *Result) moved(old, now span, killed time.Time) {
+	gap := now.begin.Sub(old.end)
+	switch {
+	case gap < 0:
+		r.Overlaps = append(r.Overlaps, fmt.Sprintf("queue %d: worker %d began %s before worker %d ended", now.queue, now.pid, -gap, old.pid))
+	case killed.IsZero() || now.begin.Before(killed):
+		r.Planned = append(r.Planned, gap)
+	default:
+		r.Resumed = append(r.Resumed, now.begin.Sub(killed))
+	}
+}
+
+// rate is how many items ended in a second.
+func rate(done []span, from, to time.Time) float64 {
+	n := 0
+	for _, s := range done {
+		if !s.end.Before(from) && s.end.Before(to) {
+			n++
+		}
+	}
+	return float64(n) / to.Sub(from).Seconds()
+}

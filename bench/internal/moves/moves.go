@@ -1,0 +1,224 @@
+// Package moves measures what it costs that queues move: real worker processes are restarted one after the other
+// under load, and killed.
+package moves
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/report"
+	"github.com/dutyrota/rota/bench/internal/stage"
+	"github.com/dutyrota/rota/manager"
+)
+
+// Options are the sizes of the benchmark.
+type Options struct {
+	Workers   int
+	Queues    int
+	Item      time.Duration // how long an item takes, beside its UPDATE
+	Kills     int
+	Calm      time.Duration // how long everybody works undisturbed, before and after
+	Heartbeat time.Duration // 0: the default
+}
+
+// Full is what `make bench` runs, Short what the tests do.
+var (
+	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second}
+	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond}
+)
+
+// settings: a worker has an executor for each queue that it may ever have.
+func (o Options) settings() manager.Settings {
+	return manager.Settings{
+		Queues: o.Queues, ThreadNumber: o.Queues/max(1, o.Workers-1) + 2,
+		HeartbeatInterval: o.Heartbeat, JudgeDeadInterval: 5 * o.Heartbeat,
+	}
+}
+
+// Result is what was seen on one database.
+type Result struct {
+	Database string
+	Planned  []time.Duration // gaps of planned moves
+	Resumed  []time.Duration // from a kill to the next item of each queue of the killed
+	Overlaps []string
+	Moves    int64 // changes of owner,
+	Minimum  int64 // and the fewest that were possible
+	Calm     float64
+	Rolling  float64   // items per second
+	Worst    float64   // the least of any second while the workers were restarted
+	Rates    []float64 // items per second, over time, by halves of a second
+	From, To float64   // the restart, in seconds since the beginning of Rates
+}
+
+// Run runs the benchmark on the servers.
+func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, error) {
+	var results []*Result
+	for _, s := range servers {
+		stage.Progress("moves: %s", stage.Name(s.Kind))
+		r, err := on(ctx, s, o)
+		if err != nil {
+			return report.Part{}, fmt.Errorf("moves on %s: %w", stage.Name(s.Kind), err)
+		}
+		results = append(results, r)
+	}
+	return condense(results, o), nil
+}
+
+func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
+	db, err := s.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close(ctx)
+	if err := db.Do(ctx, `CREATE TABLE work (queue bigint PRIMARY KEY, items bigint NOT NULL)`); err != nil {
+		return nil, err
+	}
+	for i := range o.Queues {
+		if err := db.Do(ctx, fmt.Sprintf(`INSERT INTO work (queue, items) VALUES (%d, 0)`, i)); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := &crew{ctx: ctx, db: db, o: o}
+	defer c.dismiss()
+	r := &Result{Database: stage.Name(s.Kind)}
+	return r, c.play(r)
+}
+
+// play restarts the workers one after the other, then kills some.
+func (c *crew) play(r *Result) error {
+	for range c.o.Workers {
+		if _, err := c.start(); err != nil {
+			return err
+		}
+	}
+	if err := c.settle(c.o.Workers); err != nil {
+		return err
+	}
+	calm := time.Now()
+	time.Sleep(c.o.Calm)
+	from := time.Now()
+	for _, w := range slices.Clone(c.all) {
+		stage.Progress("moves: %s: restart of worker %d", r.Database, w.cmd.Process.Pid)
+		if err := c.replace(r, w, c.terminate); err != nil {
+			return err
+		}
+	}
+	to := time.Now()
+	time.Sleep(c.o.Calm)
+	for _, w := range c.all[len(c.all)-c.o.Kills:] {
+		stage.Progress("moves: %s: kill -9 of worker %d", r.Database, w.cmd.Process.Pid)
+		if err := c.replace(r, w, c.kill); err != nil {
+			return err
+		}
+	}
+	time.Sleep(c.o.Calm)
+	end := time.Now()
+	if err := c.finish(); err != nil {
+		return err
+	}
+	// As everybody leaves, those who are left have more queues than executors: that is no gap of a move.
+	c.done = slices.DeleteFunc(c.done, func(s span) bool { return s.begin.After(end) })
+	c.judge(r, calm, from, to)
+	return nil
+}
+
+// replace ends a worker, lets the others settle, and starts a new one.
+func (c *crew) replace(r *Result, w *worker, end func(*worker) error) error {
+	if err := c.count(r, c.o.Workers-1, func() error { return end(w) }); err != nil {
+		return err
+	}
+	return c.count(r, c.o.Workers, func() error { _, err := c.start(); return err })
+}
+
+// count makes a change, waits until so many workers have settled, and counts the moves that it took.
+func (c *crew) count(r *Result, workers int, change func() error) error {
+	held, err := c.held()
+	if err != nil {
+		return err
+	}
+	const epochs = `SELECT CAST(SUM(epoch) AS DECIMAL(20)) FROM schedule_queue` // each change of owner adds one
+	before, err := c.db.Number(c.ctx, epochs)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(change(), c.settle(workers)); err != nil {
+		return err
+	}
+	after, err := c.db.Number(c.ctx, epochs)
+	if err != nil {
+		return err
+	}
+	now, err := c.held()
+	if err != nil {
+		return err
+	}
+	r.Moves, r.Minimum = r.Moves+after-before, r.Minimum+stage.FewestMoves(held, slices.Collect(maps.Keys(now)))
+	return nil
+}
+
+// finish asks everybody who is left to leave.
+func (c *crew) finish() error {
+	var errs []error
+	for _, w := range c.all {
+		select {
+		case <-w.gone:
+		default:
+			errs = append(errs, c.terminate(w))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// condense makes tables and goals of the results.
+func condense(results []*Result, o Options) report.Part {
+	part := report.Part{Name: "moves", Data: results, About: fmt.Sprintf(`%d worker processes share %d queues; an item is an UPDATE and %s. The workers are
+restarted one after the other, by SIGTERM; then %d are killed. A gap is the time in which nobody worked a queue that moved.`, o.Workers, o.Queues, o.Item, o.Kills)}
+	times := report.Table{Title: "Gaps", Columns: []string{"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest"}}
+	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "meanwhile", "kept", "worst second", "moves", "fewest possible"}}
+	dead := o.settings().WithDefaults()
+	bound := (dead.JudgeDeadInterval + 3*dead.HeartbeatInterval).Seconds()
+	for _, r := range results {
+		planned, resumed := millis(r.Planned), millis(r.Resumed)
+		times.Add(r.Database, len(planned), ms(report.Median(planned)), ms(report.Percentile(planned, 99)), ms(report.Percentile(planned, 100)),
+			len(resumed), ms(report.Median(resumed)), ms(report.Percentile(resumed, 100)))
+		kept := 100 * r.Rolling / r.Calm
+		rates.Add(r.Database, fmt.Sprintf("%.0f", r.Calm), fmt.Sprintf("%.0f", r.Rolling), fmt.Sprintf("%.0f %%", kept),
+			fmt.Sprintf("%.0f %%", 100*r.Worst/r.Calm), r.Moves, r.Minimum)
+		part.Goals = append(part.Goals,
+			report.Below(r.Database+": gap of a planned move, p99", "%.0f ms", 500, report.Percentile(planned, 99)),
+			report.AtLeast(r.Database+": rate kept in a rolling restart", "%.0f %%", 90, kept),
+			report.AtMost(r.Database+": from kill -9 to the next item, the slowest queue", "%.1f s", bound, report.Percentile(resumed, 100)/1000),
+			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
+			report.Exactly(r.Database+": items of one queue at two workers at once", "%.0f", 0, float64(len(r.Overlaps))))
+	}
+	part.Tables = []report.Table{times, rates}
+	part.Plots = []report.Plot{plot(results)}
+	return part
+}
+
+func ms(f float64) string { return fmt.Sprintf("%.0f ms", f) }
+
+func millis(list []time.Duration) (out []float64) {
+	for _, d := range list {
+		out = append(out, float64(d)/float64(time.Millisecond))
+	}
+	return out
+}
+
+func plot(results []*Result) report.Plot {
+	p := report.Plot{File: "moves.svg", Title: "Rolling restart of all workers, then kill -9", X: "seconds", Y: "items per second"}
+	for _, r := range results {
+		line := report.Line{Name: fmt.Sprintf("%s (restart from %.0f to %.0f s)", r.Database, r.From, r.To)}
+		for i, rate := range r.Rates {
+			line.Add(float64(i)*bin.Seconds(), rate)
+		}
+		p.Lines = append(p.Lines, line)
+	}
+	return p
+}

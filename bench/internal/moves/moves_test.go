@@ -1,0 +1,57 @@
+package moves
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/stage"
+)
+
+// TestMain is also the worker process that the benchmark starts.
+func TestMain(m *testing.M) {
+	if !IsWorker() {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := Work(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func TestShort(t *testing.T) {
+	part, err := Run(t.Context(), stage.ForTest(t), Short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range part.Data.([]*Result) {
+		// Two restarts and a kill move two queues each, there and back. A move
+		// is only seen if the queue was worked between; a machine that is too busy makes more of them.
+		if len(r.Planned) < 4 || len(r.Resumed) == 0 || len(r.Overlaps) > 0 || r.Minimum < 12 || r.Moves < r.Minimum {
+			t.Errorf("%+v", r)
+		}
+		if r.Calm <= 0 || r.Rolling <= 0 || len(r.Rates) == 0 {
+			t.Errorf("%s: no rates: %+v", r.Database, r)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	var r Result
+	r.moved(span{end: at(10)}, span{begin: at(30)}, time.Time{})
+	r.moved(span{end: at(10)}, span{begin: at(5)}, time.Time{})
+	r.moved(span{end: at(10)}, span{begin: at(100)}, at(20))
+	if fmt.Sprint(r.Planned, r.Resumed, len(r.Overlaps)) != "[20ms] [80ms] 1" {
+		t.Errorf("%+v", r)
+	}
+	if got := rate([]span{{end: at(0)}, {end: at(999)}, {end: at(1000)}}, at(0), at(1000)); got != 2 {
+		t.Errorf("the rate is %g, want 2", got)
+	}
+}

@@ -1,0 +1,152 @@
+// Package report holds what a run of the benchmarks has found, and writes it: as Markdown for people, as JSON for
+// programs, and as plots.
+package report
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Report is one run.
+type Report struct {
+	Started time.Time
+	Took    time.Duration
+	Short   bool // sizes so small that the figures mean nothing
+	Machine Machine
+	Parts   []Part
+}
+
+// Machine is where it ran.
+type Machine struct {
+	OS, Arch, Go, CPU string
+	Cores             int
+	Databases         []string // their versions
+}
+
+// Part is one of the benchmarks.
+type Part struct {
+	Name   string
+	About  string
+	Goals  []Goal
+	Tables []Table
+	Plots  []Plot
+	Data   any `json:",omitempty"` // what was measured, before it was condensed into tables
+}
+
+// Goal is what a figure should be, and is.
+type Goal struct {
+	What    string
+	Want    string
+	Got     string
+	Verdict string
+}
+
+// The verdicts on a Goal.
+const (
+	Met     = "met"
+	Missed  = "MISSED"
+	Unknown = "not measured"
+)
+
+// AtLeast is a goal that a larger figure meets. NaN is a figure that was not measured. Format is that of fmt.
+func AtLeast(what, format string, want, got float64) Goal {
+	return judged(what, "at least "+fmt.Sprintf(format, want), format, got, got >= want)
+}
+
+// Below is a goal that a smaller figure meets.
+func Below(what, format string, want, got float64) Goal {
+	return judged(what, "below "+fmt.Sprintf(format, want), format, got, got < want)
+}
+
+// AtMost is a goal that a figure meets which is not larger.
+func AtMost(what, format string, want, got float64) Goal {
+	return judged(what, "at most "+fmt.Sprintf(format, want), format, got, got <= want)
+}
+
+// Exactly is a goal that one figure alone meets.
+func Exactly(what, format string, want, got float64) Goal {
+	return judged(what, "exactly "+fmt.Sprintf(format, want), format, got, math.Abs(got-want) < 1e-9)
+}
+
+func judged(what, want, format string, got float64, met bool) Goal {
+	g := Goal{What: what, Want: want, Got: fmt.Sprintf(format, got), Verdict: Missed}
+	switch {
+	case math.IsNaN(got):
+		g.Got, g.Verdict = "-", Unknown
+	case met:
+		g.Verdict = Met
+	}
+	return g
+}
+
+// Table is a table of the report.
+type Table struct {
+	Title   string
+	Note    string `json:",omitempty"`
+	Columns []string
+	Rows    [][]string
+}
+
+// Add appends a row; each value is written as fmt's %v does.
+func (t *Table) Add(values ...any) {
+	row := make([]string, len(values))
+	for i, v := range values {
+		row[i] = fmt.Sprint(v)
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// ThisMachine describes the machine that the program runs on.
+func ThisMachine() Machine {
+	return Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), CPU: cpuName(), Cores: runtime.NumCPU()}
+}
+
+// cpuName is what Linux calls the processor, or nothing.
+func cpuName() string {
+	text, _ := os.ReadFile("/proc/cpuinfo") // without it there is no name
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// Missed returns the goals that were missed.
+func (r *Report) Missed() (missed []Goal) {
+	for _, p := range r.Parts {
+		for _, g := range p.Goals {
+			if g.Verdict == Missed {
+				missed = append(missed, g)
+			}
+		}
+	}
+	return missed
+}
+
+// Write writes report.md, report.json and the plots into a directory, which it makes.
+func (r *Report) Write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, p := range r.Parts {
+		for _, plot := range p.Plots {
+			if err := plot.write(dir); err != nil {
+				return fmt.Errorf("plot %s: %w", plot.File, err)
+			}
+		}
+	}
+	text, err := r.json()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "report.json"), text, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.markdown()), 0o644)
+}

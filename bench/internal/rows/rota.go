@@ -1,0 +1,66 @@
+package rows
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// dealer is the hand-written loop's statements as a TaskDealer.
+type dealer struct {
+	*task
+	inTx bool
+}
+
+// Select implements processor.TaskDealer.
+func (d dealer) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
+	d.begin()
+	return ids(ctx, d.db, d.sql.next, s.Queue.Index, s.Limit)
+}
+
+// Execute implements processor.TaskDealer.
+func (d dealer) Execute(ctx context.Context, list []int64) error {
+	d.labour(len(list))
+	var err error
+	if d.inTx {
+		err = center.InTx(ctx, d.db.DB, func(tx *sql.Tx) error { return d.mark(ctx, tx, list) })
+	} else {
+		err = d.mark(ctx, d.db, list)
+	}
+	if err == nil {
+		d.settled(len(list))
+	}
+	return err
+}
+
+// byRota runs one process with as many executors as there are workers.
+func byRota(inTx bool) func(context.Context, *task) error {
+	return func(ctx context.Context, t *task) error {
+		// A task type's row wins over the code, so that each case has a task type of its own.
+		name := fmt.Sprintf("rows-%d-%d", t.workers, page(t.work))
+		m, err := manager.New(t.db.Center, manager.Config{}, manager.Serve(name, dealer{t, inTx}, manager.Settings{
+			Queues: queues, ThreadNumber: t.workers, FetchNumber: page(t.work), ExecuteNumber: page(t.work),
+		}))
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		select {
+		case <-t.done:
+			cancel()
+			return <-ended
+		case err := <-ended:
+			if err == nil {
+				err = ctx.Err()
+			}
+			return err
+		}
+	}
+}

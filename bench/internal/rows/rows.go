@@ -1,0 +1,257 @@
+// Package rows compares who marks N rows of a table done, and how fast: a hand-written loop, Rota, Rota with InTx,
+// River, and a loop with FOR UPDATE SKIP LOCKED.
+package rows
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/report"
+	"github.com/dutyrota/rota/bench/internal/stage"
+)
+
+// Options are the sizes of the benchmark.
+type Options struct {
+	Rows    int           // for the set-based peers, without work; River gets a tenth
+	Worked  int           // for each worker, with work
+	Work    time.Duration // for each row, in half of the cases
+	Workers []int
+	Rounds  int // repetitions, in which all take turns
+}
+
+// Full is what `make bench` runs, Short what the tests do.
+var (
+	Full  = Options{Rows: 60_000, Worked: 400, Work: time.Millisecond, Workers: []int{1, 2, 4, 8}, Rounds: 5}
+	Short = Options{Rows: 400, Worked: 20, Work: time.Millisecond, Workers: []int{1, 8}, Rounds: 1}
+)
+
+// Result is what one peer has reached in one case.
+type Result struct {
+	Database string
+	Peer     string
+	Workers  int
+	Work     time.Duration // for each row
+	Rates    []float64     // rows per second, a figure for each repetition
+}
+
+// peer is somebody who can mark rows done.
+type peer struct {
+	name  string
+	kinds []string // databases
+	share int      // it gets one of so many of the rows, because it needs longer for each
+	table string   // with the index that it wants
+	run   func(ctx context.Context, t *task) error
+}
+
+func peers() []peer {
+	both := []string{stage.Postgres, stage.MySQL}
+	return []peer{
+		{hand, both, 1, sharded, byHand},
+		{rota, both, 1, sharded, byRota(false)},
+		{inTx, both, 1, sharded, byRota(true)},
+		{skip, both, 1, claimed, bySkipLocked},
+		{jobs, []string{stage.Postgres}, 10, sharded, byRiver},
+	}
+}
+
+// The names of the peers.
+const (
+	hand = "hand-written loop"
+	rota = "Rota"
+	inTx = "Rota, InTx"
+	skip = "SKIP LOCKED loop"
+	jobs = "River"
+)
+
+// Run runs the benchmark on the servers. In each repetition of a case all peers take turns, so that a machine that
+// gets slower does so for all.
+func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, error) {
+	var results []*Result
+	for _, s := range servers {
+		found, err := on(ctx, s, o)
+		if err != nil {
+			return report.Part{}, fmt.Errorf("rows on %s: %w", stage.Name(s.Kind), err)
+		}
+		results = append(results, found...)
+	}
+	return condense(results, o), nil
+}
+
+func on(ctx context.Context, s *stage.Server, o Options) (results []*Result, err error) {
+	db, err := s.Fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close(ctx)
+	if err := prepare(ctx, db); err != nil {
+		return nil, err
+	}
+	for _, work := range []time.Duration{0, o.Work} {
+		for _, workers := range o.Workers {
+			stage.Progress("rows: %s, %s of work, %d workers", stage.Name(s.Kind), work, workers)
+			found, err := inTurns(ctx, db, o, workers, work)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, found...)
+		}
+	}
+	return results, nil
+}
+
+// inTurns runs all peers in one case.
+func inTurns(ctx context.Context, db *stage.Database, o Options, workers int, work time.Duration) (results []*Result, err error) {
+	crew := slices.DeleteFunc(peers(), func(p peer) bool { return !slices.Contains(p.kinds, db.Server.Kind) })
+	for _, p := range crew {
+		results = append(results, &Result{Database: stage.Name(db.Server.Kind), Peer: p.name, Workers: workers, Work: work})
+	}
+	for range o.Rounds {
+		for i, p := range crew {
+			n := o.Rows / p.share
+			if work > 0 {
+				n = o.Worked * workers
+			}
+			rate, err := p.time(ctx, db, n, workers, work)
+			if err != nil {
+				return nil, fmt.Errorf("%s with %d workers: %w", p.name, workers, err)
+			}
+			results[i].Rates = append(results[i].Rates, rate)
+		}
+	}
+	return results, nil
+}
+
+// time has n rows marked by a peer, and returns how many it did in a second, from its first select on.
+func (p peer) time(ctx context.Context, db *stage.Database, n, workers int, work time.Duration) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	t := &task{db: db, sql: dialects[db.Server.Kind], table: p.table, n: n, workers: workers, work: work, done: make(chan struct{})}
+	if err := t.fill(ctx); err != nil {
+		return 0, err
+	}
+	if err := p.run(ctx, t); err != nil {
+		return 0, err
+	}
+	took := t.ended.Sub(*t.begun.Load())
+	left, err := db.Number(ctx, `SELECT COUNT(*) FROM `+p.table+` WHERE state = 0`)
+	if err == nil && left != 0 {
+		err = fmt.Errorf("%d of %d rows are not marked", left, n)
+	}
+	return float64(n) / took.Seconds(), err
+}
+
+// condense makes tables and goals of the results.
+func condense(results []*Result, o Options) report.Part {
+	part := report.Part{Name: "rows", About: about(o), Data: results}
+	b := board(results)
+	for _, database := range b.databases() {
+		for _, work := range []time.Duration{0, o.Work} {
+			part.Tables = append(part.Tables, b.table(database, work, o))
+			part.Plots = append(part.Plots, b.plot(database, work, o))
+			part.Goals = append(part.Goals, report.AtLeast(fmt.Sprintf("%s, %s of work: Rota / %s, the worst of all worker counts", database, work, hand),
+				"%.2f", 0.9, b.worst(database, work, rota, hand, o)))
+		}
+		most := slices.Max(o.Workers)
+		part.Goals = append(part.Goals,
+			report.AtLeast(fmt.Sprintf("%s: Rota / %s, 1 worker", database, skip), "%.2f", 1, b.ratio(database, 0, 1, rota, skip)),
+			report.AtLeast(fmt.Sprintf("%s: Rota / %s, %d workers", database, skip, most), "%.2f", 1.4, b.ratio(database, 0, most, rota, skip)))
+		if b.find(database, 0, most, jobs) != nil {
+			part.Goals = append(part.Goals, report.AtLeast(fmt.Sprintf("%s: Rota / River, the worst of all worker counts", database),
+				"%.1f", 10, b.worst(database, 0, rota, jobs, o)))
+		}
+	}
+	return part
+}
+
+func about(o Options) string {
+	return fmt.Sprintf(`%d rows are marked done, %d per statement without work for each row, %d with. River, whose jobs are inserted
+beforehand, gets a tenth of them. Rates are rows per second, the median of %d repetitions in which all took turns, with the
+spread between the least and the largest in percent of it. Ratios are medians of the repetitions' ratios.`, o.Rows, page(0), page(o.Work), o.Rounds)
+}
+
+// board is the results, to be looked up.
+type board []*Result
+
+func (b board) databases() (names []string) {
+	for _, r := range b {
+		if !slices.Contains(names, r.Database) {
+			names = append(names, r.Database)
+		}
+	}
+	return names
+}
+
+// find returns a result, nil if there is none.
+func (b board) find(database string, work time.Duration, workers int, peer string) *Result {
+	i := slices.IndexFunc(b, func(r *Result) bool {
+		return r.Database == database && r.Work == work && r.Workers == workers && r.Peer == peer
+	})
+	if i < 0 {
+		return nil
+	}
+	return b[i]
+}
+
+// ratio is how many times as fast one is as another; NaN if one of them was not there.
+func (b board) ratio(database string, work time.Duration, workers int, one, other string) float64 {
+	mine, theirs := b.find(database, work, workers, one), b.find(database, work, workers, other)
+	if mine == nil || theirs == nil {
+		return math.NaN()
+	}
+	var ratios []float64
+	for i := range min(len(mine.Rates), len(theirs.Rates)) {
+		ratios = append(ratios, mine.Rates[i]/theirs.Rates[i])
+	}
+	return report.Median(ratios)
+}
+
+func (b board) worst(database string, work time.Duration, one, other string, o Options) float64 {
+	worst := math.Inf(1)
+	for _, workers := range o.Workers {
+		worst = min(worst, b.ratio(database, work, workers, one, other))
+	}
+	return worst
+}
+
+func (b board) table(database string, work time.Duration, o Options) report.Table {
+	t := report.Table{Title: fmt.Sprintf("%s, %s of work", database, work), Columns: []string{"peer"}}
+	for _, workers := range o.Workers {
+		t.Columns = append(t.Columns, strings.TrimSuffix(fmt.Sprintf("%d workers", workers), map[bool]string{true: "s"}[workers == 1]), "of "+hand)
+	}
+	for _, p := range peers() {
+		row := []any{p.name}
+		for _, workers := range o.Workers {
+			r := b.find(database, work, workers, p.name)
+			if r == nil {
+				break
+			}
+			row = append(row, fmt.Sprintf("%.0f ± %.0f %%", report.Median(r.Rates), report.Spread(r.Rates)),
+				fmt.Sprintf("%.2f", b.ratio(database, work, workers, p.name, hand)))
+		}
+		if len(row) > 1 {
+			t.Add(row...)
+		}
+	}
+	return t
+}
+
+func (b board) plot(database string, work time.Duration, o Options) report.Plot {
+	p := report.Plot{
+		File:  strings.ToLower(fmt.Sprintf("rows-%s-%s.svg", database, work)),
+		Title: fmt.Sprintf("%s, %s of work", database, work), X: "workers", Y: "rows per second", LogX: true, LogY: true,
+	}
+	for _, peer := range peers() {
+		line := report.Line{Name: peer.name}
+		for _, workers := range o.Workers {
+			if r := b.find(database, work, workers, peer.name); r != nil {
+				line.Add(float64(workers), report.Median(r.Rates))
+			}
+		}
+		p.Lines = append(p.Lines, line)
+	}
+	return p
+}

@@ -1,0 +1,27 @@
+package rows
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/bench/internal/stage"
+)
+
+// Each peer marks all rows in each case, or the benchmark fails.
+func TestShort(t *testing.T) {
+	part, err := Run(t.Context(), stage.ForTest(t), Short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, ok := part.Data.([]*Result)
+	if want := (5 + 4) * 2 * len(Short.Workers); !ok || len(results) != want {
+		t.Fatalf("%d results, want %d", len(results), want)
+	}
+	for _, r := range results {
+		if len(r.Rates) != Short.Rounds || r.Rates[0] <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(part.Goals) != 9 || len(part.Tables) != 4 {
+		t.Errorf("%d goals and %d tables", len(part.Goals), len(part.Tables))
+	}
+}

@@ -1,0 +1,188 @@
+package scale
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/report"
+	"github.com/dutyrota/rota/bench/internal/stage"
+	"github.com/dutyrota/rota/center"
+)
+
+// Growth is what a roster of some size costs. It stands still, but for one server that beats.
+type Growth struct {
+	Size
+	Statements, RowsRead float64       // for each heartbeat
+	CPU                  float64       // of the database: milliseconds for each heartbeat; 0: not known
+	Beat                 time.Duration // a heartbeat takes
+	Plan                 time.Duration // the lock row is held when a server joins
+}
+
+// still is for how long a server may be silent that stands still.
+const still = time.Hour
+
+// grow makes a roster and measures heartbeats, and the plan of a join.
+func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, error) {
+	g := Growth{Size: size}
+	f, err := newFleet(ctx, s, Options{Queues: size.Queues, Servers: size.Servers, Heartbeat: still})
+	if err != nil {
+		return g, err
+	}
+	defer f.close(ctx)
+	servers, err := f.register(ctx, size.Servers)
+	if err != nil {
+		return g, err
+	}
+	if err := f.plan(ctx, servers[0]); err != nil {
+		return g, err
+	}
+	analyze := map[string]string{stage.Postgres: "ANALYZE", stage.MySQL: "ANALYZE TABLE schedule_server, schedule_queue"}
+	if err := f.db.Do(ctx, analyze[s.Kind]); err != nil {
+		return g, err
+	}
+	if err := f.beatAlone(ctx, &g, servers[0], o.Beats); err != nil {
+		return g, err
+	}
+	f.takeLocks()
+	joined, err := f.register(ctx, 1)
+	if err != nil {
+		return g, err
+	}
+	f.takeLocks() // that of the registration
+	if err := f.plan(ctx, joined[0]); err != nil {
+		return g, err
+	}
+	g.Plan = f.takeLocks()[0]
+	return g, nil
+}
+
+func (f *fleet) plan(ctx context.Context, s *server) error {
+	_, err := s.h.c.Assign(ctx, taskType, center.Assignment{Actor: s.uuid, Always: true})
+	return err
+}
+
+// beatAlone beats for one server, over a connection that is closed before the database is asked what it has counted:
+// only then has it counted everything. What opening and closing cost is measured before, and taken off.
+func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) error {
+	beat := func(times int) (u stage.Usage, took time.Duration, err error) {
+		u, err = f.db.Measure(ctx, func() error {
+			c, err := center.Open(ctx, f.db.URL, center.Options{})
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			s.h = &heart{f: f, c: c}
+			start := time.Now()
+			for range times {
+				s.beat(ctx)
+			}
+			took = time.Since(start)
+			if n := f.fails.Load(); n > 0 {
+				return fmt.Errorf("%d heartbeats failed", n)
+			}
+			return ctx.Err()
+		})
+		return u, took, err
+	}
+	base, _, err := beat(1)
+	if err != nil {
+		return err
+	}
+	u, took, err := beat(1 + beats)
+	if err != nil {
+		return err
+	}
+	n := float64(beats)
+	g.Statements, g.RowsRead = (u.Statements-base.Statements)/n, (u.RowsRead-base.RowsRead)/n
+	g.CPU = float64(u.CPU-base.CPU) / 1e6 / n
+	g.Beat = took / time.Duration(1+beats)
+	return nil
+}
+
+func growthTable(results []*Result) report.Table {
+	t := report.Table{
+		Title:   "Growth",
+		Columns: []string{"database", "queues", "servers", "statements per heartbeat", "rows read", "database CPU", "a heartbeat takes", "lock row held when a server joins"},
+		Note:    "A server owns as many queues as the others; the rows that it reads are its own queues', and those of the servers that it watches.",
+	}
+	for _, r := range results {
+		for _, g := range r.Growth {
+			t.Add(r.Database, g.Queues, g.Servers, f2(g.Statements), f2(g.RowsRead), f2(g.CPU)+" ms", g.Beat.Round(time.Microsecond), g.Plan.Round(10*time.Microsecond))
+		}
+	}
+	return t
+}
+
+// flat is the goal that a heartbeat costs the same whether there are many servers or ten times as many.
+func flat(results []*Result, o Options) (goals []report.Goal) {
+	for _, r := range results {
+		some, many := math.NaN(), math.NaN()
+		for _, g := range r.Growth {
+			if perServer(g) != perServer(Growth{Size: Size{o.Queues, o.Servers}}) {
+				continue
+			}
+			switch g.Servers {
+			case o.Servers / 10:
+				some = g.RowsRead
+			case o.Servers:
+				many = g.RowsRead
+			}
+		}
+		goals = append(goals, report.AtMost(fmt.Sprintf("%s: rows read per heartbeat, %d servers / %d servers", r.Database, o.Servers, o.Servers/10), "%.2f", 1.2, many/some))
+	}
+	return goals
+}
+
+func perServer(g Growth) int { return g.Queues / g.Servers }
+
+// growthPlots show what grows with the servers, at as many queues for each, and with the queues, at as many servers.
+func growthPlots(results []*Result) (plots []report.Plot) {
+	figures := []struct {
+		name, unit string
+		of         func(Growth) float64
+	}{
+		{"A heartbeat", "rows read", func(g Growth) float64 { return g.RowsRead }},
+		{"A heartbeat", "milliseconds", func(g Growth) float64 { return float64(g.Beat) / 1e6 }},
+		{"The lock row is held when a server joins", "milliseconds", func(g Growth) float64 { return float64(g.Plan) / 1e6 }},
+	}
+	for i, figure := range figures {
+		for _, axis := range []string{"servers", "queues"} {
+			p := report.Plot{
+				File:  fmt.Sprintf("scale-%d-%s.svg", i, axis),
+				Title: figure.name, X: axis, Y: figure.unit, LogX: true, LogY: true,
+			}
+			for _, r := range results {
+				p.Lines = append(p.Lines, growthLine(r, axis, figure.of))
+			}
+			if len(p.Lines) > 0 && len(p.Lines[0].Points) > 1 {
+				plots = append(plots, p)
+			}
+		}
+	}
+	return plots
+}
+
+func growthLine(r *Result, axis string, of func(Growth) float64) report.Line {
+	line := report.Line{Name: r.Database}
+	first := r.Growth[0]
+	for _, g := range r.Growth {
+		y := max(of(g), 1e-3) // the scale has no 0
+		switch {
+		case axis == "servers" && perServer(g) == perServer(first):
+			line.Name = fmt.Sprintf("%s, %d queues each", r.Database, perServer(g))
+			line.Add(float64(g.Servers), y)
+		case axis == "queues" && g.Servers == middle(r):
+			line.Name = fmt.Sprintf("%s, %d servers", r.Database, g.Servers)
+			line.Add(float64(g.Queues), y)
+		}
+	}
+	slices.SortFunc(line.Points, func(a, b report.Point) int { return cmp.Compare(a.X, b.X) })
+	return line
+}
+
+// middle is the number of servers for which the queues grow.
+func middle(r *Result) int { return r.Growth[len(r.Growth)-1].Servers }

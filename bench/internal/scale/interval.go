@@ -1,0 +1,43 @@
+package scale
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/report"
+)
+
+// share is how much of one processor of the database server heartbeats may take.
+const share = 0.25
+
+// intervals says which heartbeat interval to choose for what number of servers: the default, unless the heartbeats
+// would then take more than their share.
+func intervals(results []*Result, o Options) report.Table {
+	t := report.Table{
+		Title:   "Which heartbeat interval",
+		Columns: []string{"servers"},
+		Note: fmt.Sprintf(`The shortest interval, in whole seconds and not below the default, with which all heartbeats take at most %.0f %% of one
+processor of the database server, at what a heartbeat took above. A crash is repaired within five intervals and three more.`, 100*share),
+	}
+	for _, r := range results {
+		t.Columns = append(t.Columns, r.Database)
+	}
+	for _, n := range []int{o.Servers / 100, o.Servers / 10, o.Servers, 10 * o.Servers} {
+		row := []any{n}
+		for _, r := range results {
+			row = append(row, interval(n, r.Idle.CPU))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// interval is the one for so many servers, whose heartbeats take so many milliseconds each; 0 is not known.
+func interval(servers int, cpu float64) string {
+	if cpu == 0 {
+		return "-"
+	}
+	seconds := math.Ceil(float64(servers) * cpu / 1000 / share)
+	return max(2*time.Second, time.Duration(seconds)*time.Second).String()
+}

@@ -1,0 +1,310 @@
+// Package scale measures a roster of many queues and servers on real databases: how long it takes to converge, what a
+// heartbeat costs, and for how long the lock row is held.
+package scale
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/report"
+	"github.com/dutyrota/rota/bench/internal/stage"
+)
+
+// Options are the sizes of the benchmark.
+type Options struct {
+	Queues, Servers int
+	Joins           int // servers that join at once
+	Losses          int // servers that die at once
+	Heartbeat       time.Duration
+	Rest            time.Duration // before that: idle sessions of PostgreSQL tell what they have counted after 10 s only
+	Idle            time.Duration // how long the heartbeats are watched when nothing happens
+	Growth          []Size        // rosters that stand still, for what grows with the size
+	Beats           int           // heartbeats for each of those
+}
+
+// Size is that of a roster.
+type Size struct{ Queues, Servers int }
+
+// Full is what `make bench` runs, Short what the tests do.
+var (
+	Full = Options{
+		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Rest: 11 * time.Second, Idle: 14 * time.Second, Beats: 200,
+		Growth: []Size{{100, 10}, {1_000, 100}, {10_000, 1_000}, {100, 100}, {10_000, 100}},
+	}
+	Short = Options{
+		Queues: 60, Servers: 6, Joins: 2, Losses: 1, Heartbeat: 300 * time.Millisecond, Idle: time.Second, Beats: 10,
+		Growth: []Size{{10, 1}, {60, 6}},
+	}
+)
+
+// Result is what was seen on one database.
+type Result struct {
+	Database string
+	Idle     Idle
+	Changes  []Change
+	Growth   []Growth
+}
+
+// Idle is a roster in which nothing happens.
+type Idle struct {
+	Statements, RowsRead, RowsMade float64 // for each heartbeat
+	CPU                            float64 // of the database: milliseconds for each heartbeat; 0: not known
+	Busy                           float64 // of the database: processors
+	Kept                           float64 // percent of the heartbeats that were to be, and were
+}
+
+// Change is something that makes queues move.
+type Change struct {
+	What     string
+	Took     time.Duration // until all had what they were to have, and knew it; of a death, since it may be judged
+	Locks    int           // times that the lock row was taken
+	Median   time.Duration // for how long it was held
+	Longest  time.Duration
+	Moves    int64 // changes of owner
+	Failures int64 // calls that failed and were done again
+}
+
+// Heartbeats is how long it took, in heartbeats.
+func (c Change) Heartbeats(interval time.Duration) float64 {
+	return float64(c.Took) / float64(interval)
+}
+
+// Run runs the benchmark on the servers.
+func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, error) {
+	var results []*Result
+	for _, s := range servers {
+		r, err := on(ctx, s, o)
+		if err != nil {
+			return report.Part{}, fmt.Errorf("scale on %s: %w", stage.Name(s.Kind), err)
+		}
+		results = append(results, r)
+	}
+	return condense(results, o), nil
+}
+
+func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
+	r := &Result{Database: stage.Name(s.Kind)}
+	for _, size := range o.Growth {
+		stage.Progress("scale: %s: %d queues, %d servers", r.Database, size.Queues, size.Servers)
+		g, err := grow(ctx, s, size, o)
+		if err != nil {
+			return nil, err
+		}
+		r.Growth = append(r.Growth, g)
+	}
+	beating, cancel := context.WithCancel(ctx)
+	f, err := newFleet(beating, s, o)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	defer f.close(ctx)
+	defer cancel()
+	return r, f.play(beating, r, o)
+}
+
+// play starts the fleet and makes things happen to it.
+func (f *fleet) play(ctx context.Context, r *Result, o Options) error {
+	if err := f.populate(ctx, o.Servers); err != nil {
+		return err
+	}
+	stage.Progress("scale: %s: idle for %s", r.Database, o.Idle)
+	var err error
+	if r.Idle, err = f.idle(ctx, o); err != nil {
+		return err
+	}
+	for _, n := range []int{1, o.Joins} {
+		what := strings.Replace(fmt.Sprintf("%d servers join", n), "1 servers join", "1 server joins", 1)
+		if err := f.step(ctx, r, what, func() (time.Time, error) { return time.Now(), f.join(ctx, n) }); err != nil {
+			return err
+		}
+	}
+	return f.step(ctx, r, fmt.Sprintf("%d servers die", o.Losses), func() (time.Time, error) {
+		return f.lose(o.Losses).Add(f.settings.JudgeDeadInterval), nil
+	})
+}
+
+// populate makes a roster that has been there for a while: all is dealt when the servers begin to beat.
+func (f *fleet) populate(ctx context.Context, n int) error {
+	stage.Progress("scale: %d servers register", n)
+	servers, err := f.register(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := f.plan(ctx, servers[0]); err != nil {
+		return err
+	}
+	if f.db.Server.Kind == stage.Postgres { // as its autovacuum would, which is off on a private server
+		if err := f.db.Do(ctx, "ANALYZE"); err != nil {
+			return err
+		}
+	}
+	f.beat(ctx)
+	return f.converge(ctx)
+}
+
+// step makes a change, which counts from the moment that do returns.
+func (f *fleet) step(ctx context.Context, r *Result, what string, do func() (time.Time, error)) error {
+	stage.Progress("scale: %s: %s", r.Database, what)
+	c, err := f.change(ctx, what, do)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	r.Changes = append(r.Changes, c)
+	return nil
+}
+
+func (f *fleet) join(ctx context.Context, n int) error {
+	_, err := f.register(ctx, n)
+	return err
+}
+
+// lose lets servers fall silent, all those of some hearts, and returns when the last of them had beaten.
+func (f *fleet) lose(n int) (last time.Time) {
+	for _, h := range f.hearts {
+		h.mu.Lock()
+		for _, s := range h.servers {
+			if n > 0 && !s.dead.Load() {
+				s.dead.Store(true)
+				n--
+				if beat := s.due.Add(-f.settings.HeartbeatInterval); beat.After(last) {
+					last = beat
+				}
+			}
+		}
+		h.mu.Unlock()
+	}
+	return last
+}
+
+// idle watches a roster in which nothing happens.
+func (f *fleet) idle(ctx context.Context, o Options) (Idle, error) {
+	if !sleep(ctx, o.Rest) {
+		return Idle{}, ctx.Err()
+	}
+	var beats float64
+	u, err := f.db.Measure(ctx, func() error {
+		before := f.beats.Load()
+		if !sleep(ctx, o.Idle) {
+			return ctx.Err()
+		}
+		beats = float64(f.beats.Load() - before)
+		return nil
+	})
+	if err != nil || beats == 0 {
+		return Idle{}, fmt.Errorf("%.0f heartbeats: %w", beats, err)
+	}
+	return Idle{
+		Statements: u.Statements / beats, RowsRead: u.RowsRead / beats, RowsMade: u.RowsMade / beats,
+		CPU: u.CPU.Seconds() * 1000 / beats, Busy: u.CPU.Seconds() / u.Took.Seconds(),
+		Kept: 100 * beats / (float64(o.Servers) * u.Took.Seconds() / o.Heartbeat.Seconds()),
+	}, nil
+}
+
+// change makes something happen and waits until everybody has what he is to have, and knows it.
+func (f *fleet) change(ctx context.Context, what string, do func() (time.Time, error)) (Change, error) {
+	f.takeLocks()
+	fails := f.fails.Load()
+	before, err := f.epochs(ctx)
+	if err != nil {
+		return Change{}, err
+	}
+	start, err := do()
+	if err != nil {
+		return Change{}, err
+	}
+	if err := f.converge(ctx); err != nil {
+		return Change{}, err
+	}
+	c := Change{What: what, Took: time.Since(start), Failures: f.fails.Load() - fails}
+	after, err := f.epochs(ctx)
+	c.Moves = after - before
+	locks := f.takeLocks()
+	slices.Sort(locks)
+	if c.Locks = len(locks); c.Locks > 0 {
+		c.Median, c.Longest = locks[(len(locks)-1)/2], locks[len(locks)-1]
+	}
+	return c, err
+}
+
+func (f *fleet) epochs(ctx context.Context) (int64, error) {
+	return f.db.Number(ctx, `SELECT CAST(SUM(epoch) AS DECIMAL(20)) FROM schedule_queue`)
+}
+
+// patience is for what must come.
+const patience = 2 * time.Minute
+
+// converge waits until all queues have living owners who know of it, nothing moves, and everybody has his share.
+func (f *fleet) converge(ctx context.Context) error {
+	for deadline := time.Now().Add(patience); ; {
+		ok, err := f.converged(ctx)
+		if err != nil || ok {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not converged within %s", patience)
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// converged asks for little while there is still much to do: the others need the database more.
+func (f *fleet) converged(ctx context.Context) (bool, error) {
+	living := int64(0)
+	for _, h := range f.hearts {
+		h.mu.Lock()
+		for _, s := range h.servers {
+			if !s.dead.Load() {
+				living++
+			}
+		}
+		h.mu.Unlock()
+	}
+	if f.known() != int64(f.settings.Queues) {
+		return false, nil
+	}
+	for query, want := range map[string]int64{
+		`SELECT COUNT(*) FROM schedule_server`:                                                                                                                      living,
+		`SELECT COUNT(*) FROM schedule_task_running WHERE membership_version <> planned_version`:                                                                    0,
+		`SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NULL OR req_server IS NOT NULL`:                                                                    0,
+		fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT 1 FROM schedule_queue GROUP BY cur_server HAVING COUNT(*) > %d) far`, (int64(f.settings.Queues)+living-1)/living): 0,
+	} {
+		n, err := f.db.Number(ctx, query)
+		if err != nil || n != want {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// condense makes tables and goals of the results.
+func condense(results []*Result, o Options) report.Part {
+	part := report.Part{Name: "scale", Data: results, About: fmt.Sprintf(`%d queues and %d servers with heartbeats %s apart. All servers are in one
+process, over %d connections for heartbeats: what the database sees is what that many processes would ask of it.`, o.Queues, o.Servers, o.Heartbeat, fleetHearts)}
+	idle := report.Table{Title: "When nothing happens", Columns: []string{"database", "statements per heartbeat", "rows read", "rows written", "database CPU per heartbeat", "processors busy", "heartbeats kept"}}
+	changes := report.Table{Title: "Changes", Columns: []string{"database", "change", "converged after", "in heartbeats", "moves", "lock row taken", "held, median", "longest", "failed calls"}}
+	for _, r := range results {
+		idle.Add(r.Database, f2(r.Idle.Statements), f2(r.Idle.RowsRead), f2(r.Idle.RowsMade), f2(r.Idle.CPU)+" ms", f2(r.Idle.Busy), fmt.Sprintf("%.0f %%", r.Idle.Kept))
+		part.Goals = append(part.Goals, report.AtMost(r.Database+": statements per heartbeat", "%.1f", 2, math.Round(10*r.Idle.Statements)/10))
+		for _, c := range r.Changes {
+			changes.Add(r.Database, c.What, c.Took.Round(10*time.Millisecond), f2(c.Heartbeats(o.Heartbeat)), c.Moves, c.Locks,
+				c.Median.Round(100*time.Microsecond), c.Longest.Round(100*time.Microsecond), c.Failures)
+			part.Goals = append(part.Goals,
+				report.AtMost(r.Database+", "+c.What+": heartbeats until converged", "%.1f", 3, c.Heartbeats(o.Heartbeat)),
+				report.Below(r.Database+", "+c.What+": lock row held, median", "%.0f ms", 300, float64(c.Median)/1e6))
+		}
+	}
+	changes.Note = fmt.Sprintf("The heartbeats of a death are counted from %s after the last heartbeat of the dead, when they may be judged.", 5*o.Heartbeat)
+	part.Tables = []report.Table{idle, changes, growthTable(results), intervals(results, o)}
+	part.Goals = append(part.Goals, flat(results, o)...)
+	part.Plots = growthPlots(results)
+	return part
+}
+
+func f2(f float64) string { return fmt.Sprintf("%.2f", f) }

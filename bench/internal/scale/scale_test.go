@@ -1,0 +1,44 @@
+package scale
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/bench/internal/stage"
+)
+
+func TestShort(t *testing.T) {
+	part, err := Run(t.Context(), stage.ForTest(t), Short)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range part.Data.([]*Result) {
+		// 60 queues: 6 servers, one joins, two join, and one of nine is lost, which had 6 or 7 of
+		// them. Servers that do not join at the same moment make some queues move twice.
+		want := []int64{8, 12, 6}
+		for i, c := range r.Changes {
+			if c.Moves < want[i] || c.Moves > want[i]+3 || c.Locks == 0 || c.Longest < c.Median {
+				t.Errorf("%s: %+v: want %d moves", r.Database, c, want[i])
+			}
+		}
+		if r.Idle.Statements < 1.5 || r.Idle.Statements > 20 {
+			t.Errorf("%s: %+v", r.Database, r.Idle)
+		}
+		for _, g := range r.Growth {
+			if g.Statements < 1.9 || g.Statements > 2.5 || g.RowsRead < 5 || g.Plan <= 0 || g.Beat <= 0 {
+				t.Errorf("%s: %+v", r.Database, g)
+			}
+		}
+	}
+}
+
+func TestInterval(t *testing.T) {
+	for _, c := range []struct {
+		servers int
+		cpu     float64
+		want    string
+	}{{10, 1, "2s"}, {1_000, 1, "4s"}, {10_000, 1.01, "41s"}, {10, 0, "-"}} {
+		if got := interval(c.servers, c.cpu); got != c.want {
+			t.Errorf("%d servers, %g ms: %s, want %s", c.servers, c.cpu, got, c.want)
+		}
+	}
+}

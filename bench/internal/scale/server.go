@@ -1,0 +1,163 @@
+package scale
+
+import (
+	"context"
+	"crypto/rand"
+	"sync/atomic"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// server asks the center what package manager would: a beat per interval, a plan when one is due, its queues when they
+// have changed, and releases. What it owns is drained at once, for it works nothing.
+type server struct {
+	h      *heart
+	uuid   string
+	pulses chan center.Pulse // capacity 1, the newest
+	dead   atomic.Bool       // it beats no more
+	owned  atomic.Int64      // queues that it knows to be its own
+
+	// The heart's.
+	due   time.Time // the next beat; guarded by the heart's mu
+	token string
+
+	joined time.Time
+	since  time.Time // it has watched
+
+	view center.View // of the goroutine that acts
+}
+
+// beat beats, and hands the pulse on. The hearts' goroutines call it, each for its own servers.
+func (s *server) beat(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval/2)
+	defer cancel()
+	token := rand.Text()
+	pulses, err := s.h.c.Beat(ctx, center.Beat{
+		Token: token, Was: []string{s.token},
+		Servers: []center.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since}},
+	})
+	p, ok := pulses[s.uuid]
+	if err != nil || !ok {
+		s.h.f.fails.Add(1)
+		return
+	}
+	s.token = token
+	s.h.f.beats.Add(1)
+	select { // the newest replaces one that nobody has read
+	case <-s.pulses:
+	default:
+	}
+	s.pulses <- p
+}
+
+// pollInterval is how often a server that waits for a queue looks whether it is there.
+const pollInterval = 200 * time.Millisecond
+
+// act follows the roster, until ctx is done or the server dies.
+func (s *server) act(ctx context.Context) {
+	s.try(ctx, func(ctx context.Context) error { return s.assign(ctx, center.Pulse{}) })
+	s.try(ctx, s.look)
+	for !s.dead.Load() {
+		var poll <-chan time.Time
+		if s.awaiting() {
+			poll = time.After(pollInterval)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-s.pulses:
+			s.try(ctx, func(ctx context.Context) error { return s.follow(ctx, p) })
+		case <-poll:
+			s.try(ctx, s.look)
+		}
+	}
+}
+
+// try bounds a step. One that fails is done again after the next pulse, for the view is then not what that says.
+func (s *server) try(ctx context.Context, step func(context.Context) error) {
+	bound, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval)
+	defer cancel()
+	if err := step(bound); err != nil && ctx.Err() == nil {
+		s.h.f.fails.Add(1)
+		s.view.PlanVersion = -1
+	}
+}
+
+func (s *server) follow(ctx context.Context, p center.Pulse) error {
+	stale := !s.matches(p)
+	if p.AnyDead || p.MembershipVersion != p.PlannedVersion {
+		if err := s.assign(ctx, p); err != nil {
+			return err
+		}
+		stale = true
+	}
+	if !stale {
+		return nil
+	}
+	return s.look(ctx)
+}
+
+// assign plans, and buries the dead if the server has watched for long enough.
+func (s *server) assign(ctx context.Context, p center.Pulse) error {
+	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now, NoWait: true}
+	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
+		a.Watched = watched
+		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
+	}
+	_, err := s.h.c.Assign(ctx, taskType, a)
+	return err
+}
+
+// look reads the queues and hands over what is asked for.
+func (s *server) look(ctx context.Context) (err error) {
+	for {
+		if s.view, err = s.h.c.View(ctx, taskType, s.uuid); err != nil {
+			return err
+		}
+		var handovers []center.Handover
+		var owned int64
+		for _, q := range s.view.Queues {
+			if q.Cur == s.uuid {
+				owned++
+			}
+			if q.Cur == s.uuid && q.Req != "" && q.Known {
+				handovers = append(handovers, center.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
+			}
+		}
+		s.owned.Store(owned)
+		if len(handovers) == 0 {
+			return nil
+		}
+		released, err := s.h.c.Release(ctx, taskType, s.uuid, handovers)
+		if err != nil || len(released) == 0 {
+			return err
+		}
+	}
+}
+
+// awaiting reports that the server waits for queues, or until others know that they are to have its own.
+func (s *server) awaiting() bool {
+	for _, q := range s.view.Queues {
+		if q.Cur != s.uuid || q.Req != "" && !q.Known {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports that the view is what the pulse saw.
+func (s *server) matches(p center.Pulse) bool {
+	var owned, requested, awaited, epochs int64
+	for _, q := range s.view.Queues {
+		switch {
+		case q.Cur != s.uuid:
+			awaited++
+			continue
+		case q.Req != "":
+			requested++
+		}
+		owned, epochs = owned+1, epochs+q.Epoch
+	}
+	return s.view.PlanVersion == p.PlanVersion && owned == p.Owned && epochs == p.EpochSum && requested == p.Requested && awaited == p.Awaited
+}

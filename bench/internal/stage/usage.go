@@ -1,0 +1,152 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Usage is what a server has done since some moment.
+type Usage struct {
+	Statements float64       // PostgreSQL: transactions, which are statements where nobody begins one
+	RowsRead   float64       // from tables, by way of indexes or not
+	RowsMade   float64       // inserted, updated and deleted
+	CPU        time.Duration // of its processes; 0 where that is not known
+	Took       time.Duration
+}
+
+// reading is a state of a server's counters.
+type reading struct {
+	Usage
+	at time.Time
+}
+
+// Measure returns what the server of a database does while f runs. It must do nothing else. Other sessions
+// of PostgreSQL tell what they have counted once a second, and when they end: f should take many seconds, or end them.
+func (d *Database) Measure(ctx context.Context, f func() error) (Usage, error) {
+	if err := d.flush(ctx); err != nil {
+		return Usage{}, err
+	}
+	before, err := d.read(ctx)
+	if err != nil {
+		return Usage{}, err
+	}
+	if err := f(); err != nil {
+		return Usage{}, err
+	}
+	took := time.Since(before.at)
+	if err := d.flush(ctx); err != nil {
+		return Usage{}, err
+	}
+	after, err := d.read(ctx)
+	return Usage{
+		Statements: after.Statements - before.Statements - ownStatements[d.Server.Kind],
+		RowsRead:   after.RowsRead - before.RowsRead, RowsMade: after.RowsMade - before.RowsMade,
+		CPU: after.CPU - before.CPU, Took: took,
+	}, err
+}
+
+// ownStatements are those of a Measure itself, as each kind of server counts them.
+var ownStatements = map[string]float64{Postgres: 2, MySQL: 1}
+
+// flush waits until the counters hold what this session and those that were just closed have done.
+func (d *Database) flush(ctx context.Context) error {
+	if d.Server.Kind != Postgres {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(300 * time.Millisecond):
+	}
+	return d.Do(ctx, "SELECT pg_stat_force_next_flush()")
+}
+
+func (d *Database) read(ctx context.Context) (r reading, err error) {
+	r.CPU, r.at = d.Server.cpu(), time.Now()
+	if d.Server.Kind == Postgres {
+		err = d.QueryRowContext(ctx, `SELECT (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()),
+			SUM(seq_tup_read + COALESCE(idx_tup_fetch, 0)), SUM(n_tup_ins + n_tup_upd + n_tup_del)
+			FROM pg_stat_user_tables`).Scan(&r.Statements, &r.RowsRead, &r.RowsMade)
+		return r, err
+	}
+	rows, err := d.QueryContext(ctx, `SHOW GLOBAL STATUS WHERE Variable_name IN
+		('Questions', 'Handler_write', 'Handler_update', 'Handler_delete') OR Variable_name LIKE 'Handler\_read%'`)
+	if err != nil {
+		return r, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var value float64
+		if err := rows.Scan(&name, &value); err != nil {
+			return r, err
+		}
+		switch {
+		case name == "Questions":
+			r.Statements = value
+		case strings.HasPrefix(name, "Handler_read"):
+			r.RowsRead += value
+		default:
+			r.RowsMade += value
+		}
+	}
+	return r, rows.Err()
+}
+
+// ticks is how many of its units of processor time Linux counts in a second, for programs.
+const ticks = 100
+
+// cpu is the processor time of the server's processes, ended ones included; 0 if it does not run here, on Linux.
+func (s *Server) cpu() (sum time.Duration) {
+	main := s.process()
+	if main == 0 {
+		return 0
+	}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has just ended; its parent counts it
+		}
+		name, rest, _ := bytes.Cut(text, []byte(") "))
+		fields := strings.Fields(string(rest))
+		if len(fields) < 15 {
+			continue
+		}
+		number := func(i int) int { n, _ := strconv.Atoi(fields[i]); return n } // the kernel writes numbers
+		switch {
+		case strings.HasPrefix(string(name), fmt.Sprintf("%d (", main)):
+			sum += time.Duration(number(11)+number(12)+number(13)+number(14)) * time.Second / ticks
+		case number(1) == main:
+			sum += time.Duration(number(11)+number(12)) * time.Second / ticks
+		}
+	}
+	return sum
+}
+
+// process returns the id of the server's main process, which has its port among its arguments; 0 without one.
+func (s *Server) process() int {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return 0
+	}
+	want := map[string]string{Postgres: "-p\x00" + u.Port() + "\x00", MySQL: "--port=" + u.Port() + "\x00"}[s.Kind]
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is right
+	for _, path := range lines {
+		text, err := os.ReadFile(path)
+		program, _, _ := bytes.Cut(text, []byte{0})
+		daemon := strings.HasSuffix(string(program), "postgres") || strings.HasSuffix(string(program), "mariadbd")
+		if err == nil && daemon && bytes.Contains(text, []byte(want)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // the pattern asks for digits
+			return pid
+		}
+	}
+	return 0
+}

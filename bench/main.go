@@ -1,0 +1,157 @@
+// Command bench measures Rota beside what users would pick instead, at scale, and while queues move; it writes one
+// report. `make bench` runs it; README.md says what the figures mean.
+//
+//	bench [-short] [-out DIR] [all|rows|moves|scale|plan]...
+//
+// It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private ones.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/moves"
+	"github.com/dutyrota/rota/bench/internal/plan"
+	"github.com/dutyrota/rota/bench/internal/report"
+	"github.com/dutyrota/rota/bench/internal/rows"
+	"github.com/dutyrota/rota/bench/internal/scale"
+	"github.com/dutyrota/rota/bench/internal/stage"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if moves.IsWorker() {
+		exit(moves.Work(ctx))
+	}
+	short := flag.Bool("short", false, "tiny sizes: everything runs once, and the figures mean nothing")
+	out := flag.String("out", "results", "the directory for report.md, report.json, the plots and the profiles")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: bench [-short] [-out DIR] [all|rows|moves|scale|plan]...")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	wanted, err := choose(flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	exit(run(ctx, wanted, *short, *out))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// part is a benchmark that writes a part of the report.
+type part struct {
+	name string
+	run  func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error)
+}
+
+var parts = []part{
+	{"rows", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return rows.Run(ctx, servers, pick(short, rows.Short, rows.Full))
+	}},
+	{"moves", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return moves.Run(ctx, servers, pick(short, moves.Short, moves.Full))
+	}},
+	{"scale", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return scale.Run(ctx, servers, pick(short, scale.Short, scale.Full))
+	}},
+	{"plan", func(ctx context.Context, _ []*stage.Server, short bool) (report.Part, error) {
+		return plan.Run(ctx, pick(short, plan.Short, plan.Full))
+	}},
+}
+
+func pick[T any](short bool, tiny, full T) T {
+	if short {
+		return tiny
+	}
+	return full
+}
+
+// choose returns the parts with the names, all if there is none.
+func choose(names []string) ([]part, error) {
+	if len(names) == 0 || slices.Contains(names, "all") {
+		return parts, nil
+	}
+	var chosen []part
+	for _, name := range names {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%q is no benchmark: want all, rows, moves, scale or plan", name)
+		}
+		chosen = append(chosen, parts[i])
+	}
+	return chosen, nil
+}
+
+// run runs the parts and writes the report. Goals that are missed are told, and are no error: they depend on the
+// machine.
+func run(ctx context.Context, wanted []part, short bool, out string) (err error) {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	servers, err := stage.StartAll(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stage.CloseAll(servers)) }()
+	r := report.Report{Started: time.Now(), Short: short, Machine: report.ThisMachine()}
+	for _, s := range servers {
+		r.Machine.Databases = append(r.Machine.Databases, s.Version)
+	}
+	for _, p := range wanted {
+		found, err := p.profiled(ctx, servers, short, out)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		r.Parts = append(r.Parts, found)
+	}
+	r.Took = time.Since(r.Started)
+	if err := r.Write(out); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	tell(&r, out)
+	return nil
+}
+
+// profiled leaves the processor profile of a part beside the report: it explains what misses its goal.
+func (p part) profiled(ctx context.Context, servers []*stage.Server, short bool, out string) (report.Part, error) {
+	f, err := os.Create(filepath.Join(out, p.name+".pprof"))
+	if err != nil {
+		return report.Part{}, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return report.Part{}, errors.Join(err, f.Close())
+	}
+	start := time.Now()
+	found, err := p.run(ctx, servers, short)
+	stage.Progress("%s took %s", p.name, time.Since(start).Round(time.Second))
+	pprof.StopCPUProfile()
+	return found, errors.Join(err, f.Close())
+}
+
+func tell(r *report.Report, out string) {
+	for _, p := range r.Parts {
+		for _, g := range p.Goals {
+			fmt.Printf("%-12s %s: %s; got %s, want %s\n", strings.ToUpper(g.Verdict), p.Name, g.What, g.Got, g.Want)
+		}
+	}
+	fmt.Printf("%d goals missed. %s\n", len(r.Missed()), filepath.Join(out, "report.md"))
+}
