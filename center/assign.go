@@ -272,24 +272,29 @@ func (l *locked) write(ctx context.Context, changes []Change) (written, skipped 
 	if err != nil {
 		return nil, nil, err
 	}
-	for part := range slices.Chunk(written, writeRows) {
+	return written, skipped, l.writeHeld(ctx, written)
+}
+
+// writeHeld writes changes of rows that this transaction has locked, where there are such locks.
+func (l *locked) writeHeld(ctx context.Context, changes []Change) error {
+	for part := range slices.Chunk(changes, writeRows) {
 		rows := make([]changeRow, len(part))
 		for i, c := range part {
 			rows[i] = newChangeRow(c)
 		}
 		doc, err := json.Marshal(rows)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		n, err := l.exec(ctx, l.d.change, string(doc), l.taskType, l.ownSign)
 		if err != nil {
-			return nil, nil, fmt.Errorf("write the plan: %w", err)
+			return fmt.Errorf("write the queues: %w", err)
 		}
 		if n != len(part) {
-			return nil, nil, fmt.Errorf("write the plan: %d of %d rows: %w", n, len(part), errRaced)
+			return fmt.Errorf("write the queues: %d of %d rows: %w", n, len(part), errRaced)
 		}
 	}
-	return written, skipped, nil
+	return nil
 }
 
 // pick locks the rows to be written that can be had at once.

@@ -1,9 +1,10 @@
 package center
 
 import (
-	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -20,29 +21,19 @@ type Handover struct {
 // rows again. Whatever the reply,
 // a queue that was sent here is never worked again under the old epoch: to keep it, Retake it (H3).
 func (c *Center) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
-	slices.SortFunc(queues, func(a, b Handover) int { return cmp.Compare(a.QueueID, b.QueueID) })
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		released = nil
-		var events []event
-		free, err := l.lockQueues(ctx, handoverIDs(queues))
-		if err != nil {
+		changes, err := l.releasable(ctx, uuid, queues)
+		if err != nil || len(changes) == 0 {
 			return err
 		}
-		for _, q := range queues {
-			if !free[q.QueueID] {
-				continue // a stalled transaction holds it: nobody else shall wait for that
-			}
-			went, err := l.release(ctx, uuid, q)
-			if err != nil {
-				return fmt.Errorf("queue %s: %w", q.QueueID, err)
-			}
-			if went {
-				released = append(released, q.QueueID)
-				events = append(events, event{kind: EventReleased, queue: q.QueueID, from: uuid, to: q.To, epoch: q.Epoch + 1, actor: uuid})
-			}
+		if err := l.writeHeld(ctx, changes); err != nil {
+			return err
 		}
-		if len(released) == 0 {
-			return nil
+		var events []event
+		for _, ch := range changes {
+			released = append(released, ch.QueueID)
+			events = append(events, event{kind: EventReleased, queue: ch.QueueID, from: uuid, to: ch.Cur, epoch: ch.OldEpoch + 1, actor: uuid})
 		}
 		if err := l.planChanged(ctx); err != nil {
 			return err
@@ -55,30 +46,35 @@ func (c *Center) Release(ctx context.Context, taskType, uuid string, queues []Ha
 	return released, nil
 }
 
-func handoverIDs(queues []Handover) []string {
-	list := make([]string, len(queues))
-	for i, q := range queues {
-		list[i] = q.QueueID
+// releasable locks the rows of the queues that can be had at once, and returns what becomes of those that may go over,
+// by id. A queue whose row a stalled transaction holds stays: nobody else shall wait for that. The lock row keeps others
+// from removing the requester meanwhile; its own row is read and not locked, which would hold up its heartbeat.
+func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover) (changes []Change, err error) {
+	wanted := make(map[string]Handover, len(queues))
+	for _, q := range queues {
+		wanted[q.QueueID] = q
 	}
-	return list
-}
-
-// release reads the requester's state apart from the update: in MySQL a subquery would lock its
-// row and hold up its heartbeat. The lock row keeps others from removing the requester meanwhile.
-func (l *locked) release(ctx context.Context, uuid string, q Handover) (bool, error) {
-	var state string
-	err := l.queryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, q.To).Scan(&state)
-	if noRows(err) || err == nil && state != StateServing && state != StateStandby {
-		return false, nil
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), writeRows) {
+		doc, err := ids(part)
+		if err != nil {
+			return nil, err
+		}
+		err = l.query(ctx, func(rows *sql.Rows) error {
+			var id, cur, req, state string
+			var epoch int64
+			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state))
+			eligible := state == StateServing || state == StateStandby
+			if q := wanted[id]; eligible && cur == uuid && epoch == q.Epoch && req == q.To {
+				changes = append(changes, Change{QueueID: id, OldCur: cur, OldEpoch: epoch, Cur: req})
+			}
+			return err
+		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server)`+
+			l.d.listed+` ORDER BY q.queue_id`+l.d.skipLocked, doc, l.taskType, l.ownSign)
+		if err != nil {
+			return nil, fmt.Errorf("lock the queues: %w", err)
+		}
 	}
-	if err != nil {
-		return false, err
-	}
-	n, err := l.exec(ctx, `UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, req_since = NULL,
-		cur_since = {now}, gmt_modified = {now}, epoch = epoch + 1
-		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ? AND req_server = ?`,
-		l.taskType, l.ownSign, q.QueueID, uuid, q.Epoch, q.To)
-	return n > 0, err
+	return changes, nil
 }
 
 // Retake keeps a queue that this server had been about to release: under a new epoch, so that a

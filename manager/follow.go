@@ -56,7 +56,7 @@ func (s *server) follow(ctx context.Context, p *pulse) error {
 	}
 	l := s.life
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
-	if l.lapsed.Swap(false) || !l.matches(p.Pulse) {
+	if l.lapsed.Swap(false) || !l.matches(p.Pulse) || l.asksUnaware() {
 		l.stale = true
 	}
 	if p.MembershipVersion == p.PlannedVersion {

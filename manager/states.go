@@ -3,7 +3,10 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/center"
 )
 
 // The states of a server, as Ready tells them. See the package comment for the picture.
@@ -117,18 +120,24 @@ func (s *server) wait(ctx context.Context) outcome {
 	return settled
 }
 
-// awaiting reports that it pays to look soon: another still has a queue that is to be ours, or we wait until
-// those that are to have ours know of it.
+// awaiting reports that it pays to look soon: another still has a queue that is to be ours, or we leave, and wait until
+// those that are to have ours know of it. Who stays looks for that with each pulse, and works on meanwhile: when many
+// join, everybody has to give a queue away, and a look of each every 200 ms would be most of what the database does.
 func (s *server) awaiting() bool {
 	if s.life.giving() && !s.life.late() {
 		return true
 	}
 	for _, q := range s.life.view.Queues {
-		if q.Cur != s.life.uuid || q.Req != "" && !q.Known {
+		if q.Cur != s.life.uuid {
 			return true
 		}
 	}
 	return false
+}
+
+// asksUnaware reports that somebody is to have a queue of ours and did not know it when we looked last.
+func (l *life) asksUnaware() bool {
+	return slices.ContainsFunc(l.view.Queues, func(q center.ViewQueue) bool { return q.Cur == l.uuid && q.Req != "" && !q.Known })
 }
 
 // noticeLost: where a dealer met the fence, the rows are no longer what the view says.

@@ -442,6 +442,22 @@ func testRelease(t *testing.T, c *center.Center) {
 			}
 		})
 	}
+	t.Run("H2 S1 it does not wait for a heartbeat of the requester", func(t *testing.T) {
+		if c.Dialect() == schema.SQLite {
+			t.Skip("SQLite has one lock for all")
+		}
+		r := newRoster(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		h := r.handover("1", "B")
+		beating, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer beating.Rollback()
+		_, err = beating.ExecContext(t.Context(), "UPDATE schedule_server SET beat_count = beat_count + 1 WHERE uuid = '"+r.uuid("B")+"'")
+		r.must(err)
+		if released := r.release("A", h); len(released) != 1 {
+			t.Fatalf("released %v", released)
+		}
+	})
 	t.Run("H2 in order", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 4})
 		r.join("A", "B")

@@ -9,13 +9,12 @@ var mutants = []mutant{
 	},
 	{
 		"H2: release without the requester's name", "center/release.go",
-		"AND epoch = ? AND req_server = ?`,\n\t\tl.taskType, l.ownSign, q.QueueID, uuid, q.Epoch, q.To)",
-		"AND epoch = ?`,\n\t\tl.taskType, l.ownSign, q.QueueID, uuid, q.Epoch)",
+		" && req == q.To {", " {",
 		"./center -run Conformance",
 	},
 	{
 		"H2: release to one that is not eligible", "center/release.go",
-		"err == nil && state != StateServing && state != StateStandby", "false",
+		"eligible := state == StateServing || state == StateStandby", "eligible := state != \"any\"",
 		"./center -run Conformance",
 	},
 	{
@@ -108,8 +107,9 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"L6: the requester overwritten before it is read", "center/release.go",
-		"SET cur_server = req_server, req_server = NULL, req_since = NULL,", "SET req_server = NULL, req_since = NULL, cur_server = req_server,",
+		"L6: the state of a queue of a run overwritten before it is read", "center/run_claim.go",
+		"SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,\n\t\t\trecoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,\n\t\t\tstate = '`+RunQueueRunning+`', ",
+		"SET state = '`+RunQueueRunning+`', attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,\n\t\t\trecoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,\n\t\t\t",
 		"./center -run Conformance",
 	},
 	{

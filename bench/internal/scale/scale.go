@@ -274,6 +274,8 @@ func (f *fleet) converged(ctx context.Context) (bool, error) {
 		`SELECT COUNT(*) FROM schedule_task_running WHERE membership_version <> planned_version`:                                                                    0,
 		`SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NULL OR req_server IS NOT NULL`:                                                                    0,
 		fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT 1 FROM schedule_queue GROUP BY cur_server HAVING COUNT(*) > %d) far`, (int64(f.settings.Queues)+living-1)/living): 0,
+		fmt.Sprintf(`SELECT COUNT(*) FROM schedule_server s LEFT JOIN (SELECT cur_server, COUNT(*) AS n FROM schedule_queue GROUP BY cur_server) q
+			ON q.cur_server = s.uuid WHERE COALESCE(q.n, 0) < %d`, int64(f.settings.Queues)/living): 0,
 	} {
 		n, err := f.db.Number(ctx, query)
 		if err != nil || n != want {

@@ -3,6 +3,7 @@ package scale
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +86,7 @@ func (s *server) try(ctx context.Context, step func(context.Context) error) {
 }
 
 func (s *server) follow(ctx context.Context, p center.Pulse) error {
-	stale := !s.matches(p)
+	stale := !s.matches(p) || s.asksUnaware()
 	if p.AnyDead || p.MembershipVersion != p.PlannedVersion {
 		if err := s.assign(ctx, p); err != nil {
 			return err
@@ -136,14 +137,14 @@ func (s *server) look(ctx context.Context) (err error) {
 	}
 }
 
-// awaiting reports that the server waits for queues, or until others know that they are to have its own.
+// awaiting reports that the server waits for queues.
 func (s *server) awaiting() bool {
-	for _, q := range s.view.Queues {
-		if q.Cur != s.uuid || q.Req != "" && !q.Known {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.view.Queues, func(q center.ViewQueue) bool { return q.Cur != s.uuid })
+}
+
+// asksUnaware reports that somebody is to have a queue of this server and did not know it at the last look.
+func (s *server) asksUnaware() bool {
+	return slices.ContainsFunc(s.view.Queues, func(q center.ViewQueue) bool { return q.Cur == s.uuid && q.Req != "" && !q.Known })
 }
 
 // matches reports that the view is what the pulse saw.
