@@ -202,14 +202,14 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		`+dead+`,
 		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid),
-		(SELECT COALESCE(SUM(q.epoch), 0) FROM schedule_queue q WHERE q.cur_server = s.uuid),
-		(SELECT COUNT(q.req_server) FROM schedule_queue q WHERE q.cur_server = s.uuid),
+		COALESCE(o.owned, 0), COALESCE(o.epochs, 0), COALESCE(o.requested, 0),
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
-		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), []any{b.Token})...)
+		LEFT JOIN (SELECT q.cur_server, COUNT(*) AS owned, SUM(q.epoch) AS epochs, COUNT(q.req_server) AS requested
+			FROM schedule_queue q WHERE q.cur_server IN (`+marks(len(uuids))+`) GROUP BY q.cur_server) o ON o.cur_server = s.uuid
+		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), strs(uuids), []any{b.Token})...)
 	pulses := make(map[string]Pulse, len(uuids))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var p Pulse
