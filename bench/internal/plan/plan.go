@@ -84,14 +84,13 @@ func (r *roster) deaths(n int) Result {
 // change makes something happen, which returns since when it counts, and lets time pass until it is done with.
 func (r *roster) change(what string, do func() time.Duration) Result {
 	held, moves := r.held(), r.moves
-	r.plans = nil
+	r.plans, r.fewest = nil, 0
 	since := do()
 	r.settle()
-	var now []string
-	for _, s := range r.ring {
-		now = append(now, s.UUID)
+	if r.fewest == 0 { // nobody died
+		r.fewest = r.fewestSince(held)
 	}
-	return Result{What: what, Took: r.now - since, Moves: r.moves - moves, Minimum: int(stage.FewestMoves(held, now)), Plans: r.plans}
+	return Result{What: what, Took: r.now - since, Moves: r.moves - moves, Minimum: r.fewest, Plans: r.plans}
 }
 
 // held is the number of queues of each server.

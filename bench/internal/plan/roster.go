@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dutyrota/rota/bench/internal/stage"
 	"github.com/dutyrota/rota/center"
 )
 
@@ -28,6 +29,7 @@ type roster struct {
 
 	requests, unknown int             // queues that are asked for, and those whose new owners do not know yet
 	moves             int             // changes of owner
+	fewest            int             // that the burials made necessary, one after the other
 	plans             []time.Duration // how long each planning took
 }
 
@@ -175,7 +177,17 @@ func (r *roster) bury() {
 	if gone := before - len(r.ring); gone > 0 {
 		r.silent -= gone
 		r.membership++
+		r.fewest += r.fewestSince(r.held())
 	}
+}
+
+// fewestSince is how many changes of owner it takes from such holdings until all have their shares.
+func (r *roster) fewestSince(held map[string]int) int {
+	now := make([]string, len(r.ring))
+	for i, s := range r.ring {
+		now[i] = s.UUID
+	}
+	return int(stage.FewestMoves(held, now))
 }
 
 // assign plans. What it writes is seen when the transaction has ended.

@@ -4,6 +4,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -66,6 +67,7 @@ type Change struct {
 	Longest  time.Duration
 	Moves    int64 // changes of owner
 	Failures int64 // calls that failed and were done again
+	Late     bool  // it was given up after Took
 }
 
 // Heartbeats is how long it took, in heartbeats.
@@ -122,6 +124,9 @@ func (f *fleet) play(ctx context.Context, r *Result, o Options) error {
 		if err := f.step(ctx, r, what, func() (time.Time, error) { return time.Now(), f.join(ctx, n) }); err != nil {
 			return err
 		}
+		if r.late() {
+			return nil
+		}
 	}
 	return f.step(ctx, r, fmt.Sprintf("%d servers die", o.Losses), func() (time.Time, error) {
 		return f.lose(o.Losses).Add(f.settings.JudgeDeadInterval), nil
@@ -157,6 +162,9 @@ func (f *fleet) step(ctx context.Context, r *Result, what string, do func() (tim
 	r.Changes = append(r.Changes, c)
 	return nil
 }
+
+// late says that the last change has not come to its end: what comes next would be about both.
+func (r *Result) late() bool { return len(r.Changes) > 0 && r.Changes[len(r.Changes)-1].Late }
 
 func (f *fleet) join(ctx context.Context, n int) error {
 	_, err := f.register(ctx, n)
@@ -217,10 +225,11 @@ func (f *fleet) change(ctx context.Context, what string, do func() (time.Time, e
 	if err != nil {
 		return Change{}, err
 	}
-	if err := f.converge(ctx); err != nil {
-		return Change{}, err
+	late := f.converge(ctx)
+	if late != nil && !errors.Is(late, errLate) {
+		return Change{}, late
 	}
-	c := Change{What: what, Took: time.Since(start), Failures: f.fails.Load() - fails}
+	c := Change{What: what, Took: time.Since(start), Failures: f.fails.Load() - fails, Late: late != nil}
 	after, err := f.epochs(ctx)
 	c.Moves = after - before
 	locks := f.takeLocks()
@@ -238,6 +247,8 @@ func (f *fleet) epochs(ctx context.Context) (int64, error) {
 // patience is for what must come.
 const patience = 2 * time.Minute
 
+var errLate = fmt.Errorf("not converged within %s", patience)
+
 // converge waits until all queues have living owners who know of it, nothing moves, and everybody has his share.
 func (f *fleet) converge(ctx context.Context) error {
 	for deadline := time.Now().Add(patience); ; {
@@ -246,7 +257,7 @@ func (f *fleet) converge(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("not converged within %s", patience)
+			return errLate
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			return ctx.Err()
@@ -302,7 +313,7 @@ process, over %d connections for heartbeats: what the database sees is what that
 				report.Below(r.Database+", "+c.What+": lock row held, median", "%.0f ms", 300, float64(c.Median)/1e6))
 		}
 	}
-	changes.Note = fmt.Sprintf("The heartbeats of a death are counted from %s after the last heartbeat of the dead, when they may be judged.", 5*o.Heartbeat)
+	changes.Note = fmt.Sprintf("A change that takes "+patience.String()+" is given up, and what would come after it left out. The heartbeats of a death are counted from %s after the last heartbeat of the dead, when they may be judged.", 5*o.Heartbeat)
 	part.Tables = []report.Table{idle, changes, growthTable(results), intervals(results, o)}
 	part.Goals = append(part.Goals, flat(results, o)...)
 	part.Plots = growthPlots(results)
