@@ -72,7 +72,7 @@ func (t transaction) validAfter(ctx context.Context, taskType string, after []Af
 	if err != nil {
 		return fmt.Errorf("read the task types: %w", err)
 	}
-	if err := validAfter("", after); err != nil {
+	if err := validAfter(after); err != nil {
 		return err
 	}
 	names := []string{taskType}

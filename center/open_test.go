@@ -193,7 +193,7 @@ func TestSettingsRules(t *testing.T) {
 			s.Mode, s.Cron, s.TimeZone = center.ModeRun, "0 0 2 * * ?", "Mars"
 		},
 		"every (1ms) must be from 1s to 8760h, in whole milliseconds": func(s *center.Settings) { s.Mode, s.Every = center.ModeRun, time.Millisecond },
-		"after a: it is named twice, or runs after itself": func(s *center.Settings) {
+		"after a: it is named twice": func(s *center.Settings) {
 			s.Mode, s.After = center.ModeRun, []center.After{{Upstream: "a"}, {Upstream: "a"}}
 		},
 		`after a: rule ("X") must be SUCCESS or FINISHED`: func(s *center.Settings) {

@@ -37,7 +37,7 @@ func (s Settings) validateSchedule() error {
 	if s.Cron != "" && s.Every != 0 {
 		return fmt.Errorf("cron (%s) and every (%s) must not both be set", s.Cron, s.Every)
 	}
-	return errors.Join(s.validateCron(), s.validateEvery(), validAfter("", s.After))
+	return errors.Join(s.validateCron(), s.validateEvery(), validAfter(s.After))
 }
 
 func (s Settings) validateCron() error {
@@ -75,8 +75,8 @@ func (s Settings) scheduleRecords() (list []SettingRecord) {
 }
 
 // validAfter looks at what needs no database.
-func validAfter(taskType string, after []After) error {
-	seen := map[string]bool{taskType: true}
+func validAfter(after []After) error {
+	seen := map[string]bool{}
 	for _, a := range after {
 		if err := validName("after", a.Upstream, 100); err != nil {
 			return err
@@ -85,7 +85,7 @@ func validAfter(taskType string, after []After) error {
 			return fmt.Errorf("after %s: rule (%q) must be SUCCESS or FINISHED", a.Upstream, a.Rule)
 		}
 		if seen[a.Upstream] {
-			return fmt.Errorf("after %s: it is named twice, or runs after itself", a.Upstream)
+			return fmt.Errorf("after %s: it is named twice", a.Upstream)
 		}
 		seen[a.Upstream] = true
 	}

@@ -48,9 +48,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 	})
 	t.Run("none where the row says CONTINUOUS", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
-		other := Open(t, url, center.Options{OwnSign: "OTHER"})
-		_, err := other.Define(t.Context(), r.task, nightly)
-		r.must(err)
+		newRoster(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly).wantTrigger()
 		r.wantTrigger()
 	})
 	t.Run("after", func(t *testing.T) { testAfterSettings(t, c) })
@@ -149,8 +147,14 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	if trigger := r.readTrigger(r.task); trigger.Overlap != center.OverlapWait {
 		t.Fatalf("what the settings do not speak of has changed: %+v", trigger)
 	}
+	version, other := r.readTrigger(r.task).Version, nightly
+	other.ExecuteNumber = 7
+	r.wantApplied(other, "execute_number: 1 -> 7")
+	if now := r.readTrigger(r.task).Version; now != version {
+		t.Fatal("the trigger was written, although it is the same")
+	}
 	hourly := center.Settings{Mode: center.ModeRun, Queues: 2, Every: time.Hour, After: []center.After{{Upstream: up.task}}}
-	r.wantApplied(hourly, "time_zone: Europe/Berlin -> UTC", "cron: 0 0 2 * * ? -> ", "every:  -> 1h0m0s", "after:  -> "+up.task)
+	r.wantApplied(hourly, "execute_number: 7 -> 1", "time_zone: Europe/Berlin -> UTC", "cron: 0 0 2 * * ? -> ", "every:  -> 1h0m0s", "after:  -> "+up.task)
 	r.wantTrigger("EVERY 1h0m0s UTC")
 	r.wantAfter(center.After{Upstream: up.task, Rule: center.RuleSuccess})
 	counted := r.readTrigger(r.task).StartAt
@@ -164,7 +168,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantAfter()
 
 	r.must(c.DeleteTask(t.Context(), r.task, "test"))
-	other := up.trigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
+	elsewhere := up.trigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
 	a, err := c.CompareSettings(t.Context(), r.task, nightly)
 	r.must(err)
@@ -172,7 +176,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	if err == nil || !strings.Contains(err.Error(), "trigger "+r.task+" has the name of this task type, and fires "+up.task) {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(other, up.readTrigger(r.task)); diff != "" {
+	if diff := cmp.Diff(elsewhere, up.readTrigger(r.task)); diff != "" {
 		t.Fatal(diff)
 	}
 }
