@@ -252,6 +252,31 @@ func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 	})
 }
 
+// H4: an owner works on until the requester knows; when that has beaten, which changes nothing else, the next pulse
+// makes the owner look, and it hands the queue over.
+func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		_, err := cl.c.Register(cl.Context(), center.Server{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, BeatToken: "x"})
+		if err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(5 * time.Second) // it is named, and has not beaten
+		if n := cl.events(center.EventReleased); n != 0 || cl.events(center.EventRequested) == 0 {
+			cl.Fatalf("%d queues were released to one that does not know", n)
+		}
+		cl.exec("UPDATE schedule_server SET heartbeat_time = ? WHERE uuid = 'b'", time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
+		time.Sleep(5 * time.Second) // two heartbeats; what nobody tells the next audit would find
+		if n := cl.events(center.EventReleased); n != cl.events(center.EventRequested) {
+			cl.Fatalf("%d queues were released", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
 func TestBadInput(t *testing.T) {
 	dealer := &work{}
 	runsAfter := func(upstream string) manager.Settings {

@@ -23,6 +23,11 @@ var mutants = []mutant{
 		"./manager -run Decide",
 	},
 	{
+		"H4: an owner that does not look again whether its requester knows", "manager/follow.go",
+		" || l.asksUnaware() {", " {",
+		"./manager -run OwnerNotices",
+	},
+	{
 		"H4: leave without handing over", "center/server.go",
 		"_, err = l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced, why: \"drain_timeout\"})\n\t\treturn err",
 		"return nil",
