@@ -3,7 +3,10 @@ package center
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"net"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -132,4 +135,44 @@ func Needs() (list []string) {
 		list = append(list, strings.Join(strings.Fields(n.verbs), ", ")+" ON "+n.table)
 	}
 	return list
+}
+
+// Heart returns the pool of one connection for heartbeats.
+func (c *Center) Heart() *sql.DB { return c.beat }
+
+// AgePrepared makes the statements that the heart has prepared older.
+func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
+	t.Helper()
+	conn, err := c.beat.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Raw(func(raw any) error {
+		for _, s := range raw.(*preparingConn).statements {
+			s.at = s.at.Add(-by)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// OpenPreparing opens a pool of one connection that prepares statements whatever stands between.
+func OpenPreparing(t testing.TB, url string) *sql.DB {
+	t.Helper()
+	connector, err := postgresConnector(url, roleBeat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	always := func(context.Context, driver.QueryerContext, net.Conn) bool { return true }
+	db := sql.OpenDB(preparingConnector{connector.(preparingConnector).Connector, always})
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
 }

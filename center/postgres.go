@@ -49,7 +49,7 @@ func classifyPostgres(err error) class {
 		return classOther
 	}
 	switch e.Code {
-	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
+	case "40001", "40P01", "55P03", noSuchStatement: // serialization, deadlock, lock not available
 		return classRollback
 	case "57014": // cancelled, or took too long
 		return classInterrupted
@@ -90,7 +90,10 @@ func postgresConnector(raw string, role role) (driver.Connector, error) {
 		return nil, err
 	}
 	connector.Dialer(dialer{strict: role != roleDealers})
-	return connector, nil
+	if role == roleDealers {
+		return connector, nil
+	}
+	return preparingConnector{connector, direct}, nil
 }
 
 // withSSLMode writes the sslmode that the URL leaves open: lib/pq's own default refuses a server
@@ -129,6 +132,7 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, network, address)
+	tell(ctx, conn)
 	if err != nil || !d.strict {
 		return conn, err
 	}

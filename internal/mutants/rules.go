@@ -468,4 +468,19 @@ var mutants = []mutant{
 		"l.touchRun(ctx, runID, RunFailed,", "l.touchRun(ctx, runID, RunRunning, RunFailed,",
 		"./center -run RandomHistories -rapid.checks=400",
 	},
+	{
+		"trap: statements prepared behind a pooler", "center/prepare.go",
+		"return row[0] != nil && ", "return row[0] != nil || ",
+		"./center -run NothingIsPrepared|ThroughPgBouncer",
+	},
+	{
+		"trap: a plan that grows old", "center/prepare.go",
+		"case s.prepared != nil && time.Since(s.at) < preparedFor:", "case s.prepared != nil:",
+		"./center -run HeartbeatsArePrepared",
+	},
+	{
+		"trap: a statement that the server has forgotten", "center/prepare.go",
+		"delete(c.statements, query)", "",
+		"./center -run HeartbeatsArePrepared",
+	},
 }
