@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -39,8 +41,9 @@ type Assignment struct {
 // another has planned meanwhile, and then, most of the time, without taking the lock: in a large roster many learn
 // with their heartbeats that a plan is due, and one makes it.
 func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (done Assigned, err error) {
-	if due, err := c.assignDue(ctx, taskType, a); err != nil || !due {
-		return Assigned{}, err
+	due, busy, err := c.assignDue(ctx, taskType, a)
+	if err != nil || !due {
+		return Assigned{Busy: busy}, err
 	}
 	lock := c.underLock
 	if a.NoWait {
@@ -66,31 +69,40 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 	return done, nil
 }
 
-// assignDue looks without the lock whether there is anything to do. What changes right after is told by the next
-// pulse.
-func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (bool, error) {
+// assignDue looks in one statement, and without waiting, whether there is anything to do, and if the actor does not
+// wait, whether another has the lock row. What changes right after is told by the next pulse; nothing rests on this look.
+func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (yes, busy bool, err error) {
 	if a.Always {
-		return true, nil
+		return true, false, nil
 	}
 	due := `membership_version <> planned_version`
 	if a.Watched > 0 {
-		due += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = r.task_type AND d.own_sign = r.own_sign AND ` + isDead + `)`
+		due += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
 	}
-	var n int
-	err := c.retry(ctx, func() (bool, error) {
+	query := `SELECT CASE WHEN ` + due + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
+	if a.NoWait {
+		query += c.dialect.skipLocked
+	}
+	var free bool
+	err = c.retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
-		err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT CASE WHEN `+due+` THEN 1 ELSE 0 END
-			FROM schedule_task_running r WHERE task_type = ? AND own_sign = ?`), taskType, c.ownSign).Scan(&n)
-		if noRows(err) {
-			err = ErrUnknownTask
-		}
-		return true, err
+		free = false
+		rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), taskType, c.ownSign)
+		return true, each(rows, err, func(rows *sql.Rows) error {
+			var n int
+			err := rows.Scan(&n)
+			free, yes = true, n == 1
+			return err
+		})
 	})
-	if err != nil {
-		return false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, c.ownSign, err)
+	if skips := a.NoWait && c.dialect.skipLocked != ""; err == nil && !free && !skips {
+		err = ErrUnknownTask
 	}
-	return n == 1, nil
+	if err != nil {
+		return false, false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, c.ownSign, err)
+	}
+	return yes, !free, nil
 }
 
 // Assigned is what a planning came to.
@@ -243,10 +255,11 @@ type changeRow struct {
 	Cur      *string `json:"cur"`
 	Req      *string `json:"req"`
 	Bump     int     `json:"bump"`
+	Plan     int64   `json:"plan"` // the version of the plan that this is a part of
 }
 
-func newChangeRow(c Change) changeRow {
-	row := changeRow{ID: c.QueueID, OldEpoch: c.OldEpoch}
+func newChangeRow(c Change, plan int64) changeRow {
+	row := changeRow{ID: c.QueueID, OldEpoch: c.OldEpoch, Plan: plan}
 	for _, f := range []struct {
 		to   **string
 		from string
@@ -272,21 +285,25 @@ func (l *locked) write(ctx context.Context, changes []Change) (written, skipped 
 	if err != nil {
 		return nil, nil, err
 	}
-	return written, skipped, l.writeHeld(ctx, written)
+	return written, skipped, l.writeHeld(ctx, written, l.planVersion+1)
 }
 
-// writeHeld writes changes of rows that this transaction has locked, where there are such locks.
-func (l *locked) writeHeld(ctx context.Context, changes []Change) error {
+// writeHeld writes changes of rows that this transaction has locked, where there are such locks. plan is the version
+// that it gives the plan: higher than any that stands in a row, so that who looks at the highest of its rows notices.
+func (l *locked) writeHeld(ctx context.Context, changes []Change, plan int64) error {
+	if len(changes) == 1 {
+		return l.writeOne(ctx, changes[0], plan)
+	}
 	for part := range slices.Chunk(changes, writeRows) {
 		rows := make([]changeRow, len(part))
 		for i, c := range part {
-			rows[i] = newChangeRow(c)
+			rows[i] = newChangeRow(c, plan)
 		}
 		doc, err := json.Marshal(rows)
 		if err != nil {
 			return err
 		}
-		n, err := l.exec(ctx, l.d.change, string(doc), l.taskType, l.ownSign)
+		n, err := l.exec(ctx, strings.ReplaceAll(l.d.change, "{rows}", roughly(len(part))), string(doc), l.taskType, l.ownSign)
 		if err != nil {
 			return fmt.Errorf("write the queues: %w", err)
 		}
@@ -295,6 +312,49 @@ func (l *locked) writeHeld(ctx context.Context, changes []Change) error {
 		}
 	}
 	return nil
+}
+
+// writeOne writes a change as the dialect's statement for many does, but for the table of them.
+func (l *locked) writeOne(ctx context.Context, c Change, plan int64) error {
+	var set strings.Builder
+	var args []any
+	if c.Req == "" {
+		set.WriteString(`req_since = NULL, req_server = NULL`)
+	} else {
+		set.WriteString(`req_since = CASE WHEN req_server = ? THEN req_since ELSE {now} END, req_server = ?`) // in this order (L6)
+		args = append(args, c.Req, c.Req)
+	}
+	switch {
+	case c.Regrants() && c.Cur == "":
+		set.WriteString(`, cur_server = NULL, cur_since = NULL, epoch = epoch + 1`)
+	case c.Regrants():
+		set.WriteString(`, cur_server = ?, cur_since = {now}, epoch = epoch + 1`)
+		args = append(args, c.Cur)
+	}
+	owned := ` AND cur_server IS NULL`
+	args = append(args, plan, l.taskType, l.ownSign, c.QueueID, c.OldEpoch)
+	if c.OldCur != "" {
+		owned = ` AND cur_server = ?`
+		args = append(args, c.OldCur)
+	}
+	n, err := l.exec(ctx, `UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified = {now}
+		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND epoch = ?`+owned, args...)
+	if err == nil && n != 1 {
+		err = errRaced
+	}
+	if err != nil {
+		return fmt.Errorf("write queue %s: %w", c.QueueID, err)
+	}
+	return nil
+}
+
+// roughly is a number that is not below n, of which there are few, so that there are few statements.
+func roughly(n int) string {
+	most := 10
+	for most < n {
+		most *= 10
+	}
+	return strconv.Itoa(most)
 }
 
 // pick locks the rows to be written that can be had at once.
@@ -328,7 +388,7 @@ func (l *locked) lockQueues(ctx context.Context, list []string) (got map[string]
 		return got, nil
 	}
 	for part := range slices.Chunk(list, writeRows) {
-		doc, err := ids(part)
+		from, args, err := l.d.list(part, l.taskType, l.ownSign)
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +397,7 @@ func (l *locked) lockQueues(ctx context.Context, list []string) (got map[string]
 			err := rows.Scan(&id)
 			got[id] = true
 			return err
-		}, `SELECT q.queue_id`+l.d.listed+` ORDER BY q.queue_id`+l.d.skipLocked, doc, l.taskType, l.ownSign)
+		}, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.d.skipLocked, args...)
 		if err != nil {
 			return nil, fmt.Errorf("lock the queues: %w", err)
 		}

@@ -68,15 +68,17 @@ type Pulse struct {
 	MembershipVersion int64
 	PlannedVersion    int64
 	PlanVersion       int64
-	ItemVersion       int64 // changes when an operator has changed failed items
+	Removing          []string // queues that are to be removed (N2)
+	ItemVersion       int64    // changes when an operator has changed failed items
 	AuditDue          bool
 	// AnyDead says that a server that this one watches has been silent for its judge_dead_interval. Each watches
-	// the next 32 in the order of their uuids, and the first 32: so everybody is watched, and a heartbeat costs the
-	// same in a large roster as in a small one.
+	// the next 32 in the order of their uuids, and behind the last comes the first: so everybody is watched, and a
+	// heartbeat costs the same in a large roster as in a small one.
 	AnyDead bool
 
 	Owned     int64 // queues that this server owns,
 	EpochSum  int64 // the sum of their epochs,
+	OwnedPlan int64 // the highest plan_version of their rows: of the plan that last changed one of them,
 	Requested int64 // and how many of them others wait for
 	Awaited   int64 // queues that this server waits for
 
@@ -203,17 +205,17 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
 	dead, args := c.deadWatched(b.Servers)
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.item_version,
+		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		`+dead+`,
 		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
-		COALESCE(o.owned, 0), COALESCE(o.epochs, 0), COALESCE(o.requested, 0),
+		COALESCE(o.owned, 0), COALESCE(o.epochs, 0), COALESCE(o.newest, 0), COALESCE(o.requested, 0),
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
-		LEFT JOIN (SELECT q.cur_server, COUNT(*) AS owned, SUM(q.epoch) AS epochs, COUNT(q.req_server) AS requested
+		LEFT JOIN (SELECT q.cur_server, COUNT(*) AS owned, SUM(q.epoch) AS epochs, MAX(q.plan_version) AS newest, COUNT(q.req_server) AS requested
 			FROM schedule_queue q WHERE q.cur_server IN (`+marks(len(uuids))+`) GROUP BY q.cur_server) o ON o.cur_server = s.uuid
 		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), strs(uuids), []any{b.Token})...)
 	pulses := make(map[string]Pulse, len(uuids))
@@ -221,8 +223,8 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		var p Pulse
 		var audit, anyDead, drained, runs int
 		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
-			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, &p.ItemVersion,
-			&audit, &anyDead, &drained, &p.Owned, &p.EpochSum, &p.Requested, &p.Awaited,
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, (*list)(&p.Removing), &p.ItemVersion,
+			&audit, &anyDead, &drained, &p.Owned, &p.EpochSum, &p.OwnedPlan, &p.Requested, &p.Awaited,
 			&runs, (*instant)(&p.NextFire))
 		p.AuditDue, p.AnyDead, p.AllDrained, p.Runs = audit == 1, anyDead == 1, drained == 1, runs == 1
 		pulses[p.UUID] = p
@@ -231,7 +233,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	return pulses, err
 }
 
-// watchedServers is how many servers each one watches, and how many all do.
+// watchedServers is how many servers each one watches.
 const watchedServers = 32
 
 // isDead is true of a row of schedule_server, d, that is silent, or comes from before the clock was set back.
@@ -241,18 +243,17 @@ const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbea
 // grow with the square of the servers. If a server dies together with those that watch it, there is one before
 // them that lives, watches the first of them, and then buries all.
 //
-// The limited subqueries refer to nothing outside, which MariaDB could not do, so that there is one pair for
+// The limited subqueries refer to nothing outside, which MariaDB could not do, so that there are some for
 // each server of the process.
 func (c *Center) deadWatched(servers []ServerBeat) (expression string, args []any) {
-	const watched = `EXISTS (SELECT 1 FROM (SELECT w.heartbeat_time, w.judge_dead_interval_ms FROM schedule_server w
-		WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ?
-		ORDER BY w.uuid LIMIT %d) d WHERE ` + isDead + `)`
-	each := fmt.Sprintf(watched, watchedServers)
+	next := ` FROM schedule_server w` + c.dialect.byKey + ` WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ? ORDER BY w.uuid LIMIT `
+	anyDead := fmt.Sprint(`EXISTS (SELECT 1 FROM (SELECT w.heartbeat_time, w.judge_dead_interval_ms`, next, watchedServers, `) d WHERE `, isDead, `)`)
+	fewer := fmt.Sprint(`(SELECT w.uuid`, next, `1 OFFSET `, watchedServers-1, `) IS NULL`)
 	var text strings.Builder
 	text.WriteString("CASE")
 	for _, s := range servers {
-		text.WriteString(" WHEN s.uuid = ? AND (" + each + " OR " + each + ") THEN 1")
-		args = append(args, s.UUID, s.TaskType, c.ownSign, s.UUID, s.TaskType, c.ownSign, "")
+		text.WriteString(" WHEN s.uuid = ? AND (" + anyDead + " OR " + fewer + " AND " + anyDead + ") THEN 1")
+		args = append(args, s.UUID, s.TaskType, c.ownSign, s.UUID, s.TaskType, c.ownSign, s.UUID, s.TaskType, c.ownSign, "")
 	}
 	text.WriteString(" ELSE 0 END")
 	return text.String(), args

@@ -20,6 +20,7 @@ type dialect struct {
 	ago      func(string) string // the clock less so many milliseconds
 	numbered bool                // $1 instead of ?
 	listed   string              // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
+	byKey    string              // after a table's name: its rows are to be read in the order of their key
 	// FROM ... WHERE of schedule_server AS s: the rows of a JSON array of uuids.
 	listedServers string
 	lockServers   string              // ends a SELECT that locks the rows of s
@@ -28,7 +29,7 @@ type dialect struct {
 	skipLocked    string              // ends a SELECT that locks the rows of q that it can have at once (L5)
 	notIdle       string              // an expression that makes the server end this transaction when its client is gone
 	upsertItem    string              // ends an INSERT of failed items: those that are there are changed
-	change        string              // writes a plan: see write
+	change        string              // writes a plan: see writeHeld; {rows} is a number, not below that of the changes
 	time          func(time.Time) any // a parameter that compares with a column of times
 	classify      func(error) class   // what an error of the driver means for the transaction
 }
@@ -68,6 +69,16 @@ func number(text string) string {
 // marks returns n parameter marks: "?, ?, ?".
 func marks(n int) string {
 	return strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
+}
+
+// list returns FROM ... WHERE of schedule_queue AS q: the rows of the queues. One, as it is most of the time, is asked for
+// by its key: databases make a table of a JSON array first, some in a file.
+func (d *dialect) list(queues []string, taskType, ownSign string) (from string, args []any, err error) {
+	if len(queues) == 1 {
+		return ` FROM schedule_queue AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{queues[0], taskType, ownSign}, nil
+	}
+	doc, err := ids(queues)
+	return d.listed, []any{doc, taskType, ownSign}, err
 }
 
 // ids is a JSON array of strings, for listed.

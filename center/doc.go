@@ -21,8 +21,8 @@
 //	 0.00 s B    registers: a row in schedule_server, membership_version + 1   A    -      7
 //	 0.01 s B    plans under the lock row: queue 1 should be B's. A lives,
 //	             so that it is asked: plan_version + 1                  A    B      7
-//	 1.40 s A    learns with its heartbeat that plan_version has changed,
-//	             reads its queues, selects no more from queue 1, drops
+//	 1.40 s A    learns with its heartbeat that its queues have changed,
+//	             reads them, selects no more from queue 1, drops
 //	             what it has not started; what it has started goes on   A    B      7
 //	 1.90 s A    its last batch of queue 1 has ended: drained. From now
 //	             on it will not work the queue under epoch 7 again,

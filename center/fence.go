@@ -113,13 +113,13 @@ func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
 	for i, q := range b.Queues {
 		list[i] = q.ID
 	}
-	doc, err := ids(list)
+	from, args, err := b.c.dialect.list(list, b.TaskType, b.OwnSign)
 	if err != nil {
 		return err
 	}
 	owners := make(map[string]Held, len(b.Queues)) // by queue id: who owns it now
-	rows, err := tx.QueryContext(ctx, b.c.dialect.sql(`SELECT q.queue_id, q.cur_server, q.epoch`+b.c.dialect.listed+
-		` ORDER BY q.queue_id`+b.c.dialect.share), doc, b.TaskType, b.OwnSign)
+	rows, err := tx.QueryContext(ctx, b.c.dialect.sql(`SELECT q.queue_id, q.cur_server, q.epoch`+from+
+		` ORDER BY q.queue_id`+b.c.dialect.share), args...)
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var id string
 		var now Held

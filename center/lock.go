@@ -62,7 +62,7 @@ func (c *Center) underLock(ctx context.Context, taskType string, f func(context.
 var errLocked = errors.New("the lock row is another's")
 
 // underFreeLock is underLock for who does not wait: it returns errLocked while another has the lock row. Nothing
-// rests on that, for lock is what locks.
+// rests on that, for lock is what locks. Who gets the row goes before all that stand in line for it.
 func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
 	return c.underLockBy(ctx, taskType, func(l *locked, ctx context.Context) error {
 		if err := l.peek(ctx); err != nil {
@@ -120,19 +120,33 @@ func (l *locked) peek(ctx context.Context) error {
 // lock locks by writing: the same row lock in each database, with a trace. Then it reads the
 // row and the clock.
 func (l *locked) lock(ctx context.Context) error {
-	n, err := l.exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+	if err := l.lockBy(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ? AND own_sign = ?`); err != nil {
+		return err
+	}
+	var settled string
+	err := l.queryRow(ctx, `SELECT {now}, `+l.d.notIdle+`, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
+		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
+		Scan((*instant)(&l.now), &settled, &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.itemVersion, &l.removing)
+	if err != nil {
+		return fmt.Errorf("read the lock row: %w", err)
+	}
+	return nil
+}
+
+// lockToChange locks for who changes the plan and needs nothing else of the row: hundreds may stand in line for it, and
+// each statement less counts. Nothing of the row is read, not even the clock; and nothing ends the transaction of a host
+// that vanishes before a statement with notIdle.
+func (l *locked) lockToChange(ctx context.Context) error {
+	return l.lockBy(ctx, `UPDATE schedule_task_running SET version = version + 1, plan_version = plan_version + 1 WHERE task_type = ? AND own_sign = ?`)
+}
+
+func (l *locked) lockBy(ctx context.Context, update string) error {
+	n, err := l.exec(ctx, update, l.taskType, l.ownSign)
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
 	if n == 0 {
 		return ErrUnknownTask
-	}
-	var settled string
-	err = l.queryRow(ctx, `SELECT {now}, `+l.d.notIdle+`, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
-		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
-		Scan((*instant)(&l.now), &settled, &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.itemVersion, &l.removing)
-	if err != nil {
-		return fmt.Errorf("read the lock row: %w", err)
 	}
 	return nil
 }

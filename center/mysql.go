@@ -20,6 +20,8 @@ var mysqlDialect = &dialect{
 	// roster, and InnoDB locks what is read.
 	listed: ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
+	// Else it reads an index, of a thousand servers all that come before.
+	byKey:         " FORCE INDEX (PRIMARY)",
 	share:         " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
 	skipLocked:    " FOR UPDATE SKIP LOCKED",
 	listedServers: mysqlListedServers,
@@ -36,11 +38,11 @@ var mysqlDialect = &dialect{
 			old_epoch BIGINT PATH '$.old_epoch',
 			cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.cur',
 			req VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.req',
-			bump BIGINT PATH '$.bump')) AS v
+			bump BIGINT PATH '$.bump', plan BIGINT PATH '$.plan')) AS v
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		SET q.req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
 		q.cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
-		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.gmt_modified = {now}
+		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.plan_version = v.plan, q.gmt_modified = {now}
 		WHERE q.epoch = v.old_epoch AND q.cur_server <=> v.old_cur`,
 	time:     utc,
 	classify: classifyMySQL,

@@ -20,23 +20,27 @@ var postgres = &dialect{
 	now:      "clock_timestamp()", // now() would be the start of the transaction
 	ago:      func(ms string) string { return "clock_timestamp() - " + ms + " * INTERVAL '1 millisecond'" },
 	numbered: true,
-	listed: ` FROM schedule_queue AS q JOIN jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) ON q.queue_id = v.id
-		WHERE q.task_type = ? AND q.own_sign = ?`,
+	// An array, by which the index is used: of a join with the elements PostgreSQL thinks that there are 100, and reads
+	// all queues of a large roster for one of them.
+	listed: ` FROM schedule_queue AS q WHERE q.queue_id = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))
+		AND q.task_type = ? AND q.own_sign = ?`,
 	share:         " FOR SHARE OF q",
 	skipLocked:    " FOR UPDATE OF q SKIP LOCKED",
-	listedServers: ` FROM schedule_server AS s JOIN jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) ON s.uuid = v.id`,
+	listedServers: ` FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
 	lockServers:   " FOR UPDATE OF s",
-	deleteServers: `DELETE FROM schedule_server AS s USING jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id) WHERE s.uuid = v.id`,
+	deleteServers: `DELETE FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
 	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
 	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
 	upsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
 		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
 	notIdle: "set_config('idle_in_transaction_session_timeout', '10000', true)",
+	// The LIMIT tells how many rows there are at the most, for the same reason: by index for a few, by hash for many.
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
-		gmt_modified = {now}
-		FROM jsonb_to_recordset(CAST(? AS jsonb)) AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint)
+		plan_version = v.plan, gmt_modified = {now}
+		FROM (SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb))
+			AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint, plan bigint) LIMIT {rows}) AS v
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		AND q.epoch = v.old_epoch AND q.cur_server IS NOT DISTINCT FROM v.old_cur`,
 	time:     utc,

@@ -21,22 +21,19 @@ type Handover struct {
 // rows again. Whatever the reply,
 // a queue that was sent here is never worked again under the old epoch: to keep it, Retake it (H3).
 func (c *Center) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.underLockBy(ctx, taskType, (*locked).lockToChange, func(ctx context.Context, l *locked) error {
 		released = nil
-		changes, err := l.releasable(ctx, uuid, queues)
+		changes, plan, err := l.releasable(ctx, uuid, queues)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		if err := l.writeHeld(ctx, changes); err != nil {
+		if err := l.writeHeld(ctx, changes, plan); err != nil {
 			return err
 		}
 		var events []event
 		for _, ch := range changes {
 			released = append(released, ch.QueueID)
 			events = append(events, event{kind: EventReleased, queue: ch.QueueID, from: uuid, to: ch.Cur, epoch: ch.OldEpoch + 1, actor: uuid})
-		}
-		if err := l.planChanged(ctx); err != nil {
-			return err
 		}
 		return l.record(ctx, events...)
 	})
@@ -47,34 +44,36 @@ func (c *Center) Release(ctx context.Context, taskType, uuid string, queues []Ha
 }
 
 // releasable locks the rows of the queues that can be had at once, and returns what becomes of those that may go over,
-// by id. A queue whose row a stalled transaction holds stays: nobody else shall wait for that. The lock row keeps others
-// from removing the requester meanwhile; its own row is read and not locked, which would hold up its heartbeat.
-func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover) (changes []Change, err error) {
+// by id, and the version of the plan. A queue whose row a stalled transaction holds stays: nobody else shall wait for
+// that. The lock row keeps others from removing the requester meanwhile; its own row is read and not locked, which would
+// hold up its heartbeat.
+func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover) (changes []Change, plan int64, err error) {
 	wanted := make(map[string]Handover, len(queues))
 	for _, q := range queues {
 		wanted[q.QueueID] = q
 	}
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), writeRows) {
-		doc, err := ids(part)
+		from, args, err := l.d.list(part, l.taskType, l.ownSign)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		err = l.query(ctx, func(rows *sql.Rows) error {
-			var id, cur, req, state string
+			var id, cur, req, state, settled string
 			var epoch int64
-			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state))
+			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state), &plan, &settled)
 			eligible := state == StateServing || state == StateStandby
 			if q := wanted[id]; eligible && cur == uuid && epoch == q.Epoch && req == q.To {
 				changes = append(changes, Change{QueueID: id, OldCur: cur, OldEpoch: epoch, Cur: req})
 			}
 			return err
-		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server)`+
-			l.d.listed+` ORDER BY q.queue_id`+l.d.skipLocked, doc, l.taskType, l.ownSign)
+		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
+			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign), `+l.d.notIdle+
+			from+` ORDER BY q.queue_id`+l.d.skipLocked, args...)
 		if err != nil {
-			return nil, fmt.Errorf("lock the queues: %w", err)
+			return nil, 0, fmt.Errorf("lock the queues: %w", err)
 		}
 	}
-	return changes, nil
+	return changes, plan, nil
 }
 
 // Retake keeps a queue that this server had been about to release: under a new epoch, so that a
@@ -86,9 +85,9 @@ func (c *Center) Retake(ctx context.Context, taskType, uuid, queueID string, epo
 		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
-		n, err := l.exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, gmt_modified = {now}
+		n, err := l.exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.taskType, l.ownSign, queueID, uuid, epoch)
+			l.planVersion+1, l.taskType, l.ownSign, queueID, uuid, epoch)
 		kept = n > 0
 		if err != nil || !kept {
 			return err

@@ -59,7 +59,9 @@ func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err 
 		if err != nil {
 			return err
 		}
-		if err := l.membershipChanged(ctx); err != nil {
+		_, err = l.exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1, watching_since = ?
+			WHERE task_type = ? AND own_sign = ?`, l.d.time(since), l.taskType, l.ownSign)
+		if err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: EventJoined, to: s.UUID, actor: s.UUID})
@@ -70,32 +72,21 @@ func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err 
 	return reg, nil
 }
 
-// watchedSince asks the servers whose heartbeat is fresh since when they have watched without a gap,
-// and notes on the lock row what it finds: now, if there is nobody, or if a heartbeat from the future
-// tells that the clock was set back.
+// watchedSince asks the servers whose heartbeat is fresh since when they have watched without a gap: now, if there is
+// nobody, or if a heartbeat from the future tells that the clock was set back.
 func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
-	since, setBack := l.now, false
-	err := l.query(ctx, func(rows *sql.Rows) error {
-		var heartbeat, watching time.Time
-		var judgeDead time.Duration
-		err := rows.Scan((*instant)(&heartbeat), (*instant)(&watching), (*millis)(&judgeDead))
-		age := l.now.Sub(heartbeat)
-		setBack = setBack || age <= -judgeDead/2
-		if fresh := age.Abs() < judgeDead/2; fresh && !watching.IsZero() && watching.Before(since) {
-			since = watching
-		}
-		return err
-	}, `SELECT heartbeat_time, watching_since, judge_dead_interval_ms FROM schedule_server
-		WHERE task_type = ? AND own_sign = ? ORDER BY uuid`, l.taskType, l.ownSign)
+	var since time.Time
+	var setBack int
+	err := l.queryRow(ctx, `SELECT MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
+			COUNT(CASE WHEN heartbeat_time >= {ago -judge_dead_interval_ms / 2} THEN 1 END)
+		FROM schedule_server WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan((*instant)(&since), &setBack)
 	if err != nil {
 		return since, fmt.Errorf("read the watches: %w", err)
 	}
-	if setBack {
+	if setBack > 0 || since.IsZero() || since.After(l.now) {
 		since = l.now
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_task_running SET watching_since = ? WHERE task_type = ? AND own_sign = ?`,
-		l.d.time(since), l.taskType, l.ownSign)
-	return since, err
+	return since, nil
 }
 
 // Drain marks the server as about to leave, and plans: its queues are dealt to others, and requested from it.

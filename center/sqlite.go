@@ -40,11 +40,11 @@ var sqliteDialect = &dialect{
 	notIdle: none,
 	// MATERIALIZED: else the list is read anew for each row of the roster.
 	change: `WITH v AS MATERIALIZED (SELECT value ->> 'id' AS id, value ->> 'old_cur' AS old_cur, value ->> 'old_epoch' AS old_epoch,
-			value ->> 'cur' AS cur, value ->> 'req' AS req, value ->> 'bump' AS bump FROM json_each(?))
+			value ->> 'cur' AS cur, value ->> 'req' AS req, value ->> 'bump' AS bump, value ->> 'plan' AS plan FROM json_each(?))
 		UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
-		gmt_modified = {now}
+		plan_version = v.plan, gmt_modified = {now}
 		FROM v
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		AND q.epoch = v.old_epoch AND q.cur_server IS v.old_cur`,

@@ -187,7 +187,6 @@ func (s *server) audit(ctx context.Context, p pulse) error {
 // enough; the zero pulse does not. Who is not needed does not wait for the lock row: the next pulse says if the
 // plan is still due.
 func (s *server) plan(ctx context.Context, p pulse, needed bool) error {
-	s.life.stale = true
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	done, err := s.c.Assign(ctx, s.task.name, center.Assignment{
@@ -195,7 +194,11 @@ func (s *server) plan(ctx context.Context, p pulse, needed bool) error {
 		Watched: p.watched, Seen: p.Now, Inherited: p.inherited,
 		NoWait: !needed,
 	})
-	if err != nil || done.Busy {
+	if err == nil && done.Busy {
+		return nil // the pulse after the plan tells what has changed
+	}
+	s.life.stale = true
+	if err != nil {
 		return err
 	}
 	s.life.blocked = map[string]bool{}

@@ -104,17 +104,19 @@ func TestWatch(t *testing.T) {
 
 // S2: whatever differs from what was read makes the view stale.
 func TestMatches(t *testing.T) {
-	l := &life{uuid: "me", view: center.View{PlanVersion: 3, Queues: []center.ViewQueue{
-		{ID: "0", Cur: "me", Epoch: 4},
-		{ID: "1", Cur: "me", Req: "you", Epoch: 6},
-		{ID: "2", Cur: "you", Req: "me", Epoch: 8},
+	l := &life{uuid: "me", view: center.View{PlanVersion: 3, QueueTotal: 3, Removing: []string{"0"}, Queues: []center.ViewQueue{
+		{ID: "0", Cur: "me", Epoch: 4, PlanVersion: 2},
+		{ID: "1", Cur: "me", Req: "you", Epoch: 6, PlanVersion: 1},
+		{ID: "2", Cur: "you", Req: "me", Epoch: 8, PlanVersion: 3},
 	}}}
-	same := center.Pulse{PlanVersion: 3, Owned: 2, EpochSum: 10, Requested: 1, Awaited: 1}
+	same := center.Pulse{PlanVersion: 9, QueueTotal: 3, Removing: []string{"0"}, Owned: 2, EpochSum: 10, OwnedPlan: 2, Requested: 1, Awaited: 1}
 	if !l.matches(same) {
 		t.Fatal("the same differs")
 	}
 	for name, spoil := range map[string]func(*center.Pulse){
-		"plan":      func(p *center.Pulse) { p.PlanVersion = 2 }, // older, after a promoted standby lost some
+		"plan":      func(p *center.Pulse) { p.OwnedPlan = 1 }, // older, after a promoted standby lost some
+		"total":     func(p *center.Pulse) { p.QueueTotal++ },
+		"removing":  func(p *center.Pulse) { p.Removing = []string{"1"} },
 		"owned":     func(p *center.Pulse) { p.Owned++ },
 		"epochs":    func(p *center.Pulse) { p.EpochSum-- },
 		"requested": func(p *center.Pulse) { p.Requested = 0 },

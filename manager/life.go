@@ -3,6 +3,7 @@ package manager
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -120,21 +121,22 @@ func (l *life) dbTime(t time.Time) time.Time {
 	return pair.db.Add(t.Sub(pair.local))
 }
 
-// matches reports that the view is what the pulse saw: the same version of the plan, and the
-// same number of queues, requests and sum of epochs, which an edit by hand changes too (S2).
+// matches reports that the view is what the pulse saw (S2). All that changes a queue's owner or requester gives its
+// row a higher plan_version; that the plan of others has changed does not count, for in a large roster that happens
+// with each heartbeat. The number of queues and requests and the sum of epochs tell of edits by hand, too.
 func (l *life) matches(p center.Pulse) bool {
-	var owned, requested, epochs, awaited int64
+	var owned, requested, epochs, newest, awaited int64
 	for _, q := range l.view.Queues {
 		if q.Cur != l.uuid {
 			awaited++
 			continue
 		}
-		owned, epochs = owned+1, epochs+q.Epoch
+		owned, epochs, newest = owned+1, epochs+q.Epoch, max(newest, q.PlanVersion)
 		if q.Req != "" {
 			requested++
 		}
 	}
-	return l.view.PlanVersion == p.PlanVersion && owned == p.Owned && epochs == p.EpochSum &&
+	return l.view.QueueTotal == p.QueueTotal && slices.Equal(l.view.Removing, p.Removing) && newest == p.OwnedPlan && owned == p.Owned && epochs == p.EpochSum &&
 		requested == p.Requested && awaited == p.Awaited
 }
 

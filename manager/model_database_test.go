@@ -30,6 +30,7 @@ type row struct {
 
 	top            int64     // the highest epoch ever
 	since          time.Time // when the request was made
+	plan           int64     // the version of the plan that last changed cur or req
 	removing, gone bool      // an operator removes the queue; its row is not there
 }
 
@@ -102,11 +103,13 @@ func (w *world) beat(c *call) {
 	if s.suspended && !s.draining {
 		c.pulse.State = center.StatePaused
 	}
+	c.pulse.Removing = w.removing()
 	for _, q := range w.db.rows {
 		switch c.uuid {
 		case q.cur:
 			c.pulse.Owned++
 			c.pulse.EpochSum += q.epoch
+			c.pulse.OwnedPlan = max(c.pulse.OwnedPlan, q.plan)
 			if q.req != "" {
 				c.pulse.Requested++
 			}
@@ -119,10 +122,10 @@ func (w *world) beat(c *call) {
 func (w *world) dead(s registered) bool { return w.dbNow().Sub(s.heartbeat).Abs() > modelJudgeDead }
 
 func (w *world) read(c *call) {
-	v := center.View{PlanVersion: w.db.plan}
+	v := center.View{PlanVersion: w.db.plan, Removing: w.removing()}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
-			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, Removing: q.removing, Known: w.known(q)})
+			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, PlanVersion: q.plan, Removing: q.removing, Known: w.known(q)})
 		}
 	}
 	c.view, c.done = v, true
@@ -139,12 +142,14 @@ func (w *world) release(c *call) {
 		}
 		w.checkMove(c.uuid, q)
 		w.own(q, q.req, q.epoch+1, "released by "+c.uuid)
+		w.stamp(q)
 		q.req, c.done = "", true
 	}
-	if c.done {
-		w.db.plan++
-	}
+	w.db.plan++
 }
+
+// stamp notes the version that the plan gets with this transaction.
+func (w *world) stamp(q *row) { q.plan = w.db.plan + 1 }
 
 func (w *world) retake(c *call) {
 	q := w.db.row(c.queue)
@@ -156,6 +161,7 @@ func (w *world) retake(c *call) {
 		epoch--
 	}
 	w.own(q, q.cur, epoch, "retaken")
+	w.stamp(q)
 	c.done = true
 	w.db.plan++
 }

@@ -2,22 +2,27 @@ package manager
 
 import (
 	"encoding/binary"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 )
 
 // key writes down what matters of a state, so that two states with the same key have the same future:
-// times are relative to now, and versions to those of the tables.
+// times are relative to now, and of versions the order counts.
 type key struct {
-	b    []byte
-	w    *world
-	now  time.Time // by the database's clock
-	here time.Time // by the process's clock
+	b []byte
+	w *world
+
+	plans ranks
+	now   time.Time // by the database's clock
+	here  time.Time // by the process's clock
 }
 
 func (w *world) key(b []byte) []byte {
 	k := &key{b: b, w: w, now: w.dbNow()}
+	k.rank()
 	k.ints(int64(w.faults), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
 	k.flags(w.outage, w.edited)
 	for _, s := range w.db.servers {
@@ -29,7 +34,7 @@ func (w *world) key(b []byte) []byte {
 	for _, q := range w.db.rows {
 		k.text(q.cur)
 		k.text(q.req)
-		k.ints(q.epoch, q.edited)
+		k.ints(q.epoch, q.edited, k.plans.of(q.plan))
 		k.flags(q.removing, q.gone, q.req != "" && k.w.known(q))
 	}
 	for i := range w.procs {
@@ -39,6 +44,56 @@ func (w *world) key(b []byte) []byte {
 		k.call(&w.late[i])
 	}
 	return k.b
+}
+
+// ranks puts versions in order: they are compared and nothing else, and those to come are higher than all.
+type ranks []int64
+
+func (r *ranks) add(version int64) {
+	if at, found := slices.BinarySearch(*r, version); !found {
+		*r = slices.Insert(*r, at, version)
+	}
+}
+
+func (r *ranks) of(version int64) int64 {
+	at, _ := slices.BinarySearch(*r, version)
+	return int64(at)
+}
+
+// rank collects the versions of all that is kept or under way.
+func (k *key) rank() {
+	for _, q := range k.w.db.rows {
+		k.plans.add(q.plan)
+	}
+	for i := range k.w.procs {
+		p := &k.w.procs[i]
+		k.rankPulse(p.pulse)
+		k.rankView(p.view)
+		k.rankCall(p.heart)
+		k.rankCall(p.store)
+	}
+	for i := range k.w.late {
+		k.rankCall(&k.w.late[i])
+	}
+}
+
+func (k *key) rankCall(c *call) {
+	if c != nil {
+		k.rankPulse(c.pulse)
+		k.rankView(c.view)
+	}
+}
+
+func (k *key) rankPulse(p *center.Pulse) {
+	if p != nil {
+		k.plans.add(p.OwnedPlan)
+	}
+}
+
+func (k *key) rankView(v center.View) {
+	for _, q := range v.Queues {
+		k.plans.add(q.PlanVersion)
+	}
 }
 
 func (k *key) text(s string) { k.b = append(append(k.b, s...), 0) }
@@ -112,17 +167,17 @@ func (k *key) pulse(p *center.Pulse) {
 		k.ints(-1)
 		return
 	}
-	db := &k.w.db
 	k.times(k.now, p.Now)
-	k.ints(p.MembershipVersion-p.PlannedVersion, p.PlanVersion-db.plan, p.Owned, p.EpochSum, p.Requested, p.Awaited)
+	k.ints(p.MembershipVersion-p.PlannedVersion, k.plans.of(p.OwnedPlan), p.Owned, p.EpochSum, p.Requested, p.Awaited)
 	k.flags(p.AnyDead, p.AuditDue, p.State == center.StatePaused)
+	k.text(strings.Join(p.Removing, " "))
 }
 
 func (k *key) view(v center.View) {
-	k.ints(v.PlanVersion - k.w.db.plan)
+	k.text(strings.Join(v.Removing, " "))
 	for _, q := range v.Queues {
 		k.text(q.ID + q.Cur + ">" + q.Req)
-		k.ints(q.Epoch)
+		k.ints(q.Epoch, k.plans.of(q.PlanVersion))
 		k.flags(q.Removing, q.Known)
 	}
 }

@@ -3,8 +3,8 @@ package manager
 import "testing"
 
 // mutants lack a rule each, which the walks must notice. Some rules are not among them, because the model
-// shows that others cover for them. Queues read before the version (S2): a pulse is compared by counts and
-// sums too, and a release of what another asks for by now is refused. A fresh read before work resumes (S6):
+// shows that others cover for them. Queues read before the version, or not stamped with it (S2): a pulse is compared by
+// counts and sums too, and a release of what another asks for by now is refused. A fresh read before work resumes (S6):
 // while the row is there nobody has taken anything, and the spent epochs are known. Nor is a heartbeat that
 // inserts the row again, since heartbeats from the future count as dead: the epochs have moved on meanwhile.
 var mutants = []struct {

@@ -58,6 +58,7 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 			epoch++
 		}
 		w.own(q, c.Cur, epoch, "assigned by "+actor)
+		w.stamp(q)
 		if q.req != c.Req {
 			q.since = w.dbNow()
 		}

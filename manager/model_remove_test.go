@@ -31,6 +31,15 @@ func (w *world) sweep() {
 	}
 }
 
+func (w *world) removing() (ids []string) {
+	for _, q := range w.db.rows {
+		if q.removing {
+			ids = append(ids, q.id)
+		}
+	}
+	return ids
+}
+
 func (w *world) queuesChanged() {
 	w.db.membership++
 	w.db.plan++

@@ -192,7 +192,7 @@ func (w *world) refreshed(p *process, c call, err bool) {
 	case c.kind == callView:
 		p.view, p.stale = c.view, false
 		if w.without.freshView {
-			p.view.PlanVersion = w.db.plan // as if the version were read after the queues
+			p.view.Removing = w.removing() // as if the lock row were read after the queues
 		}
 		w.decide(p)
 	case c.kind == callRetake, c.kind == callRemove:

@@ -20,8 +20,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 
 // added are the columns that the newest migration has brought.
 var added = map[string]string{
-	"schedule_server":         "given_settings last_error_at",
-	"schedule_server_history": "given_settings last_error_at",
+	"schedule_queue": "plan_version",
 }
 
 // columns are public. This list may grow, nothing in it may change.
@@ -36,7 +35,7 @@ var columns = map[string]string{
 	"schedule_server":         serverColumns + " given_settings last_error_at",
 	"schedule_server_history": serverColumns + " left_time reason given_settings last_error_at",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch cur_since req_since queue_parameter
-		cursor_value gmt_created gmt_modified window_done_at`,
+		cursor_value gmt_created gmt_modified window_done_at plan_version`,
 	"schedule_event": `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
 	"schedule_failed_item": `task_type own_sign item_key queue_id state attempts last_error first_failed_at
 		next_attempt_at`,

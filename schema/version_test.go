@@ -166,7 +166,7 @@ func TestNewerUnderTheLockIsRefused(t *testing.T) {
 func TestStatus(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := session(t, url, awayFromUTC(url))
-		want := []Migration{{Version: 1, Name: "roster"}, {Version: 2, Name: "operate"}, {Version: 3, Name: "runs"}, {Version: 4, Name: "reports"}}
+		want := []Migration{{Version: 1, Name: "roster"}, {Version: 2, Name: "operate"}, {Version: 3, Name: "runs"}, {Version: 4, Name: "reports"}, {Version: 5, Name: "queue_plan"}}
 		got, err := Status(t.Context(), db, d)
 		if err != nil {
 			t.Fatal(err)

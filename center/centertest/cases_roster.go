@@ -326,7 +326,61 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			t.Fatalf("%+v", v)
 		}
 	})
-	t.Run("S2 each watches the next 32, and the first 32", func(t *testing.T) {
+	t.Run("S2 a change of own queues is told, of others is not", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 4})
+		r.join("A", "B") // A is asked for 1 and 3
+		pulse := func(name string) center.Pulse {
+			t.Helper()
+			p, ok := r.beat(name)
+			v, err := c.View(t.Context(), r.task, r.uuid(name))
+			r.must(err)
+			newest := int64(0)
+			for _, q := range v.Queues {
+				if q.Cur == r.uuid(name) {
+					newest = max(newest, q.PlanVersion)
+				}
+			}
+			if !ok || p.OwnedPlan != newest || p.OwnedPlan > p.PlanVersion {
+				t.Fatalf("%s: the pulse tells of plan %d (of %d), the view of %d", name, p.OwnedPlan, p.PlanVersion, newest)
+			}
+			return p
+		}
+		rises := func(name string, by func()) {
+			t.Helper()
+			before := pulse(name)
+			by()
+			if after := pulse(name); after.OwnedPlan <= before.OwnedPlan {
+				t.Errorf("%s: plan %d after %d", name, after.OwnedPlan, before.OwnedPlan)
+			}
+		}
+		asked := pulse("A")
+		rises("A", func() { // for others, which neither counts nor epochs show
+			r.must(c.Leave(t.Context(), r.task, r.uuid("B"), nil))
+			r.join("C")
+		})
+		if p := pulse("A"); p.Owned != asked.Owned || p.EpochSum != asked.EpochSum || p.Requested != asked.Requested {
+			t.Fatalf("%+v\n%+v", p, asked)
+		}
+		rises("C", func() { r.release("A", r.handover("1", "C")) })
+		rises("C", func() { r.release("A", r.handover("3", "C")) })
+		a := pulse("A")
+		rises("C", func() {
+			kept, err := c.Retake(t.Context(), r.task, r.uuid("C"), "1", r.epoch("1"))
+			r.must(err)
+			if !kept {
+				t.Fatal("not kept")
+			}
+		})
+		if p := pulse("A"); p.OwnedPlan != a.OwnedPlan || p.PlanVersion == a.PlanVersion {
+			t.Errorf("A was told of what happened to C's queues: plan %d, and was %d", p.OwnedPlan, a.OwnedPlan)
+		}
+		rises("A", func() { // several at once
+			r.silence("C")
+			r.expire("A")
+		})
+		r.wantOwners("A", "A", "A", "A")
+	})
+	t.Run("S2 each watches the next 32, in a ring", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 1})
 		name := func(i int) string { return fmt.Sprintf("s%02d", i) }
 		for i := range 70 {
@@ -347,8 +401,8 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			}
 		}
 		wantSeen(name(50), map[int]bool{0: false, 17: false, 18: true, 49: true, 51: false, 69: false})
-		wantSeen(name(31), map[int]bool{0: true, 30: true, 32: true, 69: true})
-		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false}) // it is the 33rd of those that are left
+		wantSeen(name(31), map[int]bool{0: true, 30: true, 32: false, 36: false, 37: true, 69: true}) // from 37 on there are fewer than 32
+		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false})                     // it is the 33rd of those that are left
 		wantSeen(name(69), map[int]bool{0: false, 35: false, 36: true, 68: true})
 	})
 	t.Run("S6 two processes with one uuid", func(t *testing.T) {

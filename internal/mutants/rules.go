@@ -107,8 +107,7 @@ var mutants = []mutant{
 	},
 	{
 		"L1: no lock", "center/lock.go",
-		"SET version = version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)\n\tif err != nil {\n\t\treturn fmt.Errorf(\"lock: %w\", err)\n\t}\n\tif n == 0 {",
-		"SET version = version + 1 WHERE task_type = ? AND own_sign = ? AND 1 = 0`, l.taskType, l.ownSign)\n\tif err != nil {\n\t\treturn fmt.Errorf(\"lock: %w\", err)\n\t}\n\tif n < 0 {",
+		"n, err := l.exec(ctx, update, l.taskType, l.ownSign)", "n, err := l.exec(ctx, update, l.taskType, l.ownSign+\"?\")\n\tn = 1",
 		"./center -run Conformance",
 	},
 	{
@@ -179,9 +178,24 @@ var mutants = []mutant{
 		"./center -run Plan",
 	},
 	{
-		"S2: a change of plan unnoticed", "manager/life.go",
-		"l.view.PlanVersion == p.PlanVersion && ", "",
+		"S2: a change of one's own queues unnoticed", "manager/life.go",
+		"newest == p.OwnedPlan && ", "",
 		"./manager -run Matches",
+	},
+	{
+		"S2: a queue that is to be removed unnoticed", "manager/life.go",
+		"slices.Equal(l.view.Removing, p.Removing) && ", "",
+		"./manager -run Matches",
+	},
+	{
+		"S2: a queue changed and not stamped", "center/assign.go",
+		"`UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified", "`UPDATE schedule_queue SET `+set.String()+`, plan_version = 0 * ?, gmt_modified",
+		"./center -run Conformance$",
+	},
+	{
+		"S2: queues changed and not stamped", "center/postgres.go",
+		"plan_version = v.plan, ", "",
+		"./center -run Conformance$",
 	},
 	{
 		"S5: no trust", "manager/lease.go",
@@ -200,12 +214,12 @@ var mutants = []mutant{
 	},
 	{
 		"S3: the lock row is taken for nothing", "center/assign.go",
-		"return n == 1, nil", "return true, nil",
+		"return yes, !free, nil", "return free, !free, nil",
 		"./center -run Conformance",
 	},
 	{
 		"S3: who need not wait for the lock row does", "center/assign.go",
-		"if a.NoWait {", "if a.NoWait && a.Always {",
+		"due, busy, err := c.assignDue(", "a.NoWait = false\n\tdue, busy, err := c.assignDue(",
 		"./center -run Conformance//lock",
 	},
 	{

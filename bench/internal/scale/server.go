@@ -26,7 +26,9 @@ type server struct {
 	joined time.Time
 	since  time.Time // it has watched
 
-	view center.View // of the goroutine that acts
+	// Of the goroutine that acts.
+	view  center.View
+	stale bool // the view must be read again
 }
 
 // beat beats, and hands the pulse on. The hearts' goroutines call it, each for its own servers.
@@ -57,7 +59,10 @@ const pollInterval = 200 * time.Millisecond
 
 // act follows the roster, until ctx is done or the server dies.
 func (s *server) act(ctx context.Context) {
-	s.try(ctx, func(ctx context.Context) error { return s.assign(ctx, center.Pulse{}) })
+	s.try(ctx, func(ctx context.Context) error {
+		_, err := s.assign(ctx, center.Pulse{})
+		return err
+	})
 	s.try(ctx, s.look)
 	for !s.dead.Load() {
 		var poll <-chan time.Time
@@ -81,17 +86,18 @@ func (s *server) try(ctx context.Context, step func(context.Context) error) {
 	defer cancel()
 	if err := step(bound); err != nil && ctx.Err() == nil {
 		s.h.f.fails.Add(1)
-		s.view.PlanVersion = -1
+		s.stale = true
 	}
 }
 
 func (s *server) follow(ctx context.Context, p center.Pulse) error {
-	stale := !s.matches(p) || s.asksUnaware()
+	stale := s.stale || !s.matches(p) || s.asksUnaware()
 	if p.AnyDead || p.MembershipVersion != p.PlannedVersion {
-		if err := s.assign(ctx, p); err != nil {
+		busy, err := s.assign(ctx, p)
+		if err != nil {
 			return err
 		}
-		stale = true
+		stale = stale || !busy
 	}
 	if !stale {
 		return nil
@@ -100,14 +106,14 @@ func (s *server) follow(ctx context.Context, p center.Pulse) error {
 }
 
 // assign plans, and buries the dead if the server has watched for long enough.
-func (s *server) assign(ctx context.Context, p center.Pulse) error {
+func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err error) {
 	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now, NoWait: true}
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
 	}
-	_, err := s.h.c.Assign(ctx, taskType, a)
-	return err
+	done, err := s.h.c.Assign(ctx, taskType, a)
+	return done.Busy, err
 }
 
 // look reads the queues and hands over what is asked for.
@@ -116,6 +122,7 @@ func (s *server) look(ctx context.Context) (err error) {
 		if s.view, err = s.h.c.View(ctx, taskType, s.uuid); err != nil {
 			return err
 		}
+		s.stale = false
 		var handovers []center.Handover
 		var owned int64
 		for _, q := range s.view.Queues {
@@ -130,6 +137,7 @@ func (s *server) look(ctx context.Context) (err error) {
 		if len(handovers) == 0 {
 			return nil
 		}
+		s.stale = true
 		released, err := s.h.c.Release(ctx, taskType, s.uuid, handovers)
 		if err != nil || len(released) == 0 {
 			return err
@@ -149,7 +157,7 @@ func (s *server) asksUnaware() bool {
 
 // matches reports that the view is what the pulse saw.
 func (s *server) matches(p center.Pulse) bool {
-	var owned, requested, awaited, epochs int64
+	var owned, requested, awaited, epochs, newest int64
 	for _, q := range s.view.Queues {
 		switch {
 		case q.Cur != s.uuid:
@@ -158,7 +166,7 @@ func (s *server) matches(p center.Pulse) bool {
 		case q.Req != "":
 			requested++
 		}
-		owned, epochs = owned+1, epochs+q.Epoch
+		owned, epochs, newest = owned+1, epochs+q.Epoch, max(newest, q.PlanVersion)
 	}
-	return s.view.PlanVersion == p.PlanVersion && owned == p.Owned && epochs == p.EpochSum && requested == p.Requested && awaited == p.Awaited
+	return newest == p.OwnedPlan && owned == p.Owned && epochs == p.EpochSum && requested == p.Requested && awaited == p.Awaited
 }
