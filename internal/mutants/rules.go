@@ -183,6 +183,11 @@ var mutants = []mutant{
 		"./manager -run Matches",
 	},
 	{
+		"S2: queues read anew when others' have changed", "manager/life.go",
+		"return l.view.QueueTotal == ", "return l.view.PlanVersion == p.PlanVersion && l.view.QueueTotal == ",
+		"./manager -run TwoStatements",
+	},
+	{
 		"S2: a queue that is to be removed unnoticed", "manager/life.go",
 		"slices.Equal(l.view.Removing, p.Removing) && ", "",
 		"./manager -run Matches",
