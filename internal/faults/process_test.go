@@ -47,6 +47,9 @@ func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *work
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(w.notes, nil, 0o644); err != nil { // for one that is killed before it opens them
+		t.Fatal(err)
+	}
 	w.cmd = exec.Command(os.Args[0])
 	w.cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
 	w.cmd.Stdout, w.cmd.Stderr = log, log

@@ -19,7 +19,7 @@ type step string
 const (
 	opening   step = "UPDATE schedule_run SET state = 'RUNNING'"
 	claiming  step = "recoveries = CASE WHEN state = 'RUNNING'"
-	finishing step = ", last_error = ''"              // a queue
+	finishing step = "), last_error = ''"             // a queue
 	closing   step = "UPDATE schedule_run SET items_" // a run
 	giving    step = "attempt = attempt - 1"          // a queue that moves
 	firing    step = "UPDATE schedule_trigger SET version"

@@ -14,14 +14,21 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// What River's own benchmark uses, because its defaults are meant to be gentle to the database: each client executes
-// that many jobs at once.
-const (
-	riverWorkers  = 2_000
-	riverCooldown = 2 * time.Millisecond
-	riverPoll     = 20 * time.Millisecond
-	riverConns    = 10 // of each client
+// riverSettings are those of a client.
+type riverSettings struct {
+	workers        int           // jobs that it executes at once
+	cooldown, poll time.Duration // the shortest and the longest pause between fetches; 0: River's default
+}
+
+var (
+	// riverOfBenchmark is what River's own benchmark uses.
+	riverOfBenchmark = riverSettings{workers: 2_000, cooldown: 2 * time.Millisecond, poll: 20 * time.Millisecond}
+	// riverOfReadme is what River's README shows. It is meant to be gentle to the database: a fetch in 100 ms.
+	riverOfReadme = riverSettings{workers: 100}
 )
+
+// riverConns is how many connections a client may have.
+const riverConns = 10
 
 // rowJob marks one row.
 type rowJob struct {
@@ -64,22 +71,24 @@ func migrateRiver(ctx context.Context, url string) error {
 }
 
 // byRiver inserts a job for each row, then starts as many clients as there are workers.
-func byRiver(ctx context.Context, t *task) (err error) {
-	if err := insertJobs(ctx, t); err != nil {
-		return fmt.Errorf("insert the jobs: %w", err)
-	}
-	for range t.workers {
-		stop, err := startRiver(ctx, t)
-		if err != nil {
-			return err
+func byRiver(settings riverSettings) func(context.Context, *task) error {
+	return func(ctx context.Context, t *task) error {
+		if err := insertJobs(ctx, t); err != nil {
+			return fmt.Errorf("insert the jobs: %w", err)
 		}
-		defer stop()
-	}
-	select {
-	case <-t.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		for range t.workers {
+			stop, err := startRiver(ctx, t, settings)
+			if err != nil {
+				return err
+			}
+			defer stop()
+		}
+		select {
+		case <-t.done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
@@ -87,7 +96,7 @@ func insertJobs(ctx context.Context, t *task) error {
 	if err := t.db.Do(ctx, `TRUNCATE river_job`); err != nil {
 		return err
 	}
-	client, pool, err := newRiver(ctx, t, nil)
+	client, pool, err := newRiver(ctx, t, riverSettings{})
 	if err != nil {
 		return err
 	}
@@ -103,8 +112,8 @@ func insertJobs(ctx context.Context, t *task) error {
 }
 
 // startRiver starts a client, and returns what stops it.
-func startRiver(ctx context.Context, t *task) (stop func(), err error) {
-	client, pool, err := newRiver(ctx, t, map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: riverWorkers}})
+func startRiver(ctx context.Context, t *task, settings riverSettings) (stop func(), err error) {
+	client, pool, err := newRiver(ctx, t, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +127,8 @@ func startRiver(ctx context.Context, t *task) (stop func(), err error) {
 	}, nil
 }
 
-// newRiver makes a client, which can only insert if it has no queues.
-func newRiver(ctx context.Context, t *task, queues map[string]river.QueueConfig) (*river.Client[pgx.Tx], *pgxpool.Pool, error) {
+// newRiver makes a client, which can only insert if it has no workers.
+func newRiver(ctx context.Context, t *task, settings riverSettings) (*river.Client[pgx.Tx], *pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(t.db.URL)
 	if err != nil {
 		return nil, nil, err
@@ -129,10 +138,14 @@ func newRiver(ctx context.Context, t *task, queues map[string]river.QueueConfig)
 	if err != nil {
 		return nil, nil, err
 	}
+	var queues map[string]river.QueueConfig
+	if settings.workers > 0 {
+		queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: settings.workers}}
+	}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &rowWorker{t: t, pool: pool})
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
-		FetchCooldown: riverCooldown, FetchPollInterval: riverPoll, Queues: queues, Workers: workers,
+		FetchCooldown: settings.cooldown, FetchPollInterval: settings.poll, Queues: queues, Workers: workers,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
