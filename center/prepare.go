@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"time"
 
@@ -104,7 +105,7 @@ const (
 	// until somebody analyzes them.
 	preparedFor = 5 * time.Minute
 	// preparedMost bounds the statements of a connection. The roster has fewer, but for lists whose
-	// lengths differ.
+	// lengths differ; those that came once only make room.
 	preparedMost = 100
 )
 
@@ -139,6 +140,9 @@ func (c *preparingConn) prepare(ctx context.Context, query string, args []driver
 	case len(args) == 0:
 		return nil, nil
 	case !again:
+		if len(c.statements) >= preparedMost {
+			maps.DeleteFunc(c.statements, func(_ string, s *statement) bool { return s.prepared == nil })
+		}
 		if len(c.statements) < preparedMost {
 			c.statements[query] = &statement{}
 		}

@@ -69,12 +69,27 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 			}
 		}
 	})
+	update := func(t *testing.T, text string) {
+		t.Helper()
+		if _, err := c.Heart().ExecContext(t.Context(), fmt.Sprintf(`UPDATE schedule_server SET pid = $1 WHERE uuid = '%s'`, text), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("what comes once makes room", func(t *testing.T) {
+		for i := range 150 {
+			update(t, fmt.Sprint("once", i))
+		}
+		before := preparedIn(t, c.Heart())
+		update(t, "again")
+		update(t, "again")
+		if n := preparedIn(t, c.Heart()); n != before+1 {
+			t.Errorf("%d statements are prepared, want %d", n, before+1)
+		}
+	})
 	t.Run("not what has no end", func(t *testing.T) {
 		for i := range 300 {
 			for range 2 {
-				if _, err := c.Heart().ExecContext(t.Context(), fmt.Sprintf(`UPDATE schedule_server SET pid = $1 WHERE uuid = '%d'`, i), 1); err != nil {
-					t.Fatal(err)
-				}
+				update(t, fmt.Sprint(i))
 			}
 		}
 		if n := preparedIn(t, c.Heart()); n > 100 {
@@ -129,22 +144,5 @@ func TestSwallowedPacketsOfPreparedStatements(t *testing.T) {
 	if n := preparedIn(t, db); n != 1 {
 		t.Fatalf("%d statements are prepared, want 1", n)
 	}
-	p.Swallow(true)
-	ended := make(chan error, 1)
-	go func() { ended <- update() }()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Fatal("a statement that nobody answered succeeded")
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the statement hangs")
-	}
-	p.Swallow(false)
-	deadline := time.Now().Add(time.Minute)
-	for err := update(); err != nil; err = update() {
-		if time.Now().After(deadline) {
-			t.Fatalf("the pool does not heal: %v", err)
-		}
-	}
+	endsAndHeals(t, p, update)
 }

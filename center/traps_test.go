@@ -76,25 +76,31 @@ func TestSwallowedPackets(t *testing.T) {
 			if err := beat(); err != nil {
 				t.Fatal(err)
 			}
-			p.Swallow(true)
-			ended := make(chan error, 1)
-			go func() { ended <- beat() }()
-			select {
-			case err := <-ended:
-				if err == nil {
-					t.Fatal("a heartbeat that nobody answered succeeded")
-				}
-			case <-time.After(time.Minute):
-				t.Fatal("the heartbeat hangs")
-			}
-			p.Swallow(false)
-			deadline := time.Now().Add(time.Minute)
-			for err := beat(); err != nil; err = beat() {
-				if time.Now().After(deadline) {
-					t.Fatalf("the pool does not heal: %v", err)
-				}
-			}
+			endsAndHeals(t, p, beat)
 		})
+	}
+}
+
+// endsAndHeals swallows what do sends: do must end, with an error, and succeed again afterwards.
+func endsAndHeals(t *testing.T, p *testdb.Proxy, do func() error) {
+	t.Helper()
+	p.Swallow(true)
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Fatal("what nobody answered succeeded")
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it hangs")
+	}
+	p.Swallow(false)
+	deadline := time.Now().Add(time.Minute)
+	for err := do(); err != nil; err = do() {
+		if time.Now().After(deadline) {
+			t.Fatalf("the pool does not heal: %v", err)
+		}
 	}
 }
 
@@ -314,12 +320,14 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 			"row":   {QueueID: "9", OldEpoch: 1, Cur: "A"},
 		}
 		for name, change := range stale {
-			err := c.WritePlan(t.Context(), "race", []center.Change{{QueueID: "0", OldEpoch: 1, Cur: "A"}, change})
-			if name == "row" && c.Dialect() != "sqlite" {
-				continue // a row that is gone is passed over like one that is locked
-			}
-			if !errors.Is(err, center.ErrRaced) {
-				t.Errorf("another %s: %v", name, err)
+			for _, changes := range [][]center.Change{{change}, {{QueueID: "0", OldEpoch: 1, Cur: "A"}, change}} {
+				err := c.WritePlan(t.Context(), "race", changes)
+				if name == "row" && c.Dialect() != "sqlite" {
+					continue // a row that is gone is passed over like one that is locked
+				}
+				if !errors.Is(err, center.ErrRaced) {
+					t.Errorf("another %s, %d changes: %v", name, len(changes), err)
+				}
 			}
 		}
 		var owned int

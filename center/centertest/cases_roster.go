@@ -563,16 +563,18 @@ func testLeave(t *testing.T, c *center.Center) {
 			t.Fatalf("an orderly hand-over is told as a take-over: %v", got)
 		}
 	})
-	t.Run("H4 H6 the last one leaves nobody, under a new epoch", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
-		r.join("A")
-		epoch := r.epoch("0")
-		r.must(c.Leave(t.Context(), r.task, r.uuid("A"), nil))
-		r.wantOwners("-", "-")
-		if got := r.epoch("0"); got != epoch+1 {
-			t.Fatalf("epoch %d, want %d", got, epoch+1)
-		}
-	})
+	for _, queues := range []int{1, 2} { // one is written by a statement of its own
+		t.Run(fmt.Sprintf("H4 H6 the last one leaves nobody, under a new epoch, queues=%d", queues), func(t *testing.T) {
+			r := newRoster(t, c, center.Settings{Queues: queues})
+			r.join("A")
+			epoch := r.epoch("0")
+			r.must(c.Leave(t.Context(), r.task, r.uuid("A"), nil))
+			r.wantOwners(slices.Repeat([]string{"-"}, queues)...)
+			if got := r.epoch("0"); got != epoch+1 {
+				t.Fatalf("epoch %d, want %d", got, epoch+1)
+			}
+		})
+	}
 	t.Run("H5 what was still in hand is told as forced", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")

@@ -65,7 +65,7 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"H6: no new epoch for a queue that loses its owner", "center/assign.go",
+		"H6: no new epoch for queues that lose their owner", "center/write.go",
 		"if c.Regrants() {\n\t\trow.Bump", "if c.Cur != \"\" && c.Regrants() {\n\t\trow.Bump",
 		"./center -run Conformance",
 	},
@@ -143,7 +143,22 @@ var mutants = []mutant{
 		"./center -run Spares",
 	},
 	{
-		"L4: a plan written in part", "center/assign.go",
+		"H6: no new epoch for a queue that loses its owner", "center/write.go",
+		"cur_server = NULL, cur_since = NULL, epoch = epoch + 1`", "cur_server = NULL, cur_since = NULL`",
+		"./center -run Conformance$",
+	},
+	{
+		"L4: a change of another epoch", "center/write.go",
+		"AND queue_id = ? AND epoch = ?`+owned", "AND queue_id = ? AND epoch <> -?`+owned",
+		"./center -run CompareAndSet",
+	},
+	{
+		"L4: a change of another's queue", "center/write.go",
+		"owned = ` AND cur_server = ?`", "owned = ` AND COALESCE(cur_server, '-') <> COALESCE(?, '')`",
+		"./center -run CompareAndSet",
+	},
+	{
+		"L4: a plan written in part", "center/write.go",
 		"if n != len(part) {", "if n > len(part) {",
 		"./center -run CompareAndSet",
 	},
@@ -193,7 +208,7 @@ var mutants = []mutant{
 		"./manager -run Matches",
 	},
 	{
-		"S2: a queue changed and not stamped", "center/assign.go",
+		"S2: a queue changed and not stamped", "center/write.go",
 		"`UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified", "`UPDATE schedule_queue SET `+set.String()+`, plan_version = 0 * ?, gmt_modified",
 		"./center -run Conformance$",
 	},

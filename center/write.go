@@ -1,0 +1,169 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// changeRow is a Change as the statement that writes it reads it.
+type changeRow struct {
+	ID       string  `json:"id"`
+	OldCur   *string `json:"old_cur"`
+	OldEpoch int64   `json:"old_epoch"`
+	Cur      *string `json:"cur"`
+	Req      *string `json:"req"`
+	Bump     int     `json:"bump"`
+	Plan     int64   `json:"plan"` // the version of the plan that this is a part of
+}
+
+func newChangeRow(c Change, plan int64) changeRow {
+	row := changeRow{ID: c.QueueID, OldEpoch: c.OldEpoch, Plan: plan}
+	for _, f := range []struct {
+		to   **string
+		from string
+	}{{&row.OldCur, c.OldCur}, {&row.Cur, c.Cur}, {&row.Req, c.Req}} {
+		if f.from != "" {
+			*f.to = &f.from
+		}
+	}
+	if c.Regrants() {
+		row.Bump = 1
+	}
+	return row
+}
+
+// writeRows is how many changes go into one statement, as one parameter.
+const writeRows = 2_000
+
+// write writes the changes whose rows nobody holds, and returns those and the others. A row in a
+// stalled fenced transaction waits for the next time and stops nobody (L5). Each change is a
+// compare-and-set; if one misses, all is rolled back and planned anew (L4).
+func (l *locked) write(ctx context.Context, changes []Change) (written, skipped []Change, err error) {
+	written, skipped, err = l.pick(ctx, changes)
+	if err != nil {
+		return nil, nil, err
+	}
+	return written, skipped, l.writeHeld(ctx, written, l.planVersion+1)
+}
+
+// writeHeld writes changes of rows that this transaction has locked, where there are such locks. plan is the version
+// that it gives the plan: higher than any that stands in a row, so that who looks at the highest of its rows notices.
+func (l *locked) writeHeld(ctx context.Context, changes []Change, plan int64) error {
+	if len(changes) == 1 {
+		return l.writeOne(ctx, changes[0], plan)
+	}
+	for part := range slices.Chunk(changes, writeRows) {
+		rows := make([]changeRow, len(part))
+		for i, c := range part {
+			rows[i] = newChangeRow(c, plan)
+		}
+		doc, err := json.Marshal(rows)
+		if err != nil {
+			return err
+		}
+		n, err := l.exec(ctx, strings.ReplaceAll(l.d.change, "{rows}", roughly(len(part))), string(doc), l.taskType, l.ownSign)
+		if err != nil {
+			return fmt.Errorf("write the queues: %w", err)
+		}
+		if n != len(part) {
+			return fmt.Errorf("write the queues: %d of %d rows: %w", n, len(part), errRaced)
+		}
+	}
+	return nil
+}
+
+// writeOne writes a change as the dialect's statement for many does, but for the table of them.
+func (l *locked) writeOne(ctx context.Context, c Change, plan int64) error {
+	var set strings.Builder
+	var args []any
+	if c.Req == "" {
+		set.WriteString(`req_since = NULL, req_server = NULL`)
+	} else {
+		set.WriteString(`req_since = CASE WHEN req_server = ? THEN req_since ELSE {now} END, req_server = ?`) // in this order (L6)
+		args = append(args, c.Req, c.Req)
+	}
+	switch {
+	case c.Regrants() && c.Cur == "":
+		set.WriteString(`, cur_server = NULL, cur_since = NULL, epoch = epoch + 1`)
+	case c.Regrants():
+		set.WriteString(`, cur_server = ?, cur_since = {now}, epoch = epoch + 1`)
+		args = append(args, c.Cur)
+	}
+	owned := ` AND cur_server IS NULL`
+	args = append(args, plan, l.taskType, l.ownSign, c.QueueID, c.OldEpoch)
+	if c.OldCur != "" {
+		owned = ` AND cur_server = ?`
+		args = append(args, c.OldCur)
+	}
+	n, err := l.exec(ctx, `UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified = {now}
+		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND epoch = ?`+owned, args...)
+	if err == nil && n != 1 {
+		err = errRaced
+	}
+	if err != nil {
+		return fmt.Errorf("write queue %s: %w", c.QueueID, err)
+	}
+	return nil
+}
+
+// roughly is a number that is not below n, of which there are few, so that there are few statements.
+func roughly(n int) string {
+	most := 10
+	for most < n {
+		most *= 10
+	}
+	return strconv.Itoa(most)
+}
+
+// pick locks the rows to be written that can be had at once.
+func (l *locked) pick(ctx context.Context, changes []Change) (free, held []Change, err error) {
+	list := make([]string, len(changes))
+	for i, c := range changes {
+		list[i] = c.QueueID
+	}
+	locked, err := l.lockQueues(ctx, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range changes {
+		if locked[c.QueueID] {
+			free = append(free, c)
+		} else {
+			held = append(held, c)
+		}
+	}
+	return free, held, nil
+}
+
+// lockQueues locks the rows of queues, and returns those that it got: not the ones that somebody
+// holds. SQLite has no row locks: there a stalled transaction stalls every writer.
+func (l *locked) lockQueues(ctx context.Context, list []string) (got map[string]bool, err error) {
+	got = make(map[string]bool, len(list))
+	if l.d.skipLocked == "" {
+		for _, id := range list {
+			got[id] = true
+		}
+		return got, nil
+	}
+	for part := range slices.Chunk(list, writeRows) {
+		from, args, err := l.d.list(part, l.taskType, l.ownSign)
+		if err != nil {
+			return nil, err
+		}
+		err = l.query(ctx, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			got[id] = true
+			return err
+		}, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.d.skipLocked, args...)
+		if err != nil {
+			return nil, fmt.Errorf("lock the queues: %w", err)
+		}
+	}
+	return got, nil
+}
