@@ -204,20 +204,25 @@ func (b Beat) runs() string {
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
 	dead, args := c.deadWatched(b.Servers)
+	own := make([]string, len(uuids)) // rather than GROUP BY, for which MariaDB would make one more temporary table
+	for i, uuid := range uuids {
+		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested
+			FROM schedule_queue q WHERE q.cur_server = ?`
+		args = append(args, uuid, uuid)
+	}
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		`+dead+`,
 		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
-		COALESCE(o.owned, 0), COALESCE(o.epochs, 0), COALESCE(o.newest, 0), COALESCE(o.requested, 0),
+		o.owned, o.epochs, o.newest, o.requested,
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
-		LEFT JOIN (SELECT q.cur_server, COUNT(*) AS owned, SUM(q.epoch) AS epochs, MAX(q.plan_version) AS newest, COUNT(q.req_server) AS requested
-			FROM schedule_queue q WHERE q.cur_server IN (`+marks(len(uuids))+`) GROUP BY q.cur_server) o ON o.cur_server = s.uuid
-		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), strs(uuids), []any{b.Token})...)
+		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
+		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), []any{b.Token})...)
 	pulses := make(map[string]Pulse, len(uuids))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var p Pulse
