@@ -54,6 +54,39 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 	return v, nil
 }
 
+// Awaits is what a server waits for, in short: it changes when a queue arrives, and when others are to come or no more.
+type Awaits struct {
+	Queues      int64 // of others, or of nobody, that are to be the server's
+	PlanVersion int64 // the highest of those that have named it
+}
+
+// Awaits reads what the server waits for. It is a fraction of a View, for who looks again and again.
+func (c *Center) Awaits(ctx context.Context, uuid string) (a Awaits, err error) {
+	err = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`), uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
+	if err != nil {
+		return Awaits{}, fmt.Errorf("read what %s waits for: %w", uuid, err)
+	}
+	return a, nil
+}
+
+// Awaits is what the server waited for when the view was read.
+func (v View) Awaits(uuid string) (a Awaits) {
+	for _, q := range v.Queues {
+		if q.Cur != uuid {
+			a.Queues, a.PlanVersion = a.Queues+1, max(a.PlanVersion, q.PlanVersion)
+		}
+	}
+	return a
+}
+
+// Without is the view when the owner has released queues since: a Release that has succeeded says all that would be new.
+// What others have changed meanwhile is not in it; the next pulse tells.
+func (v View) Without(released []string) View {
+	v.Queues = slices.DeleteFunc(slices.Clone(v.Queues), func(q ViewQueue) bool { return slices.Contains(released, q.ID) })
+	return v
+}
+
 // ViewQueue is a queue that this server owns or waits for.
 type ViewQueue struct {
 	ID       string

@@ -255,13 +255,7 @@ func (s *server) readView(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owned := 0
-	for _, row := range v.Queues {
-		if row.Cur == s.life.uuid {
-			owned++
-		}
-	}
-	s.life.owned.Store(int64(owned))
-	s.life.view, s.life.stale = v, false
+	s.life.see(v)
+	s.life.stale = false
 	return nil
 }

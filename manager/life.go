@@ -121,6 +121,18 @@ func (l *life) dbTime(t time.Time) time.Time {
 	return pair.db.Add(t.Sub(pair.local))
 }
 
+// see takes over a view.
+func (l *life) see(v center.View) {
+	owned := int64(0)
+	for _, q := range v.Queues {
+		if q.Cur == l.uuid {
+			owned++
+		}
+	}
+	l.view = v
+	l.owned.Store(owned)
+}
+
 // matches reports that the view is what the pulse saw (S2). All that changes a queue's owner or requester gives its
 // row a higher plan_version; that the plan of others has changed does not count, for in a large roster that happens
 // with each heartbeat. The number of queues and requests and the sum of epochs tell of edits by hand, too.

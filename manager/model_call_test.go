@@ -21,16 +21,18 @@ type call struct {
 	patience time.Duration
 	seen     time.Time
 	handover []center.Handover
+	stale    bool   // release: the view was to be read again before
 	queue    string // retake, remove
 	epoch    int64
 	token    int // of a beat; the one before is the row's
 
-	done    bool // the reply
-	blocked []string
-	at      time.Time
-	since   time.Time // register's reply, beat's argument
-	pulse   *center.Pulse
-	view    center.View
+	done     bool // the reply
+	blocked  []string
+	released []string
+	at       time.Time
+	since    time.Time // register's reply, beat's argument
+	pulse    *center.Pulse
+	view     center.View
 }
 
 type callKind int

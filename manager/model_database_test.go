@@ -131,6 +131,19 @@ func (w *world) read(c *call) {
 	c.view, c.done = v, true
 }
 
+// awaits is what a poll reads. It is one statement without an effect, so that its reply is taken as it is asked.
+func (w *world) awaits(p *process) (a center.Awaits) {
+	if !w.reachable(p, false) {
+		return center.Awaits{Queues: -1} // the poll fails, and all is read again
+	}
+	for _, q := range w.db.rows {
+		if q.req == p.uuid && q.cur != p.uuid {
+			a.Queues, a.PlanVersion = a.Queues+1, max(a.PlanVersion, q.plan)
+		}
+	}
+	return a
+}
+
 func (w *world) release(c *call) {
 	for _, h := range c.handover {
 		q, to := w.db.row(h.QueueID), w.db.server(h.To)
@@ -143,7 +156,7 @@ func (w *world) release(c *call) {
 		w.checkMove(c.uuid, q)
 		w.own(q, q.req, q.epoch+1, "released by "+c.uuid)
 		w.stamp(q)
-		q.req, c.done = "", true
+		q.req, c.released = "", append(c.released, q.id)
 	}
 	w.db.plan++
 }

@@ -189,7 +189,8 @@ func (k *key) call(c *call) {
 	}
 	k.ints(int64(c.kind), int64(c.life), int64(c.token), int64(c.within), int64(c.patience), c.epoch)
 	k.text(c.uuid + c.queue)
-	k.flags(c.applied, c.done)
+	k.text(strings.Join(c.released, " "))
+	k.flags(c.applied, c.done, c.stale)
 	k.times(k.here, c.sent)
 	k.times(k.now, c.seen, c.at, c.since)
 	k.handovers(c.handover)

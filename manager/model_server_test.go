@@ -50,7 +50,7 @@ func (w *world) refresh(p *process, pulse *center.Pulse) {
 		return
 	}
 	l := life{uuid: p.uuid, view: p.view}
-	if p.lapsed || !l.matches(*pulse) && !w.without.compare {
+	if p.lapsed || !l.matches(*pulse) && !w.without.compare || l.asksUnaware() {
 		p.stale, p.lapsed = true, false
 	}
 	if pulse.MembershipVersion == pulse.PlannedVersion {
@@ -160,8 +160,8 @@ func (w *world) sendRelease(p *process) {
 		w.forget(p, h.QueueID)
 		p.spent[h.QueueID] = h.Epoch
 	}
+	w.send(p, call{kind: callRelease, handover: p.handover, stale: p.stale})
 	p.stale = true
-	w.send(p, call{kind: callRelease, handover: p.handover})
 	p.handover = nil
 }
 
@@ -199,7 +199,10 @@ func (w *world) refreshed(p *process, c call, err bool) {
 		p.changed = p.changed || c.done
 		w.perform(p)
 	case c.kind == callRelease:
-		if p.changed = p.changed || c.done; p.changed {
+		if len(c.released) == len(c.handover) {
+			p.view, p.stale = p.view.Without(c.released), c.stale
+		}
+		if p.changed = p.changed || len(c.released) > 0; p.changed {
 			w.look(p)
 		}
 	}
@@ -268,7 +271,7 @@ func (w *world) awaiting(p *process) bool {
 		return true
 	}
 	for _, q := range p.view.Queues {
-		if q.Cur != p.uuid || q.Req != "" && !q.Known {
+		if q.Cur != p.uuid {
 			return true
 		}
 	}

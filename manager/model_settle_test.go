@@ -14,8 +14,9 @@ func (w *world) settle() int {
 	if w.edited {
 		bound += int(modelAudit/w.tick) + 1
 	}
+	beat := int(modelHeartbeat/w.tick) + 1 // until then somebody may yet take a pulse from before
 	rounds := 0
-	for ; rounds < bound && w.wrong == "" && w.unsettled() != ""; rounds++ {
+	for ; rounds < bound && w.wrong == "" && (rounds < beat || w.unsettled() != ""); rounds++ {
 		w.round()
 	}
 	if why := w.unsettled(); why != "" {

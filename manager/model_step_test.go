@@ -135,8 +135,10 @@ func (w *world) wakeUp(p *process, k stepKind) {
 		}
 		w.refresh(p, nil)
 	case stepPoll:
-		p.stale = true
-		w.refresh(p, nil)
+		if p.stale || !p.giveBy.IsZero() || w.awaits(p) != p.view.Awaits(p.uuid) {
+			p.stale = true
+			w.refresh(p, nil)
+		}
 	case stepLost:
 		w.lost(p)
 	case stepStop:

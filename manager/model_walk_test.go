@@ -91,7 +91,7 @@ func (k *walk) run(r *rand.Rand) {
 	w := k.start.clone()
 	weights := moods(r)
 	if k.scene.menu != nil {
-		weights[stepSuspend], weights[stepUnsuspend], weights[stepLate], weights[stepFinish] = 6, 12, 1, 3
+		weights[stepSuspend], weights[stepUnsuspend], weights[stepLate], weights[stepFinish] = 4, 8, 1, 6
 		weights[stepDrop], weights[stepAdd] = 6, 12
 	}
 	var buffer []step

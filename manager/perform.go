@@ -96,10 +96,15 @@ func (s *server) release(ctx context.Context, handovers []center.Handover) (bool
 	for _, h := range handovers {
 		s.spend(h.QueueID, h.Epoch)
 	}
+	stale := s.life.stale
 	s.life.stale = true
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	released, err := s.c.Release(ctx, s.task.name, s.life.uuid, handovers)
+	if len(released) == len(handovers) { // when many join, half of all views would be read for nothing else
+		s.life.see(s.life.view.Without(released))
+		s.life.stale = stale
+	}
 	for _, h := range handovers {
 		if slices.Contains(released, h.QueueID) {
 			s.queueLog(h.QueueID).WithField("to", h.To).Info("queue handed over")

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -57,6 +58,89 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	// The beat that is under way at either end may be counted on one side only.
 	if got, want := int64(statements), 2*counted; got < want-4 || got > want+4 {
 		t.Fatalf("%d statements in %d heartbeats", got, counted)
+	}
+}
+
+// S2 S8 H2: what a hand-over costs those who are concerned. The owner reads its queues when the pulse tells of the request,
+// and not once more after the release, which says all that is new; who waits polls without reading its queues.
+func TestHandOverIsReadOnce(t *testing.T) {
+	direct := testdb.URL(t, testdb.Postgres)
+	url, proxy := testdb.Through(t, direct)
+	c, err := center.Open(t.Context(), url, center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", idle{}, manager.Settings{
+		Queues: 3, HeartbeatInterval: 300 * time.Millisecond, JudgeDeadInterval: time.Minute, // time for a poll in between
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- m.Run(ctx) }()
+	roster, err := center.Open(t.Context(), direct, center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roster.Close()
+	until := func(condition string) {
+		t.Helper()
+		var yes bool
+		for deadline := time.Now().Add(time.Minute); !yes; time.Sleep(10 * time.Millisecond) {
+			if err := roster.DB().QueryRowContext(t.Context(), "SELECT "+condition).Scan(&yes); err != nil || time.Now().After(deadline) {
+				t.Fatalf("%s: %v", condition, err)
+			}
+		}
+	}
+	beats := func() {
+		t.Helper()
+		var n int64
+		if err := roster.DB().QueryRowContext(t.Context(), "SELECT beat_count FROM schedule_server WHERE uuid <> 'other'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		until(fmt.Sprintf("(SELECT beat_count FROM schedule_server WHERE uuid <> 'other') >= %d", n+2))
+	}
+	change := func(query string) {
+		t.Helper()
+		// Nobody is to plan anew, nor to audit.
+		if _, err := roster.DB().ExecContext(t.Context(), `WITH r AS (UPDATE schedule_task_running SET plan_version = plan_version + 1, audited_at = clock_timestamp() RETURNING plan_version) `+query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until("COUNT(cur_server) = 3 FROM schedule_queue")
+	// It knows of each request, and is not dead for an hour.
+	change(`INSERT INTO schedule_server (uuid, task_type, own_sign, state, heartbeat_time, judge_dead_interval_ms)
+		VALUES ('other', 'settle', 'BASE', 'SERVING', clock_timestamp() + interval '10 minutes', 3600000)`)
+	beats()
+
+	count := func(sent []byte) (views, polls int) {
+		return bytes.Count(sent, []byte("q.window_done_at")) / 2, bytes.Count(sent, []byte("MAX(plan_version), 0) FROM"))
+	}
+	views, polls := count(proxy.Listen(func() {
+		change(`UPDATE schedule_queue SET req_server = 'other', req_since = clock_timestamp(), plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
+		until("COUNT(*) = 1 FROM schedule_queue WHERE cur_server = 'other'")
+		beats()
+	}))
+	if views != 1 || polls != 0 {
+		t.Errorf("the owner has read its queues %d times, and polled %d times", views, polls)
+	}
+	views, polls = count(proxy.Listen(func() {
+		change(`UPDATE schedule_queue SET req_server = (SELECT uuid FROM schedule_server WHERE uuid <> 'other'), req_since = clock_timestamp(), plan_version = r.plan_version
+			FROM r WHERE queue_id = '0'`)
+		for range 5 {
+			beats()
+		}
+		change(`UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1, plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
+		beats()
+	}))
+	if views != 2 || polls < 2 { // when it is named, and when the queue is there
+		t.Errorf("who waited has read its queues %d times, and polled %d times", views, polls)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -114,10 +114,23 @@ func (s *server) wait(ctx context.Context) outcome {
 	case <-s.life.windowTimer():
 		s.refresh(ctx, nil)
 	case <-poll:
-		s.life.stale = true
-		s.refresh(ctx, nil)
+		s.poll(ctx)
 	}
 	return settled
+}
+
+// poll looks whether a queue is there. Who leaves looks at all that it has: whether those that are to have it know.
+func (s *server) poll(ctx context.Context) {
+	if !s.life.giving() && !s.life.stale {
+		bound, cancel := s.transaction(ctx)
+		awaits, err := s.c.Awaits(bound, s.life.uuid)
+		cancel()
+		if err == nil && awaits == s.life.view.Awaits(s.life.uuid) {
+			return
+		}
+	}
+	s.life.stale = true
+	s.refresh(ctx, nil)
 }
 
 // awaiting reports that it pays to look soon: another still has a queue that is to be ours, or we leave, and wait until

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/dutyrota/rota/center"
 )
 
@@ -72,17 +75,34 @@ func (w *walk) step() {
 
 // releaseAll hands over everything that is requested from a server.
 func (w *walk) releaseAll(name string) {
-	v, err := w.c.View(w.Context(), w.task, w.uuid(name))
-	w.must(err)
+	v := w.view(name)
 	var queues []center.Handover
 	for _, q := range v.Queues {
 		if q.Cur == w.uuid(name) && q.Req != "" {
 			queues = append(queues, center.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
 		}
 	}
-	if len(queues) > 0 {
-		w.release(name, queues...)
+	if len(queues) == 0 {
+		return
 	}
+	want := v.Without(w.release(name, queues...))
+	want.PlanVersion++ // by the release, and by nobody else in a walk
+	if diff := cmp.Diff(want, w.view(name), cmpopts.EquateEmpty()); diff != "" {
+		w.Fatalf("a release changes more than the view knows (-known +read):\n%s", diff)
+	}
+}
+
+// view reads the view of a server, and what a poll reads, which must be the same.
+func (w *walk) view(name string) center.View {
+	w.Helper()
+	v, err := w.c.View(w.Context(), w.task, w.uuid(name))
+	w.must(err)
+	awaits, err := w.c.Awaits(w.Context(), w.uuid(name))
+	w.must(err)
+	if awaits != v.Awaits(w.uuid(name)) {
+		w.Fatalf("a poll reads %+v, the view %+v", awaits, v)
+	}
+	return v
 }
 
 func (w *walk) check() {
@@ -90,6 +110,9 @@ func (w *walk) check() {
 	var now []row
 	for i, owner := range w.column("SELECT cur_server FROM schedule_queue WHERE task_type = '%s' ORDER BY queue_index", w.task) {
 		now = append(now, row{owner, w.epoch(fmt.Sprint(i))})
+	}
+	for _, name := range w.live {
+		w.view(name)
 	}
 	for i, was := range w.last {
 		is := now[i]

@@ -263,6 +263,21 @@ var mutants = []mutant{
 		"./manager -run HandOver",
 	},
 	{
+		"S8: a poll that looks at nothing", "manager/states.go",
+		"awaits == s.life.view.Awaits(s.life.uuid)", "awaits.Queues >= 0",
+		"./manager -run HandOver",
+	},
+	{
+		"S8: a poll that misses an exchange", "center/view.go",
+		"COUNT(*), COALESCE(MAX(plan_version), 0)", "COUNT(*), 0 * COALESCE(MAX(plan_version), 0)",
+		"./center -run Conformance$",
+	},
+	{
+		"S2: a view that keeps what was released", "center/view.go",
+		"return slices.Contains(released, q.ID)", "return q.ID == \"\"",
+		"./manager -run HandOverIsReadOnce",
+	},
+	{
 		"X1: what was in hand is selected again", "processor/schedule.go",
 		"\tp.lookInHand(c, l)\n", "",
 		"./processor -run NotSleep",

@@ -75,7 +75,7 @@ func (s *server) act(ctx context.Context) {
 		case p := <-s.pulses:
 			s.try(ctx, func(ctx context.Context) error { return s.follow(ctx, p) })
 		case <-poll:
-			s.try(ctx, s.look)
+			s.try(ctx, s.poll)
 		}
 	}
 }
@@ -116,13 +116,25 @@ func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err err
 	return done.Busy, err
 }
 
+// poll looks whether a queue is there.
+func (s *server) poll(ctx context.Context) error {
+	awaits, err := s.h.c.Awaits(ctx, s.uuid)
+	if err != nil || awaits == s.view.Awaits(s.uuid) {
+		return err
+	}
+	return s.look(ctx)
+}
+
 // look reads the queues and hands over what is asked for.
 func (s *server) look(ctx context.Context) (err error) {
+	s.stale = true
 	for {
-		if s.view, err = s.h.c.View(ctx, taskType, s.uuid); err != nil {
-			return err
+		if s.stale {
+			if s.view, err = s.h.c.View(ctx, taskType, s.uuid); err != nil {
+				return err
+			}
+			s.stale = false
 		}
-		s.stale = false
 		var handovers []center.Handover
 		var owned int64
 		for _, q := range s.view.Queues {
@@ -141,6 +153,9 @@ func (s *server) look(ctx context.Context) (err error) {
 		released, err := s.h.c.Release(ctx, taskType, s.uuid, handovers)
 		if err != nil || len(released) == 0 {
 			return err
+		}
+		if len(released) == len(handovers) {
+			s.view, s.stale = s.view.Without(released), false
 		}
 	}
 }
