@@ -46,6 +46,8 @@ type ServerBeat struct {
 	// database's clock (S7). If the heartbeat before this one is too old, the database writes its own
 	// time instead.
 	WatchingSince time.Time
+	// Ring is that of the last pulse; the zero value watches everybody.
+	Ring Ring
 	// InRuns says that the server works in runs: then the pulse tells of them.
 	InRuns bool
 	// DrainedPartition is the partition version for which the server has nothing in hand and starts
@@ -71,10 +73,9 @@ type Pulse struct {
 	Removing          []string // queues that are to be removed (N2)
 	ItemVersion       int64    // changes when an operator has changed failed items
 	AuditDue          bool
-	// AnyDead says that a server that this one watches has been silent for its judge_dead_interval. Each watches
-	// the next 32 in the order of their uuids, and behind the last comes the first: so everybody is watched, and a
-	// heartbeat costs the same in a large roster as in a small one.
+	// AnyDead says that a server that this one watches has been silent for its judge_dead_interval.
 	AnyDead bool
+	Ring    Ring // whom the server watches from now on: for its next heartbeat
 
 	Owned     int64 // queues that this server owns,
 	EpochSum  int64 // the sum of their epochs,
@@ -203,7 +204,7 @@ func (b Beat) runs() string {
 
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
-	dead, args := c.deadWatched(b.Servers)
+	watch, args := c.watch(b.Servers)
 	own := make([]string, len(uuids)) // rather than GROUP BY, for which MariaDB would make one more temporary table
 	for i, uuid := range uuids {
 		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested
@@ -213,7 +214,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
-		`+dead+`,
+		`+watch+`,
 		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
 		o.owned, o.epochs, o.newest, o.requested,
@@ -223,45 +224,25 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
 		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
 		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), []any{b.Token})...)
+	rings := make(map[string]Ring, len(uuids))
+	for _, s := range b.Servers {
+		rings[s.UUID] = s.Ring
+	}
 	pulses := make(map[string]Pulse, len(uuids))
 	err = each(rows, err, func(rows *sql.Rows) error {
 		var p Pulse
+		var next Ring
 		var audit, anyDead, drained, runs int
 		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, (*list)(&p.Removing), &p.ItemVersion,
-			&audit, &anyDead, &drained, &p.Owned, &p.EpochSum, &p.OwnedPlan, &p.Requested, &p.Awaited,
+			&audit, &anyDead, (*text)(&next.last), (*text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlan, &p.Requested, &p.Awaited,
 			&runs, (*instant)(&p.NextFire))
 		p.AuditDue, p.AnyDead, p.AllDrained, p.Runs = audit == 1, anyDead == 1, drained == 1, runs == 1
+		p.Ring = rings[p.UUID].after(p.MembershipVersion, next)
 		pulses[p.UUID] = p
 		return err
 	})
 	return pulses, err
-}
-
-// watchedServers is how many servers each one watches.
-const watchedServers = 32
-
-// isDead is true of a row of schedule_server, d, that is silent, or comes from before the clock was set back.
-const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
-
-// deadWatched is the expression for Pulse.AnyDead. If everybody watched everybody, the cost of all heartbeats would
-// grow with the square of the servers. If a server dies together with those that watch it, there is one before
-// them that lives, watches the first of them, and then buries all.
-//
-// The limited subqueries refer to nothing outside, which MariaDB could not do, so that there are some for
-// each server of the process.
-func (c *Center) deadWatched(servers []ServerBeat) (expression string, args []any) {
-	next := ` FROM schedule_server w` + c.dialect.byKey + ` WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ? ORDER BY w.uuid LIMIT `
-	anyDead := fmt.Sprint(`EXISTS (SELECT 1 FROM (SELECT w.heartbeat_time, w.judge_dead_interval_ms`, next, watchedServers, `) d WHERE `, isDead, `)`)
-	fewer := fmt.Sprint(`(SELECT w.uuid`, next, `1 OFFSET `, watchedServers-1, `) IS NULL`)
-	var text strings.Builder
-	text.WriteString("CASE")
-	for _, s := range servers {
-		text.WriteString(" WHEN s.uuid = ? AND (" + anyDead + " OR " + fewer + " AND " + anyDead + ") THEN 1")
-		args = append(args, s.UUID, s.TaskType, c.ownSign, s.UUID, s.TaskType, c.ownSign, s.UUID, s.TaskType, c.ownSign, "")
-	}
-	text.WriteString(" ELSE 0 END")
-	return text.String(), args
 }
 
 // IsTransient reports that an error came from the connection or from a collision, so that the

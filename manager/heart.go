@@ -137,6 +137,7 @@ func (h *heart) deliver(l *life, token string, start time.Time, pulses map[strin
 	l.lease.renew(start)
 	l.clock.Store(&clockPair{db: p.Now, local: now})
 	l.watch.observe(p.Now, now)
+	l.ring = p.Ring
 	seen := pulse{Pulse: p}
 	if l.watch.mayExpire() {
 		seen.watched = l.watch.watched()

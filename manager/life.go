@@ -36,6 +36,7 @@ type life struct {
 	token  string // the last that was confirmed
 	joined time.Time
 	watch  watch
+	ring   center.Ring
 
 	// The server's own goroutine alone uses what follows.
 

@@ -184,7 +184,7 @@ func (s *server) report(l *life) center.ServerBeat {
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),
 		LastFetch: l.dbTime(stats.LastFetchTime), OldestInHand: l.dbTime(stats.OldestInHandSince),
-		WatchingSince: l.watch.since, DrainedPartition: l.drained.Load(), InRuns: l.inRuns,
+		WatchingSince: l.watch.since, Ring: l.ring, DrainedPartition: l.drained.Load(), InRuns: l.inRuns,
 	}
 	if w := l.window.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd

@@ -389,10 +389,16 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.assign(name(0))
 		wantSeen := func(dead string, by map[int]bool) {
 			t.Helper()
+			for i := range by { // of another membership, and then of the ends of the ring
+				r.beat(name(i))
+				r.beat(name(i))
+			}
 			r.silence(dead)
 			for i, want := range by {
-				if p, ok := r.beat(name(i)); !ok || p.AnyDead != want {
-					t.Errorf("%s is dead; %s: AnyDead is %t, want %t", dead, name(i), p.AnyDead, want)
+				for range 2 {
+					if p, ok := r.beat(name(i)); !ok || p.AnyDead != want {
+						t.Errorf("%s is dead; %s: AnyDead is %t, want %t", dead, name(i), p.AnyDead, want)
+					}
 				}
 			}
 			r.expire(name(49))
@@ -404,6 +410,25 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		wantSeen(name(31), map[int]bool{0: true, 30: true, 32: false, 36: false, 37: true, 69: true}) // from 37 on there are fewer than 32
 		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false})                     // it is the 33rd of those that are left
 		wantSeen(name(69), map[int]bool{0: false, 35: false, 36: true, 68: true})
+	})
+	t.Run("S2 who has come since is watched", func(t *testing.T) {
+		r := newRoster(t, c, center.Settings{Queues: 1})
+		for i := range 40 {
+			r.register(fmt.Sprintf("s%02d", i))
+		}
+		before := []string{"s05", "s39"} // whose rings end at s37, and with the first
+		for _, name := range before {
+			r.beat(name)
+		}
+		for _, name := range []string{"s05x", "s99"} {
+			r.register(name)
+			r.silence(name)
+		}
+		for _, name := range before {
+			if p, _ := r.beat(name); !p.AnyDead {
+				t.Errorf("%s does not see those that have come", name)
+			}
+		}
 	})
 	t.Run("S6 two processes with one uuid", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 1})

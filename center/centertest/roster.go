@@ -19,13 +19,14 @@ type roster struct {
 	c      *center.Center
 	task   string
 	tokens map[string]string
+	rings  map[string]center.Ring
 }
 
 // newRoster defines a task type of the case's own, so that all cases share one database.
 func newRoster(t *testing.T, c *center.Center, s center.Settings) *roster {
 	t.Helper()
 	task := strings.NewReplacer("/", ".", " ", "_").Replace(t.Name())
-	r := &roster{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}}
+	r := &roster{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, rings: map[string]center.Ring{}}
 	r.define(s)
 	return r
 }
@@ -89,11 +90,12 @@ func (r *roster) expire(name string) {
 // beat sends a heartbeat with a new token and returns the pulse, if the server is still there.
 func (r *roster) beat(name string) (center.Pulse, bool) {
 	r.Helper()
-	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing}}}
+	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, Ring: r.rings[name]}}}
 	pulses, err := r.c.Beat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
 	p, ok := pulses[r.uuid(name)]
+	r.rings[name] = p.Ring
 	return p, ok
 }
 

@@ -22,6 +22,7 @@ type server struct {
 	// The heart's.
 	due   time.Time // the next beat; guarded by the heart's mu
 	token string
+	ring  center.Ring
 
 	joined time.Time
 	since  time.Time // it has watched
@@ -38,14 +39,14 @@ func (s *server) beat(ctx context.Context) {
 	token := rand.Text()
 	pulses, err := s.h.c.Beat(ctx, center.Beat{
 		Token: token, Was: []string{s.token},
-		Servers: []center.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since}},
+		Servers: []center.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, Ring: s.ring}},
 	})
 	p, ok := pulses[s.uuid]
 	if err != nil || !ok {
 		s.h.f.fails.Add(1)
 		return
 	}
-	s.token = token
+	s.token, s.ring = token, p.Ring
 	s.h.f.beats.Add(1)
 	select { // the newest replaces one that nobody has read
 	case <-s.pulses:
