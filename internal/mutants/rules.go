@@ -204,7 +204,7 @@ var mutants = []mutant{
 	},
 	{
 		"S2: a queue that is to be removed unnoticed", "manager/life.go",
-		"slices.Equal(l.view.Removing, p.Removing) && ", "",
+		"slices.Equal(l.view.Removing, p.Removing)", "slices.Equal(p.Removing, p.Removing)",
 		"./manager -run Matches",
 	},
 	{
