@@ -23,24 +23,10 @@ func (idle) Execute(context.Context, []int) error                       { return
 // when nothing changes: no lock is taken. Nor does it read its queues when others' change, which in a large roster happens
 // with each heartbeat. They are counted on the wire.
 func TestTwoStatementsPerHeartbeat(t *testing.T) {
-	direct := testdb.URL(t, testdb.Postgres)
-	url, proxy := testdb.Through(t, direct)
-	c, err := center.Open(t.Context(), url, center.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
 	s := manager.Settings{Queues: 3, HeartbeatInterval: 100 * time.Millisecond, JudgeDeadInterval: time.Minute}
 	runs := s
 	runs.Mode, runs.Cron = center.ModeRun, "0 0 2 1 1 ? 2099"
-	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, runs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- m.Run(ctx) }()
-
+	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, runs))
 	beats := beatCounter(t, direct)
 	beats(10) // joined, planned, audited, read
 	var counted int64
@@ -50,10 +36,7 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 		counted += beats(30)
 		ended()
 	})
-	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	statements := bytes.Count(sent, endOfStatement)
 	// The beat that is under way at either end may be counted on one side only.
 	if got, want := int64(statements), 2*counted; got < want-4 || got > want+4 {
@@ -64,22 +47,9 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 // S2 S8 H2: what a hand-over costs those who are concerned. The owner reads its queues when the pulse tells of the request,
 // and not once more after the release, which says all that is new; who waits polls without reading its queues.
 func TestHandOverIsReadOnce(t *testing.T) {
-	direct := testdb.URL(t, testdb.Postgres)
-	url, proxy := testdb.Through(t, direct)
-	c, err := center.Open(t.Context(), url, center.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", idle{}, manager.Settings{
+	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, manager.Settings{
 		Queues: 3, HeartbeatInterval: 300 * time.Millisecond, JudgeDeadInterval: time.Minute, // time for a poll in between
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- m.Run(ctx) }()
 	roster, err := center.Open(t.Context(), direct, center.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -138,9 +108,32 @@ func TestHandOverIsReadOnce(t *testing.T) {
 	if views != 2 || polls < 2 { // when it is named, and when the queue is there
 		t.Errorf("who waited has read its queues %d times, and polled %d times", views, polls)
 	}
-	cancel()
-	if err := <-ended; err != nil {
+	stop()
+}
+
+// overheard runs a process whose statements pass a proxy, until it is stopped. direct leads past the proxy.
+func overheard(t *testing.T, tasks ...manager.Task) (direct string, proxy *testdb.Proxy, stop func()) {
+	t.Helper()
+	direct = testdb.URL(t, testdb.Postgres)
+	url, proxy := testdb.Through(t, direct)
+	c, err := center.Open(t.Context(), url, center.Options{})
+	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	m, err := manager.New(c, manager.Config{}, tasks...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1) // a test that fails does not wait
+	go func() { ended <- m.Run(ctx) }()
+	return direct, proxy, func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
