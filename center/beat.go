@@ -202,6 +202,15 @@ func (b Beat) runs() string {
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = '` + TriggerActive + `')`
 }
 
+// allDrained is the column for Pulse.AllDrained. Who has not drained need not ask for the others.
+func (b Beat) allDrained() string {
+	if !slices.ContainsFunc(b.Servers, func(s ServerBeat) bool { return s.DrainedPartition != 0 }) {
+		return `0`
+	}
+	return `CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
+			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END`
+}
+
 func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
 	watch, args := c.watch(b.Servers)
@@ -215,8 +224,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		`+watch+`,
-		CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
-			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END,
+		`+b.allDrained()+`,
 		o.owned, o.epochs, o.newest, o.requested,
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
 		FROM schedule_server s

@@ -178,6 +178,11 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
+		"N1: nobody asks whether all have drained", "center/beat.go",
+		"func(s ServerBeat) bool { return s.DrainedPartition != 0 }", "func(s ServerBeat) bool { return false }",
+		"./center -run Conformance",
+	},
+	{
 		"N1: work goes on behind the barrier", "manager/follow.go",
 		" || p.RequestedTotal > 0\n", "\n",
 		"./manager -run Repartition",
