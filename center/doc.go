@@ -143,7 +143,8 @@
 // heed a context when the network swallows packets; sslmode=disable on a loopback host and require
 // elsewhere, unless the URL says otherwise. MySQL and MariaDB: parseTime, clientFoundRows (a
 // compare-and-set must count matched rows), interpolateParams (one round trip), rejectReadOnly, UTC, a
-// strict sql_mode for the roster's own statements. SQLite: WAL, and transactions that take the write lock
+// strict sql_mode for the roster's own statements, of which only the heartbeats are prepared: how many the server holds
+// for all its programs is limited (max_prepared_stmt_count), and where it takes no more, they go on as text. SQLite: WAL, and transactions that take the write lock
 // at their start. The isolation level is the server's default, READ COMMITTED or REPEATABLE READ.
 //
 // # Libraries

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"net"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -140,8 +142,30 @@ func Needs() (list []string) {
 // Heart returns the pool of one connection for heartbeats.
 func (c *Center) Heart() *sql.DB { return c.beat }
 
-// AgePrepared makes the statements that the heart has prepared older.
+// AgePrepared makes older what the heart knows of its statements.
 func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
+	t.Helper()
+	c.prepared(t, func(s *statement) error {
+		if !s.at.IsZero() {
+			s.at = s.at.Add(-by)
+		}
+		s.used = s.used.Add(-by)
+		return nil
+	})
+}
+
+// LosePrepared makes the server forget the statements that the heart has prepared.
+func (c *Center) LosePrepared(t testing.TB) {
+	t.Helper()
+	c.prepared(t, func(s *statement) error {
+		stmt := reflect.ValueOf(s.prepared).Elem()
+		again := reflect.New(stmt.Type())
+		again.Elem().Set(stmt) // for one that is closed cannot be asked any more
+		return again.Interface().(driver.Stmt).Close()
+	})
+}
+
+func (c *Center) prepared(t testing.TB, f func(*statement) error) {
 	t.Helper()
 	conn, err := c.beat.Conn(t.Context())
 	if err != nil {
@@ -149,10 +173,11 @@ func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
 	}
 	defer conn.Close()
 	err = conn.Raw(func(raw any) error {
+		var errs []error
 		for _, s := range raw.(*preparingConn).statements {
-			s.at = s.at.Add(-by)
+			errs = append(errs, f(s))
 		}
-		return nil
+		return errors.Join(errs...)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +191,9 @@ func OpenPreparing(t testing.TB, url string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	always := func(context.Context, driver.QueryerContext, net.Conn) bool { return true }
-	db := sql.OpenDB(preparingConnector{connector.(preparingConnector).Connector, always})
+	preparing := connector.(preparingConnector)
+	preparing.may = func(context.Context, driverConn, net.Conn) bool { return true }
+	db := sql.OpenDB(preparing)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {

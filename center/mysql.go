@@ -1,10 +1,13 @@
 package center
 
 import (
+	"context"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -61,6 +64,8 @@ func classifyMySQL(err error) class {
 	}
 	switch e.Number {
 	case 1213, 1205, 3572, 1020, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, TiDB's conflict
+		return classRollback
+	case noSuchHandler, needReprepare:
 		return classRollback
 	case 1969, 3024, 1317: // took too long, by MariaDB's limit and MySQL's; killed
 		return classInterrupted
@@ -122,5 +127,24 @@ func mysqlConnector(u *url.URL, role role) (driver.Connector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w", err)
 	}
-	return connector, nil
+	if role != roleBeat {
+		return connector, nil
+	}
+	// The heartbeats alone: a server holds 16,382 statements (max_prepared_stmt_count) for all its programs together, and
+	// half a dozen are what the heartbeats of a process need. What stands between, such as ProxySQL, must send a
+	// statement to where it is known: the driver knows it by the number that came back, and not by a name of its own.
+	always := func(context.Context, driverConn, net.Conn) bool { return true }
+	return preparingConnector{connector, always, unpreparedMySQL, 8}, nil
+}
+
+// What the servers answer about prepared statements.
+const (
+	noSuchHandler = 1243
+	tooManyHeld   = 1461 // max_prepared_stmt_count
+	needReprepare = 1615 // a table has changed, again and again
+)
+
+func unpreparedMySQL(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && slices.Contains([]uint16{noSuchHandler, tooManyHeld, needReprepare}, e.Number)
 }

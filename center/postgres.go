@@ -29,10 +29,10 @@ var postgres = &dialect{
 	listedServers: ` FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
 	lockServers:   " FOR UPDATE OF s",
 	deleteServers: `DELETE FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
-	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
-	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
 	upsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
 		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
+	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
+	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
 	notIdle: "set_config('idle_in_transaction_session_timeout', '10000', true)",
 	// The LIMIT tells how many rows there are at the most, for the same reason: by index for a few, by hash for many.
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
@@ -97,7 +97,45 @@ func postgresConnector(raw string, role role) (driver.Connector, error) {
 	if role == roleDealers {
 		return connector, nil
 	}
-	return preparingConnector{connector, direct}, nil
+	return preparingConnector{connector, direct, unpreparedPostgres, 100}, nil
+}
+
+// noSuchStatement is PostgreSQL's code for a prepared statement that it does not know.
+const noSuchStatement = "26000"
+
+func unpreparedPostgres(err error) bool {
+	var e *pq.Error
+	return errors.As(err, &e) && e.Code == noSuchStatement
+}
+
+// direct reports that nothing stands between, and so that statements may be prepared: behind PgBouncer in transaction
+// mode the next statement may meet another server's session, and lib/pq's names are the same on all connections, so
+// that another statement's rows would come back. It is so if the server sees the same two ends of the connection as we
+// do: a pooler's own connection has other ends, and no two connections have both in common. Of a Unix socket nobody can
+// tell, nor where addresses are translated; there it is false, and so it is if the question fails, for the next
+// statement tells of that.
+func direct(ctx context.Context, c driverConn, dialed net.Conn) bool {
+	if dialed == nil {
+		return false
+	}
+	rows, err := c.QueryContext(ctx, `SELECT host(inet_client_addr()) || ' ' || inet_client_port() || ' ' || host(inet_server_addr()) || ' ' || inet_server_port()`, nil)
+	if err != nil {
+		return false
+	}
+	row := make([]driver.Value, 1)
+	if err := errors.Join(rows.Next(row), rows.Close()); err != nil {
+		return false
+	}
+	return row[0] != nil && fmt.Sprintf("%s", row[0]) == end(dialed.LocalAddr())+" "+end(dialed.RemoteAddr())
+}
+
+// end is one of a connection, as PostgreSQL writes it.
+func end(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprint(tcp.AddrPort().Addr().Unmap().WithZone(""), " ", tcp.Port)
 }
 
 // withSSLMode writes the sslmode that the URL leaves open: lib/pq's own default refuses a server

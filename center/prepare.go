@@ -3,22 +3,17 @@ package center
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
-	"fmt"
-	"maps"
 	"net"
 	"time"
-
-	"github.com/lib/pq"
 )
 
-// preparingConnector makes connections of lib/pq prepare what comes again: to parse and to plan is four fifths of what a
-// heartbeat costs PostgreSQL. Only if nothing stands between: behind PgBouncer in transaction mode the next
-// statement may meet another server's session, and lib/pq's names are the same on all connections, so that another
-// statement's rows would come back. The other databases plan each time anyway, and parse quickly.
+// preparingConnector makes connections prepare what comes again: to parse and to plan is four fifths of what a heartbeat
+// costs PostgreSQL, and a third of what it costs MariaDB, which plans each time. SQLite does both in our own process.
 type preparingConnector struct {
 	driver.Connector
-	direct func(context.Context, driver.QueryerContext, net.Conn) bool // direct, but in tests
+	may        func(context.Context, driverConn, net.Conn) bool // whether a connection may; the last is what was dialed, nil if that is not known
+	unprepared func(error) bool                                 // the server does not know the statement, or takes no more of them
+	most       int                                              // statements of a connection
 }
 
 func (p preparingConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -27,11 +22,11 @@ func (p preparingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, ok := conn.(pqConn)
-	if !ok || dialed == nil || !p.direct(ctx, c, dialed) {
+	c, ok := conn.(driverConn)
+	if !ok || !p.may(ctx, c, dialed) {
 		return conn, nil
 	}
-	return &preparingConn{pqConn: c, statements: map[string]*statement{}}, nil
+	return &preparingConn{driverConn: c, unprepared: p.unprepared, most: p.most, statements: map[string]*statement{}}, nil
 }
 
 // dialedKey is of a context whose dialer shall tell, in a *net.Conn, what it has dialed.
@@ -44,8 +39,8 @@ func tell(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// pqConn is what database/sql looks for in a connection of lib/pq.
-type pqConn interface {
+// driverConn is what database/sql looks for in a connection of the drivers.
+type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
@@ -57,57 +52,30 @@ type pqConn interface {
 	driver.Validator
 }
 
-// direct reports that the server sees the same two ends of the connection as we do. A pooler's own
-// connection has other ends: no two connections have both in common. Of a Unix socket nobody can tell, nor where
-// addresses are translated; there it is false, and so it is if the question fails, for the next statement
-// tells of that.
-func direct(ctx context.Context, c driver.QueryerContext, dialed net.Conn) bool {
-	rows, err := c.QueryContext(ctx, `SELECT host(inet_client_addr()) || ' ' || inet_client_port() || ' ' || host(inet_server_addr()) || ' ' || inet_server_port()`, nil)
-	if err != nil {
-		return false
-	}
-	row := make([]driver.Value, 1)
-	if err := errors.Join(rows.Next(row), rows.Close()); err != nil {
-		return false
-	}
-	return row[0] != nil && fmt.Sprintf("%s", row[0]) == end(dialed.LocalAddr())+" "+end(dialed.RemoteAddr())
-}
-
-// end is one of a connection, as PostgreSQL writes it.
-func end(a net.Addr) string {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprint(tcp.AddrPort().Addr().Unmap().WithZone(""), " ", tcp.Port)
-}
-
 // preparingConn prepares each statement when it comes for the second time: most of those of a command come once.
 type preparingConn struct {
-	pqConn
+	driverConn
+	unprepared func(error) bool
+	most       int
 	statements map[string]*statement // by text
 }
 
 type statement struct {
-	prepared pqStmt // nil: not yet
-	at       time.Time
+	prepared driverStmt // nil: not yet, or the server takes no more
+	at       time.Time  // when it was prepared, or refused; zero: it came once
+	used     time.Time
 }
 
-// pqStmt is what we want of a prepared statement of lib/pq.
-type pqStmt interface {
+// driverStmt is what we want of a prepared statement of the drivers.
+type driverStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-const (
-	// preparedFor bounds the age of a plan: one that was made while the tables were empty would stay
-	// until somebody analyzes them.
-	preparedFor = 5 * time.Minute
-	// preparedMost bounds the statements of a connection. The roster has fewer, but for lists whose
-	// lengths differ; those that came once only make room.
-	preparedMost = 100
-)
+// preparedFor bounds the age of a plan: one that was made while the tables were empty would stay until somebody
+// analyzes them. What has not come again for as long makes room, and so does what came once.
+const preparedFor = 5 * time.Minute
 
 func (c *preparingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	s, err := c.prepare(ctx, query, args)
@@ -115,7 +83,7 @@ func (c *preparingConn) QueryContext(ctx context.Context, query string, args []d
 		return nil, err
 	}
 	if s == nil {
-		return c.pqConn.QueryContext(ctx, query, args)
+		return c.driverConn.QueryContext(ctx, query, args)
 	}
 	rows, err := s.QueryContext(ctx, args)
 	return rows, c.forgetUnknown(query, err)
@@ -127,50 +95,74 @@ func (c *preparingConn) ExecContext(ctx context.Context, query string, args []dr
 		return nil, err
 	}
 	if s == nil {
-		return c.pqConn.ExecContext(ctx, query, args)
+		return c.driverConn.ExecContext(ctx, query, args)
 	}
 	result, err := s.ExecContext(ctx, args)
 	return result, c.forgetUnknown(query, err)
 }
 
-// prepare returns nil for a statement that comes for the first time, or is not worth it.
-func (c *preparingConn) prepare(ctx context.Context, query string, args []driver.NamedValue) (pqStmt, error) {
-	s, again := c.statements[query]
-	switch {
-	case len(args) == 0:
+// prepare returns nil for a statement that comes for the first time, or cannot be prepared, or is not worth it.
+func (c *preparingConn) prepare(ctx context.Context, query string, args []driver.NamedValue) (driverStmt, error) {
+	if len(args) == 0 {
 		return nil, nil
-	case !again:
-		if len(c.statements) >= preparedMost {
-			maps.DeleteFunc(c.statements, func(_ string, s *statement) bool { return s.prepared == nil })
-		}
-		if len(c.statements) < preparedMost {
-			c.statements[query] = &statement{}
-		}
-		return nil, nil
-	case s.prepared != nil && time.Since(s.at) < preparedFor:
-		return s.prepared, nil
-	case s.prepared != nil:
-		if err := s.prepared.Close(); err != nil {
-			return nil, err
-		}
-		s.prepared = nil
 	}
-	prepared, err := c.PrepareContext(ctx, query)
-	if err != nil {
+	now := time.Now()
+	s := c.statements[query]
+	if s == nil {
+		return nil, c.note(query, now)
+	}
+	s.used = now
+	if !s.at.IsZero() && now.Sub(s.at) < preparedFor {
+		return s.prepared, nil
+	}
+	if err := s.close(); err != nil {
 		return nil, err
 	}
-	s.prepared, s.at = prepared.(pqStmt), time.Now() // it is no COPY, which alone has not the methods
-	return s.prepared, nil
+	s.at = now
+	prepared, err := c.PrepareContext(ctx, query)
+	switch {
+	case err == nil:
+		s.prepared = prepared.(driverStmt) // it is no COPY of lib/pq, which alone has not the methods
+	case c.unprepared(err):
+		err = nil
+	default:
+		delete(c.statements, query)
+	}
+	return s.prepared, err
 }
 
-// noSuchStatement is PostgreSQL's code for a prepared statement that it does not know.
-const noSuchStatement = "26000"
+// note remembers a statement that has come once, if there is room.
+func (c *preparingConn) note(query string, now time.Time) error {
+	if len(c.statements) >= c.most {
+		for text, s := range c.statements {
+			if !s.at.IsZero() && now.Sub(s.used) < preparedFor {
+				continue
+			}
+			delete(c.statements, text)
+			if err := s.close(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(c.statements) < c.most {
+		c.statements[query] = &statement{used: now}
+	}
+	return nil
+}
 
-// forgetUnknown returns the error as it is. If somebody has made the server forget its statements (DISCARD ALL), ours
-// are forgotten, too; the error is one after which is tried again.
+func (s *statement) close() error {
+	if s.prepared == nil {
+		return nil
+	}
+	err := s.prepared.Close()
+	s.prepared = nil
+	return err
+}
+
+// forgetUnknown returns the error as it is. A statement that the server has forgotten (DISCARD ALL) we forget, too; the
+// error is one after which is tried again.
 func (c *preparingConn) forgetUnknown(query string, err error) error {
-	var e *pq.Error
-	if errors.As(err, &e) && e.Code == noSuchStatement {
+	if err != nil && c.unprepared(err) {
 		delete(c.statements, query)
 	}
 	return err

@@ -21,11 +21,40 @@ func preparedIn(t *testing.T, db *sql.DB) (n int) {
 	return n
 }
 
+// preparedInMySQL is the same there, and how many there ever were.
+func preparedInMySQL(t *testing.T, db *sql.DB) (n, ever int) {
+	t.Helper()
+	count := map[string]int{"Com_stmt_prepare": 0, "Com_stmt_close": 0}
+	for name := range count {
+		var value int
+		if err := db.QueryRowContext(t.Context(), `SHOW SESSION STATUS LIKE '`+name+`'`).Scan(&name, &value); err != nil {
+			t.Fatal(err)
+		}
+		count[name] = value
+	}
+	return count["Com_stmt_prepare"] - count["Com_stmt_close"], count["Com_stmt_prepare"]
+}
+
 // beatTimes beats for nobody, which is two statements all the same.
 func beatTimes(t *testing.T, c *center.Center, n int) {
 	t.Helper()
 	for range n {
 		if _, err := c.Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// beatAgain beats until it succeeds, after errors that pass.
+func beatAgain(t *testing.T, c *center.Center) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, err := c.Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
+		if err == nil {
+			return
+		}
+		if !c.IsTransient(err) || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
@@ -58,16 +87,7 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 		if _, err := c.Heart().ExecContext(t.Context(), `DISCARD ALL`); err != nil {
 			t.Fatal(err)
 		}
-		deadline := time.Now().Add(time.Minute)
-		for {
-			_, err := c.Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
-			if err == nil {
-				break
-			}
-			if !c.IsTransient(err) || time.Now().After(deadline) {
-				t.Fatal(err)
-			}
-		}
+		beatAgain(t, c)
 	})
 	update := func(t *testing.T, text string) {
 		t.Helper()
@@ -92,10 +112,61 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 				update(t, fmt.Sprint(i))
 			}
 		}
-		if n := preparedIn(t, c.Heart()); n > 100 {
-			t.Errorf("%d statements are prepared", n)
+		if n := preparedIn(t, c.Heart()); n != 100 {
+			t.Errorf("%d statements are prepared, want 100", n)
 		}
 	})
+	t.Run("what comes no more makes room", func(t *testing.T) {
+		c.AgePrepared(t, 6*time.Minute)
+		beatTimes(t, c, 2)
+		if n := preparedIn(t, c.Heart()); n != 2 {
+			t.Errorf("%d statements are prepared, want the 2 of heartbeats", n)
+		}
+	})
+}
+
+func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
+	server := testdb.Own(t, testdb.MySQL) // whose limit is ours to set
+	c := centertest.Open(t, server.URL(), center.Options{})
+	c.DB().SetMaxOpenConns(1)
+	limit := func(n int) {
+		t.Helper()
+		if _, err := c.DB().ExecContext(t.Context(), fmt.Sprintf(`SET GLOBAL max_prepared_stmt_count = %d`, n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(what string, want, wantEver int) {
+		t.Helper()
+		if n, ever := preparedInMySQL(t, c.Heart()); n != want || ever != wantEver {
+			t.Errorf("%s: %d statements are prepared and %d ever were, want %d and %d", what, n, ever, want, wantEver)
+		}
+	}
+	limit(0)
+	beatTimes(t, c, 5)
+	want("the server takes no more", 0, 0)
+	limit(100)
+	beatTimes(t, c, 5)
+	want("it is not asked each time", 0, 0)
+	c.AgePrepared(t, 6*time.Minute)
+	beatTimes(t, c, 5)
+	want("it takes some again", 2, 2)
+	c.LosePrepared(t)
+	beatAgain(t, c)
+	beatTimes(t, c, 3)
+	want("forgotten by the server", 2, 4)
+
+	c.Store().SetMaxOpenConns(1)
+	for _, db := range []*sql.DB{c.Store(), c.DB()} {
+		_, before := preparedInMySQL(t, db) // by who made the tables
+		for range 5 {
+			if _, err := db.ExecContext(t.Context(), `UPDATE schedule_server SET pid = ?`, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, ever := preparedInMySQL(t, db); ever != before {
+			t.Errorf("%d statements were prepared that are no heartbeats: the server's limit is everybody's", ever-before)
+		}
+	}
 }
 
 // Dealers' statements are the user's: he prepares what he wants prepared.

@@ -528,18 +528,33 @@ var mutants = []mutant{
 		"./center -run RandomHistories -rapid.checks=400",
 	},
 	{
-		"trap: statements prepared behind a pooler", "center/prepare.go",
+		"trap: statements prepared behind a pooler", "center/postgres.go",
 		"return row[0] != nil && ", "return row[0] != nil || ",
 		"./center -run NothingIsPrepared|ThroughPgBouncer",
 	},
 	{
 		"trap: a plan that grows old", "center/prepare.go",
-		"case s.prepared != nil && time.Since(s.at) < preparedFor:", "case s.prepared != nil:",
+		"if !s.at.IsZero() && now.Sub(s.at) < preparedFor {", "if !s.at.IsZero() {",
 		"./center -run HeartbeatsArePrepared",
 	},
 	{
 		"trap: a statement that the server has forgotten", "center/prepare.go",
-		"delete(c.statements, query)", "",
+		"\tif err != nil && c.unprepared(err) {", "\tif false {",
 		"./center -run HeartbeatsArePrepared",
+	},
+	{
+		"trap: a server that takes no more prepared statements", "center/prepare.go",
+		"case c.unprepared(err):", "case false:",
+		"./center -run HeartbeatsArePreparedInMySQL",
+	},
+	{
+		"trap: prepared statements that come no more", "center/prepare.go",
+		"if !s.at.IsZero() && now.Sub(s.used) < preparedFor {", "if !s.at.IsZero() {",
+		"./center -run HeartbeatsArePrepared",
+	},
+	{
+		"trap: the limit of all programs taken by one", "center/mysql.go",
+		"if role != roleBeat {", "if role == roleDealers {",
+		"./center -run HeartbeatsArePreparedInMySQL",
 	},
 }
