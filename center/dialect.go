@@ -27,6 +27,8 @@ type dialect struct {
 	deleteServers string              // deletes the rows of a JSON array of uuids
 	share         string              // ends a SELECT that keeps its rows as they are until the commit
 	skipLocked    string              // ends a SELECT that locks the rows of q that it can have at once (L5)
+	inLine        string              // ends the WHERE of the statement that locks: who waits stands in line (see lockBy); a text is bound to it
+	firstInLine   string              // the same for who does not wait
 	notIdle       string              // an expression that makes the server end this transaction when its client is gone
 	upsertItem    string              // ends an INSERT of failed items: those that are there are changed
 	change        string              // writes a plan: see writeHeld; {rows} is a number, not below that of the changes

@@ -126,8 +126,9 @@
 // so that it cannot hold up the roster.
 //
 // There is no leader: any server repairs, under the lock row; a leader that dies is itself an outage.
-// There are no advisory locks and no LISTEN: neither survives PgBouncer in transaction mode, and a
-// cluster such as Galera has neither. The local clock decides nothing about others: workers with skewed
+// Nothing rests on advisory locks or LISTEN: what belongs to a session does not survive PgBouncer in transaction mode, and
+// a cluster such as Galera has neither. On PostgreSQL those who want the lock row stand in line at a lock of their
+// transaction, so that each commit wakes up one of them and not all. The local clock decides nothing about others: workers with skewed
 // clocks would expire the healthy. Round robin is sticky: dealing afresh would move nearly all queues at
 // each join, where a tenth would do.
 //

@@ -19,6 +19,22 @@ func (c *Center) FenceByWriting() { c.writeFence = true }
 // Store returns the roster's own pool.
 func (c *Center) Store() *sql.DB { return c.store }
 
+// Lock takes the lock row of a task type, in one try, and holds it until free is called.
+func (c *Center) Lock(t testing.TB, taskType string) (free func(), err error) {
+	t.Helper()
+	tx, err := c.store.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free = func() {
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+	}
+	l := &locked{transaction: transaction{tx: tx, d: c.dialect}, taskType: taskType, ownSign: c.ownSign}
+	return free, l.lockToChange(t.Context())
+}
+
 // Class names what an error means for the transaction that met it, by the dialect of url.
 func Class(url string, err error) string {
 	a, errURL := parseURL(url)

@@ -61,8 +61,8 @@ func (c *Center) underLock(ctx context.Context, taskType string, f func(context.
 // errLocked: somebody else has the lock row.
 var errLocked = errors.New("the lock row is another's")
 
-// underFreeLock is underLock for who does not wait: it returns errLocked while another has the lock row. Nothing
-// rests on that, for lock is what locks. Who gets the row goes before all that stand in line for it.
+// underFreeLock is underLock for who does not wait: it returns errLocked while another has the lock row, or stands in
+// line for it. Nothing rests on that, for lock is what locks.
 func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
 	return c.underLockBy(ctx, taskType, func(l *locked, ctx context.Context) error {
 		if err := l.peek(ctx); err != nil {
@@ -110,7 +110,8 @@ func (l *locked) peek(ctx context.Context) error {
 		return nil
 	}
 	var one int
-	err := l.queryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+l.d.skipLocked, l.taskType, l.ownSign).Scan(&one)
+	line, args := l.line(l.d.firstInLine)
+	err := l.queryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+line+l.d.skipLocked, args...).Scan(&one)
 	if noRows(err) {
 		return errLocked
 	}
@@ -120,7 +121,7 @@ func (l *locked) peek(ctx context.Context) error {
 // lock locks by writing: the same row lock in each database, with a trace. Then it reads the
 // row and the clock.
 func (l *locked) lock(ctx context.Context) error {
-	if err := l.lockBy(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ? AND own_sign = ?`); err != nil {
+	if err := l.lockBy(ctx, `version = version + 1`); err != nil {
 		return err
 	}
 	var settled string
@@ -137,11 +138,16 @@ func (l *locked) lock(ctx context.Context) error {
 // each statement less counts. Nothing of the row is read, not even the clock; and nothing ends the transaction of a host
 // that vanishes before a statement with notIdle.
 func (l *locked) lockToChange(ctx context.Context) error {
-	return l.lockBy(ctx, `UPDATE schedule_task_running SET version = version + 1, plan_version = plan_version + 1 WHERE task_type = ? AND own_sign = ?`)
+	return l.lockBy(ctx, `version = version + 1, plan_version = plan_version + 1`)
 }
 
-func (l *locked) lockBy(ctx context.Context, update string) error {
-	n, err := l.exec(ctx, update, l.taskType, l.ownSign)
+// lockBy writes the lock row. In PostgreSQL, who waits for a row wakes up with each of its versions, goes on to the next one
+// and waits again: of hundreds each commit would wake hundreds. There they stand in line before they come to the row,
+// each wakes up once, and the row has one who waits. The line is a lock of the transaction, which passes PgBouncer, and
+// of the table, so that rosters in other schemas have lines of their own. Nothing rests on it: the row is the lock.
+func (l *locked) lockBy(ctx context.Context, set string) error {
+	line, args := l.line(l.d.inLine)
+	n, err := l.exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
@@ -165,4 +171,14 @@ func (l *locked) planChanged(ctx context.Context) error {
 		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
 	l.planVersion++
 	return err
+}
+
+// line is a condition of the dialect's, if it has one, and what is bound to a statement about the lock row that ends
+// with it.
+func (l *locked) line(condition string) (string, []any) {
+	args := []any{l.taskType, l.ownSign}
+	if condition != "" {
+		args = append(args, l.taskType+"$"+l.ownSign)
+	}
+	return condition, args
 }

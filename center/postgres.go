@@ -31,6 +31,11 @@ var postgres = &dialect{
 	deleteServers: `DELETE FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
 	upsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
 		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
+	// Who waits for longer than a second gives up, as in MySQL, and keeps the connection. Otherwise ours would end the
+	// connection (ioTimeout), of which a server that waits for a lock takes no notice: each try would leave a session.
+	inLine: ` AND CASE WHEN set_config('lock_timeout', '1000', true) <> '' THEN
+		pg_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint))) IS NOT NULL END`,
+	firstInLine: " AND pg_try_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint)))",
 	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
 	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
 	notIdle: "set_config('idle_in_transaction_session_timeout', '10000', true)",

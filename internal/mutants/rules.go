@@ -107,8 +107,23 @@ var mutants = []mutant{
 	},
 	{
 		"L1: no lock", "center/lock.go",
-		"n, err := l.exec(ctx, update, l.taskType, l.ownSign)", "n, err := l.exec(ctx, update, l.taskType, l.ownSign+\"?\")\n\tn = 1",
+		"+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)", "+set+` WHERE version < 0 AND task_type = ? AND own_sign = ?`+line, args...)\n\tn = 1",
 		"./center -run Conformance",
+	},
+	{
+		"L1: all wait for the row itself", "center/postgres.go",
+		"pg_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint))) IS NOT NULL END", "CAST(? AS text) IS NOT NULL END",
+		"./center -run OneWaits",
+	},
+	{
+		"L1: one line for all schemas", "center/postgres.go",
+		"THEN\n\t\tpg_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint)))", "THEN\n\t\tpg_advisory_xact_lock(hashtextextended(?, 0))",
+		"./center -run HasItsOwnLine|OneWaits",
+	},
+	{
+		"L7: who gives up the lock row leaves a session", "center/postgres.go",
+		"set_config('lock_timeout', '1000', true)", "set_config('lock_timeout', '0', true)",
+		"./center -run LeavesNoSession",
 	},
 	{
 		"L6: the state of a queue of a run overwritten before it is read", "center/run_claim.go",
