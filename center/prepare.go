@@ -8,7 +8,7 @@ import (
 )
 
 // preparingConnector makes connections prepare what comes again: to parse and to plan is four fifths of what a heartbeat
-// costs PostgreSQL, and a third of what it costs MariaDB, which plans each time. SQLite does both in our own process.
+// costs PostgreSQL, and a quarter of what it costs MariaDB, which plans each time. SQLite does both in our own process.
 type preparingConnector struct {
 	driver.Connector
 	may        func(context.Context, driverConn, net.Conn) bool // whether a connection may; the last is what was dialed, nil if that is not known

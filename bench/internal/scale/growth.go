@@ -65,8 +65,13 @@ func (f *fleet) plan(ctx context.Context, s *server) error {
 	return err
 }
 
+// first are the heartbeats of a connection that are not like the others: PostgreSQL plans what is prepared for the values
+// that it gets, five times, and reads all of a table for a part of it if that seems no dearer.
+const first = 10
+
 // beatAlone beats for one server, over a connection that is closed before the database is asked what it has counted:
-// only then has it counted everything. What opening and closing cost is measured before, and taken off.
+// only then has it counted everything. What opening, the first heartbeats and closing cost is measured before, and taken
+// off.
 func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) error {
 	beat := func(times int) (u stage.Usage, took time.Duration, err error) {
 		u, err = f.db.Measure(ctx, func() error {
@@ -88,18 +93,21 @@ func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) 
 		})
 		return u, took, err
 	}
-	base, _, err := beat(1)
+	if _, _, err := beat(1); err != nil { // which learns whom the server watches
+		return err
+	}
+	base, _, err := beat(first)
 	if err != nil {
 		return err
 	}
-	u, took, err := beat(1 + beats)
+	u, took, err := beat(first + beats)
 	if err != nil {
 		return err
 	}
 	n := float64(beats)
 	g.Statements, g.RowsRead = (u.Statements-base.Statements)/n, (u.RowsRead-base.RowsRead)/n
 	g.CPU = float64(u.CPU-base.CPU) / 1e6 / n
-	g.Beat = took / time.Duration(1+beats)
+	g.Beat = took / time.Duration(first+beats)
 	return nil
 }
 
