@@ -3,7 +3,6 @@ package center
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,18 +55,24 @@ func (e *examination) postgres(ctx context.Context) error {
 	return e.pooler(ctx)
 }
 
-// pooler compares the port that was dialled with the one that the server listens on.
+// pooler says so if statements are not prepared because something stands between (see direct).
 func (e *examination) pooler(ctx context.Context) error {
-	var port sql.NullString
-	if err := e.c.store.QueryRowContext(ctx, `SELECT CAST(inet_server_port() AS text)`).Scan(&port); err != nil {
-		return fmt.Errorf("ask for the port: %w", err)
+	conn, err := e.c.store.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
 	}
-	dialled := cmp.Or(e.c.address.url.Port(), "5432")
-	if host := e.c.address.url.Query().Get("host"); strings.HasPrefix(host, "/") || port.String == dialled {
+	defer conn.Close()
+	prepares := false
+	err = conn.Raw(func(raw any) error {
+		_, prepares = raw.(*preparingConn)
 		return nil
+	})
+	url := e.c.address.url
+	if prepares || err != nil || strings.HasPrefix(url.Query().Get("host"), "/") {
+		return err
 	}
-	e.note("pooler", "make sure that pool_mode is transaction or session, never statement",
-		"something stands between port %s and the server: PgBouncer, or a mapped port", dialled)
+	e.note("pooler", "if it is PgBouncer, make sure that pool_mode is transaction or session, never statement",
+		"something stands between port %s and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", cmp.Or(url.Port(), "5432"))
 	return nil
 }
 

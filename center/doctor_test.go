@@ -57,7 +57,7 @@ func TestDoctorTellsOfTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantFinding(t, centertest.Open(t, through, center.Options{}), "pooler", "NOTE something stands between port "+u.Port()+" and the server: PgBouncer, or a mapped port")
+	wantFinding(t, centertest.Open(t, through, center.Options{}), "pooler", "NOTE something stands between port "+u.Port()+" and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time")
 	strict := centertest.Open(t, raw+"&default_transaction_isolation=serializable&idle_in_transaction_session_timeout=60000", center.Options{})
 	wantFinding(t, strict, "database", "NOTE isolation serializable: more transactions have to be tried again")
 	if list := strings.Join(finding(t, strict, "database"), "\n"); strings.Contains(list, "nothing ends a transaction") {
