@@ -137,16 +137,25 @@
 //
 // # What is forced on connections
 //
-// PostgreSQL: binary_parameters, without which a statement is two round trips that PgBouncer sends to
-// two servers; the roster's own statements are prepared when they come again, if nothing stands between
-// (to parse and plan them is four fifths of what they cost), which is found out by comparing the ends of the connection
-// as the server sees them with our own; deadlines for reads and writes on the roster's own connections, because lib/pq does not
-// heed a context when the network swallows packets; sslmode=disable on a loopback host and require
-// elsewhere, unless the URL says otherwise. MySQL and MariaDB: parseTime, clientFoundRows (a
-// compare-and-set must count matched rows), interpolateParams (one round trip), rejectReadOnly, UTC, a
-// strict sql_mode for the roster's own statements, of which only the heartbeats are prepared: how many the server holds
-// for all its programs is limited (max_prepared_stmt_count), and where it takes no more, they go on as text. SQLite: WAL, and transactions that take the write lock
-// at their start. The isolation level is the server's default, READ COMMITTED or REPEATABLE READ.
+// PostgreSQL: binary_parameters, without which a statement is two round trips that PgBouncer sends to two servers;
+// deadlines for reads and writes on the roster's own connections, because lib/pq does not heed a context when the network
+// swallows packets; sslmode=disable on a loopback host and require elsewhere, unless the URL says otherwise. The
+// roster's own statements are prepared when they come again, if nothing stands between (to parse and plan them is four
+// fifths of what they cost), which is found out by comparing the ends of the connection as the server sees them with
+// our own.
+//
+// MySQL and MariaDB: parseTime, clientFoundRows (a compare-and-set must count matched rows), interpolateParams (one round
+// trip), rejectReadOnly, UTC, and a strict sql_mode for the roster's own statements. Of these only the heartbeats are
+// prepared: how many statements a server holds for all its programs is limited (max_prepared_stmt_count), and where it
+// takes no more, heartbeats go on as text.
+//
+// On both, who has waited for the lock row for a second gives up and tries again (lock_timeout,
+// innodb_lock_wait_timeout): a server takes no notice of a client that has gone while its session waits for a lock. And a
+// transaction of a client that has gone is ended after ten seconds where the server knows how
+// (idle_in_transaction_session_timeout, MariaDB's idle_transaction_timeout).
+//
+// SQLite: WAL, and transactions that take the write lock at their start. The isolation level is the server's default,
+// READ COMMITTED or REPEATABLE READ.
 //
 // # Libraries
 //
