@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/schema"
 )
 
 // runRoster is task types of mode RUN with one queue each, owned by "server".
@@ -57,25 +58,59 @@ func TestTriggerEditedWhileItFires(t *testing.T) {
 	})
 }
 
-// R5: two who draw the two halves of a cycle at once.
+// R5: two who draw the two halves of a cycle at once. A third lets nobody write before both have looked, or wait to look.
 func TestCycleDrawnByTwo(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		one, two := centertest.Open(t, url, center.Options{}), centertest.Open(t, url, center.Options{})
 		runRoster(t, one, "a", "b")
-		for range 20 {
-			if err := errors.Join(one.DefineAfter(t.Context(), "a"), one.DefineAfter(t.Context(), "b")); err != nil {
+		third, err := one.DB().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer third.Rollback()
+		many := one.Dialect() != schema.SQLite // there only one can look
+		if many {
+			if _, err := third.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`); err != nil {
 				t.Fatal(err)
 			}
-			var both sync.WaitGroup
-			var errA, errB error
-			both.Go(func() { errA = one.DefineAfter(t.Context(), "a", center.After{Upstream: "b"}) })
-			both.Go(func() { errB = two.DefineAfter(t.Context(), "b", center.After{Upstream: "a"}) })
-			both.Wait()
-			if (errA == nil) == (errB == nil) || !strings.Contains(errors.Join(errA, errB).Error(), "a cycle: ") {
-				t.Fatalf("%v; %v", errA, errB)
-			}
+		}
+		var both sync.WaitGroup
+		var errA, errB error
+		both.Go(func() { errA = one.DefineAfter(t.Context(), "a", center.After{Upstream: "b"}) })
+		both.Go(func() { errB = two.DefineAfter(t.Context(), "b", center.After{Upstream: "a"}) })
+		if many {
+			awaitWaiting(t, one, 2)
+		}
+		if err := third.Rollback(); err != nil {
+			t.Error(err)
+		}
+		both.Wait()
+		if (errA == nil) == (errB == nil) || !strings.Contains(errors.Join(errA, errB).Error(), "a cycle: ") {
+			t.Fatalf("%v; %v", errA, errB)
 		}
 	})
+}
+
+// awaitWaiting waits until so many sessions of the database wait for others.
+func awaitWaiting(t *testing.T, c *center.Center, want int) {
+	t.Helper()
+	query := map[schema.Dialect]string{
+		schema.Postgres: `SELECT COUNT(*) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE a.datname = current_database() AND NOT l.granted`,
+		schema.MySQL:    `SELECT COUNT(*) FROM information_schema.innodb_trx x JOIN information_schema.processlist p ON p.id = x.trx_mysql_thread_id WHERE p.db = DATABASE() AND x.trx_state = 'LOCK WAIT'`,
+	}[c.Dialect()]
+	// InnoDB tells who is asked within 100 ms of the last time what it told then.
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(150 * time.Millisecond) {
+		var n int
+		if err := c.DB().QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n >= want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d wait, want %d", n, want)
+		}
+	}
 }
 
 // A tick is one statement when nothing is due, and a claim, too; a page of triggers is a handful.
