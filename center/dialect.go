@@ -2,7 +2,6 @@ package center
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -39,18 +38,21 @@ type dialect struct {
 // none is the expression of what a database does not need.
 const none = "''"
 
-var agoMacro = regexp.MustCompile(`\{ago (-?[a-z0-9_.?]+(?: / \d+)?)\}`)
-
 // sql translates a statement into the dialect's own.
 func (d *dialect) sql(text string) string {
-	text = strings.ReplaceAll(text, "{now}", d.now)
-	text = agoMacro.ReplaceAllStringFunc(text, func(m string) string {
-		return d.ago(agoMacro.FindStringSubmatch(m)[1])
-	})
-	if !d.numbered {
-		return text
+	var b strings.Builder
+	for i, part := range strings.Split(strings.ReplaceAll(text, "{now}", d.now), "{ago ") {
+		if i > 0 {
+			column, rest, _ := strings.Cut(part, "}")
+			b.WriteString(d.ago(column))
+			part = rest
+		}
+		b.WriteString(part)
 	}
-	return number(text)
+	if !d.numbered {
+		return b.String()
+	}
+	return number(b.String())
 }
 
 // number turns each ? into $1, $2 and so on. Our statements hold no ? in literals.
