@@ -111,7 +111,7 @@ type Assigned struct {
 	// Busy says that nothing was done because another had the lock row (NoWait).
 	Busy bool
 	// Silent is for how long the servers had been silent that this planning buried: how long their queues
-	// were worked by nobody.
+	// were worked by nobody. Where the clock was set back since, it is the judge_dead_interval.
 	Silent []time.Duration
 }
 

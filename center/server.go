@@ -214,11 +214,13 @@ func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) 
 			continue
 		}
 		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
+		reason := fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead)
+		if silent < 0 { // for how long, no clock can tell
+			silent = s.judgeDead
+			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.heartbeat.UTC().Format(time.RFC3339), s.judgeDead)
+		}
 		l.silent = append(l.silent, silent)
-		events = append(events, event{
-			kind: EventExpired, from: s.uuid, actor: a.Actor,
-			reason: fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead),
-		})
+		events = append(events, event{kind: EventExpired, from: s.uuid, actor: a.Actor, reason: reason})
 	}
 	if err := l.record(ctx, events...); err != nil {
 		return nil, err

@@ -372,12 +372,21 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 			} else {
 				judge.Seen = pulses["web1:1:00000000"].Now
 			}
-			if _, err := c.Assign(t.Context(), "settle", judge); err != nil {
+			done, err := c.Assign(t.Context(), "settle", judge)
+			if err != nil {
 				t.Fatal(err)
+			}
+			for _, silent := range done.Silent {
+				if silent != time.Minute { // the judge_dead_interval
+					t.Errorf("silent for %s", silent)
+				}
 			}
 			if live, want := countRows(t, c, "SELECT uuid FROM schedule_server"), map[bool]int{true: 2, false: 1}[seen != ""]; live != want {
 				t.Fatalf("%d live, want %d", live, want)
 			}
+		}
+		if n := countRows(t, c, "SELECT 1 FROM schedule_event WHERE kind = 'EXPIRED' AND reason = 'silent since the clock was set back, from 2999-01-01T00:00:00Z or later; judge_dead_interval 1m0s'"); n != 1 {
+			t.Errorf("%d events say why", n)
 		}
 	})
 }
