@@ -66,7 +66,8 @@ type work struct {
 	cl     *cluster
 	name   string
 	takes  time.Duration
-	stub   bool // ignores its context
+	more   time.Duration // the longer for each queue than for the one before
+	stub   bool          // ignores its context
 	before func()
 }
 
@@ -86,7 +87,7 @@ func (w *work) Execute(ctx context.Context, items []int) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(w.takes):
+	case <-time.After(w.takes + time.Duration(items[0])*w.more):
 		return nil
 	}
 }

@@ -256,6 +256,6 @@ func (s *server) readView(ctx context.Context) error {
 		return err
 	}
 	s.life.see(v)
-	s.life.stale = false
+	s.life.stale, s.life.looked = false, time.Now()
 	return nil
 }

@@ -42,7 +42,9 @@ type life struct {
 
 	view         center.View
 	stale        bool                 // the view must be read again
+	looked       time.Time            // when we last looked for what we await
 	drains       map[string]time.Time // when the drain of a queue began
+	lost         map[string]bool      // queues that were taken away, of which something is still in hand
 	sweeps       map[string]*sweep    // by queue, in mode RUN
 	open         string               // the run that is RUNNING, as of the last tick
 	openPaused   bool                 // that run is
@@ -95,6 +97,7 @@ func newLife(host string, s Settings, over func(*life)) *life {
 		spent:      map[string]int64{},
 		sweeps:     map[string]*sweep{},
 		drains:     map[string]time.Time{},
+		lost:       map[string]bool{},
 		busy:       time.Now(),
 		progressAt: time.Now(),
 		settings:   unknownVersion,

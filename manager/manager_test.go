@@ -97,6 +97,46 @@ func TestHandOverIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
+// S8: and no less so while it hands over queues of its own, of which one after the other is drained.
+func TestWhoHandsOverStillLooks(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		many := fast
+		many.Queues, many.ThreadNumber = 60, 60
+		a := cl.start("a", &work{takes: time.Second, more: 100 * time.Millisecond}, many)
+		time.Sleep(5 * time.Second)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_index = 0", cl.uuidOf("register_time < '2900'"))
+		cl.exec("UPDATE schedule_queue SET req_server = 'other', req_since = rota_now() WHERE queue_index > 0")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		for cl.events("RELEASED") == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		cl.exec("UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1 WHERE queue_index = 0")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		time.Sleep(250 * time.Millisecond)
+		if log := cl.logged.String(); !strings.Contains(log, `msg="queue taken up" epoch=4 own_sign=BASE queue=0 `) {
+			cl.Errorf("the queue is not taken up 250 ms after it was there:\n%s", log)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// A dealer that goes on with a queue that was taken away makes no noise of it.
+func TestLossIsToldOnce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.start("a", &work{takes: time.Minute, stub: true}, fast)
+		time.Sleep(5 * time.Second)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'other', epoch = epoch + 1 WHERE queue_index = 0")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		time.Sleep(30 * time.Second)
+		if log := cl.logged.String(); strings.Count(log, "queue lost") != 1 {
+			cl.Errorf("the loss of a queue is not told once:\n%s", log)
+		}
+	})
+}
+
 // The wait before the release (H1): a batch that takes long delays the hand-over of its queue, and
 // the two workers never have a queue in hand at once. inBubble fails if they do.
 func TestReleaseWaitsForTheDrain(t *testing.T) {

@@ -25,10 +25,9 @@ func (s *server) perform(ctx context.Context, actions []action) (changed bool, e
 		case resume:
 			s.proc.Resume(a.id)
 		case revoke:
-			s.queueLog(a.id).Warn("queue lost")
-			s.observe(MoveLost, 0)
-			s.proc.Revoke(a.id)
+			s.revoke(a.id)
 		case forget:
+			delete(s.life.lost, a.id)
 			changed = s.proc.Forget(a.id) || changed // it may be begun anew, under another epoch
 		case release:
 			handovers = append(handovers, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
@@ -76,6 +75,16 @@ func (s *server) drainedFor(id string) time.Duration {
 		return time.Since(begin)
 	}
 	return 0
+}
+
+// revoke is asked for again and again until the dealer heeds it, and tells of it once.
+func (s *server) revoke(id string) {
+	if !s.life.lost[id] {
+		s.life.lost[id] = true
+		s.queueLog(id).Warn("queue lost")
+		s.observe(MoveLost, 0)
+	}
+	s.proc.Revoke(id)
 }
 
 func (s *server) queueLog(id string) logrus.FieldLogger { return s.log.WithField("queue", id) }

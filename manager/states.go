@@ -86,7 +86,7 @@ const (
 func (s *server) wait(ctx context.Context) outcome {
 	var poll <-chan time.Time
 	if s.awaiting() {
-		poll = time.After(pollInterval)
+		poll = time.After(time.Until(s.life.looked.Add(pollInterval)))
 	}
 	if !s.life.lease.valid() {
 		return lost
@@ -103,6 +103,7 @@ func (s *server) wait(ctx context.Context) outcome {
 			return lost
 		}
 	case p := <-s.life.pulses:
+		s.life.looked = time.Now()
 		s.refresh(ctx, &p)
 	case <-s.proc.Drained():
 		s.noticeLost()
@@ -121,6 +122,7 @@ func (s *server) wait(ctx context.Context) outcome {
 
 // poll looks whether a queue is there. Who leaves looks at all that it has: whether those that are to have it know.
 func (s *server) poll(ctx context.Context) {
+	s.life.looked = time.Now()
 	if !s.life.giving() && !s.life.stale {
 		bound, cancel := s.transaction(ctx)
 		awaits, err := s.c.Awaits(bound, s.life.uuid)

@@ -288,6 +288,11 @@ var mutants = []mutant{
 		"./center -run Conformance$",
 	},
 	{
+		"S8: who hands over does not look", "manager/states.go",
+		"time.After(time.Until(s.life.looked.Add(pollInterval)))", "time.After(pollInterval)",
+		"./manager -run HandsOver",
+	},
+	{
 		"S8: a poll that looks at nothing", "manager/states.go",
 		"awaits == s.life.view.Awaits(s.life.uuid)", "awaits.Queues >= 0",
 		"./manager -run HandOver",
