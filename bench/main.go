@@ -37,13 +37,13 @@ func main() {
 	short := flag.Bool("short", false, "tiny sizes: everything runs once, and the figures mean nothing")
 	out := flag.String("out", "results", "the directory for report.md, report.json, the plots and the profiles")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: bench [-short] [-out DIR] [all|rows|moves|scale|plan]...")
+		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	wanted, err := choose(flag.Args())
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "rota-bench:", err)
 		os.Exit(2)
 	}
 	exit(run(ctx, wanted, *short, *out))
@@ -51,7 +51,7 @@ func main() {
 
 func exit(err error) {
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintln(os.Stderr, "rota-bench:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -153,5 +153,5 @@ func tell(r *report.Report, out string) {
 			fmt.Printf("%-12s %s: %s; got %s, want %s\n", strings.ToUpper(g.Verdict), p.Name, g.What, g.Got, g.Want)
 		}
 	}
-	fmt.Printf("%d goals missed. %s\n", len(r.Missed()), filepath.Join(out, "report.md"))
+	fmt.Printf("goals missed: %d. %s\n", len(r.Missed()), filepath.Join(out, "report.md"))
 }
