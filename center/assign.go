@@ -123,7 +123,7 @@ const auditInterval = 30 * time.Second
 // server's turn.
 func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
 	n, err := affected(c.store.ExecContext(ctx, c.dialect.sql(`UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`), taskType, c.ownSign))
+		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+c.dialect.limited), taskType, c.ownSign))
 	if err != nil || n == 0 {
 		return false, err
 	}

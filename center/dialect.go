@@ -26,17 +26,14 @@ type dialect struct {
 	deleteServers string              // deletes the rows of a JSON array of uuids
 	share         string              // ends a SELECT that keeps its rows as they are until the commit
 	skipLocked    string              // ends a SELECT that locks the rows of q that it can have at once (L5)
-	inLine        string              // ends the WHERE of the statement that locks: who waits stands in line (see lockBy); a text is bound to it
+	limited       string              // ends the WHERE of a transaction's first statement: the server ends the transaction when its client is gone, and its waits for locks
+	inLine        string              // the same for the statement that locks: who waits stands in line (see lockBy); a text is bound to it
 	firstInLine   string              // the same for who does not wait
-	notIdle       string              // an expression that makes the server end this transaction when its client is gone
 	upsertItem    string              // ends an INSERT of failed items: those that are there are changed
 	change        string              // writes a plan: see writeHeld; {rows} is a number, not below that of the changes
 	time          func(time.Time) any // a parameter that compares with a column of times
 	classify      func(error) class   // what an error of the driver means for the transaction
 }
-
-// none is the expression of what a database does not need.
-const none = "''"
 
 // sql translates a statement into the dialect's own.
 func (d *dialect) sql(text string) string {

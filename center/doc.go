@@ -149,7 +149,7 @@
 // prepared: how many statements a server holds for all its programs is limited (max_prepared_stmt_count), and where it
 // takes no more, heartbeats go on as text.
 //
-// On both, who has waited for the lock row for a second gives up and tries again (lock_timeout,
+// On both, who has waited for a lock for a second gives up and tries again (lock_timeout,
 // innodb_lock_wait_timeout): a server takes no notice of a client that has gone while its session waits for a lock. And a
 // transaction of a client that has gone is ended after ten seconds where the server knows how
 // (idle_in_transaction_session_timeout, MariaDB's idle_transaction_timeout).

@@ -19,20 +19,34 @@ func (c *Center) FenceByWriting() { c.writeFence = true }
 // Store returns the roster's own pool.
 func (c *Center) Store() *sql.DB { return c.store }
 
-// Lock takes the lock row of a task type, in one try, and holds it until free is called.
-func (c *Center) Lock(t testing.TB, taskType string) (free func(), err error) {
+// Lock takes the lock row of a task type, in one try: in line or, where who does not wait looks first, by peeking. The
+// transaction is to be rolled back.
+func (c *Center) Lock(t testing.TB, taskType string, peek bool) (*sql.Tx, error) {
 	t.Helper()
 	tx, err := c.store.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	free = func() {
-		if err := tx.Rollback(); err != nil {
-			t.Error(err)
-		}
-	}
 	l := &locked{transaction: transaction{tx: tx, d: c.dialect}, taskType: taskType, ownSign: c.ownSign}
-	return free, l.lockToChange(t.Context())
+	if peek {
+		return tx, l.peek(t.Context())
+	}
+	return tx, l.lockToChange(t.Context())
+}
+
+// Dial connects to the address as lib/pq does for statements of the roster, or to cancel one.
+func Dial(t testing.TB, address string, toCancel bool) net.Conn {
+	t.Helper()
+	ctx := t.Context()
+	if !toCancel {
+		ctx = context.WithValue(ctx, dialedKey{}, new(net.Conn))
+	}
+	conn, err := dialer{strict: true}.DialContext(ctx, "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }
 
 // Class names what an error means for the transaction that met it, by the dialect of url.
@@ -75,14 +89,6 @@ func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) 
 		return err
 	})
 	return alive, err
-}
-
-// UnderLock asks for one string in a transaction that holds the lock row.
-func (c *Center) UnderLock(ctx context.Context, taskType, query string) (got string, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		return l.queryRow(ctx, query).Scan(&got)
-	})
-	return got, err
 }
 
 // Transact asks for one string in a transaction that holds no lock row.

@@ -124,10 +124,9 @@ func (l *locked) lock(ctx context.Context) error {
 	if err := l.lockBy(ctx, `version = version + 1`); err != nil {
 		return err
 	}
-	var settled string
-	err := l.queryRow(ctx, `SELECT {now}, `+l.d.notIdle+`, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
+	err := l.queryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
-		Scan((*instant)(&l.now), &settled, &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.itemVersion, &l.removing)
+		Scan((*instant)(&l.now), &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.itemVersion, &l.removing)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}
@@ -135,8 +134,7 @@ func (l *locked) lock(ctx context.Context) error {
 }
 
 // lockToChange locks for who changes the plan and needs nothing else of the row: hundreds may stand in line for it, and
-// each statement less counts. Nothing of the row is read, not even the clock; and nothing ends the transaction of a host
-// that vanishes before a statement with notIdle.
+// each statement less counts. Nothing of the row is read, not even the clock.
 func (l *locked) lockToChange(ctx context.Context) error {
 	return l.lockBy(ctx, `version = version + 1, plan_version = plan_version + 1`)
 }

@@ -80,11 +80,11 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	free, err := first.Lock(t, "sweep")
+	tx, err := first.Lock(t, "sweep", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer free()
+	defer tx.Rollback()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if busy, err := second.Assign(ctx, "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || busy.Busy {
@@ -104,8 +104,8 @@ func TestWhoGivesUpLeavesNoSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	givesUp := func(t *testing.T) {
-		free, err := c.Lock(t, "sweep")
-		defer free()
+		tx, err := c.Lock(t, "sweep", false)
+		defer tx.Rollback()
 		if class := center.Class(url, err); class != "rollback" {
 			t.Errorf("who waits got %v (%s), want a lock_timeout", err, class)
 		}
@@ -114,11 +114,11 @@ func TestWhoGivesUpLeavesNoSession(t *testing.T) {
 		}
 	}
 	t.Run("in line", func(t *testing.T) {
-		free, err := c.Lock(t, "sweep")
+		tx, err := c.Lock(t, "sweep", false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer free()
+		defer tx.Rollback()
 		givesUp(t)
 	})
 	t.Run("for the row", func(t *testing.T) {
@@ -131,5 +131,11 @@ func TestWhoGivesUpLeavesNoSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		givesUp(t)
+		if _, err := c.Audit(t.Context(), "sweep", "somebody"); center.Class(url, err) != "rollback" {
+			t.Errorf("who audits got %v, want a lock_timeout", err)
+		}
+		if line, row := waiting(t, c.DB()); line+row > 0 {
+			t.Errorf("%d stand in line and %d wait for the row after an audit", line, row)
+		}
 	})
 }

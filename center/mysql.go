@@ -32,7 +32,6 @@ var mysqlDialect = &dialect{
 	deleteServers: `DELETE s` + mysqlListedServers,
 	upsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,
-	notIdle: none,
 	// STRAIGHT_JOIN as above. SET goes from left to right
 	// (L6): what reads an old value stands before what overwrites it.
 	change: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (

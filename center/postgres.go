@@ -31,14 +31,9 @@ var postgres = &dialect{
 	deleteServers: `DELETE FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
 	upsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
 		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
-	// Who waits for longer than a second gives up, as in MySQL, and keeps the connection. Otherwise ours would end the
-	// connection (ioTimeout), of which a server that waits for a lock takes no notice: each try would leave a session.
-	inLine: ` AND CASE WHEN set_config('lock_timeout', '1000', true) <> '' THEN
-		pg_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint))) IS NOT NULL END`,
-	firstInLine: " AND pg_try_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint)))",
-	// A host that vanishes without a word would keep the lock row until TCP notices, in hours. A setting of
-	// the connection would be refused by PgBouncer, one of the transaction costs nothing here.
-	notIdle: "set_config('idle_in_transaction_session_timeout', '10000', true)",
+	limited:     " AND " + limitPostgres,
+	inLine:      " AND CASE WHEN " + limitPostgres + " THEN pg_advisory_xact_lock(" + linePostgres + ") IS NOT NULL END",
+	firstInLine: " AND CASE WHEN " + limitPostgres + " THEN pg_try_advisory_xact_lock(" + linePostgres + ") END",
 	// The LIMIT tells how many rows there are at the most, for the same reason: by index for a few, by hash for many.
 	change: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
@@ -52,13 +47,26 @@ var postgres = &dialect{
 	classify: classifyPostgres,
 }
 
+// limitPostgres is a condition that is true, and sets what MySQL's connections have as settings. PgBouncer would refuse them
+// there; for a transaction they cost nothing. A host that vanishes without a word, or is stopped, would keep the lock row
+// until TCP notices, in hours. And who waits for a lock for longer than a second gives up and keeps the connection:
+// otherwise ours would end the connection (ioTimeout), of which a server that waits for a lock takes no notice, and each
+// try would leave a session.
+const limitPostgres = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) <> ''`
+
+// linePostgres is the key of the line for a lock row: of a text that is bound, and of the table.
+const linePostgres = "hashtextextended(?, CAST(tableoid AS bigint))"
+
 func classifyPostgres(err error) class {
 	var e *pq.Error
 	if !errors.As(err, &e) {
 		return classOther
 	}
+	if unpreparedPostgres(err) {
+		return classRollback
+	}
 	switch e.Code {
-	case "40001", "40P01", "55P03", noSuchStatement: // serialization, deadlock, lock not available
+	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
 		return classRollback
 	case "57014": // cancelled, or took too long
 		return classInterrupted
@@ -105,12 +113,10 @@ func postgresConnector(raw string, role role) (driver.Connector, error) {
 	return preparingConnector{connector, direct, unpreparedPostgres, 100}, nil
 }
 
-// noSuchStatement is PostgreSQL's code for a prepared statement that it does not know.
-const noSuchStatement = "26000"
-
+// unpreparedPostgres: there is no such statement any more (DISCARD ALL), or a table has changed so that its rows would.
 func unpreparedPostgres(err error) bool {
 	var e *pq.Error
-	return errors.As(err, &e) && e.Code == noSuchStatement
+	return errors.As(err, &e) && (e.Code == "26000" || e.Code == "0A000" && e.Routine == "RevalidateCachedQuery")
 }
 
 // direct reports that nothing stands between, and so that statements may be prepared: behind PgBouncer in transaction
@@ -162,6 +168,9 @@ func withSSLMode(u *url.URL) {
 // ends a statement of lib/pq when the network swallows packets (its issue 620).
 const ioTimeout = 3 * time.Second
 
+// cancelTimeout bounds the same for a request to cancel a statement.
+const cancelTimeout = 300 * time.Millisecond
+
 // dialer opens connections that notice a dead network: all by keep-alive, the roster's own
 // (strict) by a deadline for each read and write. Dealers may run statements of any length.
 type dialer struct{ strict bool }
@@ -177,27 +186,37 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 }
 
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	timeout := ioTimeout
+	if d.strict && !telling(ctx) { // a request to cancel, for whose answer lib/pq waits if the statement was prepared
+		timeout = cancelTimeout
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, network, address)
 	tell(ctx, conn)
 	if err != nil || !d.strict {
 		return conn, err
 	}
-	return strictConn{conn}, nil
+	return strictConn{conn, timeout}, nil
 }
 
-// strictConn fails a read or a write that takes longer than ioTimeout.
-type strictConn struct{ net.Conn }
+// strictConn fails a read or a write that takes longer than its timeout.
+type strictConn struct {
+	net.Conn
+	timeout time.Duration
+}
 
 func (c strictConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(ioTimeout)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, fmt.Errorf("set the read deadline: %w", err)
 	}
 	return c.Conn.Read(p)
 }
 
 func (c strictConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(ioTimeout)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
 		return 0, fmt.Errorf("set the write deadline: %w", err)
 	}
 	return c.Conn.Write(p)

@@ -1,6 +1,7 @@
 package center
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"net"
@@ -32,6 +33,9 @@ func (p preparingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 // dialedKey is of a context whose dialer shall tell, in a *net.Conn, what it has dialed.
 type dialedKey struct{}
 
+// telling reports that it shall.
+func telling(ctx context.Context) bool { return ctx.Value(dialedKey{}) != nil }
+
 // tell does so.
 func tell(ctx context.Context, conn net.Conn) {
 	if to, ok := ctx.Value(dialedKey{}).(*net.Conn); ok {
@@ -61,7 +65,7 @@ type preparingConn struct {
 }
 
 type statement struct {
-	prepared driverStmt // nil: not yet, or the server takes no more
+	prepared driverStmt // nil: not yet, or refused
 	at       time.Time  // when it was prepared, or refused; zero: it came once
 	used     time.Time
 }
@@ -86,7 +90,7 @@ func (c *preparingConn) QueryContext(ctx context.Context, query string, args []d
 		return c.driverConn.QueryContext(ctx, query, args)
 	}
 	rows, err := s.QueryContext(ctx, args)
-	return rows, c.forgetUnknown(query, err)
+	return rows, c.refuse(query, err)
 }
 
 func (c *preparingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -98,7 +102,7 @@ func (c *preparingConn) ExecContext(ctx context.Context, query string, args []dr
 		return c.driverConn.ExecContext(ctx, query, args)
 	}
 	result, err := s.ExecContext(ctx, args)
-	return result, c.forgetUnknown(query, err)
+	return result, c.refuse(query, err)
 }
 
 // prepare returns nil for a statement that comes for the first time, or cannot be prepared, or is not worth it.
@@ -150,20 +154,26 @@ func (c *preparingConn) note(query string, now time.Time) error {
 	return nil
 }
 
+// close fails as a connection does that is gone: nothing was sent but that.
 func (s *statement) close() error {
 	if s.prepared == nil {
 		return nil
 	}
 	err := s.prepared.Close()
 	s.prepared = nil
-	return err
+	if err != nil {
+		return driver.ErrBadConn
+	}
+	return nil
 }
 
-// forgetUnknown returns the error as it is. A statement that the server has forgotten (DISCARD ALL) we forget, too; the
-// error is one after which is tried again.
-func (c *preparingConn) forgetUnknown(query string, err error) error {
-	if err != nil && c.unprepared(err) {
-		delete(c.statements, query)
+// refuse returns the error as it is, which is one after which is tried again if the server did not take the statement as
+// prepared. Then the text goes for a while: what was the reason may last.
+func (c *preparingConn) refuse(query string, err error) error {
+	if err == nil || !c.unprepared(err) {
+		return err
 	}
-	return err
+	s := c.statements[query]
+	s.at = time.Now()
+	return cmp.Or(s.close(), err)
 }

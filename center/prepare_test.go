@@ -3,7 +3,10 @@ package center_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -88,6 +91,22 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 			t.Fatal(err)
 		}
 		beatAgain(t, c)
+		if n := preparedIn(t, c.Heart()); n != 0 {
+			t.Errorf("%d statements are prepared anew at once: what was the reason may last", n)
+		}
+		c.AgePrepared(t, 6*time.Minute)
+		beatTimes(t, c, 2)
+	})
+	t.Run("of a table that was changed", func(t *testing.T) {
+		if _, err := c.DB().ExecContext(t.Context(), `ALTER TABLE schedule_task_running ALTER COLUMN removing TYPE varchar(4000)`); err != nil {
+			t.Fatal(err)
+		}
+		beatAgain(t, c)
+		c.AgePrepared(t, 6*time.Minute)
+		beatTimes(t, c, 2)
+		if n := preparedIn(t, c.Heart()); n != 2 {
+			t.Errorf("%d statements are prepared for heartbeats, want 2", n)
+		}
 	})
 	update := func(t *testing.T, text string) {
 		t.Helper()
@@ -119,6 +138,7 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 	t.Run("what comes no more makes room", func(t *testing.T) {
 		c.AgePrepared(t, 6*time.Minute)
 		beatTimes(t, c, 2)
+		update(t, "another")
 		if n := preparedIn(t, c.Heart()); n != 2 {
 			t.Errorf("%d statements are prepared, want the 2 of heartbeats", n)
 		}
@@ -151,9 +171,14 @@ func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
 	beatTimes(t, c, 5)
 	want("it takes some again", 2, 2)
 	c.LosePrepared(t)
-	beatAgain(t, c)
+	for range 2 {
+		beatAgain(t, c)
+	}
 	beatTimes(t, c, 3)
-	want("forgotten by the server", 2, 4)
+	want("forgotten by the server, who is not asked each time", 0, 2)
+	c.AgePrepared(t, 6*time.Minute)
+	beatTimes(t, c, 3)
+	want("it has some again", 2, 4)
 
 	c.Store().SetMaxOpenConns(1)
 	for _, db := range []*sql.DB{c.Store(), c.DB()} {
@@ -167,6 +192,30 @@ func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
 			t.Errorf("%d statements were prepared that are no heartbeats: the server's limit is everybody's", ever-before)
 		}
 	}
+}
+
+// lib/pq waits for the answer to a request to cancel what was prepared: of a server that does not answer, no heartbeat
+// may wait for that, too.
+func TestCancelDoesNotWait(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ends := make(chan string, 2)
+	read := func(what string, conn net.Conn) {
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: %v", what, err)
+		}
+		ends <- what
+	}
+	go read("the statement", center.Dial(t, silent.Addr().String(), false))
+	time.Sleep(100 * time.Millisecond) // that one is to begin first
+	go read("the request", center.Dial(t, silent.Addr().String(), true))
+	if first := <-ends; first != "the request" {
+		t.Errorf("%s came to its end first", first)
+	}
+	<-ends
 }
 
 // Dealers' statements are the user's: he prepares what he wants prepared.

@@ -58,16 +58,16 @@ func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover)
 			return nil, 0, err
 		}
 		err = l.query(ctx, func(rows *sql.Rows) error {
-			var id, cur, req, state, settled string
+			var id, cur, req, state string
 			var epoch int64
-			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state), &plan, &settled)
+			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state), &plan)
 			eligible := state == StateServing || state == StateStandby
 			if q := wanted[id]; eligible && cur == uuid && epoch == q.Epoch && req == q.To {
 				changes = append(changes, Change{QueueID: id, OldCur: cur, OldEpoch: epoch, Cur: req})
 			}
 			return err
 		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
-			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign), `+l.d.notIdle+
+			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign)`+
 			from+` ORDER BY q.queue_id`+l.d.skipLocked, args...)
 		if err != nil {
 			return nil, 0, fmt.Errorf("lock the queues: %w", err)

@@ -217,7 +217,7 @@ func (c *Center) tryTransact(ctx context.Context, db *sql.DB, f func(context.Con
 	}
 	defer tx.Rollback() // after a commit it does nothing
 	t := transaction{tx: tx, d: c.dialect}
-	if err := t.endWithClient(ctx); err != nil {
+	if err := t.limit(ctx); err != nil {
 		return true, err
 	}
 	if err := f(ctx, t); err != nil {
@@ -227,11 +227,11 @@ func (c *Center) tryTransact(ctx context.Context, db *sql.DB, f func(context.Con
 	return !errors.Is(err, ErrUnknownCommit), err
 }
 
-// endWithClient makes the server end the transaction when its client is gone, if that is not the connection's doing.
-func (t transaction) endWithClient(ctx context.Context) error {
-	if t.d.notIdle == none {
+// limit does what the dialect's limited does, by itself.
+func (t transaction) limit(ctx context.Context) error {
+	if t.d.limited == "" {
 		return nil
 	}
-	var set string
-	return t.queryRow(ctx, `SELECT `+t.d.notIdle).Scan(&set)
+	var one int
+	return t.queryRow(ctx, `SELECT 1 WHERE 1 = 1`+t.d.limited).Scan(&one)
 }

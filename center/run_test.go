@@ -79,7 +79,11 @@ func TestCycleDrawnByTwo(t *testing.T) {
 		both.Go(func() { errA = one.DefineAfter(t.Context(), "a", center.After{Upstream: "b"}) })
 		both.Go(func() { errB = two.DefineAfter(t.Context(), "b", center.After{Upstream: "a"}) })
 		if many {
-			awaitWaiting(t, one, 2)
+			for deadline := time.Now().Add(time.Minute); testdb.Waiting(t, url, one.DB()) < 2; time.Sleep(150 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("they do not both wait")
+				}
+			}
 		}
 		if err := third.Rollback(); err != nil {
 			t.Error(err)
@@ -89,28 +93,6 @@ func TestCycleDrawnByTwo(t *testing.T) {
 			t.Fatalf("%v; %v", errA, errB)
 		}
 	})
-}
-
-// awaitWaiting waits until so many sessions of the database wait for others.
-func awaitWaiting(t *testing.T, c *center.Center, want int) {
-	t.Helper()
-	query := map[schema.Dialect]string{
-		schema.Postgres: `SELECT COUNT(*) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE a.datname = current_database() AND NOT l.granted`,
-		schema.MySQL:    `SELECT COUNT(*) FROM information_schema.innodb_trx x JOIN information_schema.processlist p ON p.id = x.trx_mysql_thread_id WHERE p.db = DATABASE() AND x.trx_state = 'LOCK WAIT'`,
-	}[c.Dialect()]
-	// InnoDB tells who is asked within 100 ms of the last time what it told then.
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(150 * time.Millisecond) {
-		var n int
-		if err := c.DB().QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if n >= want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d wait, want %d", n, want)
-		}
-	}
 }
 
 // A tick is one statement when nothing is due, and a claim, too; a page of triggers is a handful.

@@ -252,11 +252,23 @@ func TestPostgresEndsIdleTransactions(t *testing.T) {
 	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := c.UnderLock(t.Context(), "settle", "SHOW idle_in_transaction_session_timeout"); err != nil || got != "10s" {
-		t.Fatalf("%q, %v", got, err)
-	}
-	if got, err := c.Transact(t.Context(), "SHOW idle_in_transaction_session_timeout"); err != nil || got != "10s" {
-		t.Fatalf("without the lock row: %q, %v", got, err)
+	for setting, want := range map[string]string{"idle_in_transaction_session_timeout": "10s", "lock_timeout": "1s"} {
+		for _, peek := range []bool{true, false} { // from the first statement on
+			tx, err := c.Lock(t, "settle", peek)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			if err := tx.QueryRowContext(t.Context(), "SHOW "+setting).Scan(&got); err != nil || got != want {
+				t.Errorf("%s with the lock row: %q, %v", setting, got, err)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := c.Transact(t.Context(), "SHOW "+setting); err != nil || got != want {
+			t.Errorf("%s without the lock row: %q, %v", setting, got, err)
+		}
 	}
 }
 

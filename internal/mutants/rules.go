@@ -112,18 +112,33 @@ var mutants = []mutant{
 	},
 	{
 		"L1: all wait for the row itself", "center/postgres.go",
-		"pg_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint))) IS NOT NULL END", "CAST(? AS text) IS NOT NULL END",
+		`THEN pg_advisory_xact_lock(" + linePostgres + ")`, `THEN CAST(? AS text)`,
 		"./center -run OneWaits",
 	},
 	{
 		"L1: one line for all schemas", "center/postgres.go",
-		"THEN\n\t\tpg_advisory_xact_lock(hashtextextended(?, CAST(tableoid AS bigint)))", "THEN\n\t\tpg_advisory_xact_lock(hashtextextended(?, 0))",
+		"hashtextextended(?, CAST(tableoid AS bigint))", "hashtextextended(?, 0)",
 		"./center -run HasItsOwnLine|OneWaits",
 	},
 	{
 		"L7: who gives up the lock row leaves a session", "center/postgres.go",
 		"set_config('lock_timeout', '1000', true)", "set_config('lock_timeout', '0', true)",
 		"./center -run LeavesNoSession",
+	},
+	{
+		"L7: who gives up an audit leaves a session", "center/assign.go",
+		"+c.dialect.limited)", ")",
+		"./center -run LeavesNoSession",
+	},
+	{
+		"L7: who is stopped in line keeps the lock row", "center/postgres.go",
+		"set_config('idle_in_transaction_session_timeout', '10000', true)", "'x'",
+		"./center -run IdleTransactions",
+	},
+	{
+		"S7: a lock row that is never free keeps the dead", "manager/follow.go",
+		"s.life.busyRow < busyRowMost", "true",
+		"./manager -run NeverFree",
 	},
 	{
 		"L6: the state of a queue of a run overwritten before it is read", "center/run_claim.go",
@@ -559,8 +574,18 @@ var mutants = []mutant{
 	},
 	{
 		"trap: a statement that the server has forgotten", "center/prepare.go",
-		"\tif err != nil && c.unprepared(err) {", "\tif false {",
+		"if err == nil || !c.unprepared(err) {", "if true {",
 		"./center -run HeartbeatsArePrepared",
+	},
+	{
+		"trap: a statement whose table was changed", "center/postgres.go",
+		"e.Code == \"0A000\"", "e.Code == \"\"",
+		"./center -run HeartbeatsArePrepared",
+	},
+	{
+		"trap: a request to cancel that is waited for", "center/postgres.go",
+		"timeout = cancelTimeout", "timeout = ioTimeout",
+		"./center -run CancelDoesNotWait",
 	},
 	{
 		"trap: a server that takes no more prepared statements", "center/prepare.go",
