@@ -189,3 +189,35 @@ func TestLeaveEndsThoughTheLockRowIsHeld(t *testing.T) {
 		}
 	})
 }
+
+// S7: who looks for the dead finds the lock row taken each time, for whoever has it gives it to one who waits, and to nobody
+// else.
+func TestTheDeadAreBuriedThoughTheLockRowIsNeverFree(t *testing.T) {
+	onServers(t, func(t *testing.T, url string) {
+		p := startProcess(t, url, nothing, quick)
+		ownsAll := func() bool {
+			return p.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server <> 'short:1:00000000'") == 2
+		}
+		until(t, "it has all queues", ownsAll)
+		if _, err := p.c.Register(t.Context(), center.Server{UUID: "short:1:00000000", TaskType: "settle", Host: "short", JudgeDeadInterval: quick.JudgeDeadInterval}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.c.DB().ExecContext(t.Context(), "UPDATE schedule_queue SET cur_server = 'short:1:00000000', epoch = epoch + 1 WHERE queue_index = 1"); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); !ownsAll(); {
+			free := hold(t, url)
+			for testdb.Waiting(t, url, p.c.DB()) == 0 && !ownsAll() {
+				if time.Now().After(deadline) {
+					t.Fatal("nobody has taken over from the dead for a minute")
+				}
+				time.Sleep(150 * time.Millisecond)
+			}
+			free()
+		}
+		p.stop()
+		if err := <-p.ended; err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -43,6 +43,7 @@ type life struct {
 	view         center.View
 	stale        bool                 // the view must be read again
 	looked       time.Time            // when we last looked for what we await
+	busyRow      int                  // how often in succession we would have had to wait for the lock row to plan
 	drains       map[string]time.Time // when the drain of a queue began
 	lost         map[string]bool      // queues that were taken away, of which something is still in hand
 	sweeps       map[string]*sweep    // by queue, in mode RUN

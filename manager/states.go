@@ -122,7 +122,7 @@ func (s *server) wait(ctx context.Context) outcome {
 
 // poll looks whether a queue is there. Who leaves looks at all that it has: whether those that are to have it know.
 func (s *server) poll(ctx context.Context) {
-	s.life.looked = time.Now()
+	defer func() { s.life.looked = time.Now() }() // when it has ended, so that a slow database has a rest
 	if !s.life.giving() && !s.life.stale {
 		bound, cancel := s.transaction(ctx)
 		awaits, err := s.c.Awaits(bound, s.life.uuid)
