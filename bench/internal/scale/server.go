@@ -30,6 +30,7 @@ type server struct {
 	// Of the goroutine that acts.
 	view  center.View
 	stale bool // the view must be read again
+	busy  int  // how often in succession another had the lock row when it was to plan
 }
 
 // beat beats, and hands the pulse on. The hearts' goroutines call it, each for its own servers.
@@ -106,14 +107,18 @@ func (s *server) follow(ctx context.Context, p center.Pulse) error {
 	return s.look(ctx)
 }
 
-// assign plans, and buries the dead if the server has watched for long enough.
+// assign plans, and buries the dead if the server has watched for long enough. It waits for the lock row when manager does.
 func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err error) {
-	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now, NoWait: true}
+	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
+	a.NoWait = s.busy < 3 || !p.AnyDead && s.owned.Load() > 0
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
 	}
 	done, err := s.h.c.Assign(ctx, taskType, a)
+	if s.busy++; !done.Busy {
+		s.busy = 0
+	}
 	return done.Busy, err
 }
 
