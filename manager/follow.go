@@ -189,14 +189,14 @@ const busyRowMost = 3
 // plan deals the queues, and buries the dead first, if the pulse says that we have watched for long
 // enough; the zero pulse does not. Who is not needed does not wait for the lock row: the next pulse says if the
 // plan is still due. But where the row is never free, as when runs are submitted without a pause, nobody would ever
-// plan; so the few wait in the end for whom it matters: those who watch a dead one, and those who have nothing.
+// bury the dead; so those who watch a dead one wait in the end. All else is planned with the next audit.
 func (s *server) plan(ctx context.Context, p pulse, needed bool) error {
 	ctx, cancel := s.transaction(ctx)
 	defer cancel()
 	done, err := s.c.Assign(ctx, s.task.name, center.Assignment{
 		Actor: s.life.uuid, BeatWithin: 2 * s.settings.HeartbeatInterval,
 		Watched: p.watched, Seen: p.Now, Inherited: p.inherited,
-		NoWait: !needed && (s.life.busyRow < busyRowMost || !p.AnyDead && s.life.owned.Load() > 0),
+		NoWait: !needed && (!p.AnyDead || s.life.busyRow < busyRowMost),
 	})
 	if err == nil && done.Busy {
 		s.life.busyRow++

@@ -110,7 +110,7 @@ func (s *server) follow(ctx context.Context, p center.Pulse) error {
 // assign plans, and buries the dead if the server has watched for long enough. It waits for the lock row when manager does.
 func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err error) {
 	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
-	a.NoWait = s.busy < 3 || !p.AnyDead && s.owned.Load() > 0
+	a.NoWait = !p.AnyDead || s.busy < 3
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
