@@ -139,8 +139,9 @@ func (t *table) deal() []string {
 	if n == 0 {
 		return to
 	}
-	room := t.quotas()
-	t.keep(to, room, t.seats())
+	seats := t.seats()
+	room := t.quotas(seats)
+	t.keep(to, room, seats)
 	free := newRing(room)
 	take := func(i int) {
 		if s := free.from(i % n); s >= 0 {
@@ -165,10 +166,10 @@ func (t *table) deal() []string {
 
 // quotas says how many queues each eligible server should have: the floor or the ceiling of
 // the average, within the limit. The ceilings go to those that hold most, ties to the older (P2).
-func (t *table) quotas() []int {
+func (t *table) quotas(seats []int) []int {
 	n := len(t.eligible)
 	held := make([]int, n)
-	for _, s := range t.seats() {
+	for _, s := range seats {
 		if s >= 0 {
 			held[s]++
 		}

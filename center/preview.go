@@ -133,9 +133,10 @@ func (t *table) minimum() (n int) {
 	if len(t.eligible) == 0 {
 		return 0
 	}
-	room := t.quotas()
-	for _, row := range t.rows {
-		if s, ok := t.seat[row.Cur]; ok && room[s] > 0 {
+	seats := t.seats()
+	room := t.quotas(seats)
+	for _, s := range seats {
+		if s >= 0 && room[s] > 0 {
 			room[s]--
 		}
 	}
