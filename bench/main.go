@@ -116,12 +116,14 @@ func run(ctx context.Context, wanted []part, short bool, out string) (err error)
 	for _, s := range servers {
 		r.Machine.Databases = append(r.Machine.Databases, s.Version)
 	}
+	r.Machine.Pace = append(r.Machine.Pace, report.Pace())
 	for _, p := range wanted {
 		found, err := p.profiled(ctx, servers, short, out)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		r.Parts = append(r.Parts, found)
+		r.Machine.Pace = append(r.Machine.Pace, report.Pace())
 	}
 	r.Took = time.Since(r.Started)
 	if err := r.Write(out); err != nil {

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +23,10 @@ func (r *Report) markdown() string {
 		r.Took.Round(time.Second), r.Machine.OS, r.Machine.Arch, r.Machine.Cores, r.Machine.CPU, r.Machine.Go)
 	for _, d := range r.Machine.Databases {
 		fmt.Fprintf(&b, "%s.\n", d)
+	}
+	if pace := r.Machine.Pace; len(pace) > 0 {
+		fmt.Fprintf(&b, "Pace of the machine: %d to %d ms for what is always the same.\n",
+			slices.Min(pace).Milliseconds(), slices.Max(pace).Milliseconds())
 	}
 	b.WriteString("What each figure means, and what it does not show, is in bench/README.md.\n")
 	if r.Short {

@@ -25,7 +25,8 @@ type Report struct {
 type Machine struct {
 	OS, Arch, Go, CPU string
 	Cores             int
-	Databases         []string // their versions
+	Databases         []string        // their versions
+	Pace              []time.Duration // before each part, and after the last
 }
 
 // Part is one of the benchmarks.
