@@ -30,7 +30,7 @@ faults: $(WITH_DATABASES) ## play all faults again and again, for MINUTES (10), 
 		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
 
 # Reports go to bench/results, or OUT.
-bench: $(WITH_DATABASES) ## compare with what else one would use, measure moves and scale; about ten minutes, see bench/README.md
+bench: $(WITH_DATABASES) ## compare with what else one would use, measure moves and scale; about twelve minutes, see bench/README.md
 	go -C bench build -o ../$(BIN)/rota-bench .
 	$(WITH_DATABASES) -- $(BIN)/rota-bench -out $(or $(OUT),bench/results)
 

@@ -16,7 +16,7 @@ import (
 
 // Options are the sizes of the benchmark.
 type Options struct {
-	Rows    int           // for the set-based peers, without work; River gets a tenth
+	Rows    int           // without work; see peer for who marks how many of them
 	Worked  int           // for each worker, with work
 	Work    time.Duration // for each row, in half of the cases
 	Workers []int
@@ -42,20 +42,29 @@ type Result struct {
 type peer struct {
 	name  string
 	kinds []string // databases
-	share int      // it gets one of so many of the rows, because it needs longer for each
+	share int      // in a turn it gets one of so many of the rows, because it needs longer for each, or has many turns
+	turns int      // in each repetition, without work: those whose ratio is near its goal have more
 	table string   // with the index that it wants
 	run   func(ctx context.Context, t *task) error
+}
+
+// rows are those of a turn.
+func (p peer) rows(o Options, workers int, work time.Duration) int {
+	if work > 0 {
+		return o.Worked * workers
+	}
+	return o.Rows / p.share
 }
 
 func peers() []peer {
 	both := []string{stage.Postgres, stage.MySQL}
 	return []peer{
-		{hand, both, 1, sharded, byHand},
-		{rota, both, 1, sharded, byRota(false)},
-		{inTx, both, 1, sharded, byRota(true)},
-		{skip, both, 1, claimed, bySkipLocked},
-		{jobs, []string{stage.Postgres}, 10, sharded, byRiver(riverOfBenchmark)},
-		{gentle, []string{stage.Postgres}, 60, sharded, byRiver(riverOfReadme)},
+		{hand, both, 2, 4, sharded, byHand},
+		{rota, both, 2, 4, sharded, byRota(false)},
+		{inTx, both, 1, 1, sharded, byRota(true)},
+		{skip, both, 2, 1, claimed, bySkipLocked},
+		{jobs, []string{stage.Postgres}, 10, 2, sharded, byRiver(riverOfBenchmark)},
+		{gentle, []string{stage.Postgres}, 60, 1, sharded, byRiver(riverOfReadme)},
 	}
 }
 
@@ -70,8 +79,8 @@ const (
 	gentle = "River, settings of its README"
 )
 
-// Run runs the benchmark on the servers. In each repetition of a case all peers take turns, so that a machine that
-// gets slower does so for all.
+// Run runs the benchmark on the servers. In each repetition of a case all peers take turns, there and back, so that a
+// machine that gets slower does so for all.
 func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, error) {
 	var results []*Result
 	for _, s := range servers {
@@ -113,23 +122,46 @@ func inTurns(ctx context.Context, db *stage.Database, o Options, workers int, wo
 		results = append(results, &Result{Database: stage.Name(db.Server.Kind), Peer: p.name, Workers: workers, Work: work})
 	}
 	for range o.Rounds {
-		for i, p := range crew {
-			n := o.Rows / p.share
-			if work > 0 {
-				n = o.Worked * workers
-			}
-			rate, err := p.time(ctx, db, n, workers, work)
+		took := make([]time.Duration, len(crew)) // by each, in all its turns
+		turns := make([]int, len(crew))
+		for _, i := range order(crew, work) {
+			p := crew[i]
+			d, err := p.time(ctx, db, p.rows(o, workers, work), workers, work)
 			if err != nil {
 				return nil, fmt.Errorf("%s with %d workers: %w", p.name, workers, err)
 			}
-			results[i].Rates = append(results[i].Rates, rate)
+			took[i] += d
+			turns[i]++
+		}
+		for i, p := range crew {
+			results[i].Rates = append(results[i].Rates, float64(turns[i]*p.rows(o, workers, work))/took[i].Seconds())
 		}
 	}
 	return results, nil
 }
 
-// time has n rows marked by a peer, and returns how many it did in a second, from its first select on.
-func (p peer) time(ctx context.Context, db *stage.Database, n, workers int, work time.Duration) (float64, error) {
+// order is who takes a turn after whom in one repetition, as indexes of the crew. With work, each takes one: the work
+// decides.
+func order(crew []peer, work time.Duration) (order []int) {
+	for turn := 0; ; turn++ {
+		var round []int
+		for i, p := range crew {
+			if turn == 0 || work == 0 && turn < p.turns {
+				round = append(round, i)
+			}
+		}
+		if len(round) == 0 {
+			return order
+		}
+		if turn%2 == 1 {
+			slices.Reverse(round)
+		}
+		order = append(order, round...)
+	}
+}
+
+// time has n rows marked by a peer, and returns how long it took, from its first select on.
+func (p peer) time(ctx context.Context, db *stage.Database, n, workers int, work time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	t := &task{db: db, sql: dialects[db.Server.Kind], table: p.table, n: n, workers: workers, work: work, done: make(chan struct{})}
@@ -144,7 +176,7 @@ func (p peer) time(ctx context.Context, db *stage.Database, n, workers int, work
 	if err == nil && left != 0 {
 		err = fmt.Errorf("%d of %d rows are not marked", left, n)
 	}
-	return float64(n) / took.Seconds(), err
+	return took, err
 }
 
 // condense makes tables and goals of the results.
@@ -173,9 +205,14 @@ func condense(results []*Result, o Options) report.Part {
 }
 
 func about(o Options) string {
-	return fmt.Sprintf(`%d rows are marked done, %d per statement without work for each row, %d with. River, whose jobs are inserted
-beforehand, gets a tenth of them, and a sixtieth with the settings of its README. Rates are rows per second, the median of %d repetitions in which all took turns, with the
-spread between the least and the largest in percent of it. Ratios are medians of the repetitions' ratios.`, o.Rows, page(0), page(o.Work), o.Rounds)
+	var turns []string
+	for _, p := range peers() {
+		turns = append(turns, fmt.Sprintf("%s %d x %d", p.name, p.turns, p.rows(o, 1, 0)))
+	}
+	return fmt.Sprintf(`Rows are marked done: without work for each row, %d per statement, in each repetition so many (turns x rows): %s.
+River's jobs are inserted beforehand. With work, %d per statement, each marks %d for each worker. Rates are rows per second,
+the median of %d repetitions in which all took turns, there and back, with the spread between the least and the largest in
+percent of it. Ratios are medians of the repetitions' ratios.`, page(0), strings.Join(turns, ", "), page(o.Work), o.Worked, o.Rounds)
 }
 
 // board is the results, to be looked up.

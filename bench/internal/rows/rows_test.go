@@ -1,7 +1,9 @@
 package rows
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/bench/internal/stage"
 )
@@ -23,5 +25,17 @@ func TestShort(t *testing.T) {
 	}
 	if len(part.Goals) != 10 || len(part.Tables) != 4 {
 		t.Errorf("%d goals and %d tables", len(part.Goals), len(part.Tables))
+	}
+}
+
+func TestOrderIsThereAndBack(t *testing.T) {
+	crew := []peer{{turns: 4}, {turns: 3}, {turns: 1}, {turns: 2}}
+	for work, want := range map[time.Duration][]int{
+		0:                {0, 1, 2, 3, 3, 1, 0, 0, 1, 0},
+		time.Millisecond: {0, 1, 2, 3},
+	} {
+		if got := order(crew, work); !slices.Equal(got, want) {
+			t.Errorf("with %s of work: %v, want %v", work, got, want)
+		}
 	}
 }
