@@ -180,9 +180,11 @@ func (c *Center) Dialect() schema.Dialect { return c.dialect.name }
 func (c *Center) OwnSign() string { return c.ownSign }
 
 // Migrate brings the schema of the database at url to this program's version, and returns the
-// versions before and after. Safe when several processes do it at once.
+// versions before and after. Safe when several processes do it at once. Only ctx bounds how long a migration may take;
+// one that others' transactions stop is tried again for a minute. On PostgreSQL it waits for who uses a table, and who
+// comes later behind it.
 func Migrate(ctx context.Context, url string) (from, to int64, err error) {
-	err = withStore(ctx, url, false, func(db *sql.DB, d schema.Dialect) error {
+	err = withSchema(ctx, url, false, func(db *sql.DB, d schema.Dialect) error {
 		from, to, err = schema.Up(ctx, db, d)
 		return err
 	})
@@ -191,20 +193,20 @@ func Migrate(ctx context.Context, url string) (from, to int64, err error) {
 
 // MigrationStatus lists the migrations of the database at url, those to come included.
 func MigrationStatus(ctx context.Context, url string) (list []schema.Migration, err error) {
-	err = withStore(ctx, url, true, func(db *sql.DB, d schema.Dialect) error {
+	err = withSchema(ctx, url, true, func(db *sql.DB, d schema.Dialect) error {
 		list, err = schema.Status(ctx, db, d)
 		return err
 	})
 	return list, err
 }
 
-func withStore(ctx context.Context, url string, mustExist bool, f func(*sql.DB, schema.Dialect) error) error {
+func withSchema(ctx context.Context, url string, mustExist bool, f func(*sql.DB, schema.Dialect) error) error {
 	a, err := parseURL(url)
 	if err != nil {
 		return err
 	}
 	a.mustExist = mustExist
-	db, err := a.open(roleStore)
+	db, err := a.open(roleSchema)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", a, err)
 	}

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// IOTimeout is after how long the roster's own statements end where nobody answers.
+const IOTimeout = ioTimeout
+
 // FenceByWriting makes a Center fence as it does on Galera, where share locks do not reach the other
 // nodes (F3).
 func (c *Center) FenceByWriting() { c.writeFence = true }

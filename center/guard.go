@@ -44,11 +44,25 @@ func (c *Center) guardSchema(ctx context.Context, mode SchemaMode) error {
 	if mode == SchemaRequire || mode == SchemaAuto && !c.address.loopback {
 		return err
 	}
-	if _, _, err := schema.Up(ctx, c.store, c.dialect.name); err != nil {
+	if err := c.createTables(ctx); err != nil {
 		return fmt.Errorf("create the tables: %w", err)
 	}
 	c.log.WithField("database", c.address.String()).Info("created the roster's tables")
 	return nil
+}
+
+func (c *Center) createTables(ctx context.Context) error {
+	db := c.store
+	if c.address.path != memory {
+		own, err := c.address.open(roleSchema)
+		if err != nil {
+			return err
+		}
+		defer own.Close() // what it did is done
+		db = own
+	}
+	_, _, err := schema.Up(ctx, db, c.dialect.name)
+	return err
 }
 
 func (c *Center) guardPostgres(ctx context.Context) error {

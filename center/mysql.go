@@ -120,7 +120,14 @@ func mysqlConnector(u *url.URL, role role) (driver.Connector, error) {
 		// A host that vanishes without a word would keep the lock row until TCP notices, in hours. MariaDB alone
 		// has the variable, and alone reads what stands in such a comment.
 		cfg.Params["time_zone"] += " /*M!100300 , idle_transaction_timeout = 10 */"
+	}
+	if role.brief() {
 		cfg.ReadTimeout, cfg.WriteTimeout = ioTimeout, ioTimeout
+	}
+	if role == roleSchema {
+		// What changes a table waits until nobody uses it, by default for a day, and everybody who comes meanwhile waits
+		// behind it. It is tried again.
+		cfg.Params["lock_wait_timeout"] = "2"
 	}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {

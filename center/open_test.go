@@ -1,12 +1,14 @@
 package center_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -116,6 +118,74 @@ func TestMigrate(t *testing.T) {
 		}
 		centertest.Open(t, url, center.Options{Schema: center.SchemaRequire})
 	})
+}
+
+// A migration makes an index as long as the table is; other statements of the roster end after ioTimeout.
+func TestMigrationsTakeTheirTime(t *testing.T) {
+	ways := map[string]func(t *testing.T, url string){
+		"migrate": func(t *testing.T, url string) {
+			if _, _, err := center.Migrate(t.Context(), url); err != nil {
+				t.Error(err)
+			}
+		},
+		"open": func(t *testing.T, url string) { centertest.Open(t, url, center.Options{Schema: center.SchemaCreate}) },
+	}
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		for name, way := range ways {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				url, p := testdb.Through(t, testdb.URL(t, kind))
+				var slow atomic.Bool
+				p.Ambush(testdb.Ambush{Text: "schedule_event (", Strike: func() bool {
+					slow.Store(true)
+					time.Sleep(center.IOTimeout + time.Second)
+					return true
+				}})
+				if way(t, url); !slow.Load() {
+					t.Error("no statement was slow")
+				}
+			})
+		}
+	}
+}
+
+// MySQL lets what would change a table wait until nobody uses it, for a day, and all who come later wait behind it: the
+// heartbeats too.
+func TestMigrationsLetOthersPass(t *testing.T) {
+	url := testdb.URL(t, testdb.MySQL)
+	c := centertest.Open(t, url, center.Options{})
+	execAll(t, c, `ALTER TABLE schedule_queue DROP COLUMN plan_version`, `DELETE FROM schedule_schema_version WHERE version_id >= 5`)
+	user, err := c.DB().BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Rollback()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	count := func(row *sql.Row) (n int) {
+		t.Helper()
+		if err := row.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	count(user.QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`))
+	migrated := make(chan error, 1)
+	go func() {
+		_, _, err := center.Migrate(t.Context(), url)
+		migrated <- err
+	}()
+	for waiting := 0; waiting == 0; {
+		waiting = count(c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.processlist
+			WHERE db = DATABASE() AND state = 'Waiting for table metadata lock'`))
+	}
+	count(c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`)) // though the first user is still there
+	if err := user.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestReadOnlyServersAreRefused(t *testing.T) {

@@ -106,8 +106,8 @@ func postgresConnector(raw string, role role) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	connector.Dialer(dialer{strict: role != roleDealers})
-	if role == roleDealers {
+	connector.Dialer(dialer{strict: role.brief()})
+	if !role.brief() {
 		return connector, nil
 	}
 	return preparingConnector{connector, direct, unpreparedPostgres, 100}, nil

@@ -22,7 +22,12 @@ const (
 	roleStore   role = iota // transactions under the lock row
 	roleBeat                // heartbeats only: nothing can queue in front of them (S1)
 	roleDealers             // the user's
+	roleSchema              // migrations
 )
+
+// brief reports that the statements are, so that one which takes long has met a dead network. A dealer's may be anything,
+// and a migration makes an index as long as the table is.
+func (r role) brief() bool { return r == roleStore || r == roleBeat }
 
 // address is a database URL that was understood.
 type address struct {

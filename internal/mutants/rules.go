@@ -602,4 +602,14 @@ var mutants = []mutant{
 		"if role != roleBeat {", "if role == roleDealers {",
 		"./center -run HeartbeatsArePreparedInMySQL",
 	},
+	{
+		"trap: a migration with no more time than a heartbeat", "center/url.go",
+		"return r == roleStore || r == roleBeat }", "return r != roleDealers }",
+		"./center -run MigrationsTakeTheirTime",
+	},
+	{
+		"trap: a migration behind which all wait", "center/mysql.go",
+		`cfg.Params["lock_wait_timeout"] = "2"`, `cfg.Params["lock_wait_timeout"] = "300"`,
+		"./center -run MigrationsLetOthersPass",
+	},
 }
