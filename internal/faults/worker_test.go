@@ -58,6 +58,7 @@ func work(text string) error {
 	d := &dealer{c: c, notes: n, work: o.Work}
 	go d.listen()
 	go n.watchStalls(margin(o.Settings) / 2)
+	go n.watchDisk(margin(o.Settings) / 2)
 	log := logrus.New()
 	log.SetLevel(logrus.DebugLevel)
 	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableColors: true})
@@ -109,6 +110,18 @@ func (n notes) watchStalls(longer time.Duration) {
 			n.add(note{What: "stall", Since: last})
 		}
 		last = time.Now()
+	}
+}
+
+// watchDisk notes when the disk took longer, on which SQLite's file is, too.
+func (n notes) watchDisk(longer time.Duration) {
+	for {
+		time.Sleep(longer / 2)
+		begun := time.Now()
+		_ = n.file.Sync() // how long it takes is all that matters
+		if time.Since(begun) > longer {
+			n.add(note{What: "stall", Since: begun})
+		}
 	}
 }
 
