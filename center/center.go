@@ -184,7 +184,7 @@ func (c *Center) OwnSign() string { return c.ownSign }
 // one that others' transactions stop is tried again for a minute. On PostgreSQL it waits for who uses a table, and who
 // comes later behind it.
 func Migrate(ctx context.Context, url string) (from, to int64, err error) {
-	err = withSchema(ctx, url, false, func(db *sql.DB, d schema.Dialect) error {
+	err = withRole(ctx, url, roleSchema, func(db *sql.DB, d schema.Dialect) error {
 		from, to, err = schema.Up(ctx, db, d)
 		return err
 	})
@@ -193,20 +193,21 @@ func Migrate(ctx context.Context, url string) (from, to int64, err error) {
 
 // MigrationStatus lists the migrations of the database at url, those to come included.
 func MigrationStatus(ctx context.Context, url string) (list []schema.Migration, err error) {
-	err = withSchema(ctx, url, true, func(db *sql.DB, d schema.Dialect) error {
+	err = withRole(ctx, url, roleStore, func(db *sql.DB, d schema.Dialect) error {
 		list, err = schema.Status(ctx, db, d)
 		return err
 	})
 	return list, err
 }
 
-func withSchema(ctx context.Context, url string, mustExist bool, f func(*sql.DB, schema.Dialect) error) error {
+// withRole calls f with a pool. What is not there, only a migration makes.
+func withRole(ctx context.Context, url string, r role, f func(*sql.DB, schema.Dialect) error) error {
 	a, err := parseURL(url)
 	if err != nil {
 		return err
 	}
-	a.mustExist = mustExist
-	db, err := a.open(roleSchema)
+	a.mustExist = r != roleSchema
+	db, err := a.open(r)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", a, err)
 	}

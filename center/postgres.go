@@ -172,7 +172,7 @@ const ioTimeout = 3 * time.Second
 const cancelTimeout = 300 * time.Millisecond
 
 // dialer opens connections that notice a dead network: all by keep-alive, the roster's own
-// (strict) by a deadline for each read and write. Dealers may run statements of any length.
+// (strict) by a deadline for each read and write. Dealers and migrations may run statements of any length.
 type dialer struct{ strict bool }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {

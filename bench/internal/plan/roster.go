@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/dutyrota/rota/bench/internal/report"
 	"github.com/dutyrota/rota/bench/internal/stage"
 	"github.com/dutyrota/rota/center"
 )
@@ -202,7 +203,7 @@ func (r *roster) assign() {
 	})
 }
 
-// deal asks the planner, and notes how long it took: the median of three, for one may be the first to use its memory.
+// deal asks the planner, and notes how long it took.
 func (r *roster) deal() ([]center.Change, time.Duration) {
 	queues := make([]center.PlanQueue, len(r.queues))
 	for i, q := range r.queues {
@@ -213,14 +214,7 @@ func (r *roster) deal() ([]center.Change, time.Duration) {
 		servers[i] = s.PlanServer
 	}
 	var changes []center.Change
-	var times [3]time.Duration
-	for i := range times {
-		start := time.Now()
-		changes = center.Plan(queues, servers, 0)
-		times[i] = time.Since(start)
-	}
-	slices.Sort(times[:])
-	took := times[1]
+	took := report.Time(func() { changes = center.Plan(queues, servers, 0) })
 	r.plans = append(r.plans, took)
 	if r.o.instant {
 		took = 0

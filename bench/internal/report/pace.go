@@ -6,13 +6,16 @@ import (
 	"time"
 )
 
-// Pace tells how fast the machine is just now: the median of three times that a computation takes which is always the
-// same, and waits for memory as much as for the processor. A shared machine is not always as fast.
-func Pace() time.Duration {
+// Pace tells how fast the machine is just now: how long a computation takes that is always the same, and waits for memory
+// as much as for the processor. A shared machine is not always as fast.
+func Pace() time.Duration { return Time(func() { work() }) }
+
+// Time calls f three times, and returns the median of how long it took: one may be the first to use its memory.
+func Time(f func()) time.Duration {
 	var took [3]time.Duration
 	for i := range took {
 		start := time.Now()
-		work()
+		f()
 		took[i] = time.Since(start)
 	}
 	slices.Sort(took[:])
