@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Applied is a task type's row beside the settings that it is to have.
@@ -86,29 +85,6 @@ func (a *Applied) compareQueues(taskType string, row, s Settings) error {
 	return nil
 }
 
-// differences compares the settings that are columns, defaults for zeros.
-func differences(row, want Settings) (diffs []Difference) {
-	rows := row.Records()
-	for i, w := range want.Records() {
-		if rows[i].Value != w.Value {
-			diffs = append(diffs, Difference{Name: w.Name, Given: w.Text, Row: rows[i].Text})
-		}
-	}
-	return diffs
-}
-
-// record is the column's value as operators see it.
-func (c column) record() SettingRecord {
-	r := SettingRecord{Column: c.name, Name: strings.TrimSuffix(c.name, "_ms"), Value: c.argument()}
-	switch v := c.value.(type) {
-	case *millis:
-		r.Text = time.Duration(*v).String()
-	default:
-		r.Text = fmt.Sprint(r.Value)
-	}
-	return r
-}
-
 // ErrChanged means that somebody else has changed the settings meanwhile.
 var ErrChanged = errors.New("the settings have changed meanwhile: look at them again")
 
@@ -148,8 +124,8 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 func (l *locked) writeSettings(ctx context.Context, s Settings, version int64) error {
 	var set []string
 	var args []any
-	for _, col := range s.columns() {
-		set, args = append(set, col.name+" = ?"), append(args, col.argument())
+	for _, row := range columns() {
+		set, args = append(set, row.Column+" = ?"), append(args, row.argument(s))
 	}
 	n, err := l.exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1, gmt_modified = {now}
 		WHERE task_type = ? AND version = ?`, append(args, l.taskType, version)...)

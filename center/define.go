@@ -61,44 +61,6 @@ func (c *Center) insertLockRow(ctx context.Context, taskType string) error {
 	})
 }
 
-// column is a setting and where it stands in schedule_task_type.
-type column struct {
-	name  string
-	value any // a pointer into Settings
-}
-
-// columns is the one place that knows which setting is which column.
-func (s *Settings) columns() []column {
-	return []column{
-		{"mode", &s.Mode},
-		{"processor_type", &s.ProcessorType},
-		{"heartbeat_interval_ms", (*millis)(&s.HeartbeatInterval)},
-		{"judge_dead_interval_ms", (*millis)(&s.JudgeDeadInterval)},
-		{"thread_number", &s.ThreadNumber},
-		{"fetch_number", &s.FetchNumber},
-		{"execute_number", &s.ExecuteNumber},
-		{"sleep_time_nodata_ms", (*millis)(&s.SleepTimeNoData)},
-		{"sleep_time_interval_ms", (*millis)(&s.SleepTimeInterval)},
-		{"task_parameter", &s.TaskParameter},
-		{"max_queues_per_server", &s.MaxQueuesPerServer},
-		{"drain_timeout_ms", (*millis)(&s.DrainTimeout)},
-		{"permit_run_start_time", &s.PermitRunStartTime},
-		{"permit_run_end_time", &s.PermitRunEndTime},
-		{"time_zone", &s.TimeZone},
-		{"rate_per_second", &s.RatePerSecond},
-		{"batch_timeout_ms", (*millis)(&s.BatchTimeout)},
-		{"stall_after_ms", (*millis)(&s.StallAfter)},
-		{"item_max_attempts", &s.ItemMaxAttempts},
-		{"item_retry_ms", (*millis)(&s.ItemRetry)},
-		{"item_retry_max_ms", (*millis)(&s.ItemRetryMax)},
-		{"queue_max_attempts", &s.QueueMaxAttempts},
-		{"queue_retry_ms", (*millis)(&s.QueueRetry)},
-		{"max_recoveries", &s.MaxRecoveries},
-		{"run_timeout_ms", (*millis)(&s.RunTimeout)},
-		{"expire_own_sign_interval_ms", (*millis)(&s.ExpireOwnSignInterval)},
-	}
-}
-
 // millis is a duration that is stored as whole milliseconds.
 type millis time.Duration
 
@@ -112,21 +74,6 @@ func (m *millis) Scan(src any) error {
 	return nil
 }
 
-// argument is the column's value as a parameter.
-func (c column) argument() any {
-	switch v := c.value.(type) {
-	case *millis:
-		return time.Duration(*v).Milliseconds()
-	case *int:
-		return *v
-	case *string:
-		return *v
-	case *float64:
-		return *v
-	}
-	panic(fmt.Sprintf("column %s: %T has no form in the database", c.name, c.value))
-}
-
 // insertTaskType needs no right to change the row of another: it looks, and inserts if there is
 // none. Another own_sign, which has another lock row, may do the same meanwhile.
 func (l *locked) insertTaskType(ctx context.Context, s Settings) error {
@@ -135,8 +82,8 @@ func (l *locked) insertTaskType(ctx context.Context, s Settings) error {
 		return err
 	}
 	names, args := []string{"task_type"}, []any{l.taskType}
-	for _, col := range s.columns() {
-		names, args = append(names, col.name), append(args, col.argument())
+	for _, row := range columns() {
+		names, args = append(names, row.Column), append(args, row.argument(s))
 	}
 	_, err := l.exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
 		VALUES (`+marks(len(args))+`, {now}, {now})`, args...)
@@ -250,8 +197,8 @@ func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error
 	var s Settings
 	var names []string
 	var into []any
-	for _, col := range s.columns() {
-		names, into = append(names, col.name), append(into, col.value)
+	for _, row := range columns() {
+		names, into = append(names, row.Column), append(into, row.target(&s))
 	}
 	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`), taskType).Scan(into...)
 	if noRows(err) {

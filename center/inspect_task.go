@@ -78,23 +78,6 @@ func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, erro
 	return list, nil
 }
 
-// SettingRecord is one setting of a task type.
-type SettingRecord struct {
-	Column string // in schedule_task_type; cron, every and after are kept elsewhere, see Settings
-	Name   string // in rota.yaml
-	Value  any    // as the column has it: int64, float64 or string
-	Text   string // as rota.yaml has it
-}
-
-// Records lists the settings but for the queues, zeros replaced by their defaults.
-func (s Settings) Records() (list []SettingRecord) {
-	s = s.WithDefaults()
-	for _, col := range s.columns() {
-		list = append(list, col.record())
-	}
-	return append(list, s.scheduleRecords()...)
-}
-
 // TaskNames lists the names of the task types, for completion.
 func (c *Center) TaskNames(ctx context.Context) (names []string, err error) {
 	type record struct {

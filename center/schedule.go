@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/cron"
@@ -26,14 +24,6 @@ func (s Settings) trigger(taskType string) (Trigger, bool) {
 }
 
 func (s Settings) validateSchedule() error {
-	if s.Mode != ModeRun {
-		for _, r := range s.scheduleRecords() {
-			if r.Text != "" {
-				return fmt.Errorf("%s (%s) must not be set where mode is %s: only runs have a beginning", r.Name, r.Text, s.Mode)
-			}
-		}
-		return nil
-	}
 	if s.Cron != "" && s.Every != 0 {
 		return fmt.Errorf("cron (%s) and every (%s) must not both be set", s.Cron, s.Every)
 	}
@@ -62,18 +52,6 @@ func (s Settings) validateEvery() error {
 	return nil
 }
 
-// scheduleRecords are cron, every and after as operators see them.
-func (s Settings) scheduleRecords() (list []SettingRecord) {
-	for _, f := range []struct {
-		name  string
-		value any
-	}{{"cron", s.Cron}, {"every", s.Every}, {"after", s.After}} {
-		text := textOf(f.value)
-		list = append(list, SettingRecord{Column: f.name, Name: f.name, Value: text, Text: text})
-	}
-	return list
-}
-
 // validAfter looks at what needs no database.
 func validAfter(after []After) error {
 	seen := map[string]bool{}
@@ -90,28 +68,6 @@ func validAfter(after []After) error {
 		seen[a.Upstream] = true
 	}
 	return nil
-}
-
-// textOf is a setting as people read it, and as settings are compared: the order of queues and upstreams does not matter.
-// Empty is what is not set.
-func textOf(v any) string {
-	switch v := v.(type) {
-	case time.Duration:
-		if v != 0 {
-			return v.String()
-		}
-		return ""
-	case []string:
-		return "[" + strings.Join(slices.Sorted(slices.Values(v)), ", ") + "]"
-	case []After:
-		list := make([]string, len(v))
-		for i, a := range v {
-			list[i] = a.String()
-		}
-		slices.Sort(list)
-		return strings.Join(list, ", ")
-	}
-	return fmt.Sprint(v)
 }
 
 // String is the upstream, with the rule unless it is the default.
@@ -206,7 +162,7 @@ func (l *locked) applyAfter(ctx context.Context, after []After) error {
 			there = append(there, e.After)
 		}
 	}
-	if textOf(there) == textOf(after) {
+	if afterText(there) == afterText(after) {
 		return nil
 	}
 	return l.defineAfter(ctx, l.taskType, after)

@@ -12,42 +12,20 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// settings says where the value of each key of a task goes. "queues" is not
-// here, since it is a number or a list, nor "after", a list; "dealer" is no
-// setting.
-var settings = map[string]func(*center.Settings) any{
-	"mode":                     func(s *center.Settings) any { return &s.Mode },
-	"processor_type":           func(s *center.Settings) any { return &s.ProcessorType },
-	"heartbeat_interval":       func(s *center.Settings) any { return &s.HeartbeatInterval },
-	"judge_dead_interval":      func(s *center.Settings) any { return &s.JudgeDeadInterval },
-	"thread_number":            func(s *center.Settings) any { return &s.ThreadNumber },
-	"fetch_number":             func(s *center.Settings) any { return &s.FetchNumber },
-	"execute_number":           func(s *center.Settings) any { return &s.ExecuteNumber },
-	"sleep_time_nodata":        func(s *center.Settings) any { return &s.SleepTimeNoData },
-	"sleep_time_interval":      func(s *center.Settings) any { return &s.SleepTimeInterval },
-	"task_parameter":           func(s *center.Settings) any { return &s.TaskParameter },
-	"max_queues_per_server":    func(s *center.Settings) any { return &s.MaxQueuesPerServer },
-	"drain_timeout":            func(s *center.Settings) any { return &s.DrainTimeout },
-	"permit_run_start_time":    func(s *center.Settings) any { return &s.PermitRunStartTime },
-	"permit_run_end_time":      func(s *center.Settings) any { return &s.PermitRunEndTime },
-	"time_zone":                func(s *center.Settings) any { return &s.TimeZone },
-	"cron":                     func(s *center.Settings) any { return &s.Cron },
-	"every":                    func(s *center.Settings) any { return &s.Every },
-	"rate_per_second":          func(s *center.Settings) any { return &s.RatePerSecond },
-	"batch_timeout":            func(s *center.Settings) any { return &s.BatchTimeout },
-	"stall_after":              func(s *center.Settings) any { return &s.StallAfter },
-	"item_max_attempts":        func(s *center.Settings) any { return &s.ItemMaxAttempts },
-	"item_retry":               func(s *center.Settings) any { return &s.ItemRetry },
-	"item_retry_max":           func(s *center.Settings) any { return &s.ItemRetryMax },
-	"queue_max_attempts":       func(s *center.Settings) any { return &s.QueueMaxAttempts },
-	"queue_retry":              func(s *center.Settings) any { return &s.QueueRetry },
-	"max_recoveries":           func(s *center.Settings) any { return &s.MaxRecoveries },
-	"run_timeout":              func(s *center.Settings) any { return &s.RunTimeout },
-	"expire_own_sign_interval": func(s *center.Settings) any { return &s.ExpireOwnSignInterval },
+// fields returns, for each setting that is a single value, a pointer to its field in s. The other settings are "queues",
+// a number or a list, and "after", a list.
+func fields(s *center.Settings) map[string]any {
+	to := map[string]any{}
+	for _, row := range center.SettingTable() {
+		if row.Name != "queues" && row.Name != "after" {
+			to[row.Name] = row.Field(s)
+		}
+	}
+	return to
 }
 
 var (
-	taskKeys   = append(slices.Sorted(maps.Keys(settings)), "queues", "after", "dealer")
+	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "dealer")
 	dealerKeys = []string{"sql"}
 	sqlKeys    = []string{"select", "execute", "execute_each", "key", "cursor_start"}
 )
@@ -80,8 +58,9 @@ func (s *source) task(e entry) Task {
 	before := len(s.problems)
 	entries := s.mapping(path, e.value)
 	s.known(path, entries, taskKeys)
+	to := fields(&t.Settings)
 	for _, e := range entries {
-		switch field := settings[e.key]; {
+		switch field := to[e.key]; {
 		case e.key == "queues":
 			s.queues(path, e.value, &t.Settings)
 		case e.key == "after":
@@ -89,7 +68,7 @@ func (s *source) task(e entry) Task {
 		case e.key == "dealer":
 			t.SQL = s.dealer(path+".dealer", e.value)
 		case field != nil:
-			s.scalar(path+"."+e.key, e.value, field(&t.Settings))
+			s.scalar(path+"."+e.key, e.value, field)
 		}
 	}
 	if len(s.problems) > before {

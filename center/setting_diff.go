@@ -1,0 +1,130 @@
+package center
+
+import (
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SettingRecord is one setting of a task type.
+type SettingRecord struct {
+	Column string // in schedule_task_type; cron, every and after, which are kept elsewhere, have their names here
+	Name   string // in rota.yaml
+	Value  any    // as the column has it: int64, float64 or string
+	Text   string // as rota.yaml has it
+}
+
+// Records lists the settings except the queues, zeros replaced by their defaults.
+func (s Settings) Records() (list []SettingRecord) {
+	s = s.WithDefaults()
+	for _, row := range settingTable {
+		switch {
+		case row.Name == "queues":
+		case row.Column == "":
+			text := textOf(row.Field(&s))
+			list = append(list, SettingRecord{Column: row.Name, Name: row.Name, Value: text, Text: text})
+		default:
+			r := SettingRecord{Column: row.Column, Name: row.Name, Value: row.argument(s)}
+			r.Text = fmt.Sprint(reflect.ValueOf(row.Field(&s)).Elem().Interface())
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// Difference is a setting for which a program or a file gives another value than the row has.
+type Difference struct {
+	Name  string // the setting's name in rota.yaml
+	Given string
+	Row   string
+}
+
+// DiffersFrom lists the settings that s gives explicitly and for which the row has another value.
+func (s Settings) DiffersFrom(row Settings) []Difference {
+	return differ(s.given(), row)
+}
+
+// differences compares all settings except the queues, with defaults for zeros.
+func differences(row, want Settings) (diffs []Difference) {
+	rows := row.Records()
+	for i, w := range want.Records() {
+		if rows[i].Value != w.Value {
+			diffs = append(diffs, Difference{Name: w.Name, Given: w.Text, Row: rows[i].Text})
+		}
+	}
+	return diffs
+}
+
+// given returns the settings that s gives explicitly, as text, by their names in rota.yaml.
+func (s Settings) given() map[string]string {
+	given := map[string]string{}
+	for _, row := range settingTable {
+		if text := settingText(row.Field(&s)); text != notSet {
+			given[row.Name] = text
+		}
+	}
+	return given
+}
+
+// differ lists the given settings for which the row has another value, in the order of the table.
+func differ(given map[string]string, inForce Settings) (diffs []Difference) {
+	stored := inForce.given()
+	seen := map[string]bool{}
+	for _, row := range settingTable {
+		mine, ok := given[row.Name]
+		theirs, set := stored[row.Name]
+		if !set {
+			theirs = notSet
+		}
+		if ok && mine != theirs && !seen[row.Name] {
+			diffs = append(diffs, Difference{Name: row.Name, Given: mine, Row: theirs})
+		}
+		seen[row.Name] = true
+	}
+	return diffs
+}
+
+// notSet stands for a zero setting without a default.
+const notSet = "not set"
+
+// settingText returns the setting that p points to, for people and for comparison. A text that is too long for that,
+// such as many names of queues, ends in a checksum of the whole.
+func settingText(p any) string {
+	if reflect.ValueOf(p).Elem().IsZero() {
+		return notSet
+	}
+	text := textOf(p)
+	if short := clean(text); short != text {
+		return fmt.Sprintf("%s (%d bytes, %08x)", short, len(text), crc32.ChecksumIEEE([]byte(text)))
+	}
+	return text
+}
+
+// textOf returns the setting that p points to as people read it. The order of queues and upstreams does not matter, so
+// that they are sorted. A setting that is not set is empty.
+func textOf(p any) string {
+	switch p := p.(type) {
+	case *time.Duration:
+		if *p != 0 {
+			return p.String()
+		}
+		return ""
+	case *[]string:
+		return "[" + strings.Join(slices.Sorted(slices.Values(*p)), ", ") + "]"
+	case *[]After:
+		return afterText(*p)
+	}
+	return fmt.Sprint(reflect.ValueOf(p).Elem().Interface())
+}
+
+func afterText(after []After) string {
+	list := make([]string, len(after))
+	for i, a := range after {
+		list[i] = a.String()
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,114 @@
+package center
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/cron"
+)
+
+// Validate returns an error for everything that is wrong with the settings, defaults applied, one on each line. Each
+// names the setting, its value and the rule.
+func (s Settings) Validate() error {
+	s = s.WithDefaults()
+	errs := []error{s.validateQueues(), s.validateMode()}
+	for _, row := range settingTable {
+		errs = append(errs, row.validate(s))
+	}
+	if _, err := cron.ParseWindow(s.PermitRunStartTime, s.PermitRunEndTime, s.TimeZone); err != nil {
+		errs = append(errs, err)
+	}
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if s.JudgeDeadInterval < 5*s.HeartbeatInterval {
+		bad("judge_dead_interval (%s) must be at least 5 x heartbeat_interval (%s)", s.JudgeDeadInterval, s.HeartbeatInterval)
+	}
+	if s.ExpireOwnSignInterval < s.JudgeDeadInterval {
+		bad("expire_own_sign_interval (%s) must be at least judge_dead_interval (%s)", s.ExpireOwnSignInterval, s.JudgeDeadInterval)
+	}
+	if s.ItemRetryMax < s.ItemRetry {
+		bad("item_retry_max (%s) must be at least item_retry (%s)", s.ItemRetryMax, s.ItemRetry)
+	}
+	return errors.Join(errs...)
+}
+
+// validate checks one setting against its row.
+func (row Setting) validate(s Settings) error {
+	var value any
+	ok, rule := true, fmt.Sprintf("be between %g and %g", row.least, row.most)
+	switch v := row.Field(&s).(type) {
+	case *string:
+		value = fmt.Sprintf("%q", *v)
+		ok, rule = row.oneOf == nil || slices.Contains(row.oneOf, *v), "be "+strings.Join(row.oneOf, " or ")
+	case *int:
+		value, rule = *v, fmt.Sprintf("be between %d and %d", int(row.least), int(row.most))
+		ok = float64(*v) >= row.least && float64(*v) <= row.most
+	case *float64:
+		value = *v
+		ok = *v >= row.least && *v <= row.most && !math.IsNaN(*v)
+	case *time.Duration:
+		value = *v
+		ok, rule = row.inBounds(*v)
+	}
+	if ok || row.ruled {
+		return nil
+	}
+	return fmt.Errorf("%s (%v) must %s", row.Name, value, rule)
+}
+
+func (row Setting) inBounds(d time.Duration) (ok bool, rule string) {
+	switch least, most := time.Duration(row.least), time.Duration(row.most); {
+	case most > 0:
+		return d >= least && d <= most, fmt.Sprintf("be between %s and %s", least, most)
+	case least > 0:
+		return d >= least, fmt.Sprintf("be at least %s", least)
+	}
+	return d >= 0, "not be negative"
+}
+
+func (s Settings) validateQueues() error {
+	switch {
+	case s.Queues != 0 && len(s.QueueNames) > 0:
+		return errors.New("queues must be a number or a list of names, not both")
+	case len(s.QueueNames) == 0 && s.Queues < 1, s.Queues > maxQueues:
+		return fmt.Errorf("queues (%d) must be between 1 and %d", s.Queues, maxQueues)
+	}
+	seen := map[string]bool{}
+	for _, name := range s.QueueNames {
+		if err := validName("queue", name, 150); err != nil {
+			return err
+		}
+		if seen[name] {
+			return fmt.Errorf("queue %q is named twice", name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// validateMode checks what belongs to one mode only.
+func (s Settings) validateMode() error {
+	if s.Mode == ModeRun {
+		if s.PermitRunStartTime != "" {
+			return fmt.Errorf("permit_run_start_time (%q) must not be set where mode is RUN: a trigger says when a run begins", s.PermitRunStartTime)
+		}
+		return s.validateSchedule()
+	}
+	for _, row := range settingTable {
+		if !row.needsRuns() {
+			continue
+		}
+		if text := textOf(row.Field(&s)); text != "" {
+			return fmt.Errorf("%s (%s) must not be set where mode is %s: only runs have a beginning", row.Name, text, s.Mode)
+		}
+	}
+	return nil
+}
+
+// needsRuns reports whether the setting says when runs begin.
+func (row Setting) needsRuns() bool {
+	return row.Name == "cron" || row.Name == "every" || row.Name == "after"
+}

@@ -1,0 +1,192 @@
+package center
+
+import (
+	"fmt"
+	"time"
+)
+
+// Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the README's table
+// follow from it: a new setting is a field of Settings, a row here and a column in the schema.
+type Setting struct {
+	Name    string // in rota.yaml, in messages and in output
+	Column  string // in schedule_task_type; empty if the setting is kept in another table
+	Default any    // the value that a zero stands for; nil if the zero stands for itself
+	Help    string // what the setting means, as the README says it
+
+	field       func(*Settings) any
+	least, most float64  // bounds of a number, and of a duration in nanoseconds
+	oneOf       []string // the values of a text
+	ruled       bool     // a rule of Validate bounds the value
+}
+
+// Field returns a pointer to the setting's field in s: a *string, *int, *float64, *time.Duration, *[]string or *[]After.
+func (row Setting) Field(s *Settings) any { return row.field(s) }
+
+// SettingTable returns a row for each field of Settings, in the order in which people read them.
+func SettingTable() []Setting { return settingTable }
+
+var settingTable = []Setting{
+	{
+		Name: "queues", Help: "a number, for `mod(id, total) = index`; or names",
+		field: func(s *Settings) any { return &s.Queues }, ruled: true,
+	},
+	{
+		Name: "queues", Help: "the names of the queues",
+		field: func(s *Settings) any { return &s.QueueNames },
+	},
+	{
+		Name: "execute_number", Column: "execute_number", Default: 1, Help: "items per call of Execute",
+		field: func(s *Settings) any { return &s.ExecuteNumber }, least: 1, most: 1_000_000,
+	},
+	{
+		Name: "fetch_number", Column: "fetch_number", Default: 500, Help: "items that a select is asked for",
+		field: func(s *Settings) any { return &s.FetchNumber }, least: 1, most: 1_000_000,
+	},
+	{
+		Name: "thread_number", Column: "thread_number", Default: 5, Help: "calls of the dealer in flight at once, per worker",
+		field: func(s *Settings) any { return &s.ThreadNumber }, least: 1, most: 10_000,
+	},
+	{
+		Name: "sleep_time_nodata", Column: "sleep_time_nodata_ms", Default: 500 * time.Millisecond, Help: "how long an empty queue is left alone",
+		field: func(s *Settings) any { return &s.SleepTimeNoData },
+	},
+	{
+		Name: "sleep_time_interval", Column: "sleep_time_interval_ms", Help: "pause between the end of a page and the next select",
+		field: func(s *Settings) any { return &s.SleepTimeInterval },
+	},
+	{
+		Name: "processor_type", Column: "processor_type", Default: ProcessorSleep,
+		Help:  "SLEEP selects when nothing of the queue is in flight; `NOTSLEEP` selects while other items are executed (needs a key)",
+		field: func(s *Settings) any { return &s.ProcessorType }, oneOf: []string{ProcessorSleep, ProcessorNotSleep},
+	},
+	{
+		Name: "rate_per_second", Column: "rate_per_second", Help: "most items of the whole task type in a second; each worker takes its share",
+		field: func(s *Settings) any { return &s.RatePerSecond }, most: 1e9, // more than any database bears
+	},
+	{
+		Name: "batch_timeout", Column: "batch_timeout_ms", Help: "ends the context of a call that takes longer",
+		field: func(s *Settings) any { return &s.BatchTimeout },
+	},
+	{
+		Name: "stall_after", Column: "stall_after_ms", Default: 5 * time.Minute, Help: "a call that takes longer raises an alert",
+		field: func(s *Settings) any { return &s.StallAfter },
+	},
+	{
+		Name: "item_max_attempts", Column: "item_max_attempts", Default: 25, Help: "failures after which an item is dead (needs a key)",
+		field: func(s *Settings) any { return &s.ItemMaxAttempts }, least: 1, most: 1_000_000,
+	},
+	{
+		Name: "item_retry", Column: "item_retry_ms", Default: time.Second,
+		Help:  "pause of an item after a failure, without a key of its queue; doubles, with jitter",
+		field: func(s *Settings) any { return &s.ItemRetry },
+	},
+	{
+		Name: "item_retry_max", Column: "item_retry_max_ms", Default: 5 * time.Minute, Help: "the longest such pause",
+		field: func(s *Settings) any { return &s.ItemRetryMax }, ruled: true,
+	},
+	{
+		Name: "permit_run_start_time", Column: "permit_run_start_time",
+		Help:  "when a window of permitted work begins: cron with seconds; `startrun:` before it: also when a worker starts",
+		field: func(s *Settings) any { return &s.PermitRunStartTime },
+	},
+	{
+		Name: "permit_run_end_time", Column: "permit_run_end_time", Help: "when the window ends: cron with seconds; without it, the first empty select ends the window",
+		field: func(s *Settings) any { return &s.PermitRunEndTime },
+	},
+	{
+		Name: "time_zone", Column: "time_zone", Default: "UTC", Help: "the time zone of the cron expressions, such as Europe/Berlin",
+		field: func(s *Settings) any { return &s.TimeZone },
+	},
+	{
+		Name: "mode", Column: "mode", Default: ModeContinuous, Help: "`RUN`: works in runs; each sweeps all queues once",
+		field: func(s *Settings) any { return &s.Mode }, oneOf: []string{ModeContinuous, ModeRun},
+	},
+	{
+		Name: "cron", Help: "in mode RUN, when runs begin: cron with seconds in `time_zone`",
+		field: func(s *Settings) any { return &s.Cron },
+	},
+	{
+		Name: "every", Help: "in mode RUN, instead of `cron`: the interval at which runs begin",
+		field: func(s *Settings) any { return &s.Every }, ruled: true,
+	},
+	{
+		Name: "after", Help: "in mode RUN, the upstream task types: `[extract]`; or `[extract: FINISHED]`, which also runs after a failure",
+		field: func(s *Settings) any { return &s.After },
+	},
+	{
+		Name: "queue_max_attempts", Column: "queue_max_attempts", Default: 3, Help: "in mode RUN, sweeps of a queue until it fails",
+		field: func(s *Settings) any { return &s.QueueMaxAttempts }, least: 1, most: 1_000_000,
+	},
+	{
+		Name: "queue_retry", Column: "queue_retry_ms", Default: 30 * time.Second, Help: "in mode RUN, the pause between two sweeps of a queue; doubles",
+		field: func(s *Settings) any { return &s.QueueRetry },
+	},
+	{
+		Name: "max_recoveries", Column: "max_recoveries", Default: 5, Help: "in mode RUN, take-overs of a queue without progress until it fails",
+		field: func(s *Settings) any { return &s.MaxRecoveries }, least: 1, most: 1_000_000,
+	},
+	{
+		Name: "run_timeout", Column: "run_timeout_ms", Default: 24 * time.Hour, Help: "in mode RUN, how long a run may take",
+		field: func(s *Settings) any { return &s.RunTimeout }, least: float64(time.Second), most: float64(10 * 8760 * time.Hour),
+	},
+	{
+		Name: "task_parameter", Column: "task_parameter", Help: "handed to each Select",
+		field: func(s *Settings) any { return &s.TaskParameter },
+	},
+	{
+		Name: "max_queues_per_server", Column: "max_queues_per_server", Help: "most queues of one worker",
+		field: func(s *Settings) any { return &s.MaxQueuesPerServer }, most: 1_000_000,
+	},
+	{
+		Name: "drain_timeout", Column: "drain_timeout_ms", Default: 30 * time.Second,
+		Help:  "how long a leaving worker waits for its calls in flight; then it cancels them",
+		field: func(s *Settings) any { return &s.DrainTimeout },
+	},
+	{
+		Name: "heartbeat_interval", Column: "heartbeat_interval_ms", Default: 2 * time.Second, Help: "pause between two heartbeats",
+		field: func(s *Settings) any { return &s.HeartbeatInterval }, least: float64(100 * time.Millisecond),
+	},
+	{
+		Name: "judge_dead_interval", Column: "judge_dead_interval_ms", Default: 10 * time.Second,
+		Help:  "a worker that is silent for longer loses its queues to others; at least 5 heartbeats",
+		field: func(s *Settings) any { return &s.JudgeDeadInterval }, ruled: true,
+	},
+	{
+		Name: "expire_own_sign_interval", Column: "expire_own_sign_interval_ms", Default: 24 * time.Hour,
+		Help:  "an environment without workers is forgotten after it",
+		field: func(s *Settings) any { return &s.ExpireOwnSignInterval }, ruled: true,
+	},
+}
+
+// maxQueues keeps a typing error from filling the database.
+const maxQueues = 100_000
+
+// columns returns the rows that schedule_task_type holds.
+func columns() (rows []Setting) {
+	for _, row := range settingTable {
+		if row.Column != "" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// target returns where the column's value is scanned to.
+func (row Setting) target(s *Settings) any {
+	return target(row.Field(s))
+}
+
+// argument returns the column's value as a parameter of a statement.
+func (row Setting) argument(s Settings) any {
+	switch v := row.Field(&s).(type) {
+	case *time.Duration:
+		return v.Milliseconds()
+	case *int:
+		return *v
+	case *string:
+		return *v
+	case *float64:
+		return *v
+	}
+	panic(fmt.Sprintf("setting %s: column %s holds no list", row.Name, row.Column))
+}

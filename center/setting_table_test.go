@@ -1,0 +1,66 @@
+package center_test
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// A field without a row would be a setting that no file can set and no row keeps.
+func TestEveryFieldOfSettingsHasARow(t *testing.T) {
+	var s center.Settings
+	reached := map[any]bool{}
+	for _, row := range center.SettingTable() {
+		if p := row.Field(&s); reached[p] {
+			t.Errorf("two rows of the table lead to the field of %s", row.Name)
+		} else {
+			reached[p] = true
+		}
+	}
+	for field, value := range reflect.ValueOf(&s).Elem().Fields() {
+		if !reached[value.Addr().Interface()] {
+			t.Errorf("Settings.%s has no row in the table of settings", field.Name)
+		}
+	}
+}
+
+// The README lists the settings as the table has them.
+func TestReadmeListsTheSettings(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := settingsInMarkdown(); !strings.Contains(string(readme), want) {
+		t.Errorf("the README's table of settings should be:\n%s", want)
+	}
+}
+
+func settingsInMarkdown() string {
+	var b strings.Builder
+	b.WriteString("| setting | default | meaning |\n|---|---|---|\n")
+	seen := map[string]bool{}
+	for _, row := range center.SettingTable() {
+		if seen[row.Name] {
+			continue
+		}
+		seen[row.Name] = true
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.Name, defaultInMarkdown(row.Default), row.Help)
+	}
+	return b.String()
+}
+
+func defaultInMarkdown(value any) string {
+	d, ok := value.(time.Duration)
+	switch {
+	case value == nil:
+		return ""
+	case ok && d >= time.Minute: // 5m rather than 5m0s
+		return strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+	}
+	return fmt.Sprint(value)
+}
