@@ -50,12 +50,12 @@ func (c *Center) Alert(ctx context.Context, taskType string, a Alert, every time
 	return raised, nil
 }
 
-// Standby counts the servers that could own queues and the queues that are dealt, for people to read.
+// Standby counts the servers that may own queues, and the queues, for people to read.
 func (c *Center) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
 	err = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT
-		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND state IN (?, ?)),
+		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+ownerStates+`),
 		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`),
-		taskType, c.ownSign, StateServing, StateStandby, taskType, c.ownSign).Scan(&servers, &queues)
+		taskType, c.ownSign, taskType, c.ownSign).Scan(&servers, &queues)
 	if err != nil {
 		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, c.ownSign, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // Assignment is one planning.
@@ -51,7 +53,7 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 		skipped, err := l.assign(ctx, planning{Assignment: a})
 		done.Silent = l.silent
 		for _, change := range skipped {
-			if change.OldCur == a.Actor && change.Req != "" {
+			if change.OldOwner == a.Actor && change.Requester != "" {
 				done.Blocked = append(done.Blocked, change.QueueID)
 			}
 		}
@@ -164,7 +166,7 @@ func (p planning) mayExpire(servers []serverRow, now time.Time) bool {
 }
 
 // assign returns the changes that had to wait, because their rows are held.
-func (l *locked) assign(ctx context.Context, p planning) (skipped []Change, err error) {
+func (l *locked) assign(ctx context.Context, p planning) (skipped []plan.Change, err error) {
 	due := func() bool { return l.plannedVersion != l.membershipVersion || p.Always }
 	if !due() && p.Watched == 0 {
 		return nil, nil
@@ -216,29 +218,29 @@ func (l *locked) planned(ctx context.Context, actor string, changed, complete bo
 }
 
 // events tells of each change in the words of schedule_event.
-func (p planning) events(changes []Change) []event {
+func (p planning) events(changes []plan.Change) []event {
 	var events []event
 	for _, c := range changes {
-		e := event{queue: c.QueueID, from: c.OldCur, to: c.Cur, epoch: c.OldEpoch + 1, actor: p.Actor}
+		e := event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, actor: p.Actor}
 		switch {
-		case !c.Regrants() && c.Req == "":
+		case !c.ChangesOwner() && c.Requester == "":
 			continue // a request was withdrawn
-		case !c.Regrants():
-			e.kind, e.to, e.epoch = EventRequested, c.Req, c.OldEpoch
-		case c.OldCur == p.leaver && p.leaver != "" && slices.Contains(p.forced, c.QueueID):
+		case !c.ChangesOwner():
+			e.kind, e.to, e.epoch = EventRequested, c.Requester, c.OldEpoch
+		case c.OldOwner == p.leaver && p.leaver != "" && slices.Contains(p.forced, c.QueueID):
 			e.kind, e.reason = EventForced, p.why
-		case c.OldCur == p.leaver && p.leaver != "" && c.Cur != "":
+		case c.OldOwner == p.leaver && p.leaver != "" && c.Owner != "":
 			e.kind, e.reason = EventReleased, "the owner left"
-		case c.Cur == "":
+		case c.Owner == "":
 			e.kind = EventUnassigned
-		case c.OldCur == "":
+		case c.OldOwner == "":
 			e.kind = EventGranted
 		default:
 			e.kind = EventTakenOver
 		}
 		events = append(events, e)
-		if c.Regrants() && c.Req != "" {
-			events = append(events, event{kind: EventRequested, queue: c.QueueID, from: c.Cur, to: c.Req, epoch: c.OldEpoch + 1, actor: p.Actor})
+		if c.ChangesOwner() && c.Requester != "" {
+			events = append(events, event{kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, actor: p.Actor})
 		}
 	}
 	return events

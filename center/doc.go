@@ -116,7 +116,7 @@
 // ([Center.Assign], [Center.Release], [Center.Leave]); then it reads the database's clock, which alone
 // decides who is dead. Writes are compare-and-set on owner and epoch, and rows that a stalled
 // transaction holds are passed over, so that it delays its own queue alone (not on SQLite, which has one
-// lock for all). [Plan] is pure and says who should own what. [Center.Beat] is one UPDATE and one SELECT
+// lock for all). Package internal/plan computes which server should own which queue. [Center.Beat] is one UPDATE and one SELECT
 // on a connection of its own.
 //
 // What an operator asks for is written where no server's transaction can be in the way: a pause, another

@@ -10,22 +10,6 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// B joins while A owns five queues: two are asked of A, which lives, and nothing else moves.
-func ExamplePlan() {
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	queues := []center.PlanQueue{{ID: "0", Cur: "A"}, {ID: "1", Cur: "A"}, {ID: "2", Cur: "A"}, {ID: "3", Cur: "A"}, {ID: "4", Cur: "A"}}
-	servers := []center.PlanServer{
-		{UUID: "A", RegisterTime: start, Eligible: true},
-		{UUID: "B", RegisterTime: start.Add(time.Hour), Eligible: true},
-	}
-	for _, c := range center.Plan(queues, servers, 0) {
-		fmt.Printf("queue %s: owner %s, requested by %s\n", c.QueueID, c.Cur, c.Req)
-	}
-	// Output:
-	// queue 1: owner A, requested by B
-	// queue 3: owner A, requested by B
-}
-
 // A dealer writes in a transaction that commits only while its server owns the batch's queues. Here
 // another server takes the queue between the first and the second batch.
 func ExampleInTx() {

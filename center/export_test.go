@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // IOTimeout is after how long the roster's own statements end where nobody answers.
@@ -77,7 +79,7 @@ func SQL(url, text string) string {
 var ErrRaced = errRaced
 
 // WritePlan writes changes under the lock row as Assign does.
-func (c *Center) WritePlan(ctx context.Context, taskType string, changes []Change) error {
+func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
 	return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		_, _, err := l.write(ctx, changes)
 		return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // What operators look at are records: rows with the names of their columns as JSON tags. A NULL is nil where the
@@ -136,6 +138,6 @@ func sortQueues(queues []QueueRecord) {
 		if c := strings.Compare(a.TaskType, b.TaskType); c != 0 {
 			return c
 		}
-		return compareIDs(a.QueueID, b.QueueID)
+		return plan.CompareIDs(a.QueueID, b.QueueID)
 	})
 }

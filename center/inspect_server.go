@@ -95,9 +95,9 @@ func ServerName(uuid string) string {
 	return uuid
 }
 
-// Eligible says whether the server may be dealt queues.
+// Eligible reports whether the server may be assigned queues.
 func (s ServerRecord) Eligible() bool {
-	return !s.Overdue && (s.State == StateServing || s.State == StateStandby)
+	return !s.Overdue && mayOwn(s.State)
 }
 
 // GoneServerRecord is a row of schedule_server_history.

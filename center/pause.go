@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // Pause stops a task type, or lets it go on: every server drains its queues and keeps them.
@@ -69,7 +71,7 @@ func (c *Center) DrainServer(ctx context.Context, uuid string, force bool, actor
 		}
 		skipped, err := l.force(ctx, uuid, actor)
 		for _, c := range skipped {
-			if c.OldCur == uuid {
+			if c.OldOwner == uuid {
 				held = append(held, c.QueueID)
 			}
 		}
@@ -82,7 +84,7 @@ func (c *Center) DrainServer(ctx context.Context, uuid string, force bool, actor
 }
 
 // force plans without a server, as if it were dead (H5).
-func (l *locked) force(ctx context.Context, uuid, actor string) (skipped []Change, err error) {
+func (l *locked) force(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
 	var queues []string
 	err = l.query(ctx, func(rows *sql.Rows) error {
 		var id string

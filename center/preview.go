@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // Preview is what planning would do, without doing it.
@@ -76,7 +78,7 @@ const stateStops = "STOPS"
 // previewInput is what the planner reads, and the clock.
 type previewInput struct {
 	now     time.Time
-	queues  []PlanQueue
+	queues  []plan.Queue
 	servers []serverRow
 	limit   int
 }
@@ -104,22 +106,20 @@ func (c *Center) readPreview(ctx context.Context, taskType string) (p previewInp
 }
 
 func (p previewInput) plan() Preview {
-	var live []PlanServer
+	var live []plan.Server
 	for _, s := range p.servers {
 		if s.state == stateStops || p.overdue(s) {
 			continue
 		}
-		eligible := s.state == StateServing || s.state == StateStandby
-		live = append(live, PlanServer{UUID: s.uuid, RegisterTime: s.registered, Eligible: eligible})
+		live = append(live, s.planServer())
 	}
-	t := newTable(p.queues, live, p.limit)
-	preview := Preview{Minimum: t.minimum()}
-	next := map[string]PlanQueue{}
+	preview := Preview{Minimum: plan.MinMoves(p.queues, live, p.limit)}
+	next := map[string]plan.Queue{}
 	for _, q := range p.queues {
 		next[q.ID] = q
 	}
-	for _, change := range Plan(p.queues, live, p.limit) {
-		next[change.QueueID] = PlanQueue{ID: change.QueueID, Cur: change.Cur, Req: change.Req}
+	for _, change := range plan.Plan(p.queues, live, p.limit) {
+		next[change.QueueID] = plan.Queue{ID: change.QueueID, Owner: change.Owner, Requester: change.Requester}
 	}
 	preview.Moves = p.moves(next)
 	preview.Shares = p.shares(preview.Moves)
@@ -128,52 +128,34 @@ func (p previewInput) plan() Preview {
 
 func (p previewInput) overdue(s serverRow) bool { return p.now.Sub(s.heartbeat) > s.judgeDead }
 
-// minimum is the number of queues that somebody has to get: what is missing to everybody's quota (P8).
-func (t *table) minimum() (n int) {
-	if len(t.eligible) == 0 {
-		return 0
-	}
-	seats := t.seats()
-	room := t.quotas(seats)
-	for _, s := range seats {
-		if s >= 0 && room[s] > 0 {
-			room[s]--
-		}
-	}
-	for _, missing := range room {
-		n += missing
-	}
-	return n
-}
-
 // moves compares the rows as they are with what they are to be in the end.
-func (p previewInput) moves(next map[string]PlanQueue) (moves []Move) {
+func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
 	for _, q := range p.queues {
-		to := next[q.ID].Req
+		to := next[q.ID].Requester
 		if to == "" {
-			to = next[q.ID].Cur
+			to = next[q.ID].Owner
 		}
-		if to == q.Cur {
+		if to == q.Owner {
 			continue
 		}
-		move := Move{QueueID: q.ID, Requested: to != "" && q.Req == to, Reason: p.why(q, to)}
-		if q.Cur != "" {
-			move.CurServer = &q.Cur
+		move := Move{QueueID: q.ID, Requested: to != "" && q.Requester == to, Reason: p.why(q, to)}
+		if q.Owner != "" {
+			move.CurServer = &q.Owner
 		}
 		if to != "" {
 			move.NextServer = &to
 		}
 		moves = append(moves, move)
 	}
-	slices.SortFunc(moves, func(a, b Move) int { return compareIDs(a.QueueID, b.QueueID) })
+	slices.SortFunc(moves, func(a, b Move) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
 	return moves
 }
 
 // why says in words why the planner takes a queue from where it is.
-func (p previewInput) why(q PlanQueue, to string) string {
-	at := slices.IndexFunc(p.servers, func(s serverRow) bool { return s.uuid == q.Cur })
+func (p previewInput) why(q plan.Queue, to string) string {
+	at := slices.IndexFunc(p.servers, func(s serverRow) bool { return s.uuid == q.Owner })
 	switch {
-	case q.Cur == "":
+	case q.Owner == "":
 		return "it has no owner"
 	case at < 0:
 		return "its owner is gone"
@@ -194,7 +176,7 @@ func (p previewInput) why(q PlanQueue, to string) string {
 func (p previewInput) shares(moves []Move) []Share {
 	held, more := map[string]int{}, map[string]int{}
 	for _, q := range p.queues {
-		held[q.Cur]++
+		held[q.Owner]++
 	}
 	for _, m := range moves {
 		if m.CurServer != nil {

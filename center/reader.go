@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // querier is a pool or a transaction.
@@ -29,6 +31,10 @@ type serverRow struct {
 	registered time.Time
 	heartbeat  time.Time
 	judgeDead  time.Duration
+}
+
+func (s serverRow) planServer() plan.Server {
+	return plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: mayOwn(s.state)}
 }
 
 func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
@@ -57,7 +63,7 @@ func (r reader) removing(ctx context.Context) (removing list, err error) {
 }
 
 // plan reads the queues and plans over the servers.
-func (r reader) plan(ctx context.Context, servers []serverRow, removing []string) ([]Change, error) {
+func (r reader) plan(ctx context.Context, servers []serverRow, removing []string) ([]plan.Change, error) {
 	limit, err := r.limit(ctx)
 	if err != nil {
 		return nil, err
@@ -66,12 +72,11 @@ func (r reader) plan(ctx context.Context, servers []serverRow, removing []string
 	if err != nil {
 		return nil, err
 	}
-	live := make([]PlanServer, len(servers))
+	live := make([]plan.Server, len(servers))
 	for i, s := range servers {
-		eligible := s.state == StateServing || s.state == StateStandby
-		live[i] = PlanServer{UUID: s.uuid, RegisterTime: s.registered, Eligible: eligible}
+		live[i] = s.planServer()
 	}
-	return Plan(queues, live, limit), nil
+	return plan.Plan(queues, live, limit), nil
 }
 
 // limit is the most queues that one server may own, 0 for no limit.
@@ -83,12 +88,12 @@ func (r reader) limit(ctx context.Context) (limit int, err error) {
 	return limit, nil
 }
 
-func (r reader) queues(ctx context.Context, removing []string) (queues []PlanQueue, err error) {
+func (r reader) queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
 	rows, err := r.q.QueryContext(ctx, r.d.sql(`SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? ORDER BY queue_id`), r.taskType, r.ownSign)
 	err = each(rows, err, func(rows *sql.Rows) error {
-		var q PlanQueue
-		err := rows.Scan(&q.ID, (*text)(&q.Cur), (*text)(&q.Req), &q.Epoch)
+		var q plan.Queue
+		err := rows.Scan(&q.ID, (*text)(&q.Owner), (*text)(&q.Requester), &q.Epoch)
 		q.Removing = slices.Contains(removing, q.ID)
 		queues = append(queues, q)
 		return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // Handover is a queue that its owner has drained for a requester.
@@ -23,17 +25,17 @@ type Handover struct {
 func (c *Center) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
 	err = c.underLockBy(ctx, taskType, (*locked).lockToChange, func(ctx context.Context, l *locked) error {
 		released = nil
-		changes, plan, err := l.releasable(ctx, uuid, queues)
+		changes, version, err := l.releasable(ctx, uuid, queues)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		if err := l.writeHeld(ctx, changes, plan); err != nil {
+		if err := l.writeHeld(ctx, changes, version); err != nil {
 			return err
 		}
 		var events []event
 		for _, ch := range changes {
 			released = append(released, ch.QueueID)
-			events = append(events, event{kind: EventReleased, queue: ch.QueueID, from: uuid, to: ch.Cur, epoch: ch.OldEpoch + 1, actor: uuid})
+			events = append(events, event{kind: EventReleased, queue: ch.QueueID, from: uuid, to: ch.Owner, epoch: ch.OldEpoch + 1, actor: uuid})
 		}
 		return l.record(ctx, events...)
 	})
@@ -47,7 +49,7 @@ func (c *Center) Release(ctx context.Context, taskType, uuid string, queues []Ha
 // by id, and the version of the plan. A queue whose row a stalled transaction holds stays: nobody else shall wait for
 // that. The lock row keeps others from removing the requester meanwhile; its own row is read and not locked, which would
 // hold up its heartbeat.
-func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover) (changes []Change, plan int64, err error) {
+func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
 	wanted := make(map[string]Handover, len(queues))
 	for _, q := range queues {
 		wanted[q.QueueID] = q
@@ -60,10 +62,9 @@ func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover)
 		err = l.query(ctx, func(rows *sql.Rows) error {
 			var id, cur, req, state string
 			var epoch int64
-			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state), &plan)
-			eligible := state == StateServing || state == StateStandby
-			if q := wanted[id]; eligible && cur == uuid && epoch == q.Epoch && req == q.To {
-				changes = append(changes, Change{QueueID: id, OldCur: cur, OldEpoch: epoch, Cur: req})
+			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state), &version)
+			if q := wanted[id]; mayOwn(state) && cur == uuid && epoch == q.Epoch && req == q.To {
+				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
 		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
@@ -73,7 +74,7 @@ func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover)
 			return nil, 0, fmt.Errorf("lock the queues: %w", err)
 		}
 	}
-	return changes, plan, nil
+	return changes, version, nil
 }
 
 // Retake keeps a queue that this server had been about to release: under a new epoch, so that a

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // The states of a run (R1). The first three are open: the run has not ended. What else one might ask, whether it is
@@ -131,7 +133,7 @@ func (c *Center) RunQueues(ctx context.Context, runID string) ([]RunQueue, error
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
 	}
-	slices.SortStableFunc(queues, func(a, b RunQueue) int { return compareIDs(a.QueueID, b.QueueID) })
+	slices.SortStableFunc(queues, func(a, b RunQueue) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
 	return queues, nil
 }
 

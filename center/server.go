@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The states of a server. Only SERVING and STANDBY servers are dealt queues.
+// The states of a server. Only a SERVING or STANDBY server is eligible: see mayOwn.
 const (
 	StateServing  = "SERVING"  // owns queues
 	StateStandby  = "STANDBY"  // owns none: there are more servers than queues; first in line

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/go-sql-driver/mysql"
 	"github.com/lib/pq"
 	"golang.org/x/sync/errgroup"
-
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/centertest"
-	"github.com/dutyrota/rota/internal/testdb"
 )
 
 // Each trap of the drivers that was met has its test here: it fails when the option or the order of
@@ -326,13 +326,13 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 		if _, err := c.Define(t.Context(), "race", center.Settings{Queues: 2}); err != nil {
 			t.Fatal(err)
 		}
-		stale := map[string]center.Change{
-			"epoch": {QueueID: "1", OldEpoch: 7, Cur: "A"},
-			"owner": {QueueID: "1", OldCur: "B", OldEpoch: 1, Cur: "A"},
-			"row":   {QueueID: "9", OldEpoch: 1, Cur: "A"},
+		stale := map[string]plan.Change{
+			"epoch": {QueueID: "1", OldEpoch: 7, Owner: "A"},
+			"owner": {QueueID: "1", OldOwner: "B", OldEpoch: 1, Owner: "A"},
+			"row":   {QueueID: "9", OldEpoch: 1, Owner: "A"},
 		}
 		for name, change := range stale {
-			for _, changes := range [][]center.Change{{change}, {{QueueID: "0", OldEpoch: 1, Cur: "A"}, change}} {
+			for _, changes := range [][]plan.Change{{change}, {{QueueID: "0", OldEpoch: 1, Owner: "A"}, change}} {
 				err := c.WritePlan(t.Context(), "race", changes)
 				if name == "row" && c.Dialect() != "sqlite" {
 					continue // a row that is gone is passed over like one that is locked

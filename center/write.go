@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
-// changeRow is a Change as the statement that writes it reads it.
+// changeRow is a plan.Change in the JSON that the writing statement reads.
 type changeRow struct {
 	ID       string  `json:"id"`
 	OldCur   *string `json:"old_cur"`
@@ -18,20 +20,20 @@ type changeRow struct {
 	Cur      *string `json:"cur"`
 	Req      *string `json:"req"`
 	Bump     int     `json:"bump"`
-	Plan     int64   `json:"plan"` // the version of the plan that this is a part of
+	Plan     int64   `json:"plan"` // plan_version: the version of the plan that contains the change
 }
 
-func newChangeRow(c Change, plan int64) changeRow {
-	row := changeRow{ID: c.QueueID, OldEpoch: c.OldEpoch, Plan: plan}
+func newChangeRow(c plan.Change, version int64) changeRow {
+	row := changeRow{ID: c.QueueID, OldEpoch: c.OldEpoch, Plan: version}
 	for _, f := range []struct {
 		to   **string
 		from string
-	}{{&row.OldCur, c.OldCur}, {&row.Cur, c.Cur}, {&row.Req, c.Req}} {
+	}{{&row.OldCur, c.OldOwner}, {&row.Cur, c.Owner}, {&row.Req, c.Requester}} {
 		if f.from != "" {
 			*f.to = &f.from
 		}
 	}
-	if c.Regrants() {
+	if c.ChangesOwner() {
 		row.Bump = 1
 	}
 	return row
@@ -43,7 +45,7 @@ const writeRows = 2_000
 // write writes the changes whose rows nobody holds, and returns those and the others. A row in a
 // stalled fenced transaction waits for the next time and stops nobody (L5). Each change is a
 // compare-and-set; if one misses, all is rolled back and planned anew (L4).
-func (l *locked) write(ctx context.Context, changes []Change) (written, skipped []Change, err error) {
+func (l *locked) write(ctx context.Context, changes []plan.Change) (written, skipped []plan.Change, err error) {
 	written, skipped, err = l.pick(ctx, changes)
 	if err != nil {
 		return nil, nil, err
@@ -51,16 +53,16 @@ func (l *locked) write(ctx context.Context, changes []Change) (written, skipped 
 	return written, skipped, l.writeHeld(ctx, written, l.planVersion+1)
 }
 
-// writeHeld writes changes of rows that this transaction has locked, where there are such locks. plan is the version
-// that it gives the plan: higher than any that stands in a row, so that who looks at the highest of its rows notices.
-func (l *locked) writeHeld(ctx context.Context, changes []Change, plan int64) error {
+// writeHeld writes changes of rows that this transaction has locked, where there are such locks. version is that
+// of the plan: higher than any that stands in a row, so that who looks at the highest of its rows notices.
+func (l *locked) writeHeld(ctx context.Context, changes []plan.Change, version int64) error {
 	if len(changes) == 1 {
-		return l.writeOne(ctx, changes[0], plan)
+		return l.writeOne(ctx, changes[0], version)
 	}
 	for part := range slices.Chunk(changes, writeRows) {
 		rows := make([]changeRow, len(part))
 		for i, c := range part {
-			rows[i] = newChangeRow(c, plan)
+			rows[i] = newChangeRow(c, version)
 		}
 		doc, err := json.Marshal(rows)
 		if err != nil {
@@ -78,27 +80,27 @@ func (l *locked) writeHeld(ctx context.Context, changes []Change, plan int64) er
 }
 
 // writeOne writes a change as the dialect's statement for many does, but for the table of them.
-func (l *locked) writeOne(ctx context.Context, c Change, plan int64) error {
+func (l *locked) writeOne(ctx context.Context, c plan.Change, version int64) error {
 	var set strings.Builder
 	var args []any
-	if c.Req == "" {
+	if c.Requester == "" {
 		set.WriteString(`req_since = NULL, req_server = NULL`)
 	} else {
 		set.WriteString(`req_since = CASE WHEN req_server = ? THEN req_since ELSE {now} END, req_server = ?`) // in this order (L6)
-		args = append(args, c.Req, c.Req)
+		args = append(args, c.Requester, c.Requester)
 	}
 	switch {
-	case c.Regrants() && c.Cur == "":
+	case c.ChangesOwner() && c.Owner == "":
 		set.WriteString(`, cur_server = NULL, cur_since = NULL, epoch = epoch + 1`)
-	case c.Regrants():
+	case c.ChangesOwner():
 		set.WriteString(`, cur_server = ?, cur_since = {now}, epoch = epoch + 1`)
-		args = append(args, c.Cur)
+		args = append(args, c.Owner)
 	}
 	owned := ` AND cur_server IS NULL`
-	args = append(args, plan, l.taskType, l.ownSign, c.QueueID, c.OldEpoch)
-	if c.OldCur != "" {
+	args = append(args, version, l.taskType, l.ownSign, c.QueueID, c.OldEpoch)
+	if c.OldOwner != "" {
 		owned = ` AND cur_server = ?`
-		args = append(args, c.OldCur)
+		args = append(args, c.OldOwner)
 	}
 	n, err := l.exec(ctx, `UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified = {now}
 		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND epoch = ?`+owned, args...)
@@ -121,7 +123,7 @@ func roughly(n int) string {
 }
 
 // pick locks the rows to be written that can be had at once.
-func (l *locked) pick(ctx context.Context, changes []Change) (free, held []Change, err error) {
+func (l *locked) pick(ctx context.Context, changes []plan.Change) (free, held []plan.Change, err error) {
 	list := make([]string, len(changes))
 	for i, c := range changes {
 		list[i] = c.QueueID

@@ -3,7 +3,7 @@ package manager
 import (
 	"slices"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // expire buries the dead, if the actor may tell who is dead.
@@ -47,22 +47,22 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 		q := w.db.row(c.QueueID)
 		if w.locked(q.id) {
 			complete = false // skipped, and waits for the next beat (L5)
-			if c.OldCur == actor && c.Req != "" {
+			if c.OldOwner == actor && c.Requester != "" {
 				blocked = append(blocked, c.QueueID)
 			}
 			continue
 		}
 		changed = true
 		epoch := q.epoch
-		if kept := w.without.grantEpoch || w.without.unassignEpoch && c.Cur == ""; c.Regrants() && !kept {
+		if kept := w.without.grantEpoch || w.without.unassignEpoch && c.Owner == ""; c.ChangesOwner() && !kept {
 			epoch++
 		}
-		w.own(q, c.Cur, epoch, "assigned by "+actor)
+		w.own(q, c.Owner, epoch, "assigned by "+actor)
 		w.stamp(q)
-		if q.req != c.Req {
+		if q.req != c.Requester {
 			q.since = w.dbNow()
 		}
-		q.req = c.Req
+		q.req = c.Requester
 	}
 	w.sweep()
 	if complete {
@@ -74,22 +74,22 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 	return blocked
 }
 
-func (w *world) planned() []center.Change {
-	var queues []center.PlanQueue
+func (w *world) planned() []plan.Change {
+	var queues []plan.Queue
 	for _, q := range w.db.rows {
 		if !q.gone {
-			queues = append(queues, center.PlanQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, Removing: q.removing})
+			queues = append(queues, plan.Queue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, Removing: q.removing})
 		}
 	}
-	servers := make([]center.PlanServer, len(w.db.servers))
+	servers := make([]plan.Server, len(w.db.servers))
 	for i, s := range w.db.servers {
-		servers[i] = center.PlanServer{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible()}
+		servers[i] = plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible()}
 	}
-	changes := center.Plan(queues, servers, 0)
+	changes := plan.Plan(queues, servers, 0)
 	if w.without.consent {
 		for i, c := range changes {
-			if c.Req != "" {
-				changes[i].Cur, changes[i].Req = c.Req, ""
+			if c.Requester != "" {
+				changes[i].Owner, changes[i].Requester = c.Requester, ""
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // The model: several servers, their processors, a database and the network between them, in discrete
-// time, small enough to be explored. What is decided is decided by the real code: center.Plan, decide,
+// time, small enough to be explored. What is decided is decided by the real code: plan.Plan, decide,
 // watch, margin and the lease's arithmetic, life.matches, statementTimeout. The model only copies
 // what those are embedded in: the transactions of package center as atomic steps (model_database_test.go),
 // the order in which a server takes its steps (model_server_test.go), and what a processor does with queues

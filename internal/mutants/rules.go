@@ -13,8 +13,8 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"H2: release to one that is not eligible", "center/release.go",
-		"eligible := state == StateServing || state == StateStandby", "eligible := state != \"any\"",
+		"H2: release to a server that is not eligible", "center/release.go",
+		"mayOwn(state) && ", "",
 		"./center -run Conformance",
 	},
 	{
@@ -66,7 +66,7 @@ var mutants = []mutant{
 	},
 	{
 		"H6: no new epoch for queues that lose their owner", "center/write.go",
-		"if c.Regrants() {\n\t\trow.Bump", "if c.Cur != \"\" && c.Regrants() {\n\t\trow.Bump",
+		"if c.ChangesOwner() {\n\t\trow.Bump", "if c.Owner != \"\" && c.ChangesOwner() {\n\t\trow.Bump",
 		"./center -run Conformance",
 	},
 	{
@@ -91,19 +91,19 @@ var mutants = []mutant{
 		"./center -run Unknown|Conformance",
 	},
 	{
-		"P2: the larger quota to the one that holds least", "center/plan.go",
-		"return cmp.Compare(held[b], held[a]) })", "return cmp.Compare(held[a], held[b]) })",
-		"./center -run Plan",
+		"P2: the larger quota to the one that holds least", "internal/plan/planning.go",
+		"return cmp.Compare(owned[b], owned[a]) })", "return cmp.Compare(owned[a], owned[b]) })",
+		"./internal/plan",
 	},
 	{
-		"P3: any queues are kept", "center/plan.go",
+		"P3: any queues are kept", "internal/plan/planning.go",
 		"(i%n == s) == ownPosition", "(i%n >= 0) == ownPosition",
-		"./center -run Plan",
+		"./internal/plan",
 	},
 	{
-		"P4: dealt from the first server on", "center/plan.go",
-		"free.from(i % n)", "free.from(0)",
-		"./center -run Plan",
+		"P4: assigned from the first server on", "internal/plan/planning.go",
+		"open.from(i % n)", "open.from(0)",
+		"./internal/plan",
 	},
 	{
 		"L1: no lock", "center/lock.go",
@@ -218,14 +218,14 @@ var mutants = []mutant{
 		"./manager -run Repartition",
 	},
 	{
-		"P5: taking from the living", "center/plan.go",
-		"if t.rows[i].Cur == \"\" {\n\t\t\tt.rows[i].Cur = to", "if to != \"\" {\n\t\t\tt.rows[i].Cur = to",
-		"./center -run Plan",
+		"P5: taking from live owners", "internal/plan/planning.go",
+		"if p.rows[i].Owner == \"\" {\n\t\t\tp.rows[i].Owner = server", "if server != \"\" {\n\t\t\tp.rows[i].Owner = server",
+		"./internal/plan",
 	},
 	{
-		"P6: no second deal", "center/plan.go",
-		"\tt.request() // deals", "\t// deals",
-		"./center -run Plan",
+		"P6: no second pass", "internal/plan/plan.go",
+		"\tp.request() // assigns", "\t// assigns",
+		"./internal/plan",
 	},
 	{
 		"S2: a change of one's own queues unnoticed", "manager/life.go",

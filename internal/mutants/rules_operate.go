@@ -32,8 +32,8 @@ var operateMutants = []mutant{
 		"s.state == stateStops || p.overdue(s)", "s.state == stateStops", "./center -run Conformance$",
 	},
 	{
-		"operate: a plan's minimum of nothing", "center/preview.go",
-		"\t\tn += missing\n", "\t\tn += missing * 0\n", "./center -run Conformance$",
+		"operate: a plan's minimum of nothing", "internal/plan/plan.go",
+		"\t\tmoves += missing\n", "\t\tmoves += missing * 0\n", "./internal/plan",
 	},
 	{
 		"operate: queue 10 before queue 2", "center/inspect_queue.go",

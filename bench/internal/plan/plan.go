@@ -96,7 +96,7 @@ func (r *roster) change(what string, do func() time.Duration) Result {
 func (r *roster) held() map[string]int {
 	held := map[string]int{}
 	for _, q := range r.queues {
-		held[q.Cur]++
+		held[q.Owner]++
 	}
 	return held
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/bench/internal/report"
 	"github.com/dutyrota/rota/bench/internal/stage"
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // roster is one in memory, in which time is made up: servers beat, plan, look and hand over when worker processes
@@ -36,13 +36,13 @@ type roster struct {
 
 // queue is a queue and since when it is asked for.
 type queue struct {
-	center.PlanQueue
+	plan.Queue
 	asked time.Duration
 }
 
 // server is a server of the roster.
 type server struct {
-	center.PlanServer
+	plan.Server
 	beaten  time.Duration // its last beat
 	dead    bool
 	queued  bool  // it waits for the lock row, to plan
@@ -63,7 +63,7 @@ const (
 func newRoster(o Options) *roster {
 	r := &roster{o: o, chance: rand.New(rand.NewPCG(o.Seed, 0)), servers: map[string]*server{}}
 	for i := range o.Queues {
-		r.queues = append(r.queues, queue{PlanQueue: center.PlanQueue{ID: fmt.Sprint(i), Epoch: 1}})
+		r.queues = append(r.queues, queue{Queue: plan.Queue{ID: fmt.Sprint(i), Epoch: 1}})
 	}
 	for range o.Servers {
 		s := r.register()
@@ -79,7 +79,7 @@ func (r *roster) upTo(d time.Duration) time.Duration { return time.Duration(r.ch
 func (r *roster) register() *server {
 	number := len(r.servers)
 	s := &server{beaten: r.now}
-	s.PlanServer = center.PlanServer{
+	s.Server = plan.Server{
 		UUID:         fmt.Sprintf("host%03d:%d:%08x", number%251, 1000+number, number),
 		RegisterTime: time.Unix(0, int64(number)), Eligible: true,
 	}
@@ -204,17 +204,17 @@ func (r *roster) assign() {
 }
 
 // deal asks the planner, and notes how long it took.
-func (r *roster) deal() ([]center.Change, time.Duration) {
-	queues := make([]center.PlanQueue, len(r.queues))
+func (r *roster) deal() ([]plan.Change, time.Duration) {
+	queues := make([]plan.Queue, len(r.queues))
 	for i, q := range r.queues {
-		queues[i] = q.PlanQueue
+		queues[i] = q.Queue
 	}
-	servers := make([]center.PlanServer, len(r.ring))
+	servers := make([]plan.Server, len(r.ring))
 	for i, s := range r.ring {
-		servers[i] = s.PlanServer
+		servers[i] = s.Server
 	}
-	var changes []center.Change
-	took := report.Time(func() { changes = center.Plan(queues, servers, 0) })
+	var changes []plan.Change
+	took := report.Time(func() { changes = plan.Plan(queues, servers, 0) })
 	r.plans = append(r.plans, took)
 	if r.o.instant {
 		took = 0
@@ -223,28 +223,28 @@ func (r *roster) deal() ([]center.Change, time.Duration) {
 }
 
 // write applies a change to a queue, whose id is its place.
-func (r *roster) write(c center.Change) {
+func (r *roster) write(c plan.Change) {
 	i, _ := strconv.Atoi(c.QueueID) // ids are numbers here
 	q := &r.queues[i]
-	if q.Req != "" {
+	if q.Requester != "" {
 		r.requests--
-		r.servers[q.Req].waits--
+		r.servers[q.Requester].waits--
 	}
-	if c.Regrants() {
-		r.own(q, c.Cur)
+	if c.ChangesOwner() {
+		r.own(q, c.Owner)
 	}
-	if q.Req = c.Req; q.Req != "" {
+	if q.Requester = c.Requester; q.Requester != "" {
 		q.asked = r.now
 		r.requests++
-		r.servers[q.Req].waits++
-		owner := r.servers[q.Cur]
+		r.servers[q.Requester].waits++
+		owner := r.servers[q.Owner]
 		owner.asked = append(owner.asked, i)
 	}
 }
 
 // own gives a queue to a server, which has to learn of it.
 func (r *roster) own(q *queue, uuid string) {
-	q.Cur, q.Epoch = uuid, q.Epoch+1
+	q.Owner, q.Epoch = uuid, q.Epoch+1
 	r.moves++
 	if s := r.servers[uuid]; s != nil && !s.dead {
 		s.found++
@@ -264,8 +264,8 @@ func (r *roster) look(s *server) {
 	for _, i := range s.asked {
 		q := r.queues[i]
 		switch {
-		case q.Cur != s.UUID || q.Req == "": // withdrawn
-		case r.servers[q.Req].beaten <= q.asked:
+		case q.Owner != s.UUID || q.Requester == "": // withdrawn
+		case r.servers[q.Requester].beaten <= q.asked:
 			later = append(later, i)
 		default:
 			r.underLock(func() { r.release(s, i, q.Epoch) })
@@ -281,11 +281,11 @@ func (r *roster) look(s *server) {
 // release hands a queue over, if it is still to be.
 func (r *roster) release(s *server, i int, epoch int64) {
 	q := &r.queues[i]
-	if q.Cur != s.UUID || q.Epoch != epoch || q.Req == "" {
+	if q.Owner != s.UUID || q.Epoch != epoch || q.Requester == "" {
 		return
 	}
-	to := q.Req
-	q.Req = ""
+	to := q.Requester
+	q.Requester = ""
 	r.requests--
 	r.servers[to].waits--
 	r.own(q, to)

@@ -1,0 +1,11 @@
+// Package plan computes which server should own which queue. It is pure: it does no I/O, reads no clock, and the order of
+// its input does not matter.
+//
+// A plan moves as little as it can. It assigns a queue without a live owner at once (P5). It never takes a queue from a live
+// owner: it writes a request into the row, and the owner hands the queue over when it has drained it. Queues are assigned
+// round robin, but a server keeps the queues that it has, up to its quota (P2, P3, P4). Plain round robin over all queues
+// would move nearly all of them when a server joins, where a tenth suffices.
+//
+// A plan assigns twice (P6): first the queues without an owner, then all queues over that result. A single pass would
+// request moves that the next plan withdraws. With two passes, planning again over the result changes nothing.
+package plan

@@ -1,0 +1,76 @@
+package plan
+
+import "time"
+
+// Queue is a queue as the planner reads it. An empty Owner or Requester is a NULL in the table.
+type Queue struct {
+	ID        string
+	Owner     string // cur_server
+	Requester string // req_server: the server to which the owner hands the queue over
+	Epoch     int64
+	// Removing marks a queue that an operator removes (N2). It is not assigned any more and counts in no quota.
+	// A live owner keeps it until it has drained it. Without a live owner it has none.
+	Removing bool
+}
+
+// Server is a live server. A server that is not eligible (paused or draining) keeps its queues until an eligible
+// server can take them, and gets no other.
+type Server struct {
+	UUID         string
+	RegisterTime time.Time
+	Eligible     bool
+}
+
+// Change is what a plan writes to one row. The write is a compare-and-set on the old owner and epoch (L4).
+type Change struct {
+	QueueID   string
+	OldOwner  string
+	OldEpoch  int64
+	Owner     string
+	Requester string
+}
+
+// ChangesOwner reports whether the change gives the queue another owner, or none. Such a change adds one to the
+// epoch. A change of the request alone does not.
+func (c Change) ChangesOwner() bool { return c.Owner != c.OldOwner }
+
+// Plan assigns the queues to the live servers by the rules P1 to P8. It returns only the rows to change, in natural order
+// of their ids. A server gets at most maxPerServer queues; 0 means no limit. Applying the result and planning again
+// changes nothing.
+func Plan(queues []Queue, servers []Server, maxPerServer int) []Change {
+	p := newPlanning(queues, servers, maxPerServer)
+	p.assignOwnerless()
+	p.request() // assigns once more, over the result of the first pass (P6)
+	p.finishRemoving()
+	return p.changes()
+}
+
+// MinMoves returns the least number of queues that must change their owner before every server has its quota (P8). Queues
+// without an owner count.
+func MinMoves(queues []Queue, servers []Server, maxPerServer int) (moves int) {
+	p := newPlanning(queues, servers, maxPerServer)
+	if len(p.eligible) == 0 {
+		return 0
+	}
+	owners := p.owners()
+	room := p.quotas(owners)
+	for _, s := range owners {
+		if s >= 0 && room[s] > 0 {
+			room[s]--
+		}
+	}
+	for _, missing := range room {
+		moves += missing
+	}
+	return moves
+}
+
+// changes returns the rows that differ from the rows as they were read. Both are in natural order.
+func (p *planning) changes() (changes []Change) {
+	for i, row := range p.rows {
+		if old := p.old[i]; old.Owner != row.Owner || old.Requester != row.Requester {
+			changes = append(changes, Change{row.ID, old.Owner, old.Epoch, row.Owner, row.Requester})
+		}
+	}
+	return changes
+}

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// planning is one computation of a plan.
+type planning struct {
+	old          []Queue // as read, in natural order of the ids
+	rows         []Queue // the queues to assign, as they become
+	removing     []Queue // the queues that are not assigned (N2)
+	eligible     []string
+	position     map[string]int // of an eligible server in eligible
+	live         map[string]bool
+	maxPerServer int
+}
+
+// newPlanning sorts the queues by id (P1) and the servers by register_time and uuid.
+func newPlanning(queues []Queue, servers []Server, maxPerServer int) *planning {
+	p := &planning{
+		old:          sorted(queues),
+		position:     make(map[string]int, len(servers)),
+		live:         make(map[string]bool, len(servers)),
+		maxPerServer: maxPerServer,
+	}
+	p.rows = make([]Queue, 0, len(queues))
+	for _, q := range p.old {
+		if q.Removing {
+			p.removing = append(p.removing, q)
+		} else {
+			p.rows = append(p.rows, q)
+		}
+	}
+	byAge := slices.Clone(servers)
+	slices.SortFunc(byAge, func(a, b Server) int {
+		return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
+	})
+	for _, s := range byAge {
+		p.live[s.UUID] = true
+		if s.Eligible {
+			p.position[s.UUID] = len(p.eligible)
+			p.eligible = append(p.eligible, s.UUID)
+		}
+	}
+	return p
+}
+
+// assignOwnerless gives each queue without a live owner to the server to which it is assigned, or clears its owner. It
+// takes no queue from a live owner (P5).
+func (p *planning) assignOwnerless() {
+	for i := range p.rows {
+		if !p.live[p.rows[i].Owner] {
+			p.rows[i].Owner = ""
+		}
+	}
+	for i, server := range p.assign() {
+		if p.rows[i].Owner == "" {
+			p.rows[i].Owner = server
+		}
+	}
+}
+
+// request writes a request for each queue that belongs to another server than its owner, and withdraws every other
+// request (P5).
+func (p *planning) request() {
+	for i, server := range p.assign() {
+		row := &p.rows[i]
+		row.Requester = ""
+		if server != row.Owner && row.Owner != "" {
+			row.Requester = server
+		}
+	}
+}
+
+// finishRemoving adds the queues that are being removed to the rows. They have no requester, and only a live owner
+// keeps them (N2).
+func (p *planning) finishRemoving() {
+	for _, row := range p.removing {
+		row.Requester = ""
+		if !p.live[row.Owner] {
+			row.Owner = ""
+		}
+		p.rows = append(p.rows, row)
+	}
+	if len(p.removing) > 0 {
+		p.rows = sorted(p.rows)
+	}
+}
+
+// assign returns for each row the eligible server that should own it. It returns "" where no eligible server has room:
+// the owner then keeps the queue, even an owner that is over its limit or not eligible (P7).
+func (p *planning) assign() []string {
+	assigned := make([]string, len(p.rows))
+	n := len(p.eligible)
+	if n == 0 {
+		return assigned
+	}
+	owners := p.owners()
+	room := p.quotas(owners)
+	p.keep(assigned, room, owners)
+	open := newVacancies(room)
+	assignRest := func(ownerless bool) {
+		for i, row := range p.rows {
+			if assigned[i] != "" || (row.Owner == "") != ownerless {
+				continue
+			}
+			if s := open.from(i % n); s >= 0 { // the row's own position, or the next with room (P4)
+				assigned[i] = p.eligible[s]
+				open.take(s)
+			}
+		}
+	}
+	// Where the limits leave room for some queues only, a queue without an owner comes before a queue whose owner has
+	// too many.
+	assignRest(true)
+	assignRest(false)
+	return assigned
+}
+
+// quotas returns how many queues each eligible server should own: the floor or the ceiling of the average, within the
+// limit. The servers that own most queues get the ceilings; among equals the older server does (P2).
+func (p *planning) quotas(owners []int) []int {
+	n := len(p.eligible)
+	owned := make([]int, n)
+	for _, s := range owners {
+		if s >= 0 {
+			owned[s]++
+		}
+	}
+	quotas := make([]int, n)
+	floor, ceilings := len(p.rows)/n, len(p.rows)%n
+	if p.maxPerServer > 0 && floor >= p.maxPerServer {
+		floor, ceilings = p.maxPerServer, 0
+	}
+	byOwned := make([]int, n)
+	for s := range quotas {
+		quotas[s], byOwned[s] = floor, s
+	}
+	slices.SortStableFunc(byOwned, func(a, b int) int { return cmp.Compare(owned[b], owned[a]) })
+	for _, s := range byOwned[:ceilings] {
+		quotas[s]++
+	}
+	return quotas
+}
+
+// keep assigns to each server its own queues, up to its quota: first the queues at its own round-robin position, then
+// the others in order (P3). It leaves in room how many more queues each server may get.
+func (p *planning) keep(assigned []string, room, owners []int) {
+	n := len(p.eligible)
+	for _, ownPosition := range []bool{true, false} {
+		for i, s := range owners {
+			if s >= 0 && assigned[i] == "" && room[s] > 0 && (i%n == s) == ownPosition {
+				assigned[i] = p.eligible[s]
+				room[s]--
+			}
+		}
+	}
+}
+
+// owners returns for each row the position of its owner, or -1 if the row has no eligible owner.
+func (p *planning) owners() []int {
+	owners := make([]int, len(p.rows))
+	for i, row := range p.rows {
+		owners[i] = -1
+		if s, ok := p.position[row.Owner]; ok {
+			owners[i] = s
+		}
+	}
+	return owners
+}
