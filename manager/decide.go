@@ -10,14 +10,14 @@ type verb int
 
 const (
 	grant   verb = iota // start to work it
-	drain               // stop selecting and let what is in hand end
+	drain               // stop selecting and let what is in hand end (H1)
 	resume              // go on: the request was withdrawn before a release was sent
 	revoke              // ownership is lost: cancel what is in hand
 	forget              // nothing is in hand, and it is not ours: let it go
-	release             // drained: hand it to who asks for it
-	retake              // a release was sent and has not happened, and nobody asks any more
-	replan              // drained because it shall move and the plan could not be written: now it can
-	remove              // drained because it shall be no more: give it up
+	release             // drained: hand it to who asks for it (H2)
+	retake              // a release was sent and has not happened, and nobody asks any more (H3)
+	replan              // drained because it shall move and the plan could not be written: now it can (L5)
+	remove              // drained because it shall be no more: give it up (N2)
 )
 
 func (v verb) String() string {

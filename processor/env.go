@@ -14,7 +14,7 @@ type Env struct {
 	TaskType, OwnSign string
 
 	// Trusted is asked before every select and every batch whether this server may still believe that it owns its
-	// queues. When it says no, nothing starts and all unstarted items are dropped, until Wake is called. Nil is
+	// queues (S5). When it says no, nothing starts and all unstarted items are dropped, until Wake is called. Nil is
 	// always yes, for work without a roster.
 	Trusted func() bool
 

@@ -66,7 +66,7 @@ type lane struct {
 	hurry   bool          // there are suspects
 	until   time.Time     // the first item of a cursored lane is not tried before
 
-	alerted bool // X2; only its select touches it
+	alerted bool // that the limit is reached (X2); only its select touches it
 
 	// Executors take these without the processor's lock, and never while they hold it. storing keeps a Load apart
 	// from what changes the store, books guards the books of the queues for moments.

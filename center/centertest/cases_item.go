@@ -93,7 +93,7 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 	}
 }
 
-// testCursor: F4, cursors of dealers with and without a fenced transaction.
+// testCursor: cursors of dealers with and without a fenced transaction (F4).
 func testCursor(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 2})
 	r.join("A")

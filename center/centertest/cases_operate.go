@@ -248,7 +248,7 @@ func testRetention(t *testing.T, c *center.Center) {
 	}
 }
 
-// testWatch: S7, what a server inherits when it registers.
+// testWatch: what a server inherits when it registers (S7).
 func testWatch(t *testing.T, c *center.Center) {
 	register := func(r *roster, name string) center.Registration {
 		reg, err := c.Register(t.Context(), center.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, BeatToken: "first"})

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// R3 on the days on which clocks change. Times are local, with the offset from UTC.
+// The days on which clocks change (R3). Times are local, with the offset from UTC.
 func TestClockChanges(t *testing.T) {
 	const (
 		berlin  = "Europe/Berlin"       // 2026-03-29 02:00 -> 03:00, 2026-10-25 03:00 -> 02:00
