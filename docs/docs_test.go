@@ -62,6 +62,15 @@ func readRules(t *testing.T) (rules []rule) {
 	return rules
 }
 
+func definedCodes(t *testing.T) map[string]bool {
+	t.Helper()
+	defined := map[string]bool{}
+	for _, r := range readRules(t) {
+		defined[r.code] = true
+	}
+	return defined
+}
+
 // origin is the kind of a file that cites rules.
 type origin int
 
@@ -202,13 +211,29 @@ func TestEachRuleIsDefinedOnce(t *testing.T) {
 }
 
 func TestCitedRulesAreDefined(t *testing.T) {
-	defined := map[string]bool{}
-	for _, r := range readRules(t) {
-		defined[r.code] = true
-	}
+	defined := definedCodes(t)
 	for _, c := range readCitations(t) {
 		if !defined[c.code] {
 			t.Errorf("%s cites %s, which %s does not define", c.place, c.code, protocol)
+		}
+	}
+}
+
+func TestPagesCiteDefinedRules(t *testing.T) {
+	defined := definedCodes(t)
+	pages, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "../README.md", "../CHANGELOG.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range codesIn(string(text), leadsText) {
+			if !defined[c] {
+				t.Errorf("%s cites %s, which %s does not define", page, c, protocol)
+			}
 		}
 	}
 }
