@@ -37,7 +37,6 @@ type ServerRecord struct {
 	InHand           int64      `json:"in_hand"`
 	OldestInHand     *time.Time `json:"oldest_in_hand_since"`
 	OldestInHandAge  *float64   `json:"oldest_in_hand_s" db:"-"`
-	DealinfoDesc     string     `json:"dealinfo_desc"`
 	LastError        string     `json:"last_error"`
 	LastErrorAt      *time.Time `json:"last_error_at"`
 	LastErrorAge     *float64   `json:"last_error_s" db:"-"`
@@ -112,7 +111,7 @@ type GoneServerRecord struct {
 	RegisterTime   time.Time  `json:"register_time"`
 	HeartbeatTime  time.Time  `json:"heartbeat_time"`
 	LeftTime       time.Time  `json:"left_time"`
-	Reason         string     `json:"reason"` // LEFT, EXPIRED or FENCED
+	Reason         string     `json:"reason"` // LEFT or EXPIRED
 	SuccessCount   int64      `json:"success_count"`
 	FailureCount   int64      `json:"failure_count"`
 	LastError      string     `json:"last_error"`

@@ -1,7 +1,6 @@
 package center_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"io/fs"
@@ -94,6 +93,19 @@ func TestSchemaModes(t *testing.T) {
 	})
 }
 
+func TestVoidDatabasesAreRefused(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		c := centertest.Open(t, url, center.Options{})
+		execAll(t, c, "UPDATE schedule_schema_lock SET edition = 1")
+		for _, mode := range []center.SchemaMode{center.SchemaAuto, center.SchemaCreate, center.SchemaRequire} {
+			got := openError(t, url, center.Options{Schema: mode})
+			if !strings.HasSuffix(got, ": "+schema.ErrVoid.Error()) || strings.Contains(got, "\n") {
+				t.Errorf("schema %s: %s", mode, got)
+			}
+		}
+	})
+}
+
 // What must be there already is not made by looking for it.
 func TestNoFileIsLeftBehind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.db")
@@ -146,45 +158,6 @@ func TestMigrationsTakeTheirTime(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// MySQL lets what would change a table wait until nobody uses it, for a day, and all who come later wait behind it: the
-// heartbeats too.
-func TestMigrationsLetOthersPass(t *testing.T) {
-	url := testdb.URL(t, testdb.MySQL)
-	c := centertest.Open(t, url, center.Options{})
-	execAll(t, c, `ALTER TABLE schedule_queue DROP COLUMN plan_version`, `DELETE FROM schedule_schema_version WHERE version_id >= 5`)
-	user, err := c.DB().BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer user.Rollback()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	count := func(row *sql.Row) (n int) {
-		t.Helper()
-		if err := row.Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	count(user.QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`))
-	migrated := make(chan error, 1)
-	go func() {
-		_, _, err := center.Migrate(t.Context(), url)
-		migrated <- err
-	}()
-	for waiting := 0; waiting == 0; {
-		waiting = count(c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.processlist
-			WHERE db = DATABASE() AND state = 'Waiting for table metadata lock'`))
-	}
-	count(c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`)) // though the first user is still there
-	if err := user.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-migrated; err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -136,7 +136,7 @@ func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []stri
 // serverColumns are those that schedule_server and its history share.
 const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time,
 	beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count,
-	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since, dealinfo_desc,
+	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since,
 	last_error, last_error_at, library_version, labels, given_settings`
 
 // bury moves the rows of servers to the history, if they are there and their heartbeats are still those that

@@ -5,17 +5,21 @@ import (
 	"fmt"
 )
 
-// What [Check] and [Up] find: compare with errors.Is. The errors themselves are a [VersionError],
-// whose text names the command that mends it.
+// ErrVoid means that a program from before the first release made the tables. They cannot be upgraded.
+var ErrVoid = errors.New("the database has Rota tables from before the first release, which cannot be upgraded: " +
+	"drop the view schedule_assignment and the schedule_* tables, or use another database or schema")
+
+// The reasons of a [VersionError], for errors.Is.
 var (
 	ErrMissing = errors.New("the database has no Rota tables")
 	ErrOlder   = errors.New("the database's schema is older than this program")
 	ErrNewer   = errors.New("the database's schema is newer than this program")
 )
 
-// VersionError says that the schema of the database is not the one that this program works with.
+// VersionError means that the schema of the database has another version than this program works with. Its text names
+// the command that helps.
 type VersionError struct {
-	Have int64 // Have is the version of the database; 0 means that there is none.
+	Have int64 // Have is the version of the database. 0 means that it has no tables.
 	Want int64 // Want is the version that this program needs, the newest that it knows.
 }
 
@@ -31,10 +35,10 @@ func (e *VersionError) Error() string {
 	}
 }
 
-// Is reports whether target is the sentinel of this error: [ErrMissing], [ErrOlder] or [ErrNewer].
-func (e *VersionError) Is(target error) bool { return target == e.kind() }
+// Is reports whether target is the reason of this error: [ErrMissing], [ErrOlder] or [ErrNewer].
+func (e *VersionError) Is(target error) bool { return target == e.reason() }
 
-func (e *VersionError) kind() error {
+func (e *VersionError) reason() error {
 	switch {
 	case e.Have == 0:
 		return ErrMissing

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// leaseTime is how long a holder that died blocks the others. A living one renews three times as often.
+// leaseTime is how long a dead holder blocks the others. A live holder renews three times in that time.
 const leaseTime = 15 * time.Second
 
 var (
-	errHeld = errors.New("another process migrates")
+	errHeld = errors.New("another process is migrating")
 	errLost = errors.New("another process took the migration lock, because this one was silent for too long: run it again")
 )
 
-// lease is the lock that one migrating process holds: a row that says who, and until when by the
-// database's clock.
+// lease is the lock of a process that migrates: the row of schedule_schema_lock, which names the holder and the
+// moment at which its lease expires by the database's clock.
 type lease struct {
 	*grammar
 	db     *sql.DB
@@ -31,28 +31,28 @@ type lease struct {
 func newLease(g *grammar, db *sql.DB) *lease {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown" // The name is for a human who looks into the table, the rest makes it unique.
+		host = "unknown" // The name is for people who read the table. The random text makes the holder unique.
 	}
 	return &lease{grammar: g, db: db, holder: fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()), time: leaseTime}
 }
 
-// hold waits for the lease and calls fn while it keeps it. fn's context ends when the lease was lost.
+// hold waits for the lease and calls fn while it holds it. The context of fn ends when the lease is lost.
 func (l *lease) hold(ctx context.Context, fn func(context.Context) error) error {
 	if err := l.wait(ctx); err != nil {
-		return fmt.Errorf("take the migration lock: %w", err)
+		return fmt.Errorf("acquire the migration lock: %w", err)
 	}
-	defer l.free(ctx)
+	defer l.release(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
-	var keeper sync.WaitGroup
-	keeper.Go(func() { l.keep(ctx, cancel) })
-	err := because(ctx, fn(ctx))
+	var renewals sync.WaitGroup
+	renewals.Go(func() { l.keep(ctx, cancel) })
+	err := causeOr(ctx, fn(ctx))
 	cancel(nil)
-	keeper.Wait()
+	renewals.Wait()
 	return err
 }
 
-// wait returns when the lease is held, or when ctx ends. It has no limit of its own, because a living holder
-// may have much to migrate, and a dead one's lease runs out.
+// wait creates the bookkeeping tables, and returns when the lease is held or ctx ends. It has no time limit of its
+// own: a live holder may have much to migrate, and the lease of a dead one expires.
 func (l *lease) wait(ctx context.Context) error {
 	again := func(err error) bool { return errors.Is(err, errHeld) || l.transient(err) || l.raced(err) }
 	return retry(ctx, again, 0, func() error {
@@ -61,19 +61,21 @@ func (l *lease) wait(ctx context.Context) error {
 				return err
 			}
 		}
-		return l.take(ctx)
+		return l.acquire(ctx)
 	})
 }
 
-// take succeeds too if the lease is ours already: the reply to an earlier attempt may have been lost.
-func (l *lease) take(ctx context.Context) error {
+// acquire takes the lease if it is free or expired, and returns errHeld otherwise. It also succeeds if this process
+// holds the lease already: the reply to an earlier attempt may have been lost.
+func (l *lease) acquire(ctx context.Context) error {
 	query := `UPDATE schedule_schema_lock SET holder = ?, expires_at = ` + l.soon + `
 		WHERE id = 1 AND (holder IN ('', ?) OR expires_at < ` + l.now + `)`
 	return l.update(ctx, l.db, errHeld, query, l.holder, l.time.Milliseconds(), l.holder)
 }
 
-// keep renews the lease until ctx ends. An attempt that fails is not the end: as long as nobody has taken
-// the lease it is ours, and the renewal that each migration makes in its own transaction decides.
+// keep renews the lease until ctx ends, and cancels ctx when another process has taken it. A renewal that fails for
+// another reason is no loss: the lease is held until another process takes it, and each migration renews it once more
+// in its own transaction.
 func (l *lease) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(l.time / 3)
 	defer tick.Stop()
@@ -95,8 +97,8 @@ func (l *lease) renew(ctx context.Context, db execer) error {
 	return l.update(ctx, db, errLost, query, l.time.Milliseconds(), l.holder)
 }
 
-// free drops its error: the lease of a holder that cannot say good-bye runs out.
-func (l *lease) free(ctx context.Context) {
+// release drops its error: a lease that cannot be released expires.
+func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.time/3)
 	defer cancel()
 	query := `UPDATE schedule_schema_lock SET holder = '', expires_at = NULL WHERE id = 1 AND holder = ?`
@@ -107,8 +109,8 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// update runs a statement on the lease row and returns missed if it met no row. Every statement changes the
-// row that it meets, so that MySQL, which counts changed rows, counts it.
+// update runs a statement on the lease row and returns missed if no row matched. Every statement changes the row that
+// it matches, because MySQL counts changed rows.
 func (l *lease) update(ctx context.Context, db execer, missed error, query string, args ...any) error {
 	result, err := db.ExecContext(ctx, l.bind(query), args...)
 	if err != nil {

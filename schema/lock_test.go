@@ -11,7 +11,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// rivals returns two leases on one database, with handles of their own. The first has prepared it.
+// rivals returns two leases on one database, each with its own handle. The bookkeeping tables are there.
 func rivals(t *testing.T, url string) (a, b *lease) {
 	t.Helper()
 	rival := func() *lease {
@@ -33,35 +33,35 @@ func TestLeaseExcludes(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		a, b := rivals(t, url)
 		for range 2 { // the second time as after a lost reply
-			if err := a.take(t.Context()); err != nil {
+			if err := a.acquire(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := b.take(t.Context()); !errors.Is(err, errHeld) {
-			t.Fatalf("taken twice: %v", err)
+		if err := b.acquire(t.Context()); !errors.Is(err, errHeld) {
+			t.Fatalf("acquired by both: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if _, _, err := Up(ctx, b.db, b.name); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Up beside a holder: %v", err)
 		}
-		b.free(t.Context()) // is not b's to free
-		if err := b.take(t.Context()); !errors.Is(err, errHeld) {
-			t.Errorf("freed by a stranger: %v", err)
+		b.release(t.Context()) // b does not hold it
+		if err := b.acquire(t.Context()); !errors.Is(err, errHeld) {
+			t.Errorf("released by a process that does not hold it: %v", err)
 		}
-		a.free(t.Context())
-		if err := b.take(t.Context()); err != nil {
-			t.Errorf("after free: %v", err)
+		a.release(t.Context())
+		if err := b.acquire(t.Context()); err != nil {
+			t.Errorf("after release: %v", err)
 		}
 	})
 }
 
-// A holder that died is one that does not renew.
-func TestLeaseOfTheDeadIsTakenOver(t *testing.T) {
+// A dead holder does not renew.
+func TestLeaseOfADeadHolderExpires(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		dead, next := rivals(t, url)
 		dead.time = 300 * time.Millisecond
-		if err := dead.take(t.Context()); err != nil {
+		if err := dead.acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if from, to, err := Up(patient(t), next.db, next.name); err != nil || from != 0 || to != Latest() {
@@ -71,11 +71,12 @@ func TestLeaseOfTheDeadIsTakenOver(t *testing.T) {
 	})
 }
 
-// A holder that slept through its lease must not record a version, nor change a table where DDL can be undone.
-func TestLateHolderIsFenced(t *testing.T) {
+// A holder that slept until its lease expired must not record a version, and must not change a table where DDL can be
+// rolled back.
+func TestLateHolderChangesNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		late, next := rivals(t, url)
-		if err := next.take(t.Context()); err != nil {
+		if err := next.acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := late.renew(t.Context(), late.db); !errors.Is(err, errLost) {
@@ -96,7 +97,7 @@ func TestLateHolderIsFenced(t *testing.T) {
 	})
 }
 
-// patient returns a context for what may take a while on a slow machine, but not for ever.
+// patient returns a context for work that may take a while on a slow machine.
 func patient(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -109,7 +110,7 @@ func TestHoldRenews(t *testing.T) {
 		l, watcher := rivals(t, url)
 		l.time = 600 * time.Millisecond
 		err := l.hold(patient(t), func(ctx context.Context) error {
-			first := expiry(t, watcher.db) //nolint:contextcheck // the watcher is not in the lease
+			first := expiry(t, watcher.db) //nolint:contextcheck // the watcher does not hold the lease
 			for last, renewals := first, 0; renewals < 2; {
 				if now := expiry(t, watcher.db); now.After(last) { //nolint:contextcheck // the same
 					last, renewals = now, renewals+1
@@ -125,8 +126,8 @@ func TestHoldRenews(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := watcher.take(t.Context()); err != nil {
-			t.Errorf("not freed: %v", err)
+		if err := watcher.acquire(t.Context()); err != nil {
+			t.Errorf("not released: %v", err)
 		}
 	})
 }
@@ -148,7 +149,7 @@ func TestHoldEndsWhenLost(t *testing.T) {
 		l, thief := rivals(t, url)
 		l.time = 600 * time.Millisecond
 		err := l.hold(patient(t), func(ctx context.Context) error {
-			execute(t, thief.db, `UPDATE schedule_schema_lock SET holder = ?`, thief.holder) //nolint:contextcheck // the thief is not in the lease
+			execute(t, thief.db, `UPDATE schedule_schema_lock SET holder = ?`, thief.holder) //nolint:contextcheck // the thief does not hold the lease
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -156,12 +157,12 @@ func TestHoldEndsWhenLost(t *testing.T) {
 			t.Errorf("hold = %v", err)
 		}
 		if holders := texts(t, thief.db, `SELECT holder FROM schedule_schema_lock`); holders[0] != thief.holder {
-			t.Errorf("the thief's lease was freed: %q", holders)
+			t.Errorf("the lease of the thief was released: %q", holders)
 		}
 	})
 }
 
-// A stray transaction holds the row: the caller's patience ends, whatever the driver calls that.
+// A stray transaction holds the row. Up returns the error of its context, whatever error the driver has.
 func TestBlockedUpEndsWithItsContext(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		l, stray := rivals(t, url)
@@ -181,7 +182,7 @@ func TestBlockedUpEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// An operator may delete the row to free the lock.
+// An operator may delete the row to release the lease.
 func TestDeletedLockRowComesBack(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		l, _ := rivals(t, url)

@@ -1,11 +1,13 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,12 +15,15 @@ import (
 	"go.uber.org/goleak"
 )
 
-// upEnv makes this binary a process that migrates the database of the URL and ends.
-const upEnv = "ROTA_SCHEMA_TEST_UP"
+// These variables make this binary a process that migrates the database of the URL to a version, and ends.
+const (
+	upEnv     = "ROTA_SCHEMA_TEST_UP"
+	latestEnv = "ROTA_SCHEMA_TEST_LATEST"
+)
 
 func TestMain(m *testing.M) {
 	if target := os.Getenv(upEnv); target != "" {
-		if err := upProcess(target); err != nil {
+		if err := upProcess(target, os.Getenv(latestEnv)); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}
@@ -27,7 +32,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func upProcess(target string) error {
+func upProcess(target, latest string) error {
+	version, err := strconv.ParseInt(latest, 10, 64)
+	if err != nil {
+		return err
+	}
+	if known, err = withLater(version); err != nil {
+		return err
+	}
 	db, d, err := openURL(target)
 	if err != nil {
 		return err
@@ -37,7 +49,7 @@ func upProcess(target string) error {
 	return err
 }
 
-// openURL has short waits on SQLite, so that it is the code under test that has to wait.
+// openURL waits only shortly on SQLite, so that the code under test has to wait.
 func openURL(target string) (*sql.DB, Dialect, error) {
 	if file, ok := strings.CutPrefix(target, "sqlite:"); ok {
 		db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10)")
@@ -88,7 +100,7 @@ func session(t *testing.T, target, statement string) (*sql.DB, Dialect) {
 	return db, d
 }
 
-// execute runs a statement with ? in it.
+// execute runs a statement whose parameters are written as ?.
 func execute(t *testing.T, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	if strings.Contains(fmt.Sprintf("%T", db.Driver()), "pq.") {
@@ -121,6 +133,21 @@ func texts(t *testing.T, db *sql.DB, query string) []string {
 	return all
 }
 
+// columnsOf returns the columns of a table or view, in their order.
+func columnsOf(t *testing.T, db *sql.DB, table string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), `SELECT * FROM `+table+` WHERE 1 = 0`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err := cmp.Or(err, rows.Err()); err != nil {
+		t.Fatal(err)
+	}
+	return columns
+}
+
 // relations returns the tables and views of the database.
 func relations(t *testing.T, db *sql.DB, d Dialect) []string {
 	t.Helper()
@@ -129,4 +156,8 @@ func relations(t *testing.T, db *sql.DB, d Dialect) []string {
 		MySQL:    `SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1`,
 		SQLite:   `SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1`,
 	}[d])
+}
+
+func fileName(d Dialect, m Migration) string {
+	return fmt.Sprintf("%s/%05d_%s.sql", d, m.Version, m.Name)
 }

@@ -4,37 +4,29 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"strings"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 )
 
-//go:embed postgres/*.sql mysql/*.sql sqlite/*.sql
-var files embed.FS
-
-// known are the migrations of this program. They have the same numbers and names in every dialect.
-var known = list(string(Postgres))
-
-// Up brings the schema of the database to [Latest] and returns the version that it found and the one that it
-// left. It is safe to call from many processes at once: one migrates, the others wait for it until ctx ends.
-// A schema that is newer than this program is refused with [ErrNewer] and not touched.
+// Up brings the schema of the database to [Latest] and returns the version before and the version after. It is safe
+// to call from many processes at once: one of them migrates, and the others wait for it until ctx ends. Up refuses a
+// schema that is newer than this program with [ErrNewer], and tables from before the first release with [ErrVoid],
+// and changes neither.
 //
 // The account of db needs the right to create tables and views. Behind PgBouncer in transaction mode the handle
 // needs binary_parameters=yes, as every handle of lib/pq does there. On PostgreSQL and SQLite a migration that
-// fails leaves nothing behind; on MySQL it leaves what it had created, and the next Up goes on from there.
+// fails leaves nothing behind. On MySQL it leaves what it has created, and the next Up continues from there.
 func Up(ctx context.Context, db *sql.DB, d Dialect) (from, to int64, err error) {
 	g, err := d.grammar()
 	if err != nil {
 		return 0, 0, err
 	}
 	if from, err = g.version(ctx, db); err != nil || from >= Latest() {
-		return from, from, cmp.Or(err, refuse(from))
+		return from, from, cmp.Or(err, refuseNewer(from))
 	}
 	l := newLease(g, db)
 	err = l.hold(ctx, func(ctx context.Context) error {
@@ -44,10 +36,11 @@ func Up(ctx context.Context, db *sql.DB, d Dialect) (from, to int64, err error) 
 	return from, to, err
 }
 
-// up migrates under the lease. The version is read again, because others may have migrated while we waited.
+// up migrates while the lease is held. It reads the version again, because another process may have migrated while
+// this one waited for the lease.
 func (l *lease) up(ctx context.Context) (from, to int64, err error) {
 	if from, err = l.version(ctx, l.db); err != nil || from >= Latest() {
-		return from, from, cmp.Or(err, refuse(from))
+		return from, from, cmp.Or(err, refuseNewer(from))
 	}
 	if err = retry(ctx, l.transient, patience, func() error { return l.apply(ctx) }); err != nil {
 		return from, from, err
@@ -55,26 +48,27 @@ func (l *lease) up(ctx context.Context) (from, to int64, err error) {
 	return from, Latest(), nil
 }
 
-// refuse returns an error if a schema of the version have is not for this program to touch.
-func refuse(have int64) error {
+// refuseNewer returns an error if the version have is newer than this program.
+func refuseNewer(have int64) error {
 	if have > Latest() {
 		return &VersionError{Have: have, Want: Latest()}
 	}
 	return nil
 }
 
-// apply makes a provider of its own for each attempt: one that has failed once does not look again.
+// apply runs the pending migrations. It makes a new provider for each attempt: a provider that has failed once does
+// not read the version table again.
 func (l *lease) apply(ctx context.Context) error {
 	store, err := l.store()
 	if err != nil {
 		return err
 	}
-	dir, err := fs.Sub(files, string(l.name))
+	dir, err := fs.Sub(known.files, string(l.name))
 	if err != nil {
 		return err
 	}
 	provider, err := goose.NewProvider(goose.DialectCustom, l.db, dir,
-		goose.WithStore(fenced{store, l}), goose.WithDisableGlobalRegistry(true))
+		goose.WithStore(guardedStore{store, l}), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}
@@ -85,39 +79,21 @@ func (l *lease) apply(ctx context.Context) error {
 	return err
 }
 
-// fenced is the version table with the lease checked where a version is recorded. It happens in the
-// migration's own transaction, so that a process which slept through its lease records nothing, and on
+// guardedStore is the version table, which records a version only while the lease is held. It checks that in the
+// transaction of the migration. A process that slept until its lease expired therefore records nothing, and on
 // PostgreSQL and SQLite changes nothing.
-type fenced struct {
+type guardedStore struct {
 	database.Store
 	lease *lease
 }
 
-// Insert records a version.
-func (f fenced) Insert(ctx context.Context, tx database.DBTxConn, req database.InsertRequest) error {
-	if err := f.lease.renew(ctx, tx); err != nil {
+// Insert renews the lease and records a version.
+func (s guardedStore) Insert(ctx context.Context, tx database.DBTxConn, req database.InsertRequest) error {
+	if err := s.lease.renew(ctx, tx); err != nil {
 		return err
 	}
-	return f.Store.Insert(ctx, tx, req)
+	return s.Store.Insert(ctx, tx, req)
 }
 
-// TableExists is asked by goose before it creates the table, which the lease has done.
-func (f fenced) TableExists(context.Context, database.DBTxConn) (bool, error) { return true, nil }
-
-// list reads the migrations of a dialect from the names of the files, such as 00001_roster.sql.
-func list(dir string) []Migration {
-	entries, err := files.ReadDir(dir)
-	if err != nil {
-		panic(err) // The directory is embedded.
-	}
-	ms := make([]Migration, len(entries))
-	for i, e := range entries {
-		version, err := goose.NumericComponent(e.Name())
-		if err != nil {
-			panic(err) // The file is embedded.
-		}
-		_, name, _ := strings.Cut(strings.TrimSuffix(e.Name(), path.Ext(e.Name())), "_")
-		ms[i] = Migration{Version: version, Name: name}
-	}
-	return ms
-}
+// TableExists returns true: goose asks before it creates the table, which [lease.wait] has created.
+func (s guardedStore) TableExists(context.Context, database.DBTxConn) (bool, error) { return true, nil }

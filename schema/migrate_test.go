@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,23 +29,50 @@ var allRelations = []string{
 func TestUp(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := open(t, url)
-		for _, before := range []int64{0, Latest()} {
-			from, to, err := Up(t.Context(), db, d)
-			if err != nil || from != before || to != Latest() {
-				t.Fatalf("Up = %d, %d, %v; want %d, %d", from, to, err, before, Latest())
+		step := func(from, to int64) {
+			t.Helper()
+			gotFrom, gotTo, err := Up(t.Context(), db, d)
+			if err != nil || gotFrom != from || gotTo != to {
+				t.Fatalf("Up = %d, %d, %v; want %d, %d", gotFrom, gotTo, err, from, to)
 			}
 			complete(t, db, d)
 		}
+		latest := Latest()
+		step(0, latest)
+		step(latest, latest)
+		TeachLater(t, 2)
+		step(latest, 2)
+		TeachLater(t, 3)
+		step(2, 3)
 		if holders := texts(t, db, `SELECT holder FROM schedule_schema_lock`); !slices.Equal(holders, []string{""}) {
-			t.Errorf("the lock is left to %q", holders)
+			t.Errorf("the lease is still held by %q", holders)
 		}
+	})
+}
+
+func TestUpAppliesAllMigrationsAtOnce(t *testing.T) {
+	TeachLater(t, 3)
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := open(t, url)
+		if from, to, err := Up(t.Context(), db, d); err != nil || from != 0 || to != 3 {
+			t.Fatalf("Up = %d, %d, %v", from, to, err)
+		}
+		complete(t, db, d)
 	})
 }
 
 // complete checks that the database has everything, once.
 func complete(t *testing.T, db *sql.DB, d Dialect) {
 	t.Helper()
-	if diff := cmp.Diff(allRelations, relations(t, db, d)); diff != "" {
+	want := slices.Clone(allRelations)
+	if Latest() > 1 {
+		want = append(want, "schedule_later")
+		slices.Sort(want)
+		if !slices.Contains(columnsOf(t, db, "schedule_queue"), "later") {
+			t.Error("schedule_queue has no column later")
+		}
+	}
+	if diff := cmp.Diff(want, relations(t, db, d)); diff != "" {
 		t.Errorf("tables and views (-want +got):\n%s", diff)
 	}
 	if err := Check(t.Context(), db, d); err != nil {
@@ -52,12 +80,13 @@ func complete(t *testing.T, db *sql.DB, d Dialect) {
 	}
 	versions := texts(t, db, `SELECT version_id FROM schedule_schema_version ORDER BY id`)
 	if len(versions) != int(Latest())+1 {
-		t.Errorf("versions recorded: %v", versions)
+		t.Errorf("recorded versions: %v", versions)
 	}
 }
 
 // A pool of one connection, as SQLite's writers have it, must not wait for itself.
 func TestUpOneConnection(t *testing.T) {
+	TeachLater(t, 2)
 	up := func(t *testing.T, url string) {
 		db, d := open(t, url)
 		db.SetMaxOpenConns(1)
@@ -91,33 +120,43 @@ func TestUpManyProcesses(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		manyStart(t, url, func() error {
 			cmd := exec.CommandContext(t.Context(), os.Args[0])
-			cmd.Env = append(os.Environ(), upEnv+"="+url)
-			out, err := cmd.CombinedOutput()
-			return errors.Join(err, errors.New(string(out)))
+			cmd.Env = append(os.Environ(), upEnv+"="+url, latestEnv+"="+strconv.FormatInt(Latest(), 10))
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
 		})
 	})
 }
 
+// manyStart starts many at once on an empty database, and again when a later version comes.
 func manyStart(t *testing.T, url string, start func() error) {
 	t.Helper()
-	var starters sync.WaitGroup
-	for range 8 {
-		starters.Go(func() {
-			if err := start(); err != nil && err.Error() != "" {
-				t.Error(err)
-			}
-		})
+	for _, latest := range []int64{1, 2} {
+		TeachLater(t, latest)
+		var starters sync.WaitGroup
+		for range 8 {
+			starters.Go(func() {
+				if err := start(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		starters.Wait()
+		db, d := open(t, url)
+		complete(t, db, d)
 	}
-	starters.Wait()
-	db, d := open(t, url)
-	complete(t, db, d)
 }
 
-// MySQL commits each statement of DDL by itself, so a process can die after any of them.
+// MySQL commits each DDL statement by itself, so a process can die after any of them.
 func TestUpAfterHalfAMigration(t *testing.T) {
+	TeachLater(t, 3)
 	statements := slices.Clone(mysql.bookkeeping)
-	for _, m := range known {
-		statements = append(statements, upStatements(t, fmt.Sprintf("mysql/%05d_%s.sql", m.Version, m.Name))...)
+	for _, m := range known.steps {
+		statements = append(statements, statementsOf(t, fileName(MySQL, m))...)
+	}
+	if len(statements) < 20 {
+		t.Fatalf("%d statements", len(statements))
 	}
 	for done := range len(statements) {
 		db, d := open(t, testdb.URL(t, testdb.MySQL))
@@ -133,34 +172,42 @@ func TestUpAfterHalfAMigration(t *testing.T) {
 	}
 }
 
-func upStatements(t *testing.T, file string) []string {
+func statementsOf(t *testing.T, file string) []string {
 	t.Helper()
-	text, err := fs.ReadFile(files, file)
+	text, err := fs.ReadFile(known.files, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements := strings.Split(strings.TrimSpace(string(text)), ";\n")
-	if len(statements) < 3 {
-		t.Fatalf("%d statements in %s", len(statements), file)
-	}
-	return statements
+	return strings.Split(strings.TrimSpace(string(text)), ";\n")
 }
 
-// Elsewhere a migration that fails leaves nothing behind.
+// On PostgreSQL and SQLite a migration that fails leaves nothing behind.
 func TestUpIsAtomic(t *testing.T) {
 	for _, kind := range []string{testdb.Postgres, testdb.SQLite} {
 		t.Run(kind, func(t *testing.T) {
 			db, d := open(t, testdb.URL(t, kind))
+			fails := func(from int64, file string, left ...string) {
+				t.Helper()
+				gotFrom, to, err := Up(t.Context(), db, d)
+				if err == nil || !strings.Contains(err.Error(), "apply migration "+file+": ") || gotFrom != from || to != from {
+					t.Fatalf("Up = %d, %d, %v", gotFrom, to, err)
+				}
+				if diff := cmp.Diff(left, relations(t, db, d)); diff != "" {
+					t.Errorf("left behind (-want +got):\n%s", diff)
+				}
+			}
 			execute(t, db, `CREATE TABLE schedule_event (id INTEGER)`)
-			_, _, err := Up(t.Context(), db, d)
-			if err == nil || !strings.Contains(err.Error(), "apply migration 00001_roster.sql: ") {
-				t.Fatalf("Up over a foreign table: %v", err)
-			}
-			want := []string{"schedule_event", "schedule_schema_lock", versionTable}
-			if diff := cmp.Diff(want, relations(t, db, d)); diff != "" {
-				t.Errorf("left behind (-want +got):\n%s", diff)
-			}
+			fails(0, "00001_roster.sql", "schedule_event", "schedule_schema_lock", versionTable)
 			execute(t, db, `DROP TABLE schedule_event`)
+			if _, _, err := Up(t.Context(), db, d); err != nil {
+				t.Fatal(err)
+			}
+			complete(t, db, d)
+
+			TeachLater(t, 2)
+			execute(t, db, `ALTER TABLE schedule_queue ADD COLUMN later INTEGER`)
+			fails(1, "00002_later.sql", allRelations...)
+			execute(t, db, `ALTER TABLE schedule_queue DROP COLUMN later`)
 			if _, _, err := Up(t.Context(), db, d); err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +216,7 @@ func TestUpIsAtomic(t *testing.T) {
 	}
 }
 
-// A stranger's transaction holds SQLite's only lock for longer than busy_timeout.
+// A foreign transaction holds SQLite's only lock for longer than busy_timeout.
 func TestUpWhileBusy(t *testing.T) {
 	url := testdb.URL(t, testdb.SQLite)
 	stranger, _ := session(t, url, `BEGIN IMMEDIATE`)
@@ -189,19 +236,6 @@ func TestUpWhileBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	complete(t, db, d)
-}
-
-func TestDialectsHaveTheSameMigrations(t *testing.T) {
-	for i, m := range known {
-		if m.Version != int64(i+1) || m.Name == "" {
-			t.Errorf("migration %d is %+v", i+1, m)
-		}
-	}
-	for _, d := range []Dialect{MySQL, SQLite} {
-		if diff := cmp.Diff(known, list(string(d))); diff != "" {
-			t.Errorf("%s (-postgres +%[1]s):\n%s", d, diff)
-		}
-	}
 }
 
 func TestUnknownDialect(t *testing.T) {

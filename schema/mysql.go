@@ -20,9 +20,11 @@ var mysql = grammar{
 		) ENGINE = InnoDB`,
 		`INSERT IGNORE INTO schedule_schema_version (version_id, is_applied) VALUES (0, TRUE)`,
 		`CREATE TABLE IF NOT EXISTS schedule_schema_lock (
-			id         BIGINT       NOT NULL PRIMARY KEY,
-			holder     VARCHAR(300) NOT NULL DEFAULT '',
-			expires_at DATETIME(6)  NULL
+			id               BIGINT       NOT NULL PRIMARY KEY,
+			holder           VARCHAR(300) NOT NULL DEFAULT '',
+			expires_at       DATETIME(6)  NULL,
+			oldest_companion BIGINT       NOT NULL DEFAULT 1,
+			edition          BIGINT       NOT NULL DEFAULT ` + edition + `
 		) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin`,
 		`INSERT IGNORE INTO schedule_schema_lock (id) VALUES (1)`,
 	},
@@ -31,7 +33,8 @@ var mysql = grammar{
 	bind: unchanged,
 
 	noTable:   number(1146),
-	transient: number(1213, 1205, 1020), // deadlock (in Galera: another node was first), lock timeout, changed meanwhile
+	noColumn:  number(1054),
+	transient: number(1213, 1205, 1020), // deadlock (in Galera: another node was first), lock timeout, row changed meanwhile
 	raced:     never,
 }
 

@@ -22,9 +22,11 @@ var postgres = grammar{
 		)`,
 		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (0, TRUE) ON CONFLICT DO NOTHING`,
 		`CREATE TABLE IF NOT EXISTS schedule_schema_lock (
-			id         bigint         NOT NULL PRIMARY KEY,
-			holder     text           NOT NULL DEFAULT '',
-			expires_at timestamptz(6)
+			id               bigint         NOT NULL PRIMARY KEY,
+			holder           text           NOT NULL DEFAULT '',
+			expires_at       timestamptz(6),
+			oldest_companion bigint         NOT NULL DEFAULT 1,
+			edition          bigint         NOT NULL DEFAULT ` + edition + `
 		)`,
 		`INSERT INTO schedule_schema_lock (id) VALUES (1) ON CONFLICT DO NOTHING`,
 	},
@@ -33,8 +35,9 @@ var postgres = grammar{
 	bind: dollars,
 
 	noTable:   sqlState("42P01"),
+	noColumn:  sqlState("42703"),
 	transient: sqlState("40001", "40P01", "55P03"),
-	raced:     sqlState("23505", "42P07", "42710"), // IF NOT EXISTS looks, then creates; in between others do
+	raced:     sqlState("23505", "42P07", "42710"), // IF NOT EXISTS looks first and then creates; another process may do so in between
 }
 
 func sqlState(codes ...string) func(error) bool {

@@ -7,13 +7,13 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// retry repeats op while again says so of its error, until limit (0: for ever) has passed or ctx ends.
+// retry repeats op while again reports true for its error, until limit has passed or ctx ends. A limit of 0 is none.
 func retry(ctx context.Context, again func(error) bool, limit time.Duration, op func() error) error {
 	pauses := &backoff.ExponentialBackOff{
 		InitialInterval:     20 * time.Millisecond,
 		MaxInterval:         time.Second,
 		Multiplier:          1.5,
-		RandomizationFactor: 0.5, // so that many that wait for one thing do not ask in step
+		RandomizationFactor: 0.5, // so that many processes that wait for the same lease do not ask at the same time
 	}
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		err := op()
@@ -22,12 +22,12 @@ func retry(ctx context.Context, again func(error) bool, limit time.Duration, op 
 		}
 		return struct{}{}, err
 	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(limit))
-	return because(ctx, err)
+	return causeOr(ctx, err)
 }
 
-// because puts the reason why ctx ended in the place of an error that only came of it, such as a driver's
-// "canceling statement due to user request".
-func because(ctx context.Context, err error) error {
+// causeOr returns err, or the cause of the end of ctx if both are there: err then only follows from it, such as a
+// driver's "canceling statement due to user request".
+func causeOr(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"cmp"
 	"database/sql"
 	"fmt"
 	"slices"
@@ -9,90 +8,92 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token
-	beat_count judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time fetch_count fetch_item_count
-	success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since dealinfo_desc last_error library_version labels`
+const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token beat_count
+		judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time
+		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
+		last_error_at library_version labels given_settings`
 
-// added are the columns that the newest migration has brought.
-var added = map[string]string{
-	"schedule_queue": "plan_version",
-}
-
-// columns are public. This list may grow, nothing in it may change.
+// columns are public. After the first release this list may grow, and nothing in it may change.
 var columns = map[string]string{
-	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number
-		execute_number sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
+	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
+		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
 		max_queues_per_server rate_per_second batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
 		item_retry_max_ms queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms expire_own_sign_interval_ms version
 		gmt_created gmt_modified`,
-	"schedule_task_running": `task_type own_sign paused queue_total requested_total partition_version membership_version planned_version plan_version
-		epoch_high watching_since audited_at last_assign_time last_assign_server version removing item_version`,
-	"schedule_server":         serverColumns + " given_settings last_error_at",
-	"schedule_server_history": serverColumns + " left_time reason given_settings last_error_at",
-	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch cur_since req_since queue_parameter
-		cursor_value gmt_created gmt_modified window_done_at plan_version`,
-	"schedule_event": `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
-	"schedule_failed_item": `task_type own_sign item_key queue_id state attempts last_error first_failed_at
-		next_attempt_at`,
-	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at
-		prev_fire_at status misfire misfire_after_ms catchup_max overlap priority params missed message version`,
+	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
+		plan_version item_version epoch_high watching_since audited_at last_assign_time last_assign_server version`,
+	"schedule_server":         serverColumns,
+	"schedule_server_history": serverColumns + " left_time reason",
+	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
+		cursor_value window_done_at gmt_created gmt_modified`,
+	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
+	"schedule_failed_item": `task_type own_sign item_key queue_id state attempts last_error first_failed_at next_attempt_at`,
+	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
+		status misfire misfire_after_ms catchup_max overlap priority params missed message version`,
 	"schedule_task_after": `task_type upstream rule`,
-	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name scheduled_at state paused cancel_requested priority
-		params queue_total items_done items_failed message created_at started_at deadline_at finished_at version`,
-	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done
-		items_failed last_error started_at progress_at finished_at`,
+	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name scheduled_at state paused cancel_requested priority params
+		queue_total items_done items_failed message created_at started_at deadline_at finished_at version`,
+	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed last_error
+		started_at progress_at finished_at`,
 	"schedule_run_dep": `run_id upstream_run_id rule`,
 	"schedule_assignment": `task_type own_sign queue_id cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
 		held_s requested_s epoch cursor_value status`,
+	"schedule_schema_version": `id version_id is_applied tstamp`,
+	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,
 }
 
 func TestColumns(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
-		db, _ := migrated(t, url)
+		db, d := migrated(t, url)
 		for table, want := range columns {
-			rows, err := db.QueryContext(t.Context(), `SELECT * FROM `+table+` WHERE 1 = 0`)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer rows.Close()
-			got, err := rows.Columns()
-			if err := cmp.Or(err, rows.Err()); err != nil {
-				t.Fatal(err)
-			}
-			if diff := gocmp.Diff(strings.Fields(want), got); diff != "" {
+			if diff := cmp.Diff(strings.Fields(want), columnsOf(t, db, table)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", table, diff)
 			}
+		}
+		if got := relations(t, db, d); len(got) != len(columns) {
+			t.Errorf("%d tables and views, and columns of %d are listed: %v", len(got), len(columns), got)
 		}
 	})
 }
 
-// A rolling upgrade: programs of the previous version write rows without the columns that the newest has brought.
+// added are the columns that the newest migration of this program added to those of the version before.
+var added = map[string]string{}
+
+// In a rolling upgrade, programs of the previous version write rows without the columns that the newest has added: here
+// those of this program's newest migration, and of the synthetic one.
 func TestPreviousProgramsWrite(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
-		db, _ := migrated(t, url)
-		oneRowEach(t, db)
-		for table := range columns {
-			if table == "schedule_assignment" {
-				continue
-			}
-			old := slices.DeleteFunc(strings.Fields(columns[table]), func(column string) bool {
-				return slices.Contains(strings.Fields(added[table]), column)
-			})
-			list := strings.Join(old, ", ")
-			execute(t, db, `CREATE TABLE copied AS SELECT `+list+` FROM `+table)
-			execute(t, db, `DELETE FROM `+table)
-			execute(t, db, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM copied`)
-			if got := texts(t, db, `SELECT COUNT(*) FROM `+table); got[0] != "1" {
-				t.Errorf("%s: %v rows", table, got)
-			}
-			execute(t, db, `DROP TABLE copied`)
+	for name, latest := range map[string]int64{"own": Latest(), "synthetic": 2} {
+		t.Run(name, func(t *testing.T) {
+			TeachLater(t, latest)
+			testdb.Each(t, writesAsBefore)
+		})
+	}
+}
+
+func writesAsBefore(t *testing.T, url string) {
+	db, _ := migrated(t, url)
+	oneRowEach(t, db)
+	for table := range columns {
+		if table == "schedule_assignment" || strings.HasPrefix(table, "schedule_schema_") {
+			continue
 		}
-	})
+		old := slices.DeleteFunc(strings.Fields(columns[table]), func(column string) bool {
+			return slices.Contains(strings.Fields(added[table]), column)
+		})
+		list := strings.Join(old, ", ")
+		execute(t, db, `CREATE TABLE copied AS SELECT `+list+` FROM `+table)
+		execute(t, db, `DELETE FROM `+table)
+		execute(t, db, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM copied`)
+		if got := texts(t, db, `SELECT COUNT(*) FROM `+table); got[0] != "1" {
+			t.Errorf("%s: %v rows", table, got)
+		}
+		execute(t, db, `DROP TABLE copied`)
+	}
 }
 
 // oneRowEach makes a row in each table.
@@ -185,7 +186,7 @@ func TestQueueIDsSortByBytes(t *testing.T) {
 			execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index) VALUES ('settle', ?, ?)`, id, i)
 		}
 		want := slices.Sorted(slices.Values(ids))
-		if diff := gocmp.Diff(want, texts(t, db, `SELECT queue_id FROM schedule_queue ORDER BY queue_id`)); diff != "" {
+		if diff := cmp.Diff(want, texts(t, db, `SELECT queue_id FROM schedule_queue ORDER BY queue_id`)); diff != "" {
 			t.Errorf("order (-Go +database):\n%s", diff)
 		}
 	})

@@ -21,9 +21,11 @@ var sqlite = grammar{
 		)`,
 		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (0, TRUE) ON CONFLICT DO NOTHING`,
 		`CREATE TABLE IF NOT EXISTS schedule_schema_lock (
-			id         BIGINT NOT NULL PRIMARY KEY,
-			holder     TEXT   NOT NULL DEFAULT '',
-			expires_at TEXT
+			id               BIGINT NOT NULL PRIMARY KEY,
+			holder           TEXT   NOT NULL DEFAULT '',
+			expires_at       TEXT,
+			oldest_companion BIGINT NOT NULL DEFAULT 1,
+			edition          BIGINT NOT NULL DEFAULT ` + edition + `
 		)`,
 		`INSERT INTO schedule_schema_lock (id) VALUES (1) ON CONFLICT DO NOTHING`,
 	},
@@ -31,9 +33,15 @@ var sqlite = grammar{
 	soon: `strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds') || '000'`,
 	bind: unchanged,
 
-	noTable:   func(err error) bool { return err != nil && strings.Contains(err.Error(), "no such table") },
+	noTable:   says("no such table"),
+	noColumn:  says("no such column"),
 	transient: busy,
 	raced:     never,
+}
+
+// says recognises an error by its text: SQLite has one code for all mistakes in a statement.
+func says(text string) func(error) bool {
+	return func(err error) bool { return err != nil && strings.Contains(err.Error(), text) }
 }
 
 func busy(err error) bool {
@@ -41,6 +49,6 @@ func busy(err error) bool {
 	if !errors.As(err, &e) {
 		return false
 	}
-	code := e.Code() & 0xff // the rest says which kind of busy
+	code := e.Code() & 0xff // the higher bits tell which kind of busy
 	return code == lib.SQLITE_BUSY || code == lib.SQLITE_LOCKED
 }

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +23,7 @@ func TestCheckMissing(t *testing.T) {
 		if found := relations(t, db, d); len(found) != 0 {
 			t.Errorf("Check and Status created %v", found)
 		}
-		for _, s := range bookkeeping(t, d) { // died before the first migration
+		for _, s := range bookkeeping(t, d) { // a process died before the first migration
 			execute(t, db, s)
 		}
 		refused(t, db, d, ErrMissing, want)
@@ -39,14 +39,14 @@ func bookkeeping(t *testing.T, d Dialect) []string {
 	return g.bookkeeping
 }
 
-// refused checks what Check returns, and that Status can be read nevertheless.
+// refused checks what Check returns, and that Status returns no error.
 func refused(t *testing.T, db *sql.DB, d Dialect, want error, message string) {
 	t.Helper()
 	err := Check(t.Context(), db, d)
 	if err == nil || err.Error() != message {
 		t.Errorf("Check = %v, want %s", err, message)
 	}
-	for _, sentinel := range []error{ErrMissing, ErrOlder, ErrNewer} {
+	for _, sentinel := range []error{ErrMissing, ErrOlder, ErrNewer, ErrVoid} {
 		if errors.Is(err, sentinel) != errors.Is(want, sentinel) {
 			t.Errorf("errors.Is(%v, %v) = %t", err, sentinel, errors.Is(err, sentinel))
 		}
@@ -56,25 +56,20 @@ func refused(t *testing.T, db *sql.DB, d Dialect, want error, message string) {
 	}
 }
 
-// Not parallel: it teaches the program another migration.
 func TestCheckOlder(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)
-		before := known
-		t.Cleanup(func() { known = before })
-		now := Latest()
-		known = append(slices.Clone(known), Migration{Version: now + 1, Name: "later"})
-		refused(t, db, d, ErrOlder, fmt.Sprintf(`the database's schema is version %d, this program needs %d: run "rota migrate up"`, now, now+1))
+		TeachLater(t, 2)
+		refused(t, db, d, ErrOlder, `the database's schema is version 1, this program needs 2: run "rota migrate up"`)
 		status, err := Status(t.Context(), db, d)
-		if err != nil || len(status) != len(known) || !status[now].AppliedAt.IsZero() {
+		if err != nil || len(status) != 2 || status[0].AppliedAt.IsZero() || !status[1].AppliedAt.IsZero() {
 			t.Errorf("Status = %+v, %v", status, err)
 		}
 	})
 }
 
-// A rolling upgrade: the schema comes first, then the programs, one after the other; those that are older are
-// started again meanwhile.
-func TestNewerThatBearsThisProgram(t *testing.T) {
+// In a rolling upgrade the schema comes first, then the programs, one after the other. Older programs restart meanwhile.
+func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)
 		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
@@ -90,40 +85,45 @@ func TestNewerThatBearsThisProgram(t *testing.T) {
 	})
 }
 
-// Not parallel: it makes the program forget migrations.
-func TestOlderProgramsBesideThisSchema(t *testing.T) {
+// Each version of the schema, the synthetic ones included, allows the programs that the head of its newest file names,
+// and at least those of the version before.
+func TestOlderProgramsBesideASchema(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
-		db, d := migrated(t, url)
-		all := known
-		t.Cleanup(func() { known = all })
-		oldest := oldestCompanion(t, d)
-		if oldest > Latest()-1 {
-			t.Errorf("schema %d refuses programs of %d: the previous version must run beside it", Latest(), Latest()-1)
-		}
-		for _, m := range all {
-			known = all[:m.Version]
-			var want error
-			if m.Version < oldest {
-				want = ErrNewer
+		db, d := open(t, url)
+		for latest := int64(1); latest <= 3; latest++ {
+			TeachLater(t, latest)
+			if _, _, err := Up(t.Context(), db, d); err != nil {
+				t.Fatal(err)
 			}
-			if err := Check(t.Context(), db, d); !errors.Is(err, want) {
-				t.Errorf("a program of schema %d beside %d, whose oldest companion is %d: %v, want %v", m.Version, len(all), oldest, err, want)
+			oldest := oldestCompanion(t, d)
+			if oldest > max(latest-1, 1) {
+				t.Errorf("schema %d refuses programs of %d: the previous version must run beside it", latest, latest-1)
+			}
+			for program := int64(1); program <= latest; program++ {
+				TeachLater(t, program)
+				var want error
+				if program < oldest {
+					want = ErrNewer
+				}
+				if err := Check(t.Context(), db, d); !errors.Is(err, want) {
+					t.Errorf("a program of schema %d on %d, with oldest companion %d: %v, want %v", program, latest, oldest, err, want)
+				}
 			}
 		}
 	})
 }
 
-// oldestCompanion is what the newest migration says about itself to people who read it.
+// oldestCompanion returns the version that the head of the newest migration tells people.
 func oldestCompanion(t *testing.T, d Dialect) (version int64) {
 	t.Helper()
-	last := known[len(known)-1]
-	text, err := files.ReadFile(fmt.Sprintf("%s/%05d_%s.sql", d, last.Version, last.Name))
+	last := known.steps[len(known.steps)-1]
+	text, err := fs.ReadFile(known.files, fileName(d, last))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "-- Oldest companion: the library version that brings migration ")
-	if _, err := fmt.Sscanf(rest, "%d.", &version); err != nil {
-		t.Fatalf("%s does not say which is the oldest program that may run beside it: %v", last.Name, err)
+	_, rest, _ := strings.Cut(string(text), "-- Oldest companion: version ")
+	if _, err := fmt.Sscan(strings.TrimRight(strings.Fields(rest + " x")[0], ".,"), &version); err != nil {
+		t.Fatalf("the head of %s does not name the oldest version that may run beside it: %v", last.Name, err)
 	}
 	return version
 }
@@ -132,7 +132,7 @@ func TestNewerIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)
 		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
-		execute(t, db, `DROP VIEW schedule_assignment`) // what a newer version may have done
+		execute(t, db, `DROP VIEW schedule_assignment`) // as a newer version may do
 		execute(t, db, `DROP TABLE schedule_schema_lock`)
 		message := fmt.Sprintf(`the database's schema is version 7, this program knows up to %d: install a newer rota`, Latest())
 		refused(t, db, d, ErrNewer, message)
@@ -145,14 +145,14 @@ func TestNewerIsRefused(t *testing.T) {
 			t.Errorf("Up changed (-before +after):\n%s", diff)
 		}
 		status, err := Status(t.Context(), db, d)
-		if last := len(status) - 1; err != nil || last != len(known) || status[last].Version != 7 || status[last].Name != "" || status[last].AppliedAt.IsZero() {
+		if last := len(status) - 1; err != nil || last != len(known.steps) || status[last].Version != 7 || status[last].Name != "" || status[last].AppliedAt.IsZero() {
 			t.Errorf("Status = %+v, %v", status, err)
 		}
 	})
 }
 
-// The newer version came while this process waited for the lock.
-func TestNewerUnderTheLockIsRefused(t *testing.T) {
+// Another process migrates to a newer version while this one waits for the lease.
+func TestNewerUnderTheLeaseIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)
 		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
@@ -166,7 +166,7 @@ func TestNewerUnderTheLockIsRefused(t *testing.T) {
 func TestStatus(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := session(t, url, awayFromUTC(url))
-		want := []Migration{{Version: 1, Name: "roster"}, {Version: 2, Name: "operate"}, {Version: 3, Name: "runs"}, {Version: 4, Name: "reports"}, {Version: 5, Name: "queue_plan"}}
+		want := []Migration{{Version: 1, Name: "roster"}}
 		got, err := Status(t.Context(), db, d)
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +187,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// awayFromUTC returns the statement that puts a session into another time zone, where there are such.
+// awayFromUTC returns a statement that puts a session into another time zone. SQLite has none.
 func awayFromUTC(url string) string {
 	switch {
 	case strings.HasPrefix(url, "postgres"):
@@ -199,7 +199,7 @@ func awayFromUTC(url string) string {
 	}
 }
 
-// A connection that may only read is enough to check, and to find nothing to do.
+// A connection that may only read is enough for Check, and for Up if nothing is pending.
 func TestReadOnly(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		readOnly := `SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY`
@@ -221,7 +221,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("Check after: %v", err)
 		}
 		if _, _, err := Up(t.Context(), reader, d); err != nil {
-			t.Errorf("Up with nothing to do: %v", err)
+			t.Errorf("Up with nothing pending: %v", err)
 		}
 	})
 }

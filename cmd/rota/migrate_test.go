@@ -31,6 +31,18 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
+func TestMigrateRefusesAVoidDatabase(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		newStage(t, url).exec(`UPDATE schedule_schema_lock SET edition = 1`)
+		for _, command := range []string{"up", "status"} {
+			stdout, stderr, code := runRota(t, t.TempDir(), "migrate", command, "--database", url)
+			if code == 0 || stdout != "" || !strings.HasSuffix(stderr, schema.ErrVoid.Error()+"\n") || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("migrate %s: exit code %d, stdout %q, stderr %q", command, code, stdout, stderr)
+			}
+		}
+	})
+}
+
 func TestMigrateReadsTheFileInItsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "rota.yaml"), "database: sqlite:here.db\n")

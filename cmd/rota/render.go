@@ -173,7 +173,7 @@ var meanings = map[string]string{
 	"WAITING": passing, "READY": passing, "PENDING": passing, "CANCELLED": passing, "SKIPPED": passing,
 	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
 	"MOVING": passing, "STANDBY": passing, "PAUSED": passing, "DRAINING": passing, "REMOVING": passing, "RETRY": passing, "NOTE": passing,
-	"OVERDUE": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FENCED": bad, "FORCED": bad, "ALERT": bad,
+	"OVERDUE": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FORCED": bad, "ALERT": bad,
 }
 
 // byMeaning colours a state.

@@ -610,6 +610,6 @@ var mutants = []mutant{
 	{
 		"trap: a migration behind which all wait", "center/mysql.go",
 		`cfg.Params["lock_wait_timeout"] = "2"`, `cfg.Params["lock_wait_timeout"] = "300"`,
-		"./center -run MigrationsLetOthersPass",
+		"./schema -run MigrationsLetOthersPass",
 	},
 }

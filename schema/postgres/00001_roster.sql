@@ -1,186 +1,171 @@
--- The roster: task types, their lock rows, servers, queues, events and failed items.
--- Oldest companion: the library version that brings this migration is the first.
+-- The roster on PostgreSQL: all tables, indexes and the view. docs/tables.md describes them at length.
+-- Oldest companion: version 1, this one. There is no older one.
 --
--- Identifiers are COLLATE "C": their order is the order of their bytes, here as in every other dialect,
--- and with it the order in which rows are locked. Times are UTC with microseconds, *_ms are milliseconds.
+-- Until the first release this file is edited; see the package comment of schema. From then on it never changes.
+--
+-- Identifiers are COLLATE "C": they sort by their bytes, as on every other database, because the order of queue
+-- ids is the order in which rows are locked. Times are UTC with microseconds. Columns that end in _ms are milliseconds.
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
 
 -- +goose Up
+-- The settings of a task type, one row per task type. All its servers in all environments obey them.
 CREATE TABLE schedule_task_type (
-    task_type                   text COLLATE "C"  NOT NULL PRIMARY KEY,
-    mode                        text              NOT NULL DEFAULT 'CONTINUOUS', -- or RUN
-    processor_type              text              NOT NULL DEFAULT 'SLEEP',      -- or NOTSLEEP
-    heartbeat_interval_ms       bigint            NOT NULL DEFAULT 2000,
-    judge_dead_interval_ms      bigint            NOT NULL DEFAULT 10000,
-    thread_number               bigint            NOT NULL DEFAULT 5,
-    fetch_number                bigint            NOT NULL DEFAULT 500,
-    execute_number              bigint            NOT NULL DEFAULT 1,
-    sleep_time_nodata_ms        bigint            NOT NULL DEFAULT 500,
-    sleep_time_interval_ms      bigint            NOT NULL DEFAULT 0,
-    permit_run_start_time       text              NOT NULL DEFAULT '',
-    permit_run_end_time         text              NOT NULL DEFAULT '',
-    time_zone                   text              NOT NULL DEFAULT 'UTC',
-    task_parameter              text              NOT NULL DEFAULT '',
-    max_queues_per_server       bigint            NOT NULL DEFAULT 0,            -- 0: no cap
-    rate_per_second             double precision  NOT NULL DEFAULT 0,            -- 0: no limit
-    batch_timeout_ms            bigint            NOT NULL DEFAULT 0,            -- 0: none
-    drain_timeout_ms            bigint            NOT NULL DEFAULT 30000,
-    stall_after_ms              bigint            NOT NULL DEFAULT 300000,
-    item_max_attempts           bigint            NOT NULL DEFAULT 25,
-    item_retry_ms               bigint            NOT NULL DEFAULT 1000,
-    item_retry_max_ms           bigint            NOT NULL DEFAULT 300000,
-    queue_max_attempts          bigint            NOT NULL DEFAULT 3,
-    queue_retry_ms              bigint            NOT NULL DEFAULT 30000,
-    max_recoveries              bigint            NOT NULL DEFAULT 5,
-    run_timeout_ms              bigint            NOT NULL DEFAULT 86400000,
-    expire_own_sign_interval_ms bigint            NOT NULL DEFAULT 86400000,
-    version                     bigint            NOT NULL DEFAULT 0,
-    gmt_created                 timestamptz(6)    NOT NULL DEFAULT clock_timestamp(),
-    gmt_modified                timestamptz(6)    NOT NULL DEFAULT clock_timestamp()
+    task_type                   text COLLATE "C" NOT NULL PRIMARY KEY,               -- name of the task type
+    mode                        text             NOT NULL DEFAULT 'CONTINUOUS',      -- CONTINUOUS or RUN
+    processor_type              text             NOT NULL DEFAULT 'SLEEP',           -- SLEEP or NOTSLEEP
+    heartbeat_interval_ms       bigint           NOT NULL DEFAULT 2000,              -- pause between two heartbeats of a server
+    judge_dead_interval_ms      bigint           NOT NULL DEFAULT 10000,             -- silence after which a server is expired
+    thread_number               bigint           NOT NULL DEFAULT 5,                 -- calls of the dealer in flight at once, per server
+    fetch_number                bigint           NOT NULL DEFAULT 500,               -- items that one select asks for, a hint
+    execute_number              bigint           NOT NULL DEFAULT 1,                 -- most items of one call of Execute
+    sleep_time_nodata_ms        bigint           NOT NULL DEFAULT 500,               -- pause of a queue after an empty select
+    sleep_time_interval_ms      bigint           NOT NULL DEFAULT 0,                 -- pause between one page of items and the next select
+    permit_run_start_time       text             NOT NULL DEFAULT '',                -- when permit windows begin (cron with seconds), '' for always
+    permit_run_end_time         text             NOT NULL DEFAULT '',                -- when permit windows end (cron), '' or -1 for the first empty select
+    time_zone                   text             NOT NULL DEFAULT 'UTC',             -- time zone of the cron expressions, such as Europe/Berlin
+    task_parameter              text             NOT NULL DEFAULT '',                -- free text that each Select receives
+    max_queues_per_server       bigint           NOT NULL DEFAULT 0,                 -- most queues that one server may own, 0 for no limit
+    rate_per_second             double precision NOT NULL DEFAULT 0,                 -- most items per second of the whole task type, 0 for no limit
+    batch_timeout_ms            bigint           NOT NULL DEFAULT 0,                 -- time limit of one call of the dealer, 0 for none
+    drain_timeout_ms            bigint           NOT NULL DEFAULT 30000,             -- how long a leaving server waits for its items in flight
+    stall_after_ms              bigint           NOT NULL DEFAULT 300000,            -- age at which a call of the dealer raises an alert
+    item_max_attempts           bigint           NOT NULL DEFAULT 25,                -- failures after which an item is DEAD
+    item_retry_ms               bigint           NOT NULL DEFAULT 1000,              -- pause after the first failure of an item, doubles
+    item_retry_max_ms           bigint           NOT NULL DEFAULT 300000,            -- longest pause between two attempts of an item
+    queue_max_attempts          bigint           NOT NULL DEFAULT 3,                 -- mode RUN: attempts to sweep a queue before it fails
+    queue_retry_ms              bigint           NOT NULL DEFAULT 30000,             -- mode RUN: pause after the first failed sweep, doubles
+    max_recoveries              bigint           NOT NULL DEFAULT 5,                 -- mode RUN: take-overs of a queue without progress before it fails
+    run_timeout_ms              bigint           NOT NULL DEFAULT 86400000,          -- mode RUN: time limit of a run
+    expire_own_sign_interval_ms bigint           NOT NULL DEFAULT 86400000,          -- time without servers after which an environment is forgotten
+    version                     bigint           NOT NULL DEFAULT 0,                 -- rises with each change of the settings
+    gmt_created                 timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
+    gmt_modified                timestamptz(6)   NOT NULL DEFAULT clock_timestamp()  -- when the settings last changed
 );
 
--- The lock row of a task type and own_sign. Written by every change of ownership, never deleted.
+-- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
+-- so that one change follows the other. The row is never deleted.
 CREATE TABLE schedule_task_running (
-    task_type          text COLLATE "C" NOT NULL,
-    own_sign           text COLLATE "C" NOT NULL DEFAULT 'BASE',
-    paused             boolean          NOT NULL DEFAULT FALSE,
-    queue_total        bigint           NOT NULL DEFAULT 0,
-    requested_total    bigint, -- another number of queues that waits for everybody's drain
-    partition_version  bigint           NOT NULL DEFAULT 0,
-    membership_version bigint           NOT NULL DEFAULT 0,
-    planned_version    bigint           NOT NULL DEFAULT 0,
-    plan_version       bigint           NOT NULL DEFAULT 0,
-    epoch_high         bigint           NOT NULL DEFAULT 0, -- no epoch above it was ever used
-    watching_since     timestamptz(6),
-    audited_at         timestamptz(6),
-    last_assign_time   timestamptz(6),
-    last_assign_server text COLLATE "C",
-    version            bigint           NOT NULL DEFAULT 0,
+    task_type          text COLLATE "C" NOT NULL,                -- name of the task type
+    own_sign           text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
+    paused             boolean          NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
+    queue_total        bigint           NOT NULL DEFAULT 0,      -- number of queues, by which items are divided
+    requested_total    bigint           NULL,                    -- number of queues to change to once all servers have drained, or NULL
+    removing           text             NULL,                    -- JSON list of the queues that leave once they are drained, or NULL
+    partition_version  bigint           NOT NULL DEFAULT 0,      -- rises when a change of the number of queues is requested, withdrawn or done
+    membership_version bigint           NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
+    planned_version    bigint           NOT NULL DEFAULT 0,      -- membership_version of the last complete plan; if it differs, a plan is due
+    plan_version       bigint           NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
+    item_version       bigint           NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
+    epoch_high         bigint           NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
+    watching_since     timestamptz(6)   NULL,                    -- since when servers watch without a gap; a new server inherits it
+    audited_at         timestamptz(6)   NULL,                    -- when a server last compared the whole assignment with its plan
+    last_assign_time   timestamptz(6)   NULL,                    -- when the last plan was written
+    last_assign_server text COLLATE "C" NULL,                    -- server that wrote it
+    version            bigint           NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     PRIMARY KEY (task_type, own_sign)
 ) WITH (fillfactor = 50);
 
--- heartbeat_time has no index on purpose: a heartbeat that changes no indexed column, on a page with room,
--- is a HOT update, which leaves the indexes alone and needs no vacuum. A task type has few servers.
+-- The live servers. A server is one task type in one worker process.
+-- heartbeat_time has no index on purpose: a heartbeat that changes no indexed column, on a page with room, is a HOT update.
+-- It leaves all indexes alone and needs no vacuum. A task type has few servers.
 CREATE TABLE schedule_server (
-    uuid                   text COLLATE "C" NOT NULL PRIMARY KEY, -- host:pid:8hex
-    task_type              text COLLATE "C" NOT NULL,
-    own_sign               text COLLATE "C" NOT NULL DEFAULT 'BASE',
-    ip                     text             NOT NULL DEFAULT '',
-    host_name              text             NOT NULL DEFAULT '',
-    pid                    bigint           NOT NULL DEFAULT 0,
-    thread_number          bigint           NOT NULL DEFAULT 0,
-    state                  text             NOT NULL DEFAULT 'SERVING', -- STANDBY, PAUSED, DRAINING
-    register_time          timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),
-    heartbeat_time         timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),
-    beat_token             text COLLATE "C" NOT NULL DEFAULT '',
-    beat_count             bigint           NOT NULL DEFAULT 0,
-    judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,
-    watching_since         timestamptz(6),
-    drained_partition      bigint           NOT NULL DEFAULT 0,
-    last_fetch_time        timestamptz(6),
-    next_run_start_time    timestamptz(6),
-    next_run_end_time      timestamptz(6),
-    fetch_count            bigint           NOT NULL DEFAULT 0,
-    fetch_item_count       bigint           NOT NULL DEFAULT 0,
-    success_count          bigint           NOT NULL DEFAULT 0,
-    failure_count          bigint           NOT NULL DEFAULT 0,
-    skip_count             bigint           NOT NULL DEFAULT 0,
-    execute_ms             bigint           NOT NULL DEFAULT 0,
-    in_hand                bigint           NOT NULL DEFAULT 0,
-    oldest_in_hand_since   timestamptz(6),
-    dealinfo_desc          text             NOT NULL DEFAULT '',
-    last_error             text             NOT NULL DEFAULT '',
-    library_version        text             NOT NULL DEFAULT '',
-    labels                 text             NOT NULL DEFAULT ''
+    uuid                   text COLLATE "C" NOT NULL PRIMARY KEY,               -- host:pid:8 hexadecimal digits
+    task_type              text COLLATE "C" NOT NULL,                           -- task type that it serves
+    own_sign               text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
+    ip                     text             NOT NULL DEFAULT '',                -- address of the host
+    host_name              text             NOT NULL DEFAULT '',                -- name of the host
+    pid                    bigint           NOT NULL DEFAULT 0,                 -- process id
+    thread_number          bigint           NOT NULL DEFAULT 0,                 -- number of its executors
+    state                  text             NOT NULL DEFAULT 'SERVING',         -- SERVING, STANDBY, PAUSED or DRAINING
+    register_time          timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it registered
+    heartbeat_time         timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when its last heartbeat arrived
+    beat_token             text COLLATE "C" NOT NULL DEFAULT '',                -- proves that a heartbeat is of the same process
+    beat_count             bigint           NOT NULL DEFAULT 0,                 -- number of heartbeats
+    judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
+    watching_since         timestamptz(6)   NULL,                               -- since when it watches the others without a gap
+    drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
+    last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began
+    next_run_start_time    timestamptz(6)   NULL,                               -- when its next permit window begins, if there are windows
+    next_run_end_time      timestamptz(6)   NULL,                               -- when its permit window ends, if there are windows
+    fetch_count            bigint           NOT NULL DEFAULT 0,                 -- number of selects
+    fetch_item_count       bigint           NOT NULL DEFAULT 0,                 -- number of selected items
+    success_count          bigint           NOT NULL DEFAULT 0,                 -- number of items that succeeded
+    failure_count          bigint           NOT NULL DEFAULT 0,                 -- number of items that failed, each failure counts
+    skip_count             bigint           NOT NULL DEFAULT 0,                 -- number of selected items that were not executed
+    execute_ms             bigint           NOT NULL DEFAULT 0,                 -- time spent in Execute, summed over all executors
+    in_hand                bigint           NOT NULL DEFAULT 0,                 -- number of items in flight: selected and not finished
+    oldest_in_hand_since   timestamptz(6)   NULL,                               -- when the oldest running call of the dealer began
+    last_error             text             NOT NULL DEFAULT '',                -- last error of the dealer
+    last_error_at          timestamptz(6)   NULL,                               -- when it happened, in the server's estimate of the database's clock
+    library_version        text             NOT NULL DEFAULT '',                -- version of Rota in the program
+    labels                 text             NOT NULL DEFAULT '',                -- reserved for placement, empty so far
+    given_settings         text             NULL                                -- JSON object of the settings that the program sets itself, as text; NULL if unknown
 ) WITH (fillfactor = 50);
-CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign);
+CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
 
--- A uuid lives once, so it is gone once.
+-- The servers that are gone: their last rows, until the retention ends. The name of a server is used once, so it is gone once.
 CREATE TABLE schedule_server_history (
-    uuid                   text COLLATE "C" NOT NULL PRIMARY KEY,
-    task_type              text COLLATE "C" NOT NULL,
-    own_sign               text COLLATE "C" NOT NULL DEFAULT 'BASE',
-    ip                     text             NOT NULL DEFAULT '',
-    host_name              text             NOT NULL DEFAULT '',
-    pid                    bigint           NOT NULL DEFAULT 0,
-    thread_number          bigint           NOT NULL DEFAULT 0,
-    state                  text             NOT NULL DEFAULT 'SERVING', -- its last
-    register_time          timestamptz(6)   NOT NULL,
-    heartbeat_time         timestamptz(6)   NOT NULL,
-    beat_token             text COLLATE "C" NOT NULL DEFAULT '',
-    beat_count             bigint           NOT NULL DEFAULT 0,
-    judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,
-    watching_since         timestamptz(6),
-    drained_partition      bigint           NOT NULL DEFAULT 0,
-    last_fetch_time        timestamptz(6),
-    next_run_start_time    timestamptz(6),
-    next_run_end_time      timestamptz(6),
-    fetch_count            bigint           NOT NULL DEFAULT 0,
-    fetch_item_count       bigint           NOT NULL DEFAULT 0,
-    success_count          bigint           NOT NULL DEFAULT 0,
-    failure_count          bigint           NOT NULL DEFAULT 0,
-    skip_count             bigint           NOT NULL DEFAULT 0,
-    execute_ms             bigint           NOT NULL DEFAULT 0,
-    in_hand                bigint           NOT NULL DEFAULT 0,
-    oldest_in_hand_since   timestamptz(6),
-    dealinfo_desc          text             NOT NULL DEFAULT '',
-    last_error             text             NOT NULL DEFAULT '',
-    library_version        text             NOT NULL DEFAULT '',
-    labels                 text             NOT NULL DEFAULT '',
-    left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),
-    reason                 text             NOT NULL -- LEFT, EXPIRED, FENCED
+    uuid                   text COLLATE "C" NOT NULL PRIMARY KEY,               -- host:pid:8 hexadecimal digits
+    task_type              text COLLATE "C" NOT NULL,                           -- task type that it serves
+    own_sign               text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
+    ip                     text             NOT NULL DEFAULT '',                -- address of the host
+    host_name              text             NOT NULL DEFAULT '',                -- name of the host
+    pid                    bigint           NOT NULL DEFAULT 0,                 -- process id
+    thread_number          bigint           NOT NULL DEFAULT 0,                 -- number of its executors
+    state                  text             NOT NULL DEFAULT 'SERVING',         -- its last state
+    register_time          timestamptz(6)   NOT NULL,                           -- when it registered
+    heartbeat_time         timestamptz(6)   NOT NULL,                           -- when its last heartbeat arrived
+    beat_token             text COLLATE "C" NOT NULL DEFAULT '',                -- proves that a heartbeat is of the same process
+    beat_count             bigint           NOT NULL DEFAULT 0,                 -- number of heartbeats
+    judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
+    watching_since         timestamptz(6)   NULL,                               -- since when it watches the others without a gap
+    drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
+    last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began
+    next_run_start_time    timestamptz(6)   NULL,                               -- when its next permit window begins, if there are windows
+    next_run_end_time      timestamptz(6)   NULL,                               -- when its permit window ends, if there are windows
+    fetch_count            bigint           NOT NULL DEFAULT 0,                 -- number of selects
+    fetch_item_count       bigint           NOT NULL DEFAULT 0,                 -- number of selected items
+    success_count          bigint           NOT NULL DEFAULT 0,                 -- number of items that succeeded
+    failure_count          bigint           NOT NULL DEFAULT 0,                 -- number of items that failed, each failure counts
+    skip_count             bigint           NOT NULL DEFAULT 0,                 -- number of selected items that were not executed
+    execute_ms             bigint           NOT NULL DEFAULT 0,                 -- time spent in Execute, summed over all executors
+    in_hand                bigint           NOT NULL DEFAULT 0,                 -- number of items in flight: selected and not finished
+    oldest_in_hand_since   timestamptz(6)   NULL,                               -- when the oldest running call of the dealer began
+    last_error             text             NOT NULL DEFAULT '',                -- last error of the dealer
+    last_error_at          timestamptz(6)   NULL,                               -- when it happened, in the server's estimate of the database's clock
+    library_version        text             NOT NULL DEFAULT '',                -- version of Rota in the program
+    labels                 text             NOT NULL DEFAULT '',                -- reserved for placement, empty so far
+    given_settings         text             NULL,                               -- JSON object of the settings that the program sets itself, as text; NULL if unknown
+    left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
+    reason                 text             NOT NULL                            -- LEFT or EXPIRED
 );
 
+-- The queues of a task type in an environment: the server that owns each, and the server that shall own it next.
 CREATE TABLE schedule_queue (
-    task_type       text COLLATE "C" NOT NULL,
-    own_sign        text COLLATE "C" NOT NULL DEFAULT 'BASE',
-    queue_id        text COLLATE "C" NOT NULL,
-    queue_index     bigint           NOT NULL,
-    cur_server      text COLLATE "C",
-    req_server      text COLLATE "C",
-    epoch           bigint           NOT NULL DEFAULT 0,
-    cur_since       timestamptz(6),
-    req_since       timestamptz(6),
-    queue_parameter text             NOT NULL DEFAULT '',
-    cursor_value    text             NOT NULL DEFAULT '',
-    gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),
-    gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),
+    task_type       text COLLATE "C" NOT NULL,                           -- name of the task type
+    own_sign        text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
+    queue_id        text COLLATE "C" NOT NULL,                           -- name of the queue: a number, or a text
+    queue_index     bigint           NOT NULL,                           -- position in natural order, from 0
+    cur_server      text COLLATE "C" NULL,                               -- server that owns the queue, or NULL
+    req_server      text COLLATE "C" NULL,                               -- server that waits for the queue, or NULL
+    epoch           bigint           NOT NULL DEFAULT 0,                 -- rises with each change of owner; the fence compares it
+    plan_version    bigint           NOT NULL DEFAULT 0,                 -- plan_version of the lock row when cur_server or req_server was last written
+    cur_since       timestamptz(6)   NULL,                               -- since when cur_server owns the queue
+    req_since       timestamptz(6)   NULL,                               -- since when req_server waits
+    queue_parameter text             NOT NULL DEFAULT '',                -- free text that each Select of this queue receives
+    cursor_value    text             NOT NULL DEFAULT '',                -- how far a dealer with a cursor has read, in mode CONTINUOUS
+    window_done_at  timestamptz(6)   NULL,                               -- start of the permit window in which the queue was found empty
+    gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
+    gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed
     PRIMARY KEY (task_type, own_sign, queue_id)
 );
-CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server);
-CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server);
+CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
+CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
 
-CREATE TABLE schedule_event (
-    event_id    bigint           GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
-    event_time  timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),
-    task_type   text COLLATE "C" NOT NULL,
-    own_sign    text COLLATE "C" NOT NULL DEFAULT 'BASE',
-    queue_id    text COLLATE "C",
-    kind        text             NOT NULL,
-    from_server text COLLATE "C",
-    to_server   text COLLATE "C",
-    epoch       bigint,
-    reason      text             NOT NULL DEFAULT '',
-    actor       text             NOT NULL DEFAULT ''
-);
-CREATE INDEX idx_schedule_event_queue ON schedule_event (task_type, own_sign, queue_id, event_id);
-CREATE INDEX idx_schedule_event_time ON schedule_event (event_time);
-
-CREATE TABLE schedule_failed_item (
-    task_type       text COLLATE "C" NOT NULL,
-    own_sign        text COLLATE "C" NOT NULL DEFAULT 'BASE',
-    item_key        text COLLATE "C" NOT NULL,
-    queue_id        text COLLATE "C" NOT NULL,
-    state           text             NOT NULL DEFAULT 'RETRY', -- or DEAD
-    attempts        bigint           NOT NULL DEFAULT 0,
-    last_error      text             NOT NULL DEFAULT '',
-    first_failed_at timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),
-    next_attempt_at timestamptz(6),
-    PRIMARY KEY (task_type, own_sign, item_key)
-);
-CREATE INDEX idx_schedule_failed_item_due ON schedule_failed_item (task_type, own_sign, queue_id, next_attempt_at);
-
--- statement_timestamp: one instant for all rows of a SELECT, where now() would be the start of its transaction.
+-- The queues with the servers that own them and wait for them, for people who ask. Ages are in seconds.
+-- statement_timestamp() is one instant for all rows of a SELECT; now() would be the start of its transaction.
+-- Servers are joined by their key alone. With task_type and own_sign in the join, PostgreSQL takes the index on these
+-- for as good until the tables are analyzed, and then reads all servers for each queue.
 CREATE VIEW schedule_assignment AS
 SELECT q.task_type, q.own_sign, q.queue_id,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
@@ -190,10 +175,138 @@ SELECT q.task_type, q.own_sign, q.queue_id,
        round(extract(epoch FROM statement_timestamp() - q.req_since), 3) AS requested_s,
        q.epoch, q.cursor_value,
        CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
-            WHEN c.uuid IS NULL THEN 'ORPHAN'
+            WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN c.heartbeat_time < statement_timestamp() - c.judge_dead_interval_ms * interval '1 millisecond' THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
             ELSE 'HELD' END AS status
   FROM schedule_queue q
-  LEFT JOIN schedule_server c ON c.uuid = q.cur_server AND c.task_type = q.task_type AND c.own_sign = q.own_sign
-  LEFT JOIN schedule_server r ON r.uuid = q.req_server AND r.task_type = q.task_type AND r.own_sign = q.own_sign;
+  LEFT JOIN schedule_server c ON c.uuid = q.cur_server
+  LEFT JOIN schedule_server r ON r.uuid = q.req_server;
+
+-- What happened to queues and servers, and what operators did. Written in the transaction that it describes.
+CREATE TABLE schedule_event (
+    event_id    bigint           GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, -- rises; the order of the events
+    event_time  timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),           -- when it happened
+    task_type   text COLLATE "C" NOT NULL,                                     -- name of the task type
+    own_sign    text COLLATE "C" NOT NULL DEFAULT 'BASE',                      -- environment
+    queue_id    text COLLATE "C" NULL,                                         -- queue, or NULL if it concerns no single queue
+    kind        text             NOT NULL,                                     -- such as GRANTED, TAKEN_OVER or EXPIRED
+    from_server text COLLATE "C" NULL,                                         -- server that lost the queue, or that left or expired
+    to_server   text COLLATE "C" NULL,                                         -- server that got the queue, or that joined
+    epoch       bigint           NULL,                                         -- epoch of the queue after the event
+    reason      text             NOT NULL DEFAULT '',                          -- why, for people
+    actor       text             NOT NULL DEFAULT ''                           -- server or operator that did it
+);
+CREATE INDEX idx_schedule_event_queue ON schedule_event (task_type, own_sign, queue_id, event_id); -- the events of one queue
+CREATE INDEX idx_schedule_event_time ON schedule_event (event_time); -- retention
+CREATE INDEX idx_schedule_event_kind ON schedule_event (kind, own_sign, event_id); -- lists of a rare kind
+
+-- The items that have failed and have not succeeded since. An item that never fails has no row.
+CREATE TABLE schedule_failed_item (
+    task_type       text COLLATE "C" NOT NULL,                           -- name of the task type
+    own_sign        text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
+    item_key        text COLLATE "C" NOT NULL,                           -- key of the item, from the dealer
+    queue_id        text COLLATE "C" NOT NULL,                           -- queue of the item
+    state           text             NOT NULL DEFAULT 'RETRY',           -- RETRY or DEAD
+    attempts        bigint           NOT NULL DEFAULT 0,                 -- number of failures
+    last_error      text             NOT NULL DEFAULT '',                -- last error
+    first_failed_at timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it first failed
+    next_attempt_at timestamptz(6)   NULL,                               -- when it may be tried again, in state RETRY
+    PRIMARY KEY (task_type, own_sign, item_key)
+);
+CREATE INDEX idx_schedule_failed_item_due ON schedule_failed_item (task_type, own_sign, queue_id, next_attempt_at); -- the failed items of a queue
+
+-- When runs begin by themselves. A slot is an instant at which a trigger is due.
+CREATE TABLE schedule_trigger (
+    own_sign         text COLLATE "C" NOT NULL DEFAULT 'BASE',   -- environment
+    name             text COLLATE "C" NOT NULL,                  -- name of the trigger
+    trigger_id       text COLLATE "C" NOT NULL,                  -- follows from the name, so that a trigger that is made again fires no slot twice
+    target           text COLLATE "C" NOT NULL,                  -- task type of mode RUN
+    kind             text             NOT NULL,                  -- CRON, EVERY or ONCE
+    expression       text             NOT NULL,                  -- a cron expression with seconds, a duration such as 5m, or a time
+    time_zone        text             NOT NULL DEFAULT 'UTC',    -- time zone of CRON
+    start_at         timestamptz(6)   NULL,                      -- first permitted slot; EVERY counts from it
+    end_at           timestamptz(6)   NULL,                      -- last permitted slot
+    max_fires        bigint           NOT NULL DEFAULT 0,        -- slots to fire before it is DONE, 0 for no limit
+    fires            bigint           NOT NULL DEFAULT 0,        -- slots that fired
+    next_fire_at     timestamptz(6)   NULL,                      -- next slot, or NULL if there is none
+    prev_fire_at     timestamptz(6)   NULL,                      -- last slot that fired
+    status           text             NOT NULL DEFAULT 'ACTIVE', -- ACTIVE, PAUSED, DONE or ERROR
+    misfire          text             NOT NULL DEFAULT 'ONE',    -- late slots: ONE, SKIP or ALL
+    misfire_after_ms bigint           NOT NULL DEFAULT 60000,    -- age from which a slot is late
+    catchup_max      bigint           NOT NULL DEFAULT 100,      -- most late slots that ALL fires at once
+    overlap          text             NOT NULL DEFAULT 'SKIP',   -- while a run is open: SKIP or WAIT
+    priority         bigint           NOT NULL DEFAULT 0,        -- priority of the runs, the highest first
+    params           text             NOT NULL DEFAULT '',       -- parameters of the runs
+    missed           bigint           NOT NULL DEFAULT 0,        -- slots that fired nothing and never will
+    message          text             NOT NULL DEFAULT '',       -- why it is in ERROR, for people
+    version          bigint           NOT NULL DEFAULT 0,        -- rises with each change; a change compares it first
+    PRIMARY KEY (own_sign, name)
+) WITH (fillfactor = 70);
+CREATE INDEX idx_schedule_trigger_due ON schedule_trigger (own_sign, status, next_fire_at); -- the triggers that are due
+
+-- The static dependencies: each run of upstream makes a run of task_type, which waits for it.
+CREATE TABLE schedule_task_after (
+    task_type text COLLATE "C" NOT NULL,                   -- task type that waits
+    upstream  text COLLATE "C" NOT NULL,                   -- task type that it waits for
+    rule      text             NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
+    PRIMARY KEY (task_type, upstream)
+);
+CREATE INDEX idx_schedule_task_after_upstream ON schedule_task_after (upstream); -- the task types that wait for one
+
+-- The runs. A run is one sweep of all queues of a task type of mode RUN.
+CREATE TABLE schedule_run (
+    run_id           text COLLATE "C" NOT NULL PRIMARY KEY,               -- UUIDv7 by the database's clock: sorts by time
+    task_type        text COLLATE "C" NOT NULL,                           -- name of the task type
+    own_sign         text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
+    run_key          text COLLATE "C" NOT NULL,                           -- a task type has one run per key
+    root_run_id      text COLLATE "C" NOT NULL,                           -- run that this one was made with, or its own run_id
+    trigger_name     text COLLATE "C" NULL,                               -- trigger that fired it or its root, or NULL
+    scheduled_at     timestamptz(6)   NOT NULL,                           -- slot of the trigger, or when it was submitted
+    state            text             NOT NULL,                           -- WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED
+    paused           boolean          NOT NULL DEFAULT FALSE,             -- it is not opened, and its queues are not claimed
+    cancel_requested boolean          NOT NULL DEFAULT FALSE,             -- an operator wants it to end
+    priority         bigint           NOT NULL DEFAULT 0,                 -- the highest is opened first
+    params           text             NOT NULL DEFAULT '',                -- parameters that each Select receives
+    queue_total      bigint           NOT NULL DEFAULT 0,                 -- number of queues when it was opened
+    items_done       bigint           NOT NULL DEFAULT 0,                 -- items that succeeded in all queues, once it has ended
+    items_failed     bigint           NOT NULL DEFAULT 0,                 -- items that failed in all queues, once it has ended
+    message          text             NOT NULL DEFAULT '',                -- why it is in its state, for people
+    created_at       timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
+    started_at       timestamptz(6)   NULL,                               -- when it was opened; newer rows of the user belong to the next run
+    deadline_at      timestamptz(6)   NULL,                               -- when it fails by itself; never NULL in state RUNNING
+    finished_at      timestamptz(6)   NULL,                               -- when it ended
+    version          bigint           NOT NULL DEFAULT 0,                 -- rises when a transaction locks the run
+    CONSTRAINT uq_schedule_run_key UNIQUE (task_type, own_sign, run_key)  -- one run per key
+);
+CREATE INDEX idx_schedule_run_state ON schedule_run (task_type, own_sign, state, scheduled_at); -- the open runs of a task type
+
+-- The queues that a run sweeps, as they were when the run was opened.
+CREATE TABLE schedule_run_queue (
+    run_id          text COLLATE "C" NOT NULL,                   -- run
+    queue_id        text COLLATE "C" NOT NULL,                   -- queue
+    state           text             NOT NULL DEFAULT 'PENDING', -- PENDING, RUNNING, DONE, FAILED or CANCELLED
+    server          text COLLATE "C" NULL,                       -- server that last claimed it
+    epoch           bigint           NOT NULL DEFAULT 0,         -- epoch of the queue at that claim
+    attempt         bigint           NOT NULL DEFAULT 0,         -- number of the sweep, from 1
+    recoveries      bigint           NOT NULL DEFAULT 0,         -- take-overs in a row without progress
+    next_attempt_at timestamptz(6)   NULL,                       -- when it may be claimed again after a failure
+    cursor_value    text             NOT NULL DEFAULT '',        -- how far a dealer with a cursor has read in this run
+    items_done      bigint           NOT NULL DEFAULT 0,         -- items that succeeded
+    items_failed    bigint           NOT NULL DEFAULT 0,         -- items that failed
+    last_error      text             NOT NULL DEFAULT '',        -- last error
+    started_at      timestamptz(6)   NULL,                       -- when it was first claimed
+    progress_at     timestamptz(6)   NULL,                       -- when its progress was last saved
+    finished_at     timestamptz(6)   NULL,                       -- when it ended
+    PRIMARY KEY (run_id, queue_id)
+) WITH (fillfactor = 70);
+CREATE INDEX idx_schedule_run_queue_due ON schedule_run_queue (state, next_attempt_at); -- the queues to claim
+
+-- The runs that a run waits for, as they were when the run was made.
+CREATE TABLE schedule_run_dep (
+    run_id          text COLLATE "C" NOT NULL,                   -- run that waits
+    upstream_run_id text COLLATE "C" NOT NULL,                   -- run that it waits for
+    rule            text             NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
+    PRIMARY KEY (run_id, upstream_run_id)
+);
+CREATE INDEX idx_schedule_run_dep_upstream ON schedule_run_dep (upstream_run_id); -- the runs that wait for one

@@ -1,0 +1,72 @@
+package schema
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDialectsHaveTheSameMigrations(t *testing.T) {
+	TeachLater(t, 3)
+	for i, m := range known.steps {
+		if m.Version != int64(i+1) || m.Name == "" {
+			t.Errorf("migration %d is %+v", i+1, m)
+		}
+	}
+	for _, d := range []Dialect{MySQL, SQLite} {
+		steps, err := readSteps(known.files, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(known.steps, steps); diff != "" {
+			t.Errorf("%s (-postgres +%[1]s):\n%s", d, diff)
+		}
+	}
+}
+
+// sums are the check sums of the migrations without their comments, with the tables of the lock and the version.
+// Until the first release a changed sum calls for a new edition. From then on a sum never changes.
+var sums = map[string]string{
+	"edition":                   "2",
+	"bookkeeping":               "9de4e68ee3a6",
+	"postgres/00001_roster.sql": "acb0293d215c",
+	"mysql/00001_roster.sql":    "016306727f19",
+	"sqlite/00001_roster.sql":   "2d52af805960",
+}
+
+func TestAnEditedMigrationHasANewEdition(t *testing.T) {
+	got := map[string]string{
+		"edition":     edition,
+		"bookkeeping": sum(strings.Join(postgres.bookkeeping, ";") + strings.Join(mysql.bookkeeping, ";") + strings.Join(sqlite.bookkeeping, ";")),
+	}
+	err := fs.WalkDir(embedded, ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(embedded, path)
+		got[path] = sum(string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sums, got); diff != "" {
+		t.Errorf("the tables have changed: raise edition, so that databases with the old tables are refused, and note the new sums (-noted +now):\n%s", diff)
+	}
+}
+
+var (
+	comments   = regexp.MustCompile(`(?m)--.*$`)
+	whiteSpace = regexp.MustCompile(`\s+`)
+)
+
+// sum returns the beginning of the check sum of SQL without comments and layout.
+func sum(text string) string {
+	text = whiteSpace.ReplaceAllString(comments.ReplaceAllString(text, ""), " ")
+	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(text)))
+}

@@ -1,0 +1,113 @@
+package schema
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// The databases from before the first release, by what they had: the first edition of the tables came in five
+// migrations, and did not mark itself.
+var voidDatabases = map[string][]string{
+	"five migrations": {
+		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
+		`UPDATE schedule_schema_lock SET oldest_companion = 2`,
+		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (2, TRUE), (3, TRUE), (4, TRUE), (5, TRUE)`,
+	},
+	"three migrations, which allow older programs": {
+		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
+		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (2, TRUE), (3, TRUE)`,
+	},
+	"one migration": {
+		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
+		`ALTER TABLE schedule_schema_lock DROP COLUMN oldest_companion`,
+	},
+	"half a migration": {
+		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
+		`ALTER TABLE schedule_schema_lock DROP COLUMN oldest_companion`,
+		`DELETE FROM schedule_schema_version WHERE version_id > 0`,
+	},
+	"another edition": {
+		`UPDATE schedule_schema_lock SET edition = 1`,
+	},
+}
+
+func TestVoidDatabasesAreRefused(t *testing.T) {
+	for name, changes := range voidDatabases {
+		t.Run(name, func(t *testing.T) {
+			testdb.Each(t, func(t *testing.T, url string) {
+				db, d := migrated(t, url)
+				for _, change := range changes {
+					execute(t, db, change)
+				}
+				tables, locks := relations(t, db, d), columnsOf(t, db, "schedule_schema_lock")
+				_, _, up := Up(t.Context(), db, d)
+				_, status := Status(t.Context(), db, d)
+				for _, err := range []error{up, status, Check(t.Context(), db, d)} {
+					if !errors.Is(err, ErrVoid) || errors.Is(err, ErrMissing) || strings.Contains(err.Error(), "\n") {
+						t.Errorf("got %v, want %v", err, ErrVoid)
+					}
+				}
+				if diff := cmp.Diff(tables, relations(t, db, d)); diff != "" {
+					t.Errorf("changed (-before +after):\n%s", diff)
+				}
+				if !slices.Equal(locks, columnsOf(t, db, "schedule_schema_lock")) {
+					t.Error("the lock table changed")
+				}
+			})
+		})
+	}
+}
+
+// Another process has brought the tables of an earlier edition while this one waited for the lease.
+func TestVoidUnderTheLeaseIsRefused(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := migrated(t, url)
+		execute(t, db, `UPDATE schedule_schema_lock SET edition = 1`)
+		g, err := d.grammar()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := newLease(g, db).up(t.Context()); !errors.Is(err, ErrVoid) {
+			t.Errorf("up = %v", err)
+		}
+	})
+}
+
+// An operator who follows the message gets a working database.
+func TestVoidDatabaseAfterTheDrop(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := migrated(t, url)
+		execute(t, db, `UPDATE schedule_schema_lock SET edition = 1`)
+		execute(t, db, `DROP VIEW schedule_assignment`)
+		for _, table := range relations(t, db, d) {
+			execute(t, db, `DROP TABLE `+table)
+		}
+		if _, _, err := Up(t.Context(), db, d); err != nil {
+			t.Fatal(err)
+		}
+		complete(t, db, d)
+	})
+}
+
+// An operator may delete the row of the lock. It comes back with the edition of its table, not with that of the program.
+func TestDeletedLockRowKeepsTheEdition(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := open(t, url)
+		for _, s := range bookkeeping(t, d) {
+			execute(t, db, strings.Replace(s, "DEFAULT "+edition, "DEFAULT 1", 1))
+		}
+		execute(t, db, `DELETE FROM schedule_schema_lock`)
+		for _, s := range bookkeeping(t, d) {
+			execute(t, db, s)
+		}
+		if err := Check(t.Context(), db, d); !errors.Is(err, ErrVoid) {
+			t.Errorf("Check = %v", err)
+		}
+	})
+}
