@@ -37,7 +37,7 @@ func (c *Center) Alert(ctx context.Context, taskType string, a Alert, every time
 			where, args = where+` AND `+f.column+` = ?`, append(args, f.value)
 		}
 		args = append(args, strings.ReplaceAll(a.Kind, "_", "!_")+": %")
-		err := l.queryRow(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM schedule_event WHERE task_type = ? AND own_sign = ? AND %s
+		err := l.QueryRow(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM schedule_event WHERE task_type = ? AND own_sign = ? AND %s
 			AND reason LIKE ? ESCAPE '!' AND event_time > {ago %d}`, where, every.Milliseconds()), args...).Scan(&young)
 		if raised = err == nil && young == 0; !raised {
 			return err
@@ -52,9 +52,9 @@ func (c *Center) Alert(ctx context.Context, taskType string, a Alert, every time
 
 // Standby counts the servers that may own queues, and the queues, for people to read.
 func (c *Center) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
-	err = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT
+	err = c.db.QueryRow(ctx, `SELECT
 		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+ownerStates+`),
-		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`),
+		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`,
 		taskType, c.ownSign, taskType, c.ownSign).Scan(&servers, &queues)
 	if err != nil {
 		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, c.ownSign, err)

@@ -127,7 +127,7 @@ func (l *locked) writeSettings(ctx context.Context, s Settings, version int64) e
 	for _, row := range columns() {
 		set, args = append(set, row.Column+" = ?"), append(args, row.argument(s))
 	}
-	n, err := l.exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1, gmt_modified = {now}
+	n, err := l.Exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1, gmt_modified = {now}
 		WHERE task_type = ? AND version = ?`, append(args, l.taskType, version)...)
 	if err == nil && n == 0 {
 		err = ErrChanged
@@ -135,7 +135,7 @@ func (l *locked) writeSettings(ctx context.Context, s Settings, version int64) e
 	if err != nil {
 		return err
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1 WHERE task_type = ?`, l.taskType)
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1 WHERE task_type = ?`, l.taskType)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Assignment is one planning.
@@ -59,7 +60,7 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 		}
 		return err
 	})
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, sqldb.ErrBusy) {
 		return Assigned{Busy: true}, nil
 	}
 	if err != nil {
@@ -80,22 +81,22 @@ func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (
 	}
 	query := `SELECT CASE WHEN ` + due + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
 	if a.NoWait {
-		query += c.dialect.skipLocked
+		query += c.db.SkipLocked
 	}
 	var free bool
-	err = c.retry(ctx, func() (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	err = c.db.Retry(ctx, func() (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
 		free = false
-		rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), taskType, c.ownSign)
-		return true, each(rows, err, func(rows *sql.Rows) error {
+		rows, err := c.db.Query(ctx, query, taskType, c.ownSign)
+		return true, sqldb.Each(rows, err, func(rows *sql.Rows) error {
 			var n int
 			err := rows.Scan(&n)
 			free, yes = true, n == 1
 			return err
 		})
 	})
-	if skips := a.NoWait && c.dialect.skipLocked != ""; err == nil && !free && !skips {
+	if skips := a.NoWait && c.db.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {
@@ -124,12 +125,12 @@ const auditInterval = 30 * time.Second
 // wrong, whoever made it: a row that was edited by hand, say. It tells whether it was this
 // server's turn.
 func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
-	n, err := affected(c.store.ExecContext(ctx, c.dialect.sql(`UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+c.dialect.limited), taskType, c.ownSign))
+	n, err := c.db.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
+		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+c.db.Limits, taskType, c.ownSign)
 	if err != nil || n == 0 {
 		return false, err
 	}
-	l := reader{q: c.store, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	l := reader{q: c.db.Store, d: c.db.Dialect, taskType: taskType, ownSign: c.ownSign}
 	servers, err := l.servers(ctx)
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", taskType, c.ownSign, err)
@@ -171,7 +172,7 @@ func (l *locked) assign(ctx context.Context, p planning) (skipped []plan.Change,
 	if !due() && p.Watched == 0 {
 		return nil, nil
 	}
-	r := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: l.ownSign}
+	r := reader{q: l.Raw, d: l.Dialect, taskType: l.taskType, ownSign: l.ownSign}
 	servers, err := r.servers(ctx)
 	if err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (l *locked) planned(ctx context.Context, actor string, changed, complete bo
 	if changed {
 		l.planVersion++
 	}
-	_, err := l.exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
 		WHERE task_type = ? AND own_sign = ?`, l.plannedVersion, l.planVersion, actor, l.taskType, l.ownSign)
 	return err
 }

@@ -3,11 +3,12 @@ package center
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Beat is the heartbeat of a process: of all its servers at once.
@@ -97,8 +98,8 @@ func (c *Center) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		return map[string]Pulse{}, nil
 	}
 	query, args := c.beatUpdate(b)
-	err := c.retry(ctx, func() (bool, error) {
-		_, err := c.beat.ExecContext(ctx, c.dialect.sql(query), args...)
+	err := c.db.Retry(ctx, func() (bool, error) {
+		_, err := c.db.Heartbeat.ExecContext(ctx, c.db.SQL(query), args...)
 		return true, err // twice does no harm: the second finds the first's token
 	})
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Center) beatColumns() []beatColumn {
 		if t.IsZero() {
 			return nil
 		}
-		return c.dialect.time(t)
+		return c.db.Time(t)
 	}
 	return []beatColumn{
 		{"fetch_count", func(s ServerBeat) any { return s.FetchCount }},
@@ -136,7 +137,7 @@ func (c *Center) beatColumns() []beatColumn {
 		{"oldest_in_hand_since", func(s ServerBeat) any { return moment(s.OldestInHand) }},
 		{"next_run_start_time", func(s ServerBeat) any { return moment(s.NextRunStart) }},
 		{"next_run_end_time", func(s ServerBeat) any { return moment(s.NextRunEnd) }},
-		{"last_error", func(s ServerBeat) any { return clean(s.LastError) }},
+		{"last_error", func(s ServerBeat) any { return sqldb.Clean(s.LastError) }},
 		{"last_error_at", func(s ServerBeat) any { return moment(s.LastErrorAt) }},
 		{"drained_partition", func(s ServerBeat) any { return s.DrainedPartition }},
 	}
@@ -163,7 +164,7 @@ func (c *Center) beatUpdate(b Beat) (query string, args []any) {
 	args = append(args, b.Token)
 	// Before heartbeat_time is overwritten: MySQL evaluates SET from left to right (L6). The watch never
 	// begins earlier than the row says: a beat whose reply was lost may have noticed a gap.
-	since := func(s ServerBeat) any { return c.dialect.time(s.WatchingSince) }
+	since := func(s ServerBeat) any { return c.db.Time(s.WatchingSince) }
 	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN watching_since > ")
 	value(since, "watching_since")
 	set.WriteString(" THEN watching_since ELSE ")
@@ -177,11 +178,11 @@ func (c *Center) beatUpdate(b Beat) (query string, args []any) {
 	value(func(s ServerBeat) any { return s.State }, "state")
 	set.WriteString(" END")
 	uuids := b.uuids()
-	args = append(args, strs(uuids)...)
-	args = append(args, strs(b.Was)...)
+	args = append(args, sqldb.Args(uuids)...)
+	args = append(args, sqldb.Args(b.Was)...)
 	args = append(args, b.Token)
 	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
-		` WHERE uuid IN (` + marks(len(uuids)) + `) AND beat_token IN (` + marks(len(b.Was)+1) + `)`, args
+		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.Was)+1) + `)`, args
 }
 
 func (b Beat) uuids() []string {
@@ -220,7 +221,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 			FROM schedule_queue q WHERE q.cur_server = ?`
 		args = append(args, uuid, uuid)
 	}
-	rows, err := c.beat.QueryContext(ctx, c.dialect.sql(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
+	rows, err := c.db.Heartbeat.QueryContext(ctx, c.db.SQL(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		`+watch+`,
@@ -231,20 +232,20 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
 		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
-		WHERE s.uuid IN (`+marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, strs(uuids), []any{b.Token})...)
+		WHERE s.uuid IN (`+sqldb.Marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, sqldb.Args(uuids), []any{b.Token})...)
 	rings := make(map[string]Ring, len(uuids))
 	for _, s := range b.Servers {
 		rings[s.UUID] = s.Ring
 	}
 	pulses := make(map[string]Pulse, len(uuids))
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var p Pulse
 		var next Ring
 		var audit, anyDead, drained, runs int
-		err := rows.Scan(&p.UUID, (*instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
-			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, (*list)(&p.Removing), &p.ItemVersion,
-			&audit, &anyDead, (*text)(&next.last), (*text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlan, &p.Requested, &p.Awaited,
-			&runs, (*instant)(&p.NextFire))
+		err := rows.Scan(&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
+			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlan, &p.Requested, &p.Awaited,
+			&runs, (*sqldb.Instant)(&p.NextFire))
 		p.AuditDue, p.AnyDead, p.AllDrained, p.Runs = audit == 1, anyDead == 1, drained == 1, runs == 1
 		p.Ring = rings[p.UUID].after(p.MembershipVersion, next)
 		pulses[p.UUID] = p
@@ -256,6 +257,5 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 // IsTransient reports that an error came from the connection or from a collision, so that the
 // same call may succeed later.
 func (c *Center) IsTransient(err error) bool {
-	return err != nil && (c.dialect.again(err) || c.dialect.class(err) == classReadOnly || // a fail-over is under way
-		errors.Is(err, ErrUnknownCommit) || errors.Is(err, context.DeadlineExceeded))
+	return c.db.Transient(err)
 }

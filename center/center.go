@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -80,143 +81,105 @@ func (o Options) validate() error {
 // methods may be called concurrently. They obey their context, and hold no transaction while
 // anything but SQL runs.
 type Center struct {
-	address *address
-	dialect *dialect
+	db      *sqldb.DB
 	ownSign string
 	log     logrus.FieldLogger
 	onLock  func(taskType string, held time.Duration)
-
-	store   *sql.DB // transactions under the lock row
-	beat    *sql.DB // one connection, for heartbeats only
-	dealers *sql.DB // the user's
-
-	counts *counts
+	runEnds *runCounts
 
 	writeFence bool // share locks do not reach every writer here (F3)
 }
 
-// Open connects to the database at url and checks that it can hold a roster: version, writable,
-// transactional tables, schema. The forms are
+// Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of its
+// own below this one, so that a program links only the driver that it uses. anydb.URL picks by the scheme of a URL.
+type Database = sqldb.Database
+
+// Open connects to the database and checks that it can hold a roster: version, writable, transactional tables, schema.
+// It returns the error of a malformed URL, too:
 //
-//	postgres://user:password@host:5432/database?sslmode=verify-full
-//	mysql://user:password@host:3306/database     (MySQL and MariaDB)
-//	sqlite:/path/to/file.db                      (several processes of one host)
-//	sqlite::memory:                              (one process, for tests)
+//	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //
-// with the driver's own parameters behind the ?. Without sslmode, a PostgreSQL on a loopback
-// host is spoken to in clear text, and any other must have TLS. What correctness needs is forced:
-// see the package comment. The caller closes the Center after everything that uses it has ended.
-func Open(ctx context.Context, url string, o Options) (*Center, error) {
+// What correctness needs is forced on the connections: see the packages postgres, mysql and sqlite. The caller closes
+// the Center after everything that uses it has ended.
+func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	a, err := parseURL(url)
-	if err != nil {
+	if _, err := DialectOf(db); err != nil {
 		return nil, err
 	}
-	a.mustExist = o.Schema == SchemaRequire
-	c := &Center{address: a, dialect: a.dialect, ownSign: o.OwnSign, log: o.Logger, onLock: o.OnLock, counts: newCounts()}
-	if err := c.openPools(); err != nil {
-		return nil, fmt.Errorf("open %s: %w", a, err)
+	pools, err := sqldb.Open(db, o.Schema != SchemaRequire)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
+	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger, onLock: o.OnLock, runEnds: &runCounts{runs: map[RunEnd]int64{}}}
 	if err := c.guard(ctx, o.Schema); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", a, oneLine(err)), c.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}
 	return c, nil
 }
 
-func (c *Center) openPools() error {
-	pools := []struct {
-		db   **sql.DB
-		role role
-		max  int
-	}{{&c.store, roleStore, 4}, {&c.beat, roleBeat, 1}, {&c.dealers, roleDealers, 0}}
-	if c.dialect.name == schema.SQLite {
-		pools[0].max = 1 // one writer at a time anyway; ours queue fairly here, not by busy_timeout
-	}
-	for _, p := range pools {
-		if c.address.path == memory && c.store != nil {
-			*p.db = c.store // a database in memory is one connection
-			continue
-		}
-		db, err := c.address.open(p.role)
-		if err != nil {
-			return errors.Join(err, c.Close())
-		}
-		db.SetMaxOpenConns(p.max)
-		db.SetMaxIdleConns(max(p.max, idleDealerConns*(1-min(p.max, 1))))
-		*p.db = db
-	}
-	return nil
-}
-
-// idleDealerConns are kept open for dealers: database/sql's two would make each batch of a
-// process with more executors connect anew.
-const idleDealerConns = 16
-
 // Close closes all connections, those of DB included.
-func (c *Center) Close() error {
-	var errs []error
-	closed := map[*sql.DB]bool{nil: true}
-	for _, db := range []*sql.DB{c.dealers, c.beat, c.store} {
-		if !closed[db] {
-			closed[db] = true
-			errs = append(errs, db.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
+func (c *Center) Close() error { return c.db.Close() }
 
 // DB returns the pool for dealers: the roster's own database, with the safe options forced, apart
 // from the connections that the roster itself uses. Its size is not limited; the settings'
 // thread_number bounds what Rota asks of it.
-func (c *Center) DB() *sql.DB { return c.dealers }
+func (c *Center) DB() *sql.DB { return c.db.Dealers }
 
 // Dialect returns the kind of database.
-func (c *Center) Dialect() schema.Dialect { return c.dialect.name }
+func (c *Center) Dialect() schema.Dialect { return c.db.Name }
 
 // OwnSign returns the environment that this Center works in.
 func (c *Center) OwnSign() string { return c.ownSign }
 
-// Migrate brings the schema of the database at url to this program's version, and returns the
-// versions before and after. Safe when several processes do it at once. Only ctx bounds how long a migration may take;
-// one that others' transactions stop is tried again for a minute. On PostgreSQL it waits for who uses a table, and who
-// comes later behind it.
-func Migrate(ctx context.Context, url string) (from, to int64, err error) {
-	err = withRole(ctx, url, roleSchema, func(db *sql.DB, d schema.Dialect) error {
-		from, to, err = schema.Up(ctx, db, d)
+// DialectOf returns the kind of a database, without connecting to it. It returns the error of a malformed URL.
+func DialectOf(db Database) (schema.Dialect, error) {
+	if db.Err != nil {
+		return "", db.Err
+	}
+	if db.Dialect == nil {
+		return "", errors.New("no database: want postgres.URL(...), mysql.URL(...) or sqlite.URL(...)")
+	}
+	return db.Dialect.Name, nil
+}
+
+// Migrate brings the schema of a database to this program's version, and returns the versions before and after. Several
+// processes may do it at once. Only ctx bounds how long a migration may take; one that the transactions of others stop is
+// tried again for a minute. On PostgreSQL it waits for the users of a table, and later users wait behind it.
+func Migrate(ctx context.Context, db Database) (from, to int64, err error) {
+	err = withRole(ctx, db, sqldb.RoleSchema, func(pool *sql.DB) error {
+		from, to, err = schema.Up(ctx, pool, db.Dialect.Name)
 		return err
 	})
 	return from, to, err
 }
 
-// MigrationStatus lists the migrations of the database at url, those to come included.
-func MigrationStatus(ctx context.Context, url string) (list []schema.Migration, err error) {
-	err = withRole(ctx, url, roleStore, func(db *sql.DB, d schema.Dialect) error {
-		list, err = schema.Status(ctx, db, d)
+// MigrationStatus lists the migrations of a database, the pending ones included.
+func MigrationStatus(ctx context.Context, db Database) (list []schema.Migration, err error) {
+	err = withRole(ctx, db, sqldb.RoleStore, func(pool *sql.DB) error {
+		list, err = schema.Status(ctx, pool, db.Dialect.Name)
 		return err
 	})
 	return list, err
 }
 
-// withRole calls f with a pool. What is not there, only a migration makes.
-func withRole(ctx context.Context, url string, r role, f func(*sql.DB, schema.Dialect) error) error {
-	a, err := parseURL(url)
-	if err != nil {
+// withRole calls f with a connected pool. Only a migration creates a database that does not exist.
+func withRole(ctx context.Context, db Database, r sqldb.Role, f func(*sql.DB) error) error {
+	if _, err := DialectOf(db); err != nil {
 		return err
 	}
-	a.mustExist = r != roleSchema
-	db, err := a.open(r)
+	pool, err := db.Pool(r, r == sqldb.RoleSchema)
 	if err != nil {
-		return fmt.Errorf("open %s: %w", a, err)
+		return fmt.Errorf("open %s: %w", db.Address, err)
 	}
-	err = a.ping(ctx, db)
+	err = sqldb.Connect(ctx, pool)
 	if err == nil {
-		err = f(db, a.dialect.name)
+		err = f(pool)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", a, oneLine(err)), db.Close())
+		return errors.Join(fmt.Errorf("%s: %w", db.Address, oneLine(err)), pool.Close())
 	}
-	return db.Close()
+	return pool.Close()
 }

@@ -3,6 +3,8 @@ package center
 import (
 	"context"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // SaveCursor saves the cursor of the batch that ctx carries, unless the fence has done so already in this
@@ -17,14 +19,14 @@ func SaveCursor(ctx context.Context) error {
 		return nil
 	}
 	if b.Run != "" {
-		err := b.c.transact(ctx, b.c.dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.tx) })
+		err := b.c.transact(ctx, b.c.db.Dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.Raw) })
 		if err != nil {
 			return fmt.Errorf("save the cursor of run %s: %w", b.Run, err)
 		}
 		return nil
 	}
-	err := b.c.retry(ctx, func() (bool, error) {
-		return true, b.fenceByWriting(ctx, b.c.dealers, `cursor_value = ?, `, *b.Cursor)
+	err := b.c.db.Retry(ctx, func() (bool, error) {
+		return true, b.fenceByWriting(ctx, b.c.db.Dealers, `cursor_value = ?, `, *b.Cursor)
 	})
 	if err != nil {
 		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, err)
@@ -35,9 +37,9 @@ func SaveCursor(ctx context.Context) error {
 // SweepCursor reads how far a queue was read in a run. ErrFenced if its sweep is not that of the server and the epoch
 // any more.
 func (c *Center) SweepCursor(ctx context.Context, runID, server string, q Held) (cursor string, err error) {
-	err = c.dealers.QueryRowContext(ctx, c.dialect.sql(`SELECT cursor_value FROM schedule_run_queue
+	err = c.db.Dealers.QueryRowContext(ctx, c.db.SQL(`SELECT cursor_value FROM schedule_run_queue
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
-	if noRows(err) {
+	if sqldb.NoRows(err) {
 		err = fmt.Errorf("%w: %w", ErrFenced, ErrRunOver)
 	}
 	if err != nil {
@@ -49,10 +51,10 @@ func (c *Center) SweepCursor(ctx context.Context, runID, server string, q Held) 
 // Cursor reads how far the source of a queue was read. ErrFenced if the server does not own the queue under
 // that epoch any more.
 func (c *Center) Cursor(ctx context.Context, taskType, server string, q Held) (cursor string, err error) {
-	err = c.dealers.QueryRowContext(ctx, c.dialect.sql(`SELECT cursor_value FROM schedule_queue
+	err = c.db.Dealers.QueryRowContext(ctx, c.db.SQL(`SELECT cursor_value FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),
 		taskType, c.ownSign, q.ID, server, q.Epoch).Scan(&cursor)
-	if noRows(err) {
+	if sqldb.NoRows(err) {
 		err = ErrFenced
 	}
 	if err != nil {

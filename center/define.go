@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Define makes the rows of a task type and of its roster in this own_sign unless they are there,
@@ -46,15 +48,15 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 // insertLockRow is a transaction of its own: two that insert the row inside larger ones would
 // wait for each other. It looks first, so that a worker's start leaves no error in the server's log.
 func (c *Center) insertLockRow(ctx context.Context, taskType string) error {
-	return c.retry(ctx, func() (bool, error) {
+	return c.db.Retry(ctx, func() (bool, error) {
 		var n int
-		err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
+		err := c.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`,
 			taskType, c.ownSign).Scan(&n)
 		if err != nil || n > 0 {
 			return true, err
 		}
-		_, err = c.store.ExecContext(ctx, c.dialect.sql(`INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`), taskType, c.ownSign)
-		if c.dialect.class(err) == classDuplicate {
+		_, err = c.db.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`, taskType, c.ownSign)
+		if c.db.Class(err) == sqldb.Duplicate {
 			err = nil
 		}
 		return true, err // doing it twice is doing it once
@@ -78,17 +80,17 @@ func (m *millis) Scan(src any) error {
 // none. Another own_sign, which has another lock row, may do the same meanwhile.
 func (l *locked) insertTaskType(ctx context.Context, s Settings) error {
 	var n int
-	if err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&n); err != nil || n > 0 {
+	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&n); err != nil || n > 0 {
 		return err
 	}
 	names, args := []string{"task_type"}, []any{l.taskType}
 	for _, row := range columns() {
 		names, args = append(names, row.Column), append(args, row.argument(s))
 	}
-	_, err := l.exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
-		VALUES (`+marks(len(args))+`, {now}, {now})`, args...)
-	if l.d.class(err) == classDuplicate {
-		err = errRaced
+	_, err := l.Exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
+		VALUES (`+sqldb.Marks(len(args))+`, {now}, {now})`, args...)
+	if l.Dialect.Class(err) == sqldb.Duplicate {
+		err = sqldb.ErrRaced
 	}
 	if err != nil {
 		return fmt.Errorf("insert the task type: %w", err)
@@ -121,7 +123,7 @@ func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
 	if err := l.insertQueueRows(ctx, queues, l.windowsBefore()); err != nil {
 		return err
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
 		WHERE task_type = ? AND own_sign = ?`, len(queues), l.taskType, l.ownSign)
 	if err != nil {
 		return fmt.Errorf("set the number of queues: %w", err)
@@ -150,12 +152,12 @@ func (l *locked) queuesOfBase(ctx context.Context) (queues []queueRow, err error
 	if l.ownSign == DefaultOwnSign {
 		return nil, nil
 	}
-	base := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: DefaultOwnSign}
+	base := reader{q: l.Raw, d: l.Dialect, taskType: l.taskType, ownSign: DefaultOwnSign}
 	removing, err := base.removing(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = l.query(ctx, func(rows *sql.Rows) error {
+	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var q queueRow
 		err := rows.Scan(&q.id, &q.index, &q.parameter)
 		if !slices.Contains(removing, q.id) {
@@ -172,7 +174,7 @@ func (l *locked) queuesOfBase(ctx context.Context) (queues []queueRow, err error
 
 // windowsBefore says of a new queue that it is done in all permit windows that began before now: what they would
 // have done is not made up for.
-func (l *locked) windowsBefore() any { return l.d.time(l.now.Add(-time.Microsecond)) }
+func (l *locked) windowsBefore() any { return l.Dialect.Time(l.now.Add(-time.Microsecond)) }
 
 // insertQueueRows inserts queues that count as done in the permit windows up to windowDone. It starts epochs above every one that was ever used in this roster (H6).
 func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow, windowDone any) error {
@@ -182,7 +184,7 @@ func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow, windowD
 			args = append(args, l.taskType, l.ownSign, q.id, q.index, q.parameter, l.epochHigh+1, windowDone)
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
-		_, err := l.exec(ctx, `INSERT INTO schedule_queue
+		_, err := l.Exec(ctx, `INSERT INTO schedule_queue
 			(task_type, own_sign, queue_id, queue_index, queue_parameter, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)
@@ -200,8 +202,8 @@ func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error
 	for _, row := range columns() {
 		names, into = append(names, row.Column), append(into, row.target(&s))
 	}
-	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`), taskType).Scan(into...)
-	if noRows(err) {
+	err := c.db.QueryRow(ctx, `SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(into...)
+	if sqldb.NoRows(err) {
 		return Settings{}, fmt.Errorf("%s: %w", taskType, ErrUnknownTask)
 	}
 	if err != nil {
@@ -218,15 +220,15 @@ func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error
 
 // readQueueSettings tells numbered queues, "0" to n-1, from named ones.
 func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
-	roster := reader{q: c.store, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	roster := reader{q: c.db.Store, d: c.db.Dialect, taskType: taskType, ownSign: c.ownSign}
 	removing, err := roster.removing(ctx)
 	if err != nil {
 		return err
 	}
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT queue_id FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`), taskType, c.ownSign)
+	rows, err := c.db.Query(ctx, `SELECT queue_id FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, c.ownSign)
 	numbered := true
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var id string
 		if err := rows.Scan(&id); err != nil {
 			return err

@@ -61,7 +61,7 @@ func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) erro
 		}
 	}
 	var live int
-	err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
+	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
 		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.taskType, l.ownSign).Scan(&live)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) erro
 	if err := l.forget(ctx, actor, "the task type was deleted"); err != nil {
 		return err
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.taskType, l.ownSign)
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.taskType, l.ownSign)
 	return err
 }
 
@@ -88,7 +88,7 @@ func (l *locked) deleteTaskType(ctx context.Context) error {
 		}
 	}
 	for _, table := range []string{"schedule_task_after", "schedule_task_type"} {
-		if _, err := l.exec(ctx, `DELETE FROM `+table+` WHERE task_type = ?`, l.taskType); err != nil {
+		if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE task_type = ?`, l.taskType); err != nil {
 			return fmt.Errorf("delete from %s: %w", table, err)
 		}
 	}

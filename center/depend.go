@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The rules of a dependency: what of the upstream lets the dependant go on.
@@ -33,7 +35,7 @@ type edge struct {
 // runs that are made from now on, in all environments. It refuses task types that are unknown or not of mode RUN, and
 // what would make a task type run after itself.
 func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...After) error {
-	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
+	err := c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
 		return t.defineAfter(ctx, taskType, after)
 	})
 	if err != nil {
@@ -44,7 +46,7 @@ func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...Afte
 
 func (t transaction) defineAfter(ctx context.Context, taskType string, after []After) error {
 	// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
-	if _, err := t.exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
+	if _, err := t.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
 	edges, err := t.edges(ctx)
@@ -63,7 +65,7 @@ func (t transaction) defineAfter(ctx context.Context, taskType string, after []A
 
 func (t transaction) validAfter(ctx context.Context, taskType string, after []After, edges []edge) error {
 	modes := map[string]string{}
-	err := t.query(ctx, func(rows *sql.Rows) error {
+	err := t.Each(ctx, func(rows *sql.Rows) error {
 		var name, mode string
 		err := rows.Scan(&name, &mode)
 		modes[name] = mode
@@ -122,11 +124,11 @@ func CheckAfter(tasks map[string]Settings) error {
 var errNoRuns = errors.New("mode is CONTINUOUS, and only task types of mode RUN have runs")
 
 func (t transaction) replaceAfter(ctx context.Context, taskType string, after []After) error {
-	if _, err := t.exec(ctx, `DELETE FROM schedule_task_after WHERE task_type = ?`, taskType); err != nil {
+	if _, err := t.Exec(ctx, `DELETE FROM schedule_task_after WHERE task_type = ?`, taskType); err != nil {
 		return err
 	}
 	for _, a := range after {
-		if _, err := t.exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES (?, ?, ?)`, taskType, a.Upstream, cmp.Or(a.Rule, RuleSuccess)); err != nil {
+		if _, err := t.Exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES (?, ?, ?)`, taskType, a.Upstream, cmp.Or(a.Rule, RuleSuccess)); err != nil {
 			return err
 		}
 	}
@@ -135,8 +137,8 @@ func (t transaction) replaceAfter(ctx context.Context, taskType string, after []
 
 // After returns what a task type runs after, by name.
 func (c *Center) After(ctx context.Context, taskType string) (after []After, err error) {
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`), taskType)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, `SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var a After
 		err := rows.Scan(&a.Upstream, &a.Rule)
 		after = append(after, a)
@@ -149,7 +151,7 @@ func (c *Center) After(ctx context.Context, taskType string) (after []After, err
 }
 
 func (t transaction) edges(ctx context.Context) (edges []edge, err error) {
-	err = t.query(ctx, func(rows *sql.Rows) error {
+	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var e edge
 		err := rows.Scan(&e.taskType, &e.Upstream, &e.Rule)
 		edges = append(edges, e)

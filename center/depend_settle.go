@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // runRef is a run and the task type whose lock row it belongs to.
@@ -17,9 +19,9 @@ type runRef struct{ id, taskType string }
 func (t transaction) verdict(ctx context.Context, runID string) (state, cause string, err error) {
 	state = RunReady
 	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
-	err = t.query(ctx, func(rows *sql.Rows) error {
+	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var id, rule string
-		var name, is, message text
+		var name, is, message sqldb.Text
 		if err := rows.Scan(&id, &rule, &name, &is, &message); err != nil {
 			return err
 		}
@@ -86,9 +88,9 @@ func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
 // READY. It has not begun, so that it does the work of the one that is skipped.
 func (l *locked) crowded(ctx context.Context, runID string) (state, cause string, err error) {
 	var other string
-	err = l.queryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
+	err = l.QueryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
 		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)
-	if noRows(err) {
+	if sqldb.NoRows(err) {
 		return RunReady, "", nil
 	}
 	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), err
@@ -96,7 +98,7 @@ func (l *locked) crowded(ctx context.Context, runID string) (state, cause string
 
 // touchRun locks the row of a run by writing it, if it is in one of the states.
 func (t transaction) touchRun(ctx context.Context, runID string, states ...string) (bool, error) {
-	n, err := t.exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+marks(len(states))+`)`, append([]any{runID}, strs(states)...)...)
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
 	return n > 0, err
 }
 
@@ -106,9 +108,9 @@ func (t transaction) moveRun(ctx context.Context, runID, from, to, message strin
 	if (Run{State: to}).Ended() {
 		set = `, finished_at = {now}`
 	}
-	n, err := t.exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+` WHERE run_id = ? AND state = ?`, to, clean(message), runID, from)
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+` WHERE run_id = ? AND state = ?`, to, sqldb.Clean(message), runID, from)
 	if err == nil && n == 0 {
-		err = errRaced
+		err = sqldb.ErrRaced
 	}
 	return err
 }
@@ -158,8 +160,8 @@ func (c *Center) dependants(ctx context.Context, runID string) (runs []runRef, e
 
 // refs reads runs by their ids and task types.
 func (c *Center) refs(ctx context.Context, runs *[]runRef, query string, args ...any) error {
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), args...)
-	return each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, query, args...)
+	return sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var r runRef
 		err := rows.Scan(&r.id, &r.taskType)
 		*runs = append(*runs, r)

@@ -132,34 +132,10 @@
 // clocks would expire the healthy. Round robin is sticky: dealing afresh would move nearly all queues at
 // each join, where a tenth would do.
 //
-// Statements are written once, with ?, next to their methods; what differs between the databases is a
-// value of type dialect. Query builders were tried, and each was wrong on one of the three.
-//
-// # What is forced on connections
-//
-// PostgreSQL: binary_parameters, without which a statement is two round trips that PgBouncer sends to two servers;
-// deadlines for reads and writes on the roster's own connections, because lib/pq does not heed a context when the network
-// swallows packets; sslmode=disable on a loopback host and require elsewhere, unless the URL says otherwise. The
-// roster's own statements are prepared when they come again, if nothing stands between (to parse and plan them is four
-// fifths of what they cost), which is found out by comparing the ends of the connection as the server sees them with
-// our own.
-//
-// MySQL and MariaDB: parseTime, clientFoundRows (a compare-and-set must count matched rows), interpolateParams (one round
-// trip), rejectReadOnly, UTC, and a strict sql_mode for the roster's own statements. Of these only the heartbeats are
-// prepared: how many statements a server holds for all its programs is limited (max_prepared_stmt_count), and where it
-// takes no more, heartbeats go on as text.
-//
-// On both, who has waited for a lock for a second gives up and tries again (lock_timeout,
-// innodb_lock_wait_timeout): a server takes no notice of a client that has gone while its session waits for a lock. And a
-// transaction of a client that has gone is ended after ten seconds where the server knows how
-// (idle_in_transaction_session_timeout, MariaDB's idle_transaction_timeout).
-//
-// SQLite: WAL, and transactions that take the write lock at their start. The isolation level is the server's default,
-// READ COMMITTED or REPEATABLE READ.
+// What differs between the databases is in the packages postgres, mysql and sqlite below this one: the SQL fragments,
+// what is forced on connections, the checks of a server, and the meaning of errors. This package imports no driver.
 //
 // # Libraries
 //
-// lib/pq, go-sql-driver/mysql and modernc.org/sqlite (no cgo) are the drivers. cenkalti/backoff paces
-// what is tried again, because jitter and caps are easily got wrong. maruel/natural sorts queue ids as
-// people do. logrus is the logger of the project's users.
+// maruel/natural sorts queue ids as people do. logrus is the logger of the project's users.
 package center

@@ -1,110 +1,43 @@
 package center
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
-	"github.com/lib/pq"
 
 	"github.com/dutyrota/rota/schema"
 )
 
 // version tells which database this is. One that is too old, a replica or read-only was refused by Open.
 func (e *examination) version(ctx context.Context) error {
-	query := map[schema.Dialect]string{
-		schema.Postgres: `SELECT 'PostgreSQL ' || current_setting('server_version')`,
-		schema.MySQL:    `SELECT CASE WHEN VERSION() LIKE '%MariaDB%' THEN VERSION() ELSE CONCAT('MySQL ', VERSION()) END`,
-		schema.SQLite:   `SELECT 'SQLite ' || sqlite_version()`,
-	}[e.c.dialect.name]
 	var name string
-	if err := e.c.store.QueryRowContext(ctx, query).Scan(&name); err != nil {
+	if err := e.c.db.QueryRow(ctx, e.c.db.Version).Scan(&name); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
-	e.ok("database", "%s, own_sign %s, at %s; it can be written to", name, e.c.ownSign, e.c.address)
+	e.ok("database", "%s, own_sign %s, at %s; it can be written to", name, e.c.ownSign, e.c.db.Database.Address)
 	return nil
 }
 
 // transactions looks at what stands between a transaction here and what the fence relies on.
 func (e *examination) transactions(ctx context.Context) error {
-	switch e.c.dialect.name {
-	case schema.Postgres:
-		return e.postgres(ctx)
-	case schema.MySQL:
-		return e.mysql(ctx)
+	if look := e.c.db.Database.Notes; look != nil {
+		notes, err := look(ctx, e.c.db.Store)
+		if err != nil {
+			return err
+		}
+		for _, n := range notes {
+			status := FindingNote
+			if n.OK {
+				status = FindingOK
+			}
+			e.add(status, n.Check, n.Hint, "%s", n.Finding)
+		}
 	}
-	return nil
-}
-
-func (e *examination) postgres(ctx context.Context) error {
-	var isolation, idle string
-	err := e.c.store.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation'),
-		current_setting('idle_in_transaction_session_timeout')`).Scan(&isolation, &idle)
-	if err != nil {
-		return fmt.Errorf("ask for the isolation: %w", err)
-	}
-	e.isolation(isolation, isolation == "read committed")
-	if idle == "0" {
-		e.note("database", "ALTER ROLE ... SET idle_in_transaction_session_timeout = '1min' for the workers' role",
-			"nothing ends a transaction whose client is gone: a host that vanishes inside a dealer's transaction keeps its queue until TCP notices")
-	}
-	return e.pooler(ctx)
-}
-
-// pooler says so if statements are not prepared because something stands between (see direct).
-func (e *examination) pooler(ctx context.Context) error {
-	conn, err := e.c.store.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer conn.Close()
-	prepares := false
-	err = conn.Raw(func(raw any) error {
-		_, prepares = raw.(*preparingConn)
-		return nil
-	})
-	url := e.c.address.url
-	if prepares || err != nil || strings.HasPrefix(url.Query().Get("host"), "/") {
-		return err
-	}
-	e.note("pooler", "if it is PgBouncer, make sure that pool_mode is transaction or session, never statement",
-		"something stands between port %s and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", cmp.Or(url.Port(), "5432"))
-	return nil
-}
-
-func (e *examination) isolation(level string, usual bool) {
-	if usual {
-		e.ok("database", "isolation %s", level)
-		return
-	}
-	e.note("database", "take the setting back for the role of the workers", "isolation %s: more transactions have to be tried again than with the server's default", level)
-}
-
-func (e *examination) mysql(ctx context.Context) error {
-	var isolation string
-	if err := e.c.store.QueryRowContext(ctx, "SELECT @@"+e.isolationVariable(ctx)).Scan(&isolation); err != nil {
-		return fmt.Errorf("ask for the isolation: %w", err)
-	}
-	isolation = strings.ReplaceAll(isolation, "-", " ")
-	e.isolation(isolation, isolation == "REPEATABLE READ" || isolation == "READ COMMITTED")
-	e.ok("database", "all tables have the engine InnoDB") // guardEngine refuses others
 	if e.c.writeFence {
 		e.note("database", "let all workers write through one node, as far as you can", "a Galera cluster: the fence writes its rows, so that batches of one queue come one after the other")
 	}
 	return nil
-}
-
-// isolationVariable: MySQL 8 has lost the old name, MariaDB before 11.1 has not got the new one.
-func (e *examination) isolationVariable(ctx context.Context) string {
-	var name, value string
-	if err := e.c.store.QueryRowContext(ctx, "SHOW VARIABLES LIKE 'transaction_isolation'").Scan(&name, &value); err == nil {
-		return "transaction_isolation"
-	}
-	return "tx_isolation"
 }
 
 // skewedClock is from where on the log files of hosts are hard to compare.
@@ -134,7 +67,7 @@ func (e *examination) clockDistance(ctx context.Context) error {
 // schemaVersion tells of a schema that is newer than this program. Open refuses those that the program must not
 // work on.
 func (e *examination) schemaVersion(ctx context.Context) error {
-	list, err := schema.Status(ctx, e.c.store, e.c.dialect.name)
+	list, err := schema.Status(ctx, e.c.db.Store, e.c.db.Name)
 	if err != nil {
 		return err
 	}
@@ -174,10 +107,10 @@ func (e *examination) privileges(ctx context.Context) error {
 	for _, n := range needs {
 		var verbs []string
 		for verb := range strings.FieldsSeq(n.verbs) {
-			_, err := e.c.store.ExecContext(ctx, n.probe(verb))
+			_, err := e.c.db.Exec(ctx, n.probe(verb))
 			switch {
 			case err == nil:
-			case denied(err):
+			case e.c.db.Denied(err):
 				verbs = append(verbs, verb)
 			case e.c.IsTransient(err):
 				e.problem("privileges", "see which transaction holds a lock and does not end", "%s on %s, of no row, could not be tried: %s", verb, n.table, oneLine(err))
@@ -208,15 +141,4 @@ func (n need) probe(verb string) string {
 		return fmt.Sprintf("DELETE FROM %s WHERE 1 = 0", n.table)
 	}
 	return fmt.Sprintf("SELECT 1 FROM %s WHERE 1 = 0", n.table)
-}
-
-// denied reports that the role has not got a right.
-func denied(err error) bool {
-	if p := (*pq.Error)(nil); errors.As(err, &p) {
-		return p.Code == "42501"
-	}
-	if m := (*mysql.MySQLError)(nil); errors.As(err, &m) {
-		return m.Number == 1142 || m.Number == 1143 || m.Number == 1044
-	}
-	return false
 }

@@ -3,6 +3,8 @@ package center
 import (
 	"errors"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // What a caller may branch on with errors.Is.
@@ -22,7 +24,7 @@ var (
 
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has
 	// either happened or not. Read again; never guess.
-	ErrUnknownCommit = errors.New("the outcome of the commit is unknown")
+	ErrUnknownCommit = sqldb.ErrUnknownCommit
 
 	// ErrGone means that the server's row is no longer there, or is another process's: it was
 	// expired, or forced away. Its uuid is never used again.

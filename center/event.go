@@ -3,6 +3,8 @@ package center
 import (
 	"context"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The kinds of schedule_event. Each tells one thing that happened to a queue or a server.
@@ -67,9 +69,9 @@ func (l *locked) record(ctx context.Context, events ...event) error {
 		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
 		args := make([]any, 0, 9*n)
 		for _, e := range events[:n] {
-			args = append(args, l.taskType, l.ownSign, null(e.queue), e.kind, null(e.from), null(e.to), nullEpoch(e), clean(e.reason), clean(e.actor))
+			args = append(args, l.taskType, l.ownSign, sqldb.Null(e.queue), e.kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.reason), sqldb.Clean(e.actor))
 		}
-		_, err := l.exec(ctx, `INSERT INTO schedule_event
+		_, err := l.Exec(ctx, `INSERT INTO schedule_event
 			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor) VALUES `+values, args...)
 		if err != nil {
 			return err

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/sqlite"
 )
 
 // A dealer writes in a transaction that commits only while its server owns the batch's queues. Here
 // another server takes the queue between the first and the second batch.
 func ExampleInTx() {
 	ctx := context.Background()
-	c, err := center.Open(ctx, "sqlite::memory:", center.Options{})
+	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func ExampleInTx() {
 // A report runs after the orders are settled. The manager ticks, claims and sweeps; here it is done by hand.
 func ExampleCenter_Submit() {
 	ctx := context.Background()
-	c, err := center.Open(ctx, "sqlite::memory:", center.Options{})
+	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func ExampleCenter_Submit() {
 // Every night at two o'clock in Berlin, and once after some nights that were missed.
 func ExampleCenter_DefineTrigger() {
 	ctx := context.Background()
-	c, err := center.Open(ctx, "sqlite::memory:", center.Options{})
+	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,78 +5,36 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"net"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
-
-// IOTimeout is after how long the roster's own statements end where nobody answers.
-const IOTimeout = ioTimeout
 
 // FenceByWriting makes a Center fence as it does on Galera, where share locks do not reach the other
 // nodes (F3).
 func (c *Center) FenceByWriting() { c.writeFence = true }
 
 // Store returns the roster's own pool.
-func (c *Center) Store() *sql.DB { return c.store }
+func (c *Center) Store() *sql.DB { return c.db.Store }
 
 // Lock takes the lock row of a task type, in one try: in line or, where who does not wait looks first, by peeking. The
 // transaction is to be rolled back.
 func (c *Center) Lock(t testing.TB, taskType string, peek bool) (*sql.Tx, error) {
 	t.Helper()
-	tx, err := c.store.BeginTx(t.Context(), nil)
+	tx, err := c.db.Begin(t.Context(), c.db.Store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &locked{transaction: transaction{tx: tx, d: c.dialect}, taskType: taskType, ownSign: c.ownSign}
+	l := &locked{transaction: transaction{tx}, taskType: taskType, ownSign: c.ownSign}
 	if peek {
-		return tx, l.peek(t.Context())
+		return tx.Raw, l.peek(t.Context())
 	}
-	return tx, l.lockToChange(t.Context())
+	return tx.Raw, l.lockToChange(t.Context())
 }
-
-// Dial connects to the address as lib/pq does for statements of the roster, or to cancel one.
-func Dial(t testing.TB, address string, toCancel bool) net.Conn {
-	t.Helper()
-	ctx := t.Context()
-	if !toCancel {
-		ctx = context.WithValue(ctx, dialedKey{}, new(net.Conn))
-	}
-	conn, err := dialer{strict: true}.DialContext(ctx, "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return conn
-}
-
-// Class names what an error means for the transaction that met it, by the dialect of url.
-func Class(url string, err error) string {
-	a, errURL := parseURL(url)
-	if errURL != nil {
-		return errURL.Error()
-	}
-	return [...]string{"other", "refused", "rollback", "interrupted", "broken", "read-only", "no table", "duplicate"}[a.dialect.class(err)]
-}
-
-// Unknown is what becomes of a commit's reply.
-func Unknown(ctx context.Context, err error) error { return postgres.unknown(ctx, err) }
-
-// SQL translates a statement for the dialect of url.
-func SQL(url, text string) string {
-	a, err := parseURL(url)
-	if err != nil {
-		return err.Error()
-	}
-	return a.dialect.sql(text)
-}
-
-// ErrRaced is a compare-and-set that missed.
-var ErrRaced = errRaced
 
 // WritePlan writes changes under the lock row as Assign does.
 func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
@@ -98,8 +56,8 @@ func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) 
 
 // Transact asks for one string in a transaction that holds no lock row.
 func (c *Center) Transact(ctx context.Context, query string) (got string, err error) {
-	err = c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
-		return t.queryRow(ctx, query).Scan(&got)
+	err = c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
+		return t.QueryRow(ctx, query).Scan(&got)
 	})
 	return got, err
 }
@@ -136,7 +94,7 @@ func (c *Center) FireEdited(ctx context.Context, taskType string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := l.exec(ctx, `UPDATE schedule_trigger SET version = version + 1, status = 'PAUSED'`); err != nil {
+		if _, err := l.Exec(ctx, `UPDATE schedule_trigger SET version = version + 1, status = 'PAUSED'`); err != nil {
 			return err
 		}
 		return l.advance(ctx, firings)
@@ -147,8 +105,8 @@ func (c *Center) FireEdited(ctx context.Context, taskType string) error {
 // PlanOfEvents returns how SQLite answers Events.
 func (c *Center) PlanOfEvents(ctx context.Context, f EventFilter) (plan string, err error) {
 	query, args := c.eventQuery(f, 100)
-	rows, err := c.store.QueryContext(ctx, "EXPLAIN QUERY PLAN "+c.dialect.sql(strings.Replace(query, "{columns}", "*", 1)), args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, "EXPLAIN QUERY PLAN "+strings.Replace(query, "{columns}", "*", 1), args...)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var line string
 		err := rows.Scan(&id, &parent, &unused, &line)
@@ -167,16 +125,16 @@ func Needs() (list []string) {
 }
 
 // Heart returns the pool of one connection for heartbeats.
-func (c *Center) Heart() *sql.DB { return c.beat }
+func (c *Center) Heart() *sql.DB { return c.db.Heartbeat }
 
 // AgePrepared makes older what the heart knows of its statements.
 func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
 	t.Helper()
-	c.prepared(t, func(s *statement) error {
-		if !s.at.IsZero() {
-			s.at = s.at.Add(-by)
+	c.prepared(t, func(s *sqldb.Statement) error {
+		if !s.At.IsZero() {
+			s.At = s.At.Add(-by)
 		}
-		s.used = s.used.Add(-by)
+		s.Used = s.Used.Add(-by)
 		return nil
 	})
 }
@@ -184,24 +142,24 @@ func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
 // LosePrepared makes the server forget the statements that the heart has prepared.
 func (c *Center) LosePrepared(t testing.TB) {
 	t.Helper()
-	c.prepared(t, func(s *statement) error {
-		stmt := reflect.ValueOf(s.prepared).Elem()
+	c.prepared(t, func(s *sqldb.Statement) error {
+		stmt := reflect.ValueOf(s.Prepared).Elem()
 		again := reflect.New(stmt.Type())
 		again.Elem().Set(stmt) // for one that is closed cannot be asked any more
 		return again.Interface().(driver.Stmt).Close()
 	})
 }
 
-func (c *Center) prepared(t testing.TB, f func(*statement) error) {
+func (c *Center) prepared(t testing.TB, f func(*sqldb.Statement) error) {
 	t.Helper()
-	conn, err := c.beat.Conn(t.Context())
+	conn, err := c.db.Heartbeat.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
 	err = conn.Raw(func(raw any) error {
 		var errs []error
-		for _, s := range raw.(*preparingConn).statements {
+		for _, s := range raw.(*sqldb.PreparingConn).Statements {
 			errs = append(errs, f(s))
 		}
 		return errors.Join(errs...)
@@ -209,23 +167,4 @@ func (c *Center) prepared(t testing.TB, f func(*statement) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// OpenPreparing opens a pool of one connection that prepares statements whatever stands between.
-func OpenPreparing(t testing.TB, url string) *sql.DB {
-	t.Helper()
-	connector, err := postgresConnector(url, roleBeat)
-	if err != nil {
-		t.Fatal(err)
-	}
-	preparing := connector.(preparingConnector)
-	preparing.may = func(context.Context, driverConn, net.Conn) bool { return true }
-	db := sql.OpenDB(preparing)
-	db.SetMaxOpenConns(1)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return db
 }

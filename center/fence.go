@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Held is a queue as a server held it when it selected a batch.
@@ -81,7 +83,7 @@ func Fence(ctx context.Context, tx Tx) error {
 		return ErrNoBatch
 	}
 	err := b.fence(ctx, tx)
-	if b.c.dialect.class(err) == classNoTable {
+	if b.c.db.Class(err) == sqldb.NoTable {
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
 	}
 	if err != nil {
@@ -113,17 +115,17 @@ func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
 	for i, q := range b.Queues {
 		list[i] = q.ID
 	}
-	from, args, err := b.c.dialect.list(list, b.TaskType, b.OwnSign)
+	from, args, err := b.c.db.SelectQueues(list, b.TaskType, b.OwnSign)
 	if err != nil {
 		return err
 	}
 	owners := make(map[string]Held, len(b.Queues)) // by queue id: who owns it now
-	rows, err := tx.QueryContext(ctx, b.c.dialect.sql(`SELECT q.queue_id, q.cur_server, q.epoch`+from+
-		` ORDER BY q.queue_id`+b.c.dialect.share), args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := tx.QueryContext(ctx, b.c.db.SQL(`SELECT q.queue_id, q.cur_server, q.epoch`+from+
+		` ORDER BY q.queue_id`+b.c.db.Share), args...)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var id string
 		var now Held
-		err := rows.Scan(&id, (*text)(&now.ID), &now.Epoch)
+		err := rows.Scan(&id, (*sqldb.Text)(&now.ID), &now.Epoch)
 		owners[id] = now
 		return err
 	})
@@ -148,7 +150,7 @@ type execer interface {
 func (b boundBatch) fenceByWriting(ctx context.Context, tx execer, set string, args ...any) error {
 	for _, q := range b.Queues {
 		args := append(slices.Clone(args), b.TaskType, b.OwnSign, q.ID, b.Server, q.Epoch)
-		n, err := affected(tx.ExecContext(ctx, b.c.dialect.sql(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
+		n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`), args...))
 		if err != nil {
 			return err
@@ -167,7 +169,7 @@ func (b boundBatch) fenceRun(ctx context.Context, tx execer) error {
 		return err
 	}
 	q := b.Queues[0]
-	n, err := affected(tx.ExecContext(ctx, b.c.dialect.sql(`UPDATE schedule_run_queue SET cursor_value = ?, recoveries = 0, progress_at = {now}
+	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue SET cursor_value = ?, recoveries = 0, progress_at = {now}
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, ErrRunOver)
@@ -187,7 +189,7 @@ func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	if !ok {
 		return ErrNoBatch
 	}
-	return b.c.retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) })
+	return b.c.db.Retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) })
 }
 
 func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (clean bool, err error) {
@@ -201,8 +203,8 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 	}
 	if err := fn(tx); err != nil {
 		// A lost connection may be one of fn's own, to whatever it calls: that is no reason to run it again.
-		return b.c.dialect.class(err) == classRollback, err
+		return b.c.db.Class(err) == sqldb.RolledBack, err
 	}
-	err = b.c.dialect.unknown(ctx, tx.Commit())
+	err = b.c.db.CommitError(ctx, tx.Commit())
 	return !errors.Is(err, ErrUnknownCommit), err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // What operators look at are records: rows with the names of their columns as JSON tags. A NULL is nil where the
@@ -20,8 +21,8 @@ import (
 func records[T any](ctx context.Context, c *Center, query string, args ...any) (list []T, err error) {
 	names, fields := readFields(reflect.TypeFor[T]())
 	query = strings.Replace(query, "{columns}", strings.Join(names, ", "), 1)
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, query, args...)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var record T
 		into := make([]any, len(fields))
 		for i, field := range fields {
@@ -52,19 +53,19 @@ func readFields(record reflect.Type) (names []string, fields [][]int) {
 func target(p any) any {
 	switch p := p.(type) {
 	case *string:
-		return (*text)(p)
+		return (*sqldb.Text)(p)
 	case *int64:
 		return (*number64)(p)
 	case *time.Time:
-		return (*instant)(p)
+		return (*sqldb.Instant)(p)
 	case **time.Time:
 		return maybeInstant{p}
 	case *time.Duration:
 		return (*millis)(p)
 	case *[]string:
-		return (*list)(p)
+		return (*sqldb.List)(p)
 	case *map[string]string:
-		return (*texts)(p)
+		return (*sqldb.Texts)(p)
 	}
 	return p
 }
@@ -85,7 +86,7 @@ type maybeInstant struct{ to **time.Time }
 
 // Scan implements sql.Scanner.
 func (m maybeInstant) Scan(src any) error {
-	var i instant
+	var i sqldb.Instant
 	if err := i.Scan(src); err != nil || src == nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func ageOf(now time.Time, t *time.Time) *float64 {
 
 // clock asks the database for its time.
 func (c *Center) clock(ctx context.Context) (now time.Time, err error) {
-	err = c.store.QueryRowContext(ctx, c.dialect.sql("SELECT {now}")).Scan((*instant)(&now))
+	err = c.db.QueryRow(ctx, "SELECT {now}").Scan((*sqldb.Instant)(&now))
 	return now, err
 }
 

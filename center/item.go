@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The states of a failed item.
@@ -43,11 +45,11 @@ func (c *Center) FailedItems(ctx context.Context, taskType, queueID string, limi
 	if limit > 0 {
 		query += fmt.Sprintf(` LIMIT %d`, limit)
 	}
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(query), args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, query, args...)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var i FailedItem
 		var next, now time.Time
-		err := rows.Scan(&i.Key, &i.QueueID, &i.State, &i.Attempts, &i.LastError, (*instant)(&i.FirstFailed), (*instant)(&next), (*instant)(&now))
+		err := rows.Scan(&i.Key, &i.QueueID, &i.State, &i.Attempts, &i.LastError, (*sqldb.Instant)(&i.FirstFailed), (*sqldb.Instant)(&next), (*sqldb.Instant)(&now))
 		if !next.IsZero() {
 			i.RetryIn = next.Sub(now)
 		}
@@ -70,12 +72,12 @@ func (c *Center) SaveFailedItems(ctx context.Context, taskType string, items []F
 	for part := range slices.Chunk(items, eventRows) {
 		args := make([]any, 0, 8*len(part))
 		for _, i := range part {
-			args = append(args, taskType, c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, clean(i.LastError), -i.RetryIn.Milliseconds())
+			args = append(args, taskType, c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
 		err := c.write(ctx, `INSERT INTO schedule_failed_item
 			(task_type, own_sign, item_key, queue_id, state, attempts, last_error, next_attempt_at, first_failed_at)
-			VALUES `+values+c.dialect.upsertItem, args...)
+			VALUES `+values+c.db.UpsertItem, args...)
 		if err != nil {
 			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, c.ownSign, err)
 		}
@@ -86,8 +88,8 @@ func (c *Center) SaveFailedItems(ctx context.Context, taskType string, items []F
 // ForgetFailedItems deletes the rows of items that have succeeded.
 func (c *Center) ForgetFailedItems(ctx context.Context, taskType string, keys []string) error {
 	for part := range slices.Chunk(keys, eventRows) {
-		args := append([]any{taskType, c.ownSign}, strs(part)...)
-		err := c.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+marks(len(part))+`)`, args...)
+		args := append([]any{taskType, c.ownSign}, sqldb.Args(part)...)
+		err := c.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
 		if err != nil {
 			return fmt.Errorf("forget failed items of %s$%s: %w", taskType, c.ownSign, err)
 		}
@@ -127,9 +129,9 @@ func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, 
 		for _, part := range parts {
 			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.taskType, l.ownSign}
 			if part != nil {
-				query, args = query+` AND item_key IN (`+marks(len(part))+`)`, append(args, strs(part)...)
+				query, args = query+` AND item_key IN (`+sqldb.Marks(len(part))+`)`, append(args, sqldb.Args(part)...)
 			}
-			m, err := l.exec(ctx, query, args...)
+			m, err := l.Exec(ctx, query, args...)
 			if err != nil {
 				return err
 			}
@@ -147,15 +149,15 @@ func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, 
 }
 
 func (l *locked) itemsChanged(ctx context.Context) error {
-	_, err := l.exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
 	return err
 }
 
 // write runs one statement of a server about its own work, which may be run twice. It does not go through the
 // few connections of the roster: there are as many of these as there are executors.
 func (c *Center) write(ctx context.Context, query string, args ...any) error {
-	return c.retry(ctx, func() (bool, error) {
-		_, err := c.dealers.ExecContext(ctx, c.dialect.sql(query), args...)
+	return c.db.Retry(ctx, func() (bool, error) {
+		_, err := c.db.Dealers.ExecContext(ctx, c.db.SQL(query), args...)
 		return true, err
 	})
 }

@@ -3,9 +3,10 @@ package center
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // locked is a transaction that holds the lock row of a roster (L1). Its fields are read after
@@ -24,33 +25,20 @@ type locked struct {
 	planVersion       int64
 	epochHigh         int64
 	itemVersion       int64
-	removing          list // queues that are not dealt any more, and go when they are drained (N2)
+	removing          sqldb.List // queues that are not dealt any more, and go when they are drained (N2)
 
 	silent   []time.Duration // of the servers that were buried here
 	runsMade time.Duration   // how many ids of runs this transaction has made
 }
 
-// transaction translates statements for the database that it runs in.
-type transaction struct {
-	tx *sql.Tx
-	d  *dialect
-}
+// transaction is a transaction with or without the lock row.
+type transaction struct{ sqldb.Tx }
 
-func (t transaction) exec(ctx context.Context, query string, args ...any) (int, error) {
-	return affected(t.tx.ExecContext(ctx, t.d.sql(query), args...))
+// transact runs f in a transaction of its own that holds no lock row, and retries it. After a commit whose reply was
+// lost f runs once more: it must change rows under conditions, and take what it finds done for its own work.
+func (c *Center) transact(ctx context.Context, pool *sql.DB, f func(context.Context, transaction) error) error {
+	return c.db.Transact(ctx, pool, func(ctx context.Context, t sqldb.Tx) error { return f(ctx, transaction{t}) })
 }
-
-func (t transaction) queryRow(ctx context.Context, query string, args ...any) *sql.Row {
-	return t.tx.QueryRowContext(ctx, t.d.sql(query), args...)
-}
-
-func (t transaction) query(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := t.tx.QueryContext(ctx, t.d.sql(query), args...)
-	return each(rows, err, scan)
-}
-
-// attemptTimeout bounds one try of a transaction: a dozen statements, at the most.
-const attemptTimeout = 10 * time.Second
 
 // underLock runs f in a transaction that holds the lock row of the task type, as often as it
 // takes. f may run several times: it must not keep what a try that failed has told it.
@@ -58,10 +46,7 @@ func (c *Center) underLock(ctx context.Context, taskType string, f func(context.
 	return c.underLockBy(ctx, taskType, (*locked).lock, f)
 }
 
-// errLocked: somebody else has the lock row.
-var errLocked = errors.New("the lock row is another's")
-
-// underFreeLock is underLock for who does not wait: it returns errLocked while another has the lock row, or stands in
+// underFreeLock is underLock for who does not wait: it returns sqldb.ErrBusy while another has the lock row, or stands in
 // line for it. Nothing rests on that, for lock is what locks.
 func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
 	return c.underLockBy(ctx, taskType, func(l *locked, ctx context.Context) error {
@@ -73,8 +58,8 @@ func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(cont
 }
 
 func (c *Center) underLockBy(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) error {
-	err := c.retry(ctx, func() (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	err := c.db.Retry(ctx, func() (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
 		return c.tryUnderLock(ctx, taskType, lock, f)
 	})
@@ -86,12 +71,12 @@ func (c *Center) underLockBy(ctx context.Context, taskType string, lock func(*lo
 
 // tryUnderLock reports whether a failure surely left nothing behind.
 func (c *Center) tryUnderLock(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) (clean bool, err error) {
-	tx, err := c.store.BeginTx(ctx, nil)
+	tx, err := c.db.Begin(ctx, c.db.Store)
 	if err != nil {
-		return true, fmt.Errorf("begin: %w", err)
+		return true, err
 	}
-	defer tx.Rollback() // after a commit it does nothing
-	l := &locked{transaction: transaction{tx: tx, d: c.dialect}, taskType: taskType, ownSign: c.ownSign}
+	defer tx.Rollback()
+	l := &locked{transaction: transaction{tx}, taskType: taskType, ownSign: c.ownSign}
 	if err := lock(l, ctx); err != nil {
 		return true, err
 	}
@@ -100,20 +85,19 @@ func (c *Center) tryUnderLock(ctx context.Context, taskType string, lock func(*l
 	if err := f(ctx, l); err != nil {
 		return true, err
 	}
-	err = c.dialect.unknown(ctx, tx.Commit())
-	return !errors.Is(err, ErrUnknownCommit), err
+	return l.Commit(ctx)
 }
 
 // peek takes the row that lock is going to write, if it can be had at once.
 func (l *locked) peek(ctx context.Context) error {
-	if l.d.skipLocked == "" {
+	if l.Dialect.SkipLocked == "" {
 		return nil
 	}
 	var one int
-	line, args := l.line(l.d.firstInLine)
-	err := l.queryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+line+l.d.skipLocked, args...).Scan(&one)
-	if noRows(err) {
-		return errLocked
+	line, args := l.line(l.Dialect.TryLine)
+	err := l.QueryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+line+l.Dialect.SkipLocked, args...).Scan(&one)
+	if sqldb.NoRows(err) {
+		return sqldb.ErrBusy
 	}
 	return err
 }
@@ -124,9 +108,9 @@ func (l *locked) lock(ctx context.Context) error {
 	if err := l.lockBy(ctx, `version = version + 1`); err != nil {
 		return err
 	}
-	err := l.queryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
+	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).
-		Scan((*instant)(&l.now), &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.itemVersion, &l.removing)
+		Scan((*sqldb.Instant)(&l.now), &l.queueTotal, &l.requestedTotal, &l.partitionVersion, &l.membershipVersion, &l.plannedVersion, &l.planVersion, &l.epochHigh, &l.itemVersion, &l.removing)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}
@@ -144,8 +128,8 @@ func (l *locked) lockToChange(ctx context.Context) error {
 // each wakes up once, and the row has one who waits. The line is a lock of the transaction, which passes PgBouncer, and
 // of the table, so that rosters in other schemas have lines of their own. Nothing rests on it: the row is the lock.
 func (l *locked) lockBy(ctx context.Context, set string) error {
-	line, args := l.line(l.d.inLine)
-	n, err := l.exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)
+	line, args := l.line(l.Dialect.WaitInLine)
+	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
@@ -157,7 +141,7 @@ func (l *locked) lockBy(ctx context.Context, set string) error {
 
 // membershipChanged makes everybody plan anew (S3).
 func (l *locked) membershipChanged(ctx context.Context) error {
-	_, err := l.exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
 	l.membershipVersion++
 	return err
@@ -165,7 +149,7 @@ func (l *locked) membershipChanged(ctx context.Context) error {
 
 // planChanged makes everybody read their queues anew.
 func (l *locked) planChanged(ctx context.Context) error {
-	_, err := l.exec(ctx, `UPDATE schedule_task_running SET plan_version = plan_version + 1
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
 	l.planVersion++
 	return err

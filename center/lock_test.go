@@ -10,6 +10,8 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/center/postgres"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -103,10 +105,11 @@ func TestWhoGivesUpLeavesNoSession(t *testing.T) {
 	if _, err := c.Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
+	dialect := postgres.URL(url).Dialect
 	givesUp := func(t *testing.T) {
 		tx, err := c.Lock(t, "sweep", false)
 		defer tx.Rollback()
-		if class := center.Class(url, err); class != "rollback" {
+		if class := dialect.Class(err); class != sqldb.RolledBack {
 			t.Errorf("who waits got %v (%s), want a lock_timeout", err, class)
 		}
 		if line, row := waiting(t, c.DB()); line+row > 0 {
@@ -131,7 +134,7 @@ func TestWhoGivesUpLeavesNoSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		givesUp(t)
-		if _, err := c.Audit(t.Context(), "sweep", "somebody"); center.Class(url, err) != "rollback" {
+		if _, err := c.Audit(t.Context(), "sweep", "somebody"); dialect.Class(err) != sqldb.RolledBack {
 			t.Errorf("who audits got %v, want a lock_timeout", err)
 		}
 		if line, row := waiting(t, c.DB()); line+row > 0 {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // ExpireOwnSigns ends the environments of a task type that nobody has served for its
@@ -18,9 +20,9 @@ import (
 // was set since must not make the living look forgotten, and then nothing is expired (S7).
 func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
 	var candidates []string
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT r.own_sign FROM schedule_task_running r`+forgotten+`
-		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`), taskType, DefaultOwnSign, c.ownSign)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, `SELECT r.own_sign FROM schedule_task_running r`+forgotten+`
+		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, DefaultOwnSign, c.ownSign)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var sign string
 		err := rows.Scan(&sign)
 		candidates = append(candidates, sign)
@@ -56,7 +58,7 @@ func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		gone = false
 		var still int
-		err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+forgotten+` AND r.task_type = ? AND r.own_sign = ?`,
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+forgotten+` AND r.task_type = ? AND r.own_sign = ?`,
 			l.taskType, l.ownSign).Scan(&still)
 		if err != nil || still == 0 || l.now.Sub(seen).Abs() > within {
 			return err
@@ -70,7 +72,7 @@ func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen
 // forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6), and what
 // is kept for a while: events, histories, and runs, the open ones of which are cancelled.
 func (l *locked) forget(ctx context.Context, actor, why string) error {
-	r := reader{q: l.tx, d: l.d, taskType: l.taskType, ownSign: l.ownSign}
+	r := reader{q: l.Raw, d: l.Dialect, taskType: l.taskType, ownSign: l.ownSign}
 	servers, err := r.servers(ctx)
 	if err != nil {
 		return err
@@ -87,11 +89,11 @@ func (l *locked) forget(ctx context.Context, actor, why string) error {
 	for _, table := range []struct{ name, key string }{
 		{"schedule_failed_item", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
 	} {
-		if _, err := l.exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.taskType, l.ownSign); err != nil {
+		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.taskType, l.ownSign); err != nil {
 			return fmt.Errorf("delete from %s: %w", table.name, err)
 		}
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL, epoch_high = ?,
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL, epoch_high = ?,
 		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.epochHigh, l.taskType, l.ownSign)
 	if err != nil {
@@ -103,7 +105,7 @@ func (l *locked) forget(ctx context.Context, actor, why string) error {
 // raiseEpochHigh keeps in mind the highest epoch of the queues that are there.
 func (l *locked) raiseEpochHigh(ctx context.Context) error {
 	var top int64
-	err := l.queryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan(&top)
+	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan(&top)
 	l.epochHigh = max(l.epochHigh, top)
 	return err
 }

@@ -7,12 +7,13 @@ import (
 	"fmt"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Pause stops a task type, or lets it go on: every server drains its queues and keeps them.
 func (c *Center) Pause(ctx context.Context, taskType string, paused bool, actor string) error {
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		_, err := l.exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.taskType, l.ownSign)
+		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.taskType, l.ownSign)
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (c *Center) DrainServer(ctx context.Context, uuid string, force bool, actor
 // force plans without a server, as if it were dead (H5).
 func (l *locked) force(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
 	var queues []string
-	err = l.query(ctx, func(rows *sql.Rows) error {
+	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		queues = append(queues, id)
@@ -108,7 +109,7 @@ func (l *locked) setState(ctx context.Context, uuid, state, actor string) error 
 }
 
 func (l *locked) writeState(ctx context.Context, uuid, state string) error {
-	if _, err := l.exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
+	if _, err := l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
 		return err
 	}
 	return l.membershipChanged(ctx)
@@ -117,8 +118,8 @@ func (l *locked) writeState(ctx context.Context, uuid, state string) error {
 // changeServer runs f under the lock of the server's roster, and tells it the server's state.
 func (c *Center) changeServer(ctx context.Context, uuid string, f func(ctx context.Context, l *locked, state string) error) error {
 	var taskType string
-	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`), uuid, c.ownSign).Scan(&taskType)
-	if noRows(err) {
+	err := c.db.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, c.ownSign).Scan(&taskType)
+	if sqldb.NoRows(err) {
 		return ErrGone
 	}
 	if err != nil {
@@ -126,8 +127,8 @@ func (c *Center) changeServer(ctx context.Context, uuid string, f func(ctx conte
 	}
 	return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		var state string
-		err := l.queryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
-		if noRows(err) {
+		err := l.QueryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
+		if sqldb.NoRows(err) {
 			return ErrGone
 		}
 		if err != nil {

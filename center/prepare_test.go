@@ -1,12 +1,8 @@
 package center_test
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -194,30 +190,6 @@ func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
 	}
 }
 
-// lib/pq waits for the answer to a request to cancel what was prepared: of a server that does not answer, no heartbeat
-// may wait for that, too.
-func TestCancelDoesNotWait(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	ends := make(chan string, 2)
-	read := func(what string, conn net.Conn) {
-		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: %v", what, err)
-		}
-		ends <- what
-	}
-	go read("the statement", center.Dial(t, silent.Addr().String(), false))
-	time.Sleep(100 * time.Millisecond) // that one is to begin first
-	go read("the request", center.Dial(t, silent.Addr().String(), true))
-	if first := <-ends; first != "the request" {
-		t.Errorf("%s came to its end first", first)
-	}
-	<-ends
-}
-
 // Dealers' statements are the user's: he prepares what he wants prepared.
 func TestDealersStatementsAreNotPrepared(t *testing.T) {
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
@@ -244,25 +216,4 @@ func TestNothingIsPreparedThroughOthers(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A prepared statement that nobody answers ends, too, and the pool heals.
-func TestSwallowedPacketsOfPreparedStatements(t *testing.T) {
-	url, p := testdb.Through(t, testdb.URL(t, testdb.Postgres))
-	db := center.OpenPreparing(t, url)
-	update := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := db.ExecContext(ctx, `SELECT $1::int`, 1)
-		return err
-	}
-	for range 3 {
-		if err := update(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := preparedIn(t, db); n != 1 {
-		t.Fatalf("%d statements are prepared, want 1", n)
-	}
-	endsAndHeals(t, p, update)
 }

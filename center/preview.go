@@ -90,7 +90,7 @@ func (c *Center) readPreview(ctx context.Context, taskType string) (p previewInp
 	if p.now, err = c.clock(ctx); err != nil {
 		return p, err
 	}
-	r := reader{q: c.store, d: c.dialect, taskType: taskType, ownSign: c.ownSign}
+	r := reader{q: c.db.Store, d: c.db.Dialect, taskType: taskType, ownSign: c.ownSign}
 	if p.servers, err = r.servers(ctx); err != nil {
 		return p, err
 	}

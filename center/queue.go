@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // AddQueue adds a named queue, which is dealt at once (N2), or keeps one that is being removed. Where
@@ -110,7 +112,7 @@ func (c *Center) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
-		n, err := l.exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
+		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
 			l.taskType, l.ownSign, queueID, uuid, epoch)
 		if done = n > 0; err != nil || !done {
@@ -130,15 +132,15 @@ func (l *locked) sweep(ctx context.Context, actor string) error {
 	var gone []event
 	for _, id := range l.removing {
 		e := event{kind: EventRemoved, queue: id, actor: actor}
-		err := l.queryRow(ctx, `SELECT epoch FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server IS NULL`,
+		err := l.QueryRow(ctx, `SELECT epoch FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server IS NULL`,
 			l.taskType, l.ownSign, id).Scan(&e.epoch)
-		if noRows(err) {
+		if sqldb.NoRows(err) {
 			continue // its owner drains it
 		}
 		if err != nil {
 			return err
 		}
-		_, err = l.exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.taskType, l.ownSign, id)
+		_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.taskType, l.ownSign, id)
 		if err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ func (l *locked) queuesChanged(ctx context.Context, more int) error {
 	l.queueTotal += more
 	l.planVersion++
 	l.membershipVersion++
-	_, err := l.exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, plan_version = plan_version + 1,
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, plan_version = plan_version + 1,
 		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`, l.queueTotal, l.epochHigh, l.removing, l.taskType, l.ownSign)
 	return err
 }
@@ -186,9 +188,9 @@ var errNumbered = errors.New("the queues have numbers: change how many there are
 // namedQueues returns the queues in the order of their index, or errNumbered.
 func (l *locked) namedQueues(ctx context.Context) (queues []namedQueue, err error) {
 	numbered := true
-	err = l.query(ctx, func(rows *sql.Rows) error {
+	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var q namedQueue
-		err := rows.Scan(&q.id, &q.index, (*text)(&q.cur), &q.epoch)
+		err := rows.Scan(&q.id, &q.index, (*sqldb.Text)(&q.cur), &q.epoch)
 		q.removing = slices.Contains(l.removing, q.id)
 		numbered = numbered && q.id == fmt.Sprint(len(queues))
 		queues = append(queues, q)

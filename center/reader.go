@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // querier is a pool or a transaction.
@@ -19,7 +20,7 @@ type querier interface {
 // reader reads what the planner needs to know of one roster, locked or not.
 type reader struct {
 	q        querier
-	d        *dialect
+	d        *sqldb.Dialect
 	taskType string
 	ownSign  string
 }
@@ -38,11 +39,11 @@ func (s serverRow) planServer() plan.Server {
 }
 
 func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
-	rows, err := r.q.QueryContext(ctx, r.d.sql(`SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms
+	rows, err := r.q.QueryContext(ctx, r.d.SQL(`SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`), r.taskType, r.ownSign)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var s serverRow
-		err := rows.Scan(&s.uuid, &s.state, (*instant)(&s.registered), (*instant)(&s.heartbeat), (*millis)(&s.judgeDead))
+		err := rows.Scan(&s.uuid, &s.state, (*sqldb.Instant)(&s.registered), (*sqldb.Instant)(&s.heartbeat), (*millis)(&s.judgeDead))
 		servers = append(servers, s)
 		return err
 	})
@@ -53,10 +54,10 @@ func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
 }
 
 // removing returns the queues that are to go. A roster that is not there has none.
-func (r reader) removing(ctx context.Context) (removing list, err error) {
-	err = r.q.QueryRowContext(ctx, r.d.sql(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
+func (r reader) removing(ctx context.Context) (removing sqldb.List, err error) {
+	err = r.q.QueryRowContext(ctx, r.d.SQL(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
 		r.taskType, r.ownSign).Scan(&removing)
-	if err != nil && !noRows(err) {
+	if err != nil && !sqldb.NoRows(err) {
 		return nil, fmt.Errorf("read the queues that are to go: %w", err)
 	}
 	return removing, nil
@@ -81,19 +82,19 @@ func (r reader) plan(ctx context.Context, servers []serverRow, removing []string
 
 // limit is the most queues that one server may own, 0 for no limit.
 func (r reader) limit(ctx context.Context) (limit int, err error) {
-	err = r.q.QueryRowContext(ctx, r.d.sql(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.taskType).Scan(&limit)
-	if err != nil && !noRows(err) { // somebody deleted the row: the roster goes on without its settings
+	err = r.q.QueryRowContext(ctx, r.d.SQL(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.taskType).Scan(&limit)
+	if err != nil && !sqldb.NoRows(err) { // somebody deleted the row: the roster goes on without its settings
 		return 0, fmt.Errorf("read max_queues_per_server: %w", err)
 	}
 	return limit, nil
 }
 
 func (r reader) queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
-	rows, err := r.q.QueryContext(ctx, r.d.sql(`SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
+	rows, err := r.q.QueryContext(ctx, r.d.SQL(`SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? ORDER BY queue_id`), r.taskType, r.ownSign)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var q plan.Queue
-		err := rows.Scan(&q.ID, (*text)(&q.Owner), (*text)(&q.Requester), &q.Epoch)
+		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch)
 		q.Removing = slices.Contains(removing, q.ID)
 		queues = append(queues, q)
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -278,7 +279,7 @@ func createUser(kind, user string) []string {
 // dropUser comes last: users belong to the server, which other tests share.
 func dropUser(t *testing.T, owner, kind, user string) {
 	t.Helper()
-	c, err := center.Open(t.Context(), owner, center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(owner), center.Options{})
 	if err != nil {
 		return // the database is gone, and in PostgreSQL what the role owned with it
 	}

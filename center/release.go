@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Handover is a queue that its owner has drained for a requester.
@@ -55,21 +56,21 @@ func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover)
 		wanted[q.QueueID] = q
 	}
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), writeRows) {
-		from, args, err := l.d.list(part, l.taskType, l.ownSign)
+		from, args, err := l.Dialect.SelectQueues(part, l.taskType, l.ownSign)
 		if err != nil {
 			return nil, 0, err
 		}
-		err = l.query(ctx, func(rows *sql.Rows) error {
+		err = l.Each(ctx, func(rows *sql.Rows) error {
 			var id, cur, req, state string
 			var epoch int64
-			err := rows.Scan(&id, (*text)(&cur), (*text)(&req), &epoch, (*text)(&state), &version)
+			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), &version)
 			if q := wanted[id]; mayOwn(state) && cur == uuid && epoch == q.Epoch && req == q.To {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
 		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign)`+
-			from+` ORDER BY q.queue_id`+l.d.skipLocked, args...)
+			from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
 			return nil, 0, fmt.Errorf("lock the queues: %w", err)
 		}
@@ -86,7 +87,7 @@ func (c *Center) Retake(ctx context.Context, taskType, uuid, queueID string, epo
 		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
-		n, err := l.exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}
+		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
 			l.planVersion+1, l.taskType, l.ownSign, queueID, uuid, epoch)
 		kept = n > 0

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Repartition asks for another number of numbered queues. With the number, items change their queue:
@@ -28,7 +30,7 @@ func (c *Center) Repartition(ctx context.Context, taskType string, total int, ac
 			requested = nil
 		}
 		// Each request is a version of its own: what a server drained for another one does not count.
-		_, err := l.exec(ctx, `UPDATE schedule_task_running SET requested_total = ?, partition_version = partition_version + 1
+		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = ?, partition_version = partition_version + 1
 			WHERE task_type = ? AND own_sign = ?`, requested, l.taskType, l.ownSign)
 		if err != nil {
 			return err
@@ -47,7 +49,7 @@ func (c *Center) FinishRepartition(ctx context.Context, taskType, actor string) 
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		done = false
 		var busy int
-		err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND drained_partition <> ?`,
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND drained_partition <> ?`,
 			l.taskType, l.ownSign, l.partitionVersion).Scan(&busy)
 		if err != nil || busy > 0 || l.requestedTotal == 0 {
 			return err
@@ -69,7 +71,7 @@ func (l *locked) withdraw(ctx context.Context, actor string, why error) error {
 	if !errors.Is(why, errCursors) {
 		return why
 	}
-	_, err := l.exec(ctx, `UPDATE schedule_task_running SET requested_total = NULL, partition_version = partition_version + 1
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = NULL, partition_version = partition_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
 	if err != nil {
 		return err
@@ -88,14 +90,14 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 		return err
 	}
 	l.epochHigh++ // every queue gets one more
-	_, err = l.exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ?`, l.taskType, l.ownSign, l.requestedTotal)
+	_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ?`, l.taskType, l.ownSign, l.requestedTotal)
 	if err != nil {
 		return err
 	}
 	if err := l.queuesGone(ctx, RunQueueFailed, "there are fewer queues now: rerun the run", idsOf(numberedQueues(l.requestedTotal, l.queueTotal))); err != nil {
 		return err
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
 		WHERE task_type = ? AND own_sign = ?`, done, l.taskType, l.ownSign)
 	if err != nil {
 		return err
@@ -103,7 +105,7 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 	if err := l.insertQueueRows(ctx, numberedQueues(l.queueTotal, l.requestedTotal), done); err != nil {
 		return err
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
 		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.epochHigh, l.taskType, l.ownSign)
 	if err != nil {
@@ -129,7 +131,7 @@ var errCursors = errors.New("the queues have cursors, which belong to their numb
 
 func (l *locked) mustHaveNoCursors(ctx context.Context) error {
 	var n int
-	err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cursor_value <> ''`, l.taskType, l.ownSign).Scan(&n)
+	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cursor_value <> ''`, l.taskType, l.ownSign).Scan(&n)
 	if err == nil && n > 0 {
 		err = errCursors
 	}
@@ -141,10 +143,10 @@ func (l *locked) mustHaveNoCursors(ctx context.Context) error {
 func (l *locked) leastDone(ctx context.Context) (any, error) {
 	var all, done int
 	var least time.Time
-	err := l.queryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`,
-		l.taskType, l.ownSign).Scan(&all, &done, (*instant)(&least))
+	err := l.QueryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`,
+		l.taskType, l.ownSign).Scan(&all, &done, (*sqldb.Instant)(&least))
 	if err != nil || done < all {
 		return nil, err
 	}
-	return l.d.time(least), nil
+	return l.Dialect.Time(least), nil
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // cleanRows is how many rows one step of Clean deletes: few enough to hold nobody up.
@@ -33,10 +35,10 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 // clean looks first and deletes by key: a DELETE that searches would lock what it looks at, and not
 // every database knows a LIMIT there.
 func (c *Center) clean(ctx context.Context, table, key, column string, retention time.Duration) (int, error) {
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
-		key, table, column, retention.Milliseconds(), column, cleanRows)))
+	rows, err := c.db.Query(ctx, fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
+		key, table, column, retention.Milliseconds(), column, cleanRows))
 	var keys []any
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var k any
 		err := rows.Scan(&k)
 		keys = append(keys, k)
@@ -45,5 +47,5 @@ func (c *Center) clean(ctx context.Context, table, key, column string, retention
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	return affected(c.store.ExecContext(ctx, c.dialect.sql(fmt.Sprintf(`DELETE FROM %s WHERE %s IN (%s)`, table, key, marks(len(keys)))), keys...))
+	return c.db.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s IN (%s)`, table, key, sqldb.Marks(len(keys))), keys...)
 }

@@ -52,19 +52,19 @@ func (c *Center) watch(servers []ServerBeat) (columns string, args []any) {
 		}
 		switch r := s.Ring; {
 		case r.last != "":
-			exists(c.dialect.byKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, r.last)
+			exists(c.db.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, r.last)
 		case r.first != "":
-			exists(c.dialect.byKey, ` AND d.uuid > ?`, s.UUID)
+			exists(c.db.ByKey, ` AND d.uuid > ?`, s.UUID)
 			dead.WriteString(" OR ")
-			exists(c.dialect.byKey, ` AND d.uuid <= ?`, r.first)
+			exists(c.db.ByKey, ` AND d.uuid <= ?`, r.first)
 		default:
 			exists("", "")
 		}
 		dead.WriteString(") THEN 1")
 		if s.Ring.asks() {
 			const end = ` WHEN s.uuid = ? THEN (SELECT w.uuid FROM schedule_server w%s WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ? ORDER BY w.uuid LIMIT 1 OFFSET %d)`
-			fmt.Fprintf(&last, end, c.dialect.byKey, watchedServers-1)
-			fmt.Fprintf(&first, end, c.dialect.byKey, watchedServers-1)
+			fmt.Fprintf(&last, end, c.db.ByKey, watchedServers-1)
+			fmt.Fprintf(&first, end, c.db.ByKey, watchedServers-1)
 			lastArgs = append(lastArgs, s.UUID, s.TaskType, c.ownSign, s.UUID)
 			firstArgs = append(firstArgs, s.UUID, s.TaskType, c.ownSign, "")
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The states of a run (R1). The first three are open: the run has not ended. What else one might ask, whether it is
@@ -154,10 +155,10 @@ func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 				seen[id], next = true, append(next, id)
 			}
 		}
-		args := append(strs(front), strs(front)...)
-		rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
-			WHERE run_id IN (`+marks(len(front))+`) OR upstream_run_id IN (`+marks(len(front))+`) ORDER BY run_id, upstream_run_id`), args...)
-		err = each(rows, err, func(rows *sql.Rows) error {
+		args := append(sqldb.Args(front), sqldb.Args(front)...)
+		rows, err := c.db.Query(ctx, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
+			WHERE run_id IN (`+sqldb.Marks(len(front))+`) OR upstream_run_id IN (`+sqldb.Marks(len(front))+`) ORDER BY run_id, upstream_run_id`, args...)
+		err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 			var d RunDep
 			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
 			if !edges[d] {
@@ -176,7 +177,7 @@ func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 	for id := range seen {
 		ids = append(ids, id)
 	}
-	runs, err = records[Run](ctx, c, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+marks(len(ids))+`) ORDER BY run_id`, ids...)
+	runs, err = records[Run](ctx, c, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 	}
@@ -195,45 +196,4 @@ func newRunID(now time.Time) string {
 func (l *locked) newRunID() string {
 	l.runsMade += time.Microsecond
 	return newRunID(l.now.Add(l.runsMade))
-}
-
-// transact runs f in a transaction of its own that holds no lock row, as often as it takes. After a commit whose reply
-// was lost f runs once more: it changes rows under conditions, and what it finds done it takes for its own work.
-func (c *Center) transact(ctx context.Context, db *sql.DB, f func(context.Context, transaction) error) error {
-	once := func() error {
-		return c.retry(ctx, func() (bool, error) { return c.tryTransact(ctx, db, f) })
-	}
-	err := once()
-	if errors.Is(err, ErrUnknownCommit) && ctx.Err() == nil {
-		err = once()
-	}
-	return err
-}
-
-func (c *Center) tryTransact(ctx context.Context, db *sql.DB, f func(context.Context, transaction) error) (clean bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return true, fmt.Errorf("begin: %w", err)
-	}
-	defer tx.Rollback() // after a commit it does nothing
-	t := transaction{tx: tx, d: c.dialect}
-	if err := t.limit(ctx); err != nil {
-		return true, err
-	}
-	if err := f(ctx, t); err != nil {
-		return true, err
-	}
-	err = c.dialect.unknown(ctx, tx.Commit())
-	return !errors.Is(err, ErrUnknownCommit), err
-}
-
-// limit does what the dialect's limited does, by itself.
-func (t transaction) limit(ctx context.Context) error {
-	if t.d.limited == "" {
-		return nil
-	}
-	var one int
-	return t.queryRow(ctx, `SELECT 1 WHERE 1 = 1`+t.d.limited).Scan(&one)
 }

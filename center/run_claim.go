@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Sweep is a queue of a run that this server has claimed, and how far earlier sweeps of it came.
@@ -69,12 +71,12 @@ func (c *Center) claimable(ctx context.Context, taskType string, queues []Held) 
 		epochs[q.ID] = q.Epoch
 		args = append(args, q.ID)
 	}
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
+	rows, err := c.db.Query(ctx, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
 		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
-		AND q.queue_id IN (`+marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+dueAgain+`)
-		ORDER BY q.queue_id`), args...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+dueAgain+`)
+		ORDER BY q.queue_id`, args...)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var q claimable
 		var state string
 		var epoch int64
@@ -95,7 +97,7 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
 	limit := Settings{MaxRecoveries: q.maxRecoveries}.WithDefaults().MaxRecoveries
 	failed := false
-	err = c.transact(ctx, c.store, func(ctx context.Context, t transaction) (err error) {
+	err = c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) (err error) {
 		ok, failed = false, false
 		if err := c.fenceSweep(ctx, t, s); err != nil {
 			return err
@@ -104,7 +106,7 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 			return err
 		}
 		// MySQL evaluates SET from left to right (L6): what reads the old state stands before what overwrites it.
-		n, err := t.exec(ctx, `UPDATE schedule_run_queue SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
+		n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,
 			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
 			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+dueAgain+`)`,
@@ -131,32 +133,32 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 // fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
 func (c *Center) fenceSweep(ctx context.Context, t transaction, s Sweep) error {
 	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []Held{{s.QueueID, s.Epoch}}}, c, new(atomic.Bool)}
-	return b.fence(ctx, t.tx)
+	return b.fence(ctx, t.Raw)
 }
 
 // keepRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might
 // otherwise be one of a run that was rerun and is not open.
 func (t transaction) keepRunning(ctx context.Context, runID string) (bool, error) {
 	var state string
-	err := t.queryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.d.share, runID).Scan(&state)
-	if noRows(err) {
+	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)
+	if sqldb.NoRows(err) {
 		return false, nil
 	}
 	return state == RunRunning, err
 }
 
 func (t transaction) readSweep(ctx context.Context, s *Sweep) (recoveries int, err error) {
-	err = t.queryRow(ctx, `SELECT r.run_key, r.params, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
+	err = t.QueryRow(ctx, `SELECT r.run_key, r.params, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
 		q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
 		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
-		Scan(&s.Key, &s.Params, &s.QueueTotal, (*instant)(&s.ScheduledAt), (*instant)(&s.StartedAt), (*instant)(&s.DeadlineAt),
+		Scan(&s.Key, &s.Params, &s.QueueTotal, (*sqldb.Instant)(&s.ScheduledAt), (*sqldb.Instant)(&s.StartedAt), (*sqldb.Instant)(&s.DeadlineAt),
 			&s.Attempt, &recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)
 	s.Recovering = recoveries > 0
 	return recoveries, err
 }
 
 func (t transaction) failTooOften(ctx context.Context, s Sweep, limit int) error {
-	_, err := t.exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now} WHERE run_id = ? AND queue_id = ?`,
+	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now} WHERE run_id = ? AND queue_id = ?`,
 		fmt.Sprintf("taken over more than %d times without progress", limit), s.RunID, s.QueueID)
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // cleanRuns is how many runs one step of Clean looks at.
@@ -15,7 +17,7 @@ const cleanRuns = 100
 // run for which another still waits is kept. Runs are looked up by their ids, which sort by time: no index is needed.
 func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	var now time.Time
-	if err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT {now}`)).Scan((*instant)(&now)); err != nil {
+	if err := c.db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
 		return 0, err
 	}
 	before := now.Add(-retention)
@@ -24,7 +26,7 @@ func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (delete
 		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
-		ORDER BY r.run_id LIMIT %d`, cleanRuns), newRunID(before), c.dialect.time(before))
+		ORDER BY r.run_id LIMIT %d`, cleanRuns), newRunID(before), c.db.Time(before))
 	if err != nil || len(runs) == 0 {
 		return 0, err
 	}
@@ -36,13 +38,13 @@ func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (delete
 	if err != nil || full {
 		return n, err // their rows come first: without its run nobody would find them
 	}
-	err = c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
-		runs, err := t.exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+marks(len(ids))+`) AND finished_at IS NOT NULL`, strs(ids)...) // but for one that is rerun meanwhile
+	err = c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
+		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // but for one that is rerun meanwhile
 		if err != nil {
 			return err
 		}
-		deps, err := t.exec(ctx, `DELETE FROM schedule_run_dep WHERE run_id IN (`+marks(len(ids))+`)
-			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`, strs(ids)...)
+		deps, err := t.Exec(ctx, `DELETE FROM schedule_run_dep WHERE run_id IN (`+sqldb.Marks(len(ids))+`)
+			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`, sqldb.Args(ids)...)
 		deleted = n + runs + deps
 		return err
 	})
@@ -53,9 +55,9 @@ func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (delete
 func (c *Center) cleanRunQueues(ctx context.Context, runs []string) (deleted int, full bool, err error) {
 	type key struct{ run, queue string }
 	var keys []key
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
-		ORDER BY run_id, queue_id LIMIT %d`, marks(len(runs)), cleanRows)), strs(runs)...)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
+		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), cleanRows), sqldb.Args(runs)...)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var k key
 		err := rows.Scan(&k.run, &k.queue)
 		keys = append(keys, k)
@@ -69,8 +71,8 @@ func (c *Center) cleanRunQueues(ctx context.Context, runs []string) (deleted int
 		for len(keys) > 0 && keys[0].run == run {
 			args, keys = append(args, keys[0].queue), keys[1:]
 		}
-		n, err := affected(c.store.ExecContext(ctx, c.dialect.sql(`DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+marks(len(args))+`)`),
-			slices.Insert(args, 0, any(run))...))
+		n, err := c.db.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+sqldb.Marks(len(args))+`)`,
+			slices.Insert(args, 0, any(run))...)
 		if err != nil {
 			return deleted, false, err
 		}

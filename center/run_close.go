@@ -14,7 +14,7 @@ type tally struct {
 }
 
 func (t transaction) tally(ctx context.Context, runID string) (sum tally, err error) {
-	err = t.query(ctx, func(rows *sql.Rows) error {
+	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var state string
 		var n int
 		var done, failed int64
@@ -36,7 +36,7 @@ func (t transaction) tally(ctx context.Context, runID string) (sum tally, err er
 		return sum, err
 	}
 	var queue, why string
-	err = t.queryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
+	err = t.QueryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
 	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s", sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
 	return sum, err
 }
@@ -59,7 +59,7 @@ func (sum tally) outcome() (state, message string) {
 // the statement that locks the run's row: before, a rerun might come between it and what it decides.
 func (c *Center) closeRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) error {
+	err := c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
 		ended = false
 		running, err := t.touchRun(ctx, runID, RunRunning)
 		if err != nil || !running {
@@ -84,7 +84,7 @@ func (t transaction) endRunAs(ctx context.Context, runID, from, state, message s
 	if err := t.moveRun(ctx, runID, from, state, message); err != nil {
 		return err
 	}
-	_, err := t.exec(ctx, `UPDATE schedule_run SET items_done = ?, items_failed = ? WHERE run_id = ?`, sum.itemsDone, sum.itemsFailed, runID)
+	_, err := t.Exec(ctx, `UPDATE schedule_run SET items_done = ?, items_failed = ? WHERE run_id = ?`, sum.itemsDone, sum.itemsFailed, runID)
 	return err
 }
 
@@ -102,7 +102,7 @@ func (c *Center) afterEnd(ctx context.Context, runID string, ended bool, err err
 // anybody does (R9). An owner that is at work learns of it when it next writes: its row is no longer RUNNING.
 func (c *Center) stopRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := c.transact(ctx, c.store, func(ctx context.Context, t transaction) (err error) {
+	err := c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) (err error) {
 		ended, err = t.stopRun(ctx, runID)
 		return err
 	})
@@ -115,7 +115,7 @@ func (t transaction) stopRun(ctx context.Context, runID string) (ended bool, err
 	}
 	var from string
 	var cancel, late bool
-	err = t.queryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} AND state = '`+RunRunning+`' THEN TRUE ELSE FALSE END
+	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} AND state = '`+RunRunning+`' THEN TRUE ELSE FALSE END
 		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, &cancel, (*flag)(&late))
 	if err != nil || !cancel && !late {
 		return false, err
@@ -124,7 +124,7 @@ func (t transaction) stopRun(ctx context.Context, runID string) (ended bool, err
 	if cancel {
 		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
 	}
-	n, err := t.exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
+	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
 		finished_at = {now} WHERE run_id = ? AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, queueState, why, runID)
 	if err != nil {
 		return false, err
@@ -145,11 +145,11 @@ func (t transaction) stopRun(ctx context.Context, runID string) (ended bool, err
 // cancelAll ends all open runs of a roster that is deleted. What waits for them is settled by a tick.
 func (l *locked) cancelAll(ctx context.Context) error {
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
-	if _, err := l.exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.taskType, l.ownSign); err != nil {
+	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.taskType, l.ownSign); err != nil {
 		return fmt.Errorf("cancel the runs: %w", err)
 	}
 	var ids []string
-	err := l.query(ctx, func(rows *sql.Rows) error {
+	err := l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		ids = append(ids, id)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // openTries bounds the runs that one call looks at before it finds one to open.
@@ -46,15 +48,15 @@ func (c *Center) openNext(ctx context.Context, taskType string) (ended []string,
 func (l *locked) mayNotOpen(ctx context.Context) (bool, error) {
 	var paused bool
 	var running int
-	err := l.queryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type AND r.own_sign = k.own_sign
+	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type AND r.own_sign = k.own_sign
 		AND r.state = '`+RunRunning+`') FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.taskType, l.ownSign).Scan(&paused, &running)
 	return paused || running > 0 || l.requestedTotal > 0, err
 }
 
 func (l *locked) nextReady(ctx context.Context) (id string, err error) {
-	err = l.queryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
+	err = l.QueryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
 		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, scheduled_at, run_id LIMIT 1`, l.taskType, l.ownSign).Scan(&id)
-	if noRows(err) {
+	if sqldb.NoRows(err) {
 		return "", nil
 	}
 	return id, err
@@ -65,7 +67,7 @@ func (l *locked) nextReady(ctx context.Context) (id string, err error) {
 func (l *locked) open(ctx context.Context, runID string) (state string, err error) {
 	ready, err := l.touchRun(ctx, runID, RunReady)
 	if err == nil && !ready {
-		err = errRaced
+		err = sqldb.ErrRaced
 	}
 	if err != nil {
 		return "", err
@@ -88,7 +90,7 @@ func (l *locked) open(ctx context.Context, runID string) (state string, err erro
 	if err != nil {
 		return "", err
 	}
-	_, err = l.exec(ctx, `UPDATE schedule_run SET state = '`+RunRunning+`', message = '', queue_total = ?, started_at = COALESCE(started_at, {now}),
+	_, err = l.Exec(ctx, `UPDATE schedule_run SET state = '`+RunRunning+`', message = '', queue_total = ?, started_at = COALESCE(started_at, {now}),
 		deadline_at = {ago ?}, finished_at = NULL WHERE run_id = ?`, total, -timeout.Milliseconds(), runID)
 	return RunRunning, err
 }
@@ -96,8 +98,8 @@ func (l *locked) open(ctx context.Context, runID string) (state string, err erro
 // runTimeout is never zero, also if somebody deleted the row of the task type.
 func (l *locked) runTimeout(ctx context.Context) (time.Duration, error) {
 	var s Settings
-	err := l.queryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan((*millis)(&s.RunTimeout))
-	if err != nil && !noRows(err) {
+	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan((*millis)(&s.RunTimeout))
+	if err != nil && !sqldb.NoRows(err) {
 		return 0, fmt.Errorf("read run_timeout: %w", err)
 	}
 	return s.WithDefaults().RunTimeout, nil
@@ -119,13 +121,13 @@ func (l *locked) snapshot(ctx context.Context, runID string) (total int, err err
 	}
 	if len(rows) > 0 {
 		var was int
-		if err := l.queryRow(ctx, `SELECT queue_total FROM schedule_run WHERE run_id = ?`, runID).Scan(&was); err != nil {
+		if err := l.QueryRow(ctx, `SELECT queue_total FROM schedule_run WHERE run_id = ?`, runID).Scan(&was); err != nil {
 			return 0, err
 		}
 		if !numbered || was == len(queues) {
 			return was, l.dropGone(ctx, runID, rows, queues)
 		}
-		if _, err := l.exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ?`, runID); err != nil {
+		if _, err := l.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ?`, runID); err != nil {
 			return 0, err
 		}
 	}
@@ -133,7 +135,7 @@ func (l *locked) snapshot(ctx context.Context, runID string) (total int, err err
 }
 
 func (l *locked) runQueueIDs(ctx context.Context, runID string) (list []string, err error) {
-	err = l.query(ctx, func(rows *sql.Rows) error {
+	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		list = append(list, id)
@@ -158,7 +160,7 @@ func (l *locked) insertRunQueues(ctx context.Context, runID string, queues []nam
 		for _, q := range part {
 			args = append(args, runID, q.id)
 		}
-		_, err := l.exec(ctx, `INSERT INTO schedule_run_queue (run_id, queue_id) VALUES `+
+		_, err := l.Exec(ctx, `INSERT INTO schedule_run_queue (run_id, queue_id) VALUES `+
 			strings.TrimSuffix(strings.Repeat("(?, ?), ", len(part)), ", "), args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues of run %s: %w", runID, err)
@@ -171,8 +173,8 @@ func (l *locked) insertRunQueues(ctx context.Context, runID string, queues []nam
 func (t transaction) endRunQueues(ctx context.Context, state, why string, queues []string, where string, args ...any) error {
 	for part := range slices.Chunk(queues, eventRows) {
 		all := append([]any{state, why}, args...)
-		_, err := t.exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
-			` AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`') AND queue_id IN (`+marks(len(part))+`)`, append(all, strs(part)...)...)
+		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
+			` AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`') AND queue_id IN (`+sqldb.Marks(len(part))+`)`, append(all, sqldb.Args(part)...)...)
 		if err != nil {
 			return fmt.Errorf("end queues of runs: %w", err)
 		}
@@ -183,7 +185,7 @@ func (t transaction) endRunQueues(ctx context.Context, state, why string, queues
 // queuesGone ends what the open run still had to do in queues that are deleted in this transaction (N1, N2).
 func (l *locked) queuesGone(ctx context.Context, state, why string, queues []string) error {
 	var open []string
-	err := l.query(ctx, func(rows *sql.Rows) error {
+	err := l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		open = append(open, id)

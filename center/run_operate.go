@@ -12,7 +12,7 @@ import (
 // ErrRunState if the run has ended.
 func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
 	err := c.operateRun(ctx, runID, func(ctx context.Context, l *locked) error {
-		n, err := l.exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
+		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
 			return l.wrongState(ctx, runID, err)
@@ -32,7 +32,7 @@ func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
 // suspended. Its deadline stays what it is. ErrRunState if the run has ended.
 func (c *Center) PauseRun(ctx context.Context, runID string, paused bool, actor string) error {
 	err := c.operateRun(ctx, runID, func(ctx context.Context, l *locked) error {
-		n, err := l.exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
+		n, err := l.Exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			paused, runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
 			return l.wrongState(ctx, runID, err)
@@ -57,7 +57,7 @@ func (c *Center) Rerun(ctx context.Context, runID, actor string) error {
 		if ok, err := l.touchRun(ctx, runID, RunFailed, RunCancelled, RunDependentFailed); err != nil || !ok {
 			return l.wrongState(ctx, runID, err)
 		}
-		_, err := l.exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueuePending+`', attempt = 0, recoveries = 0, next_attempt_at = NULL,
+		_, err := l.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueuePending+`', attempt = 0, recoveries = 0, next_attempt_at = NULL,
 			last_error = '', finished_at = NULL WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (t transaction) reopen(ctx context.Context, runID string) error {
 	if state != RunReady {
 		state = RunWaiting
 	}
-	_, err = t.exec(ctx, `UPDATE schedule_run SET state = ?, message = '', cancel_requested = FALSE, paused = FALSE, deadline_at = NULL, finished_at = NULL
+	_, err = t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = '', cancel_requested = FALSE, paused = FALSE, deadline_at = NULL, finished_at = NULL
 		WHERE run_id = ?`, state, runID)
 	return err
 }
@@ -98,7 +98,7 @@ func (t transaction) reopen(ctx context.Context, runID string) error {
 func (t transaction) wakeDependants(ctx context.Context, runID string) error {
 	seen := []string{runID}
 	for i := 0; i < len(seen) && len(seen) < maxGraph; i++ {
-		err := t.query(ctx, func(rows *sql.Rows) error {
+		err := t.Each(ctx, func(rows *sql.Rows) error {
 			var id string
 			err := rows.Scan(&id)
 			if !slices.Contains(seen, id) {
@@ -113,10 +113,10 @@ func (t transaction) wakeDependants(ctx context.Context, runID string) error {
 	dependants := seen[1:]
 	slices.Sort(dependants) // one order of locking for all
 	for _, id := range dependants {
-		if _, err := t.exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ?`, id); err != nil {
+		if _, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ?`, id); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, `UPDATE schedule_run SET state = '`+RunWaiting+`', message = '', finished_at = NULL
+		_, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+RunWaiting+`', message = '', finished_at = NULL
 			WHERE run_id = ? AND state = '`+RunDependentFailed+`'`, id)
 		if err != nil {
 			return fmt.Errorf("wake run %s: %w", id, err)
@@ -140,7 +140,7 @@ func (t transaction) wrongState(ctx context.Context, runID string, err error) er
 		return err
 	}
 	var state string
-	if err := t.queryRow(ctx, `SELECT state FROM schedule_run WHERE run_id = ?`, runID).Scan(&state); err != nil {
+	if err := t.QueryRow(ctx, `SELECT state FROM schedule_run WHERE run_id = ?`, runID).Scan(&state); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: it is %s", ErrRunState, state)

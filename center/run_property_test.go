@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/sqlite"
 )
 
 // runWorld is some servers that take turns at everything that can happen to runs: one database in memory, fake time.
@@ -52,7 +53,7 @@ func TestRunsThroughRandomHistories(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
-			c, err := center.Open(rt.Context(), "sqlite::memory:", center.Options{})
+			c, err := center.Open(rt.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
 			if err != nil {
 				rt.Fatal(err)
 			}

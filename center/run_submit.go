@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // maxRunKey leaves room for what triggers append to their ids; maxParams is what fits into every database's text.
@@ -85,9 +87,9 @@ func (c *Center) hasRuns(ctx context.Context, taskType string) error {
 // mayRun checks that a task type is there and can have runs.
 func (c *Center) mayRun(ctx context.Context, taskType string) error {
 	var mode string
-	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT mode FROM schedule_task_type WHERE task_type = ?`), taskType).Scan(&mode)
+	err := c.db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
 	switch {
-	case noRows(err):
+	case sqldb.NoRows(err):
 		return ErrUnknownTask
 	case err == nil && mode != ModeRun:
 		return errNoRuns
@@ -129,7 +131,7 @@ func (l *locked) upstreams(ctx context.Context, after []string) ([]string, error
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
 		var n int
-		err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_run WHERE run_id = ? AND own_sign = ?`, id, l.ownSign).Scan(&n)
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run WHERE run_id = ? AND own_sign = ?`, id, l.ownSign).Scan(&n)
 		if err == nil && n == 0 {
 			err = ErrUnknownRun
 		}
@@ -150,15 +152,15 @@ func (l *locked) runsOfKeys(ctx context.Context, taskTypes, keys []string) (map[
 		return found, nil
 	}
 	for part := range slices.Chunk(keys, eventRows) {
-		args := append(append(strs(taskTypes), l.ownSign), strs(part)...)
-		err := l.query(ctx, func(rows *sql.Rows) error {
+		args := append(append(sqldb.Args(taskTypes), l.ownSign), sqldb.Args(part)...)
+		err := l.Each(ctx, func(rows *sql.Rows) error {
 			var n runName
 			var id string
 			err := rows.Scan(&n.taskType, &n.key, &id)
 			found[n] = id
 			return err
 		}, `SELECT task_type, run_key, run_id FROM schedule_run
-			WHERE task_type IN (`+marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+marks(len(part))+`) ORDER BY run_id`, args...)
+			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(part))+`) ORDER BY run_id`, args...)
 		if err != nil {
 			return nil, fmt.Errorf("look for runs by their keys: %w", err)
 		}
@@ -187,7 +189,7 @@ func (l *locked) insertRuns(ctx context.Context, roots []Run, after []string) er
 		return err
 	}
 	for _, d := range g.late {
-		n, err := l.exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state = '`+RunWaiting+`'`, d.Run)
+		n, err := l.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state = '`+RunWaiting+`'`, d.Run)
 		if err != nil {
 			return err
 		}
@@ -254,15 +256,15 @@ func (l *locked) insertRunRows(ctx context.Context, runs []Run) error {
 		for _, r := range part {
 			var finished any
 			if r.Ended() {
-				finished = l.d.time(l.now)
+				finished = l.Dialect.Time(l.now)
 			}
-			args = append(args, r.ID, r.TaskType, l.ownSign, r.Key, r.RootID, null(r.Trigger), l.d.time(r.ScheduledAt), r.State, r.Priority, r.Params, clean(r.Message), finished)
+			args = append(args, r.ID, r.TaskType, l.ownSign, r.Key, r.RootID, sqldb.Null(r.Trigger), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished)
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
-		_, err := l.exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
+		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
 			priority, params, message, finished_at, created_at) VALUES `+values, args...)
-		if l.d.class(err) == classDuplicate {
-			err = errRaced // a dependant, whose task type is not locked: the next look finds it
+		if l.Dialect.Class(err) == sqldb.Duplicate {
+			err = sqldb.ErrRaced // a dependant, whose task type is not locked: the next look finds it
 		}
 		if err != nil {
 			return fmt.Errorf("insert runs: %w", err)
@@ -277,7 +279,7 @@ func (l *locked) insertDeps(ctx context.Context, deps []RunDep) error {
 		for _, d := range part {
 			args = append(args, d.Run, d.Upstream, d.Rule)
 		}
-		_, err := l.exec(ctx, `INSERT INTO schedule_run_dep (run_id, upstream_run_id, rule) VALUES `+
+		_, err := l.Exec(ctx, `INSERT INTO schedule_run_dep (run_id, upstream_run_id, rule) VALUES `+
 			strings.TrimSuffix(strings.Repeat("(?, ?, ?), ", len(part)), ", "), args...)
 		if err != nil {
 			return fmt.Errorf("insert dependencies: %w", err)

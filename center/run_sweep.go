@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // ErrRunOver means that the queue of the run is not this sweep's any more: the run was cancelled, or its deadline has
@@ -48,17 +50,17 @@ func (c *Center) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
 // run, once its other queues are finished. It tells whether the queue has failed. Errors are those of SaveSweep.
 func (c *Center) FailSweep(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
 	var set Settings
-	err = c.dealers.QueryRowContext(ctx, c.dialect.sql(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
+	err = c.db.Dealers.QueryRowContext(ctx, c.db.SQL(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
 		Scan(&set.QueueMaxAttempts, (*millis)(&set.QueueRetry))
-	if err != nil && !noRows(err) {
+	if err != nil && !sqldb.NoRows(err) {
 		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
 	}
 	set = set.WithDefaults()
 	if !final && s.Attempt < set.QueueMaxAttempts {
 		again := queuePause(set.QueueRetry, s.Attempt)
-		return false, c.saveSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, clean(cause), -again.Milliseconds())
+		return false, c.saveSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
 	}
-	if err := c.saveSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, clean(cause)); err != nil {
+	if err := c.saveSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
 		return false, err
 	}
 	c.tryClose(ctx, s)
@@ -81,8 +83,8 @@ func queuePause(first time.Duration, n int) time.Duration {
 // nothing of that, and the next tick closes the run.
 func (c *Center) tryClose(ctx context.Context, s Sweep) {
 	var open int
-	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
-		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`), s.RunID).Scan(&open)
+	err := c.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
+		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, s.RunID).Scan(&open)
 	if err == nil && open == 0 {
 		err = c.closeRun(ctx, s.RunID)
 	}
@@ -95,7 +97,7 @@ func (c *Center) tryClose(ctx context.Context, s Sweep) {
 // perhaps has been written before, by a try whose reply was lost, is found by the state that it leads to.
 func (c *Center) saveSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
 	tried := false
-	err := c.transact(ctx, c.dealers, func(ctx context.Context, t transaction) error {
+	err := c.transact(ctx, c.db.Dealers, func(ctx context.Context, t transaction) error {
 		if err := c.fenceSweep(ctx, t, s); err != nil {
 			return err
 		}
@@ -124,14 +126,14 @@ func (t transaction) saveSweep(ctx context.Context, s Sweep, p Progress, state, 
 	}
 	all = append(append(all, state, p.ItemsDone, p.ItemsFailed), args...)
 	// recoveries and progress_at before what they compare with is overwritten: MySQL goes from left to right (L6).
-	return t.exec(ctx, `UPDATE schedule_run_queue SET recoveries = CASE WHEN `+progress+` THEN 0 ELSE recoveries END,
+	return t.Exec(ctx, `UPDATE schedule_run_queue SET recoveries = CASE WHEN `+progress+` THEN 0 ELSE recoveries END,
 		progress_at = {now}, state = ?, items_done = ?, items_failed = ?`+set+`
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`,
 		append(all, s.RunID, s.QueueID, s.Server, s.Epoch)...)
 }
 
 func (t transaction) savedBefore(ctx context.Context, s Sweep, state string) (n int, err error) {
-	err = t.queryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
+	err = t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
 		s.RunID, s.QueueID, state, s.Server, s.Epoch).Scan(&n)
 	return n, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -52,7 +53,7 @@ func TestTriggerEditedWhileItFires(t *testing.T) {
 		c := centertest.Open(t, url, center.Options{})
 		runRoster(t, c, "settle")
 		defineTriggers(t, c, 2, "settle")
-		if err := c.FireEdited(t.Context(), "settle"); !errors.Is(err, center.ErrRaced) {
+		if err := c.FireEdited(t.Context(), "settle"); !errors.Is(err, sqldb.ErrRaced) {
 			t.Fatal(err)
 		}
 	})

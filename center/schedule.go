@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/cron"
 	"github.com/dutyrota/rota/internal/slots"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // What begins the runs of a task type may stand among its settings, although it is kept elsewhere: cron and every are
@@ -84,9 +85,9 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 	if s.Mode != ModeRun {
 		return nil
 	}
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT `+triggerColumns+` FROM schedule_trigger
-		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`), c.ownSign, taskType, taskType)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger
+		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, c.ownSign, taskType, taskType)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
 		switch t.Kind {
 		case TriggerCron:
@@ -110,7 +111,7 @@ func (l *locked) defineTrigger(ctx context.Context, s Settings) error {
 		return nil
 	}
 	var mode string
-	if err := l.queryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&mode); err != nil || mode != ModeRun {
+	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&mode); err != nil || mode != ModeRun {
 		return err
 	}
 	_, err := l.putTrigger(ctx, t, false, "")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The states of a server. Only a SERVING or STANDBY server is eligible: see mayOwn.
@@ -51,16 +53,16 @@ func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err 
 			return err
 		}
 		reg = Registration{At: l.now, WatchingSince: since, ItemVersion: l.itemVersion}
-		_, err = l.exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
+		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
 			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
 			s.UUID, l.taskType, l.ownSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.d.time(since), s.LibraryVersion, texts(s.Given.given()))
+			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.Given.given()))
 		if err != nil {
 			return err
 		}
-		_, err = l.exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1, watching_since = ?
-			WHERE task_type = ? AND own_sign = ?`, l.d.time(since), l.taskType, l.ownSign)
+		_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1, watching_since = ?
+			WHERE task_type = ? AND own_sign = ?`, l.Dialect.Time(since), l.taskType, l.ownSign)
 		if err != nil {
 			return err
 		}
@@ -77,9 +79,9 @@ func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err 
 func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
 	var since time.Time
 	var setBack int
-	err := l.queryRow(ctx, `SELECT MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
+	err := l.QueryRow(ctx, `SELECT MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
 			COUNT(CASE WHEN heartbeat_time >= {ago -judge_dead_interval_ms / 2} THEN 1 END)
-		FROM schedule_server WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan((*instant)(&since), &setBack)
+		FROM schedule_server WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan((*sqldb.Instant)(&since), &setBack)
 	if err != nil {
 		return since, fmt.Errorf("read the watches: %w", err)
 	}
@@ -93,7 +95,7 @@ func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
 func (c *Center) Drain(ctx context.Context, taskType, uuid string) error {
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		var n int
-		err := l.queryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid = ?`, uuid).Scan(&n)
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid = ?`, uuid).Scan(&n)
 		if err == nil && n == 0 {
 			err = ErrGone
 		}
@@ -149,16 +151,16 @@ func (l *locked) bury(ctx context.Context, reason string, servers []serverRow) (
 		if err != nil || len(list) == 0 {
 			return buried, err
 		}
-		doc, err := ids(list)
+		doc, err := sqldb.JSON(list)
 		if err != nil {
 			return nil, err
 		}
-		_, err = l.exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
-			SELECT `+serverColumns+`, {now}, `+reason+l.d.listedServers, doc)
+		_, err = l.Exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
+			SELECT `+serverColumns+`, {now}, `+reason+l.Dialect.ServersIn, doc)
 		if err != nil {
 			return nil, fmt.Errorf("write the history: %w", err)
 		}
-		if _, err := l.exec(ctx, l.d.deleteServers, doc); err != nil {
+		if _, err := l.Exec(ctx, l.Dialect.DeleteServers, doc); err != nil {
 			return nil, fmt.Errorf("delete the servers: %w", err)
 		}
 		for _, uuid := range list {
@@ -175,20 +177,20 @@ func (l *locked) lockServers(ctx context.Context, servers []serverRow) (list []s
 		list = append(list, s.uuid)
 		read[s.uuid] = s.heartbeat
 	}
-	doc, err := ids(list)
+	doc, err := sqldb.JSON(list)
 	if err != nil {
 		return nil, err
 	}
 	list = list[:0]
-	err = l.query(ctx, func(rows *sql.Rows) error {
+	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var uuid string
 		var heartbeat time.Time
-		err := rows.Scan(&uuid, (*instant)(&heartbeat))
+		err := rows.Scan(&uuid, (*sqldb.Instant)(&heartbeat))
 		if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {
 			list = append(list, uuid)
 		}
 		return err
-	}, `SELECT s.uuid, s.heartbeat_time`+l.d.listedServers+` ORDER BY s.uuid`+l.d.lockServers, doc)
+	}, `SELECT s.uuid, s.heartbeat_time`+l.Dialect.ServersIn+` ORDER BY s.uuid`+l.Dialect.LockServers, doc)
 	if err != nil {
 		return nil, fmt.Errorf("lock the servers: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // SettingRecord is one setting of a task type.
@@ -97,7 +99,7 @@ func settingText(p any) string {
 		return notSet
 	}
 	text := textOf(p)
-	if short := clean(text); short != text {
+	if short := sqldb.Clean(text); short != text {
 		return fmt.Sprintf("%s (%d bytes, %08x)", short, len(text), crc32.ChecksumIEEE([]byte(text)))
 	}
 	return text

@@ -2,9 +2,10 @@ package center
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"sync"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Stats count what a Center has asked of the database since it was opened. Tries are statements outside, and
@@ -31,59 +32,41 @@ const (
 	ErrorOther       = "other"       // not the database's: ErrFenced, or an ended context
 )
 
-// counts is Stats while it is counted.
-type counts struct {
-	mu sync.Mutex
-	Stats
+// runCounts are the Runs of Stats while they are counted.
+type runCounts struct {
+	mu   sync.Mutex
+	runs map[RunEnd]int64
 }
 
-func newCounts() *counts {
-	return &counts{Stats: Stats{Errors: map[string]int64{}, Runs: map[RunEnd]int64{}}}
-}
-
-func (c class) String() string {
+// errorName returns the key in Stats.Errors for a class of errors.
+func errorName(c sqldb.Class) string {
 	switch c {
-	case classRollback:
+	case sqldb.RolledBack:
 		return ErrorRolledBack
-	case classInterrupted:
+	case sqldb.Interrupted:
 		return ErrorInterrupted
-	case classBroken:
+	case sqldb.Broken:
 		return ErrorBroken
-	case classReadOnly:
+	case sqldb.ReadOnly:
 		return ErrorReadOnly
-	case classRefused, classNoTable, classDuplicate:
+	case sqldb.Refused, sqldb.NoTable, sqldb.Duplicate:
 		return ErrorRefused
+	case sqldb.Other:
 	}
 	return ErrorOther
 }
 
 // Stats returns what was counted so far. It may be called at any time.
 func (c *Center) Stats() Stats {
-	c.counts.mu.Lock()
-	defer c.counts.mu.Unlock()
-	s := c.counts.Stats
-	s.Errors, s.Runs = maps.Clone(s.Errors), maps.Clone(s.Runs)
-	return s
-}
-
-// retry is the dialect's, counted.
-func (c *Center) retry(ctx context.Context, try func() (clean bool, err error)) error {
-	return c.dialect.retry(ctx, func() (bool, error) {
-		clean, err := try()
-		c.count(err)
-		return clean, err
-	})
-}
-
-func (c *Center) count(err error) {
-	c.counts.mu.Lock()
-	defer c.counts.mu.Unlock()
-	c.counts.Tries++
-	if err == nil || errors.Is(err, errLocked) { // it was told not to wait
-		c.counts.Done++
-		return
+	asked := c.db.Counts()
+	s := Stats{Done: asked.Done, Tries: asked.Tries, Errors: map[string]int64{}}
+	for class, n := range asked.Errors {
+		s.Errors[errorName(class)] += n
 	}
-	c.counts.Errors[c.dialect.class(err).String()]++
+	c.runEnds.mu.Lock()
+	defer c.runEnds.mu.Unlock()
+	s.Runs = maps.Clone(c.runEnds.runs)
+	return s
 }
 
 // countRun counts a run whose end is committed. One that is run again meanwhile is none.
@@ -92,13 +75,13 @@ func (c *Center) countRun(ctx context.Context, runID string) {
 	if err != nil || !r.Ended() {
 		return // it is only a count
 	}
-	c.counts.mu.Lock()
-	defer c.counts.mu.Unlock()
-	c.counts.Runs[RunEnd{r.TaskType, r.State}]++
+	c.runEnds.mu.Lock()
+	defer c.runEnds.mu.Unlock()
+	c.runEnds.runs[RunEnd{r.TaskType, r.State}]++
 }
 
 // CheckWrite asks the database whether it takes writes, with a statement that changes no row.
 func (c *Center) CheckWrite(ctx context.Context) error {
-	_, err := c.store.ExecContext(ctx, c.dialect.sql(`UPDATE schedule_server SET beat_count = beat_count WHERE uuid = ''`))
+	_, err := c.db.Exec(ctx, `UPDATE schedule_server SET beat_count = beat_count WHERE uuid = ''`)
 	return err
 }

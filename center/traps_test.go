@@ -5,27 +5,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
-	"github.com/go-sql-driver/mysql"
-	"github.com/lib/pq"
-	"golang.org/x/sync/errgroup"
 )
 
 // Each trap of the drivers that was met has its test here: it fails when the option or the order of
 // statements that avoids the trap is taken away.
-
-const (
-	pgURL     = "postgres://h/d"
-	mysqlURL  = "mysql://h/d"
-	sqliteURL = "sqlite:f"
-)
 
 // Behind PgBouncer in transaction mode, a statement with parameters must be one round trip: else its
 // two halves go to different servers, and another statement's rows come back. One round trip has
@@ -76,95 +69,8 @@ func TestSwallowedPackets(t *testing.T) {
 			if err := beat(); err != nil {
 				t.Fatal(err)
 			}
-			endsAndHeals(t, p, beat)
+			p.EndsAndHeals(t, beat)
 		})
-	}
-}
-
-// endsAndHeals swallows what do sends: do must end, with an error, and succeed again afterwards.
-func endsAndHeals(t *testing.T, p *testdb.Proxy, do func() error) {
-	t.Helper()
-	p.Swallow(true)
-	ended := make(chan error, 1)
-	go func() { ended <- do() }()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Fatal("what nobody answered succeeded")
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it hangs")
-	}
-	p.Swallow(false)
-	deadline := time.Now().Add(time.Minute)
-	for err := do(); err != nil; err = do() {
-		if time.Now().After(deadline) {
-			t.Fatalf("the pool does not heal: %v", err)
-		}
-	}
-}
-
-// A commit whose context has ended has an unknown outcome even when the reply is good: PostgreSQL says
-// so of a commit that its synchronous standby never saw. What the database answers can be believed.
-func TestUnknownCommit(t *testing.T) {
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	serialization := &pq.Error{Code: "40001"}
-	cases := []struct {
-		name    string
-		ctx     context.Context
-		err     error
-		unknown bool
-	}{
-		{"committed", t.Context(), nil, false},
-		{"committed, they say, but the context has ended", ended, nil, true},
-		{"the connection was lost", t.Context(), io.EOF, true},
-		{"rolled back at the commit", t.Context(), serialization, false},
-		{"refused at the commit", t.Context(), &pq.Error{Code: "23503"}, false},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			err := center.Unknown(c.ctx, c.err)
-			if errors.Is(err, center.ErrUnknownCommit) != c.unknown {
-				t.Fatalf("%v", err)
-			}
-			if !c.unknown && !errors.Is(err, c.err) {
-				t.Fatalf("%v hides %v", err, c.err)
-			}
-		})
-	}
-}
-
-func TestErrorClasses(t *testing.T) {
-	cases := map[string]map[string][]error{
-		pgURL: {
-			"interrupted": {&pq.Error{Code: "57014"}},
-			"rollback":    {&pq.Error{Code: "40001"}, &pq.Error{Code: "40P01"}, &pq.Error{Code: "55P03"}},
-			"broken":      {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "08006"}, io.ErrUnexpectedEOF},
-			"read-only":   {&pq.Error{Code: "25006"}},
-			"no table":    {&pq.Error{Code: "42P01"}},
-			"duplicate":   {&pq.Error{Code: "23505"}},
-			"refused":     {&pq.Error{Code: "23503"}},
-			"other":       {context.Canceled},
-		},
-		mysqlURL: {
-			"interrupted": {&mysql.MySQLError{Number: 1969}, &mysql.MySQLError{Number: 3024}, &mysql.MySQLError{Number: 1317}},
-			"rollback":    {&mysql.MySQLError{Number: 1213}, &mysql.MySQLError{Number: 1205}, &mysql.MySQLError{Number: 3572}, &mysql.MySQLError{Number: 1020}, &mysql.MySQLError{Number: 9007}},
-			"broken":      {&mysql.MySQLError{Number: 1047}, mysql.ErrInvalidConn},
-			"read-only":   {&mysql.MySQLError{Number: 1290}, &mysql.MySQLError{Number: 1836}},
-			"no table":    {&mysql.MySQLError{Number: 1146}},
-			"duplicate":   {&mysql.MySQLError{Number: 1062}},
-			"refused":     {&mysql.MySQLError{Number: 1064}},
-		},
-	}
-	for url, classes := range cases {
-		for want, errs := range classes {
-			for _, err := range errs {
-				if got := center.Class(url, fmt.Errorf("wrapped: %w", err)); got != want {
-					t.Errorf("%s: %v is %s, want %s", url, err, got, want)
-				}
-			}
-		}
 	}
 }
 
@@ -337,7 +243,7 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 				if name == "row" && c.Dialect() != "sqlite" {
 					continue // a row that is gone is passed over like one that is locked
 				}
-				if !errors.Is(err, center.ErrRaced) {
+				if !errors.Is(err, sqldb.ErrRaced) {
 					t.Errorf("another %s, %d changes: %v", name, len(changes), err)
 				}
 			}

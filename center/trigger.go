@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/internal/slots"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The kinds of triggers.
@@ -251,17 +252,17 @@ func (l *locked) putTriggerRow(ctx context.Context, t, old Trigger, there bool) 
 		names, args = append(names, col.name), append(args, col.value)
 	}
 	if !there {
-		_, err := l.exec(ctx, `INSERT INTO schedule_trigger (`+strings.Join(names, ", ")+`, own_sign, name) VALUES (`+marks(len(args)+2)+`)`,
+		_, err := l.Exec(ctx, `INSERT INTO schedule_trigger (`+strings.Join(names, ", ")+`, own_sign, name) VALUES (`+sqldb.Marks(len(args)+2)+`)`,
 			append(args, l.ownSign, t.Name)...)
-		if l.d.class(err) == classDuplicate {
-			err = errRaced // for another target, whose lock row is another
+		if l.Dialect.Class(err) == sqldb.Duplicate {
+			err = sqldb.ErrRaced // for another target, whose lock row is another
 		}
 		return err
 	}
-	n, err := l.exec(ctx, `UPDATE schedule_trigger SET `+strings.Join(names, " = ?, ")+` = ? WHERE own_sign = ? AND name = ? AND version = ?`,
+	n, err := l.Exec(ctx, `UPDATE schedule_trigger SET `+strings.Join(names, " = ?, ")+` = ? WHERE own_sign = ? AND name = ? AND version = ?`,
 		append(args, l.ownSign, t.Name, old.Version)...)
 	if err == nil && n == 0 {
-		err = errRaced
+		err = sqldb.ErrRaced
 	}
 	return err
 }
@@ -280,12 +281,12 @@ func (l *locked) triggerColumns(t Trigger) []assigned {
 		{"kind", t.Kind},
 		{"expression", t.Expression},
 		{"time_zone", t.TimeZone},
-		{"start_at", l.d.moment(t.StartAt)},
-		{"end_at", l.d.moment(t.EndAt)},
+		{"start_at", l.Dialect.TimeOrNull(t.StartAt)},
+		{"end_at", l.Dialect.TimeOrNull(t.EndAt)},
 		{"max_fires", t.MaxFires},
 		{"fires", t.Fires},
-		{"next_fire_at", l.d.moment(t.NextFireAt)},
-		{"prev_fire_at", l.d.moment(t.PrevFireAt)},
+		{"next_fire_at", l.Dialect.TimeOrNull(t.NextFireAt)},
+		{"prev_fire_at", l.Dialect.TimeOrNull(t.PrevFireAt)},
 		{"status", t.Status},
 		{"misfire", t.Misfire},
 		{"misfire_after_ms", t.MisfireAfter.Milliseconds()},
@@ -294,33 +295,25 @@ func (l *locked) triggerColumns(t Trigger) []assigned {
 		{"priority", t.Priority},
 		{"params", t.Params},
 		{"missed", t.Missed},
-		{"message", clean(t.Message)},
+		{"message", sqldb.Clean(t.Message)},
 		{"version", t.Version},
 	}
-}
-
-// moment is a time as a parameter, NULL if it is zero.
-func (d *dialect) moment(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return d.time(t)
 }
 
 const triggerColumns = `name, target, kind, expression, time_zone, start_at, end_at, max_fires, misfire, misfire_after_ms, catchup_max, overlap,
 	priority, params, trigger_id, status, message, fires, missed, next_fire_at, prev_fire_at, version`
 
 func scanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
-	err = rows.Scan(&t.Name, &t.Target, &t.Kind, &t.Expression, &t.TimeZone, (*instant)(&t.StartAt), (*instant)(&t.EndAt), &t.MaxFires, &t.Misfire,
+	err = rows.Scan(&t.Name, &t.Target, &t.Kind, &t.Expression, &t.TimeZone, (*sqldb.Instant)(&t.StartAt), (*sqldb.Instant)(&t.EndAt), &t.MaxFires, &t.Misfire,
 		(*millis)(&t.MisfireAfter), &t.CatchupMax, &t.Overlap, &t.Priority, &t.Params, &t.ID, &t.Status, &t.Message, &t.Fires, &t.Missed,
-		(*instant)(&t.NextFireAt), (*instant)(&t.PrevFireAt), &t.Version)
+		(*sqldb.Instant)(&t.NextFireAt), (*sqldb.Instant)(&t.PrevFireAt), &t.Version)
 	return t, err
 }
 
 // trigger reads a trigger. ErrUnknownTrigger if there is none of that name.
 func (l *locked) trigger(ctx context.Context, name string) (Trigger, error) {
-	t, err := scanTrigger(l.queryRow(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name))
-	if noRows(err) {
+	t, err := scanTrigger(l.QueryRow(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name))
+	if sqldb.NoRows(err) {
 		err = ErrUnknownTrigger
 	}
 	return t, err
@@ -328,8 +321,8 @@ func (l *locked) trigger(ctx context.Context, name string) (Trigger, error) {
 
 // Triggers returns the triggers of this own_sign, by name.
 func (c *Center) Triggers(ctx context.Context) (triggers []Trigger, err error) {
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(`SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`), c.ownSign)
-	err = each(rows, err, func(rows *sql.Rows) error {
+	rows, err := c.db.Query(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, c.ownSign)
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
 		triggers = append(triggers, t)
 		return err

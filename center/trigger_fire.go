@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // firePage is how many triggers fire in one transaction, and firePages how many of these one tick makes.
@@ -84,13 +86,13 @@ func (l *locked) fire(ctx context.Context) (int, error) {
 // due reads a page of triggers that are due, and computes what they fire and when they are due next. One whose row
 // makes no sense gets the status ERROR, and the others go on.
 func (l *locked) due(ctx context.Context) (firings []firing, err error) {
-	err = l.query(ctx, func(rows *sql.Rows) error {
+	err = l.Each(ctx, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
 		firings = append(firings, newFiring(t, l.now))
 		return err
 	}, fmt.Sprintf(`SELECT `+triggerColumns+` FROM schedule_trigger
 		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ? ORDER BY next_fire_at, name LIMIT %d`, firePage),
-		l.ownSign, l.d.time(l.now), l.taskType)
+		l.ownSign, l.Dialect.Time(l.now), l.taskType)
 	if err != nil {
 		return nil, fmt.Errorf("read the triggers: %w", err)
 	}
@@ -137,7 +139,7 @@ func (t Trigger) run(open []Run) Run {
 
 // openRuns returns the runs of the task type that are RUNNING or READY, not more than two, the RUNNING first.
 func (l *locked) openRuns(ctx context.Context) (open []Run, err error) {
-	err = l.query(ctx, func(rows *sql.Rows) error {
+	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var r Run
 		err := rows.Scan(&r.ID, &r.State)
 		open = append(open, r)
@@ -162,9 +164,9 @@ func (l *locked) advance(ctx context.Context, firings []firing) error {
 		{"status", func(f firing) any { return f.Status }},
 		{"fires", func(f firing) any { return f.Fires }},
 		{"missed", func(f firing) any { return f.Missed }},
-		{"next_fire_at", func(f firing) any { return l.d.moment(f.NextFireAt) }},
-		{"prev_fire_at", func(f firing) any { return l.d.moment(f.PrevFireAt) }},
-		{"message", func(f firing) any { return clean(f.Message) }},
+		{"next_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
+		{"prev_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
+		{"message", func(f firing) any { return sqldb.Clean(f.Message) }},
 	} {
 		set.WriteString(", " + col.name + " = CASE name")
 		for _, f := range firings {
@@ -177,10 +179,10 @@ func (l *locked) advance(ctx context.Context, firings []firing) error {
 	for _, f := range firings {
 		args = append(args, f.Name, f.Version)
 	}
-	n, err := l.exec(ctx, `UPDATE schedule_trigger SET version = version + 1`+set.String()+` WHERE own_sign = ? AND (`+
+	n, err := l.Exec(ctx, `UPDATE schedule_trigger SET version = version + 1`+set.String()+` WHERE own_sign = ? AND (`+
 		strings.TrimSuffix(strings.Repeat("name = ? AND version = ? OR ", len(firings)), " OR ")+`)`, args...)
 	if err == nil && n != len(firings) {
-		err = errRaced
+		err = sqldb.ErrRaced
 	}
 	if err != nil {
 		return fmt.Errorf("advance the triggers: %w", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // PauseTrigger stops a trigger, or lets it go on: then its misfire says which of the slots that it has missed fire.
@@ -51,7 +53,7 @@ func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
 }
 
 func (l *locked) deleteTrigger(ctx context.Context, name, actor string) error {
-	if _, err := l.exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name); err != nil {
+	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name); err != nil {
 		return err
 	}
 	return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "deleted: " + name})
@@ -83,8 +85,8 @@ func (c *Center) FireTrigger(ctx context.Context, name, actor string) (runID str
 // changeTrigger runs f under the lock row of the trigger's target.
 func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.Context, *locked, Trigger) error) error {
 	var target string
-	err := c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`), c.ownSign, name).Scan(&target)
-	if noRows(err) {
+	err := c.db.QueryRow(ctx, `SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`, c.ownSign, name).Scan(&target)
+	if sqldb.NoRows(err) {
 		return ErrUnknownTrigger
 	}
 	if err != nil {
@@ -96,7 +98,7 @@ func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.
 			return err
 		}
 		if t.Target != target {
-			return errRaced
+			return sqldb.ErrRaced
 		}
 		return f(ctx, l, t)
 	})

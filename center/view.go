@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // View is a server's part of the roster, read in one statement.
@@ -26,17 +28,17 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value, q.window_done_at, COALESCE(q.plan_version, 0),
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
 		FROM schedule_task_running r `
-	rows, err := c.store.QueryContext(ctx, c.dialect.sql(columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
-		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`),
+	rows, err := c.db.Query(ctx, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
+		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`,
 		uuid, taskType, c.ownSign, uuid, uuid, taskType, c.ownSign)
 	var v View
 	found := false
-	err = each(rows, err, func(rows *sql.Rows) error {
+	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
 		var q ViewQueue
 		found = true
 		var known int
-		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*list)(&v.Removing), (*text)(&q.ID), &q.Index, (*text)(&q.Cur), (*text)(&q.Req),
-			&q.Epoch, (*text)(&q.Parameter), (*text)(&q.Cursor), (*instant)(&q.WindowDone), &q.PlanVersion, &known)
+		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), (*sqldb.Text)(&q.ID), &q.Index, (*sqldb.Text)(&q.Cur), (*sqldb.Text)(&q.Req),
+			&q.Epoch, (*sqldb.Text)(&q.Parameter), (*sqldb.Text)(&q.Cursor), (*sqldb.Instant)(&q.WindowDone), &q.PlanVersion, &known)
 		q.Known = known == 1
 		q.Removing = slices.Contains(v.Removing, q.ID)
 		if q.ID != "" {
@@ -62,8 +64,8 @@ type Awaits struct {
 
 // Awaits reads what the server waits for. It is a fraction of a View, for who looks again and again.
 func (c *Center) Awaits(ctx context.Context, uuid string) (a Awaits, err error) {
-	err = c.store.QueryRowContext(ctx, c.dialect.sql(`SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`), uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
+	err = c.db.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
 	if err != nil {
 		return Awaits{}, fmt.Errorf("read what %s waits for: %w", uuid, err)
 	}

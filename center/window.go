@@ -10,10 +10,10 @@ import (
 // leaves it alone until the window's next start. ErrFenced if the server does not own the queue under that epoch
 // any more.
 func (c *Center) WindowDone(ctx context.Context, taskType, server string, q Held, since time.Time) error {
-	err := c.retry(ctx, func() (bool, error) {
-		n, err := affected(c.store.ExecContext(ctx, c.dialect.sql(`UPDATE schedule_queue SET window_done_at = ?
-			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),
-			c.dialect.time(since), taskType, c.ownSign, q.ID, server, q.Epoch))
+	err := c.db.Retry(ctx, func() (bool, error) {
+		n, err := c.db.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
+			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
+			c.db.Time(since), taskType, c.ownSign, q.ID, server, q.Epoch)
 		if err == nil && n == 0 {
 			err = ErrFenced
 		}

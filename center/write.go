@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // changeRow is a plan.Change in the JSON that the writing statement reads.
@@ -68,12 +69,12 @@ func (l *locked) writeHeld(ctx context.Context, changes []plan.Change, version i
 		if err != nil {
 			return err
 		}
-		n, err := l.exec(ctx, strings.ReplaceAll(l.d.change, "{rows}", roughly(len(part))), string(doc), l.taskType, l.ownSign)
+		n, err := l.Exec(ctx, strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", roughly(len(part))), string(doc), l.taskType, l.ownSign)
 		if err != nil {
 			return fmt.Errorf("write the queues: %w", err)
 		}
 		if n != len(part) {
-			return fmt.Errorf("write the queues: %d of %d rows: %w", n, len(part), errRaced)
+			return fmt.Errorf("write the queues: %d of %d rows: %w", n, len(part), sqldb.ErrRaced)
 		}
 	}
 	return nil
@@ -102,10 +103,10 @@ func (l *locked) writeOne(ctx context.Context, c plan.Change, version int64) err
 		owned = ` AND cur_server = ?`
 		args = append(args, c.OldOwner)
 	}
-	n, err := l.exec(ctx, `UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified = {now}
+	n, err := l.Exec(ctx, `UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified = {now}
 		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND epoch = ?`+owned, args...)
 	if err == nil && n != 1 {
-		err = errRaced
+		err = sqldb.ErrRaced
 	}
 	if err != nil {
 		return fmt.Errorf("write queue %s: %w", c.QueueID, err)
@@ -146,23 +147,23 @@ func (l *locked) pick(ctx context.Context, changes []plan.Change) (free, held []
 // holds. SQLite has no row locks: there a stalled transaction stalls every writer.
 func (l *locked) lockQueues(ctx context.Context, list []string) (got map[string]bool, err error) {
 	got = make(map[string]bool, len(list))
-	if l.d.skipLocked == "" {
+	if l.Dialect.SkipLocked == "" {
 		for _, id := range list {
 			got[id] = true
 		}
 		return got, nil
 	}
 	for part := range slices.Chunk(list, writeRows) {
-		from, args, err := l.d.list(part, l.taskType, l.ownSign)
+		from, args, err := l.Dialect.SelectQueues(part, l.taskType, l.ownSign)
 		if err != nil {
 			return nil, err
 		}
-		err = l.query(ctx, func(rows *sql.Rows) error {
+		err = l.Each(ctx, func(rows *sql.Rows) error {
 			var id string
 			err := rows.Scan(&id)
 			got[id] = true
 			return err
-		}, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.d.skipLocked, args...)
+		}, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
 			return nil, fmt.Errorf("lock the queues: %w", err)
 		}

@@ -74,11 +74,11 @@ func known(all map[string]relation, d schema.Dialect) map[string]relation {
 const view = "schedule_assignment"
 
 var (
-	heading = regexp.MustCompile("^## `(schedule_\\w+)`$")
-	row     = regexp.MustCompile("^\\| `(\\w+)` \\| ((?:text|integer|number|boolean|time)(?: or NULL)?) \\| (.+) \\|$")
-	same    = regexp.MustCompile("^All columns of `(\\w+)`")
-	index   = regexp.MustCompile("^- `(idx_\\w+)` on ([^:]*)")
-	name    = regexp.MustCompile("`(\\w+)`")
+	tableHeading = regexp.MustCompile("^## `(schedule_\\w+)`$")
+	row          = regexp.MustCompile("^\\| `(\\w+)` \\| ((?:text|integer|number|boolean|time)(?: or NULL)?) \\| (.+) \\|$")
+	same         = regexp.MustCompile("^All columns of `(\\w+)`")
+	index        = regexp.MustCompile("^- `(idx_\\w+)` on ([^:]*)")
+	name         = regexp.MustCompile("`(\\w+)`")
 )
 
 // parseTables reads the sections of the page. It returns an error for a column whose meaning or writer is missing.
@@ -88,7 +88,7 @@ func parseTables(text string) (map[string]relation, error) {
 	text = strings.ReplaceAll(text, "\n  ", " ") // the rest of a list item
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if m := heading.FindStringSubmatch(line); m != nil {
+		if m := tableHeading.FindStringSubmatch(line); m != nil {
 			current = m[1]
 			all[current] = relation{Indexes: map[string][]string{}}
 			continue

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
@@ -162,7 +163,7 @@ func newMoveRoster(b *testing.B, url, task string) *moveRoster {
 	b.Helper()
 	r := &moveRoster{b: b, task: task}
 	for _, name := range []string{"first", "second"} {
-		c, err := center.Open(b.Context(), url, center.Options{})
+		c, err := center.Open(b.Context(), anydb.URL(url), center.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
@@ -198,7 +199,7 @@ func BenchmarkStart(b *testing.B) {
 	url := testdb.URL(b, testdb.Postgres)
 	centertest.Open(b, url, center.Options{})
 	for b.Loop() {
-		c, err := center.Open(b.Context(), url, center.Options{})
+		c, err := center.Open(b.Context(), anydb.URL(url), center.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
@@ -29,7 +30,7 @@ type process struct {
 
 func startProcess[T any](t *testing.T, url string, dealer func(*center.Center) processor.TaskDealer[T], s manager.Settings) *process {
 	t.Helper()
-	c, err := center.Open(t.Context(), url, center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
 // hold keeps the lock row, as a stray session would, until the function that it returns is called.
 func hold(t *testing.T, url string) func() {
 	t.Helper()
-	c, err := center.Open(t.Context(), url, center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -35,7 +36,7 @@ type cluster struct {
 func inBubble(t *testing.T, f func(*cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := center.Open(t.Context(), "sqlite::memory:", center.Options{})
+		c, err := center.Open(t.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

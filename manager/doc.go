@@ -2,7 +2,7 @@
 // that the process serves, beats, plans when a plan is due, lets a processor work the queues that the
 // roster says are this server's, drains what others ask for and hands it over, and leaves in order.
 //
-//	c, err := center.Open(ctx, os.Getenv("ROTA_DATABASE"), center.Options{})
+//	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //	...
 //	m, err := manager.New(c, manager.Config{},
 //		manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 8, ExecuteNumber: 100}))

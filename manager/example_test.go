@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/postgres"
+	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -58,7 +60,7 @@ func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	c, err := center.Open(ctx, os.Getenv("ROTA_DATABASE"), center.Options{})
+	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -78,7 +80,7 @@ func Example() {
 func ExampleManager_Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	c, err := center.Open(ctx, "sqlite::memory:", center.Options{})
+	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
@@ -50,7 +51,7 @@ func TestHandOverIsReadOnce(t *testing.T) {
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, manager.Settings{
 		Queues: 3, HeartbeatInterval: 300 * time.Millisecond, JudgeDeadInterval: time.Minute, // time for a poll in between
 	}))
-	roster, err := center.Open(t.Context(), direct, center.Options{})
+	roster, err := center.Open(t.Context(), anydb.URL(direct), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func overheard(t *testing.T, tasks ...manager.Task) (direct string, proxy *testd
 	t.Helper()
 	direct = testdb.URL(t, testdb.Postgres)
 	url, proxy := testdb.Through(t, direct)
-	c, err := center.Open(t.Context(), url, center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func overheard(t *testing.T, tasks ...manager.Task) (direct string, proxy *testd
 // that it returns is called.
 func whileOthersMove(t *testing.T, url string) (end func()) {
 	t.Helper()
-	c, err := center.Open(t.Context(), url, center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,7 @@ func whileOthersMove(t *testing.T, url string) (end func()) {
 // gives it the URL of the database, and it is counted if that leads through the proxy.
 func beatCounter(t *testing.T, url string) func(int64) int64 {
 	t.Helper()
-	c, err := center.Open(t.Context(), url, center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

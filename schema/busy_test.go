@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
@@ -35,7 +36,7 @@ func TestMigrationsLetOthersPass(t *testing.T) {
 	count(user.QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`))
 	migrated := make(chan error, 1)
 	go func() {
-		_, to, err := center.Migrate(t.Context(), url)
+		_, to, err := center.Migrate(t.Context(), anydb.URL(url))
 		if err == nil && to != 2 {
 			t.Errorf("migrated to version %d", to)
 		}

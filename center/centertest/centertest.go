@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 )
 
 // Run runs all cases against the empty database at url. The cases share it, each with a task type
@@ -65,7 +66,7 @@ func Run(t *testing.T, url string) {
 // Open opens a Center that is closed when the test ends.
 func Open(t testing.TB, url string, o center.Options) *center.Center {
 	t.Helper()
-	c, err := center.Open(t.Context(), url, o)
+	c, err := center.Open(t.Context(), anydb.URL(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -39,7 +40,7 @@ already; several may do it at once.`,
 			if err != nil {
 				return err
 			}
-			from, to, err := center.Migrate(cmd.Context(), conn.Database)
+			from, to, err := center.Migrate(cmd.Context(), anydb.URL(conn.Database))
 			if err != nil {
 				return err
 			}
@@ -72,7 +73,7 @@ func newMigrateStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := center.MigrationStatus(cmd.Context(), conn.Database)
+			list, err := center.MigrationStatus(cmd.Context(), anydb.URL(conn.Database))
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 )
 
 // addRosterFlags adds the flags of commands that work on a roster.
@@ -38,10 +39,10 @@ func openRoster(ctx context.Context, cmd *cobra.Command) (*center.Center, error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := center.DialectOf(conn.Database); err != nil {
+	if _, err := center.DialectOf(anydb.URL(conn.Database)); err != nil {
 		return nil, usageError{err}
 	}
-	return center.Open(ctx, conn.Database, center.Options{OwnSign: conn.OwnSign, Schema: center.SchemaRequire})
+	return center.Open(ctx, anydb.URL(conn.Database), center.Options{OwnSign: conn.OwnSign, Schema: center.SchemaRequire})
 }
 
 // actor says in events who did it: user@host.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -74,7 +75,7 @@ func TestDeletingWantsYes(t *testing.T) {
 
 func TestOwnSignOfCommands(t *testing.T) {
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
-	other, err := center.Open(t.Context(), s.url, center.Options{OwnSign: "TEST"})
+	other, err := center.Open(t.Context(), anydb.URL(s.url), center.Options{OwnSign: "TEST"})
 	s.must(err)
 	defer other.Close()
 	_, err = other.Define(t.Context(), "settle", center.Settings{Queues: 4})

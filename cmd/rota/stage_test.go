@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 )
 
 const web1, web2 = "web1:1:00000001", "web2:2:00000002"
@@ -22,10 +23,10 @@ type stage struct {
 
 func newStage(t *testing.T, url string) *stage {
 	t.Helper()
-	if _, _, err := center.Migrate(t.Context(), url); err != nil {
+	if _, _, err := center.Migrate(t.Context(), anydb.URL(url)); err != nil {
 		t.Fatal(err)
 	}
-	c, err := center.Open(t.Context(), url, center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/manager"
@@ -66,7 +67,7 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialect, err := center.DialectOf(file.Database)
+	dialect, err := center.DialectOf(anydb.URL(file.Database))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 func (w *worker) run(ctx context.Context) (err error) {
 	ctx, release := drainOnSignal(ctx, w.log)
 	defer release()
-	c, err := center.Open(ctx, w.file.Database, center.Options{OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: w.log})
+	c, err := center.Open(ctx, anydb.URL(w.file.Database), center.Options{OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: w.log})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // told to leave before it had begun
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -122,7 +123,7 @@ tasks:
 	if _, stderr, code := runRota(t, dir, "migrate", "up"); code != 0 {
 		t.Fatalf("migrate up: %s", stderr)
 	}
-	c, err := center.Open(t.Context(), url, center.Options{Schema: center.SchemaRequire})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaRequire})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -43,7 +44,7 @@ func main() {
 
 // run makes the corpus, lets two workers do the runs, and reports.
 func run(ctx context.Context, database string) (string, error) {
-	c, err := center.Open(ctx, database, center.Options{})
+	c, err := center.Open(ctx, anydb.URL(database), center.Options{})
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +66,7 @@ func run(ctx context.Context, database string) (string, error) {
 
 // work is a worker: on other hosts, or in another program, it would be the same.
 func work(ctx context.Context, database string) error {
-	c, err := center.Open(context.WithoutCancel(ctx), database, center.Options{})
+	c, err := center.Open(context.WithoutCancel(ctx), anydb.URL(database), center.Options{})
 	if err != nil {
 		return err
 	}

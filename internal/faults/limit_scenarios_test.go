@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -52,7 +53,7 @@ func tooManyConnections(s *stage) {
 // called.
 func (s *stage) crowd() (leave func()) {
 	s.t.Helper()
-	c, err := center.Open(s.t.Context(), s.url, center.Options{Schema: center.SchemaRequire})
+	c, err := center.Open(s.t.Context(), anydb.URL(s.url), center.Options{Schema: center.SchemaRequire})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/schema"
@@ -89,7 +90,7 @@ func (s *stage) dead(n float64) time.Duration {
 // open makes the tables and starts to supply items.
 func (s *stage) open() {
 	ctx := context.WithoutCancel(s.t.Context()) // the supply ends in the cleanup
-	c, err := center.Open(ctx, s.url, center.Options{Schema: center.SchemaCreate})
+	c, err := center.Open(ctx, anydb.URL(s.url), center.Options{Schema: center.SchemaCreate})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
 	"github.com/dutyrota/rota/processor"
@@ -50,7 +51,7 @@ func (d *dealer) Key(item string) string { return item }
 func live(t *testing.T, task manager.Task, check func(*prometheus.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := center.Open(t.Context(), "sqlite::memory:", center.Options{})
+		c, err := center.Open(t.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -34,7 +35,7 @@ func Work(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
 	}
-	c, err := center.Open(ctx, o.URL, center.Options{Schema: center.SchemaRequire})
+	c, err := center.Open(ctx, anydb.URL(o.URL), center.Options{Schema: center.SchemaRequire})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/bench/internal/stage"
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 )
 
 // taskType is the one that all servers serve.
@@ -57,7 +58,7 @@ func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 		return nil, err
 	}
 	for range min(fleetHearts, o.Servers) {
-		c, err := center.Open(ctx, db.URL, center.Options{OnLock: f.held})
+		c, err := center.Open(ctx, anydb.URL(db.URL), center.Options{OnLock: f.held})
 		if err != nil {
 			f.close(ctx)
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/dutyrota/rota/bench/internal/report"
 	"github.com/dutyrota/rota/bench/internal/stage"
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 )
 
 // Growth is what a roster of some size costs. It stands still, but for one server that beats.
@@ -75,7 +76,7 @@ const first = 10
 func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) error {
 	beat := func(times int) (u stage.Usage, took time.Duration, err error) {
 		u, err = f.db.Measure(ctx, func() error {
-			c, err := center.Open(ctx, f.db.URL, center.Options{})
+			c, err := center.Open(ctx, anydb.URL(f.db.URL), center.Options{})
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -86,7 +87,7 @@ func (s *Server) Fresh(ctx context.Context) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := center.Open(ctx, url, center.Options{Schema: center.SchemaCreate})
+	c, err := center.Open(ctx, anydb.URL(url), center.Options{Schema: center.SchemaCreate})
 	if err != nil {
 		return nil, errors.Join(err, drop(ctx))
 	}

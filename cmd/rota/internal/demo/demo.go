@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 )
 
 // What is shown. The settings that pace it stand in rota.yaml.
@@ -119,7 +120,7 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	if d.place, err = newPlace(ctx, d.Database, d.folder.path); err != nil {
 		return err
 	}
-	d.center, err = center.Open(ctx, d.place.url, center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
+	d.center, err = center.Open(ctx, anydb.URL(d.place.url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -144,7 +145,7 @@ func findings(t *testing.T, db querier, claim string) []finding {
 // roster makes a place like the demo's, with a history.
 func roster(t *testing.T, url string, history ...string) *sql.DB {
 	t.Helper()
-	c, err := center.Open(t.Context(), url, center.Options{Schema: center.SchemaCreate})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -211,7 +212,7 @@ func testTampered(t *testing.T, rota string) {
 	keep := t.TempDir()
 	r := start(t, rota, "--keep", keep)
 	r.until(t, `worker 4 joined the roster`)
-	c, err := center.Open(t.Context(), "sqlite:"+filepath.Join(keep, "rota.db"), center.Options{})
+	c, err := center.Open(t.Context(), sqlite.URL("sqlite:"+filepath.Join(keep, "rota.db")), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/processor"
@@ -27,7 +28,7 @@ type shop struct {
 
 func openShop(t testing.TB, url string) shop {
 	t.Helper()
-	c, err := center.Open(t.Context(), url, center.Options{Schema: center.SchemaCreate, OwnSign: "TEST"})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate, OwnSign: "TEST"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,95 @@
+package mysql
+
+import (
+	"context"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// preparedStatements is how many statements a connection for heartbeats prepares at most: the heartbeats of a process
+// need half a dozen.
+const preparedStatements = 8
+
+// connector turns mysql://user:password@host:port/db?param=value into a connector for a role.
+func connector(u *url.URL, role sqldb.Role) (sqldriver.Connector, error) {
+	cfg, err := config(u)
+	if err != nil {
+		return nil, err
+	}
+	force(cfg, role)
+	c, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("%w", err)
+	}
+	if role != sqldb.RoleHeartbeat {
+		return c, nil
+	}
+	// Only the heartbeats: a server holds 16,382 statements (max_prepared_stmt_count) for all its programs together. What
+	// stands between, such as ProxySQL, must send a statement to a server that knows it: the driver names a statement by
+	// the number that the server gave it, and not by a name of its own.
+	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
+	return sqldb.Preparing{Connector: c, May: always, Unprepared: unprepared, Most: preparedStatements}, nil
+}
+
+// config reads the URL.
+func config(u *url.URL) (*driver.Config, error) {
+	address := "tcp(" + u.Host + ")"
+	params := u.Query()
+	if socket := params.Get("socket"); socket != "" {
+		address = "unix(" + socket + ")"
+		params.Del("socket")
+	}
+	cfg, err := driver.ParseDSN(address + "/?" + params.Encode())
+	if err != nil {
+		return nil, err
+	}
+	cfg.User = u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	cfg.DBName = strings.TrimPrefix(u.Path, "/")
+	if cfg.DBName == "" {
+		return nil, errors.New("the URL names no database: mysql://user@host:3306/DATABASE")
+	}
+	if cfg.Params == nil {
+		cfg.Params = map[string]string{}
+	}
+	return cfg, nil
+}
+
+// force sets what correctness needs.
+func force(cfg *driver.Config, role sqldb.Role) {
+	cfg.ParseTime = true
+	cfg.ClientFoundRows = true // affected rows are matched rows, or a compare-and-set would lie
+	cfg.InterpolateParams = true
+	cfg.RejectReadOnly = true // after a fail-over the pool leaves the old primary
+	cfg.MultiStatements = false
+	cfg.Logger = &driver.NopLogger{} // it would write to stderr, among lines of JSON, what its errors say as well
+	cfg.Params["time_zone"] = "'+00:00'"
+	if cfg.Timeout == 0 {
+		cfg.Timeout = sqldb.IOTimeout
+	}
+	if role != sqldb.RoleDealers {
+		cfg.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'" // nothing is cut off silently
+		// The end of a context closes the connection and not the statement: it would go on waiting in the
+		// server for a lock, by default for 50 s, while it holds the lock row.
+		cfg.Params["innodb_lock_wait_timeout"] = "1"
+		// A host that vanishes would keep the lock row until TCP notices, in hours. Only MariaDB has the
+		// variable, and only MariaDB reads what stands in such a comment.
+		cfg.Params["time_zone"] += " /*M!100300 , idle_transaction_timeout = 10 */"
+	}
+	if role.Brief() {
+		cfg.ReadTimeout, cfg.WriteTimeout = sqldb.IOTimeout, sqldb.IOTimeout
+	}
+	if role == sqldb.RoleSchema {
+		// A statement that changes a table waits until nobody uses the table, by default for a day, and everybody who
+		// comes meanwhile waits behind it. It is tried again.
+		cfg.Params["lock_wait_timeout"] = "2"
+	}
+}

@@ -1,0 +1,46 @@
+package mysql
+
+import (
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/schema"
+)
+
+var dialect = &sqldb.Dialect{
+	Name:    schema.MySQL,
+	Version: `SELECT CASE WHEN VERSION() LIKE '%MariaDB%' THEN VERSION() ELSE CONCAT('MySQL ', VERSION()) END`,
+	Now:     "UTC_TIMESTAMP(6)",
+	Ago:     func(ms string) string { return "UTC_TIMESTAMP(6) - INTERVAL " + ms + " * 1000 MICROSECOND" },
+	// STRAIGHT_JOIN looks up the rows by their key. With IN, the optimizer may read the whole roster, and InnoDB locks
+	// what a statement reads.
+	QueuesIn: ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
+	// Without it MySQL reads another index: for one of a thousand servers, all servers before it.
+	ByKey:         " FORCE INDEX (PRIMARY)",
+	Share:         " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
+	SkipLocked:    " FOR UPDATE SKIP LOCKED",
+	ServersIn:     serversIn,
+	LockServers:   " FOR UPDATE",
+	DeleteServers: `DELETE s` + serversIn,
+	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), state = VALUES(state), attempts = VALUES(attempts),
+		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,
+	// STRAIGHT_JOIN as above. MySQL evaluates SET from left to right (L6): what reads an old value stands before what
+	// overwrites it.
+	ChangeQueues: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
+			id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.id',
+			old_cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.old_cur',
+			old_epoch BIGINT PATH '$.old_epoch',
+			cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.cur',
+			req VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.req',
+			bump BIGINT PATH '$.bump', plan BIGINT PATH '$.plan')) AS v
+		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
+		SET q.req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
+		q.cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
+		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.plan_version = v.plan, q.gmt_modified = {now}
+		WHERE q.epoch = v.old_epoch AND q.cur_server <=> v.old_cur`,
+	Time:     sqldb.UTC,
+	Classify: classify,
+	Denied:   denied,
+}
+
+const serversIn = ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+	STRAIGHT_JOIN schedule_server AS s ON s.uuid = v.id`

@@ -1,0 +1,30 @@
+// Package mysql opens rosters on MySQL 8 and newer and on MariaDB 10.6 and newer, through go-sql-driver/mysql. It is a
+// package of its own, so that a program links only the driver of the database that it uses:
+//
+//	c, err := center.Open(ctx, mysql.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
+//
+// # What is forced on connections
+//
+// On all connections, those for dealers included: parseTime; clientFoundRows, because a compare-and-set must count the
+// matched rows and not the changed ones; interpolateParams, so that a statement is one round trip; rejectReadOnly, so
+// that after a fail-over the pool leaves the old primary; and UTC.
+//
+// On the roster's own connections, those for migrations included: a strict sql_mode, so that nothing is cut off
+// silently. A transaction that has waited for a lock for a second gives up and is tried again
+// (innodb_lock_wait_timeout): the end of a context closes the connection and not the statement, which would go on
+// waiting in the server, by default for 50 s. MariaDB ends a transaction whose client is gone after ten seconds
+// (idle_transaction_timeout); MySQL has no such setting. Reads and writes have deadlines, except for migrations.
+//
+// A migration waits for the users of a table for two seconds and is tried again (lock_wait_timeout): everybody who uses
+// the table meanwhile waits behind it.
+//
+// Only the heartbeats are prepared: the number of statements that a server holds for all its programs is limited
+// (max_prepared_stmt_count). Where it takes no more, heartbeats go on as text.
+//
+// The isolation level is the server's default, REPEATABLE READ, or READ COMMITTED.
+//
+// # Why not
+//
+// No database/sql connector of the caller's is accepted: the settings above are part of the connector's configuration,
+// which cannot be read or changed once the connector is made.
+package mysql

@@ -1,0 +1,57 @@
+package mysql
+
+import (
+	"errors"
+	"slices"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+func classify(err error) sqldb.Class {
+	if errors.Is(err, driver.ErrInvalidConn) {
+		return sqldb.Broken
+	}
+	var e *driver.MySQLError
+	if !errors.As(err, &e) {
+		return sqldb.Other
+	}
+	switch e.Number {
+	case 1213, 1205, 3572, 1020, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, TiDB's conflict
+		return sqldb.RolledBack
+	case noSuchHandler, needReprepare:
+		return sqldb.RolledBack
+	case 1969, 3024, 1317: // took too long, by MariaDB's limit and MySQL's; killed
+		return sqldb.Interrupted
+	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // too many connections, no quorum, shutdown, killed, gone away, idle too long
+		return sqldb.Broken
+	case 1062:
+		return sqldb.Duplicate
+	case 1146:
+		return sqldb.NoTable
+	case 1290, 1792, 1836:
+		return sqldb.ReadOnly
+	}
+	return sqldb.Refused
+}
+
+// What the servers answer about prepared statements.
+const (
+	noSuchHandler = 1243
+	tooManyHeld   = 1461 // max_prepared_stmt_count
+	needReprepare = 1615 // a table has changed, again and again
+)
+
+// unprepared reports whether the server does not know a prepared statement, or takes no more of them.
+func unprepared(err error) bool {
+	return numbered(err, noSuchHandler, tooManyHeld, needReprepare)
+}
+
+// denied reports whether the user lacks a right.
+func denied(err error) bool { return numbered(err, 1142, 1143, 1044) }
+
+func numbered(err error, numbers ...uint16) bool {
+	var e *driver.MySQLError
+	return errors.As(err, &e) && slices.Contains(numbers, e.Number)
+}

@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/lib/pq"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// preparedStatements is how many statements a connection prepares at most.
+const preparedStatements = 100
+
+// connector forces what correctness needs on the URL of the user.
+func connector(raw string, role sqldb.Role) (driver.Connector, error) {
+	cfg, err := pq.NewConfig(raw)
+	if err != nil {
+		return nil, err
+	}
+	// Without it, lib/pq prepares and executes in two round trips, and PgBouncer in transaction
+	// mode sends them to different servers: the rows of another statement come back.
+	cfg.BinaryParameters = true
+	if cfg.ApplicationName == "" {
+		cfg.FallbackApplicationName = "rota"
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = sqldb.IOTimeout
+	}
+	c, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c.Dialer(dialer{strict: role.Brief()})
+	if !role.Brief() {
+		return c, nil
+	}
+	return sqldb.Preparing{Connector: c, May: direct, Unprepared: unprepared, Most: preparedStatements}, nil
+}
+
+// direct reports whether nothing stands between the program and the server, so that statements may be prepared. Behind
+// PgBouncer in transaction mode the next statement may meet the session of another server, and the names of lib/pq are
+// the same on all connections, so that the rows of another statement would come back. Nothing stands between if the
+// server sees the same two ends of the connection as the program: the connection of a pooler has other ends, and no two
+// connections have both ends in common. On a Unix socket, and where addresses are translated, this cannot be decided,
+// and direct returns false. It also returns false if its query fails: the next statement reports the failure.
+func direct(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
+	if dialed == nil {
+		return false
+	}
+	rows, err := c.QueryContext(ctx, `SELECT host(inet_client_addr()) || ' ' || inet_client_port() || ' ' || host(inet_server_addr()) || ' ' || inet_server_port()`, nil)
+	if err != nil {
+		return false
+	}
+	row := make([]driver.Value, 1)
+	if err := errors.Join(rows.Next(row), rows.Close()); err != nil {
+		return false
+	}
+	return row[0] != nil && fmt.Sprintf("%s", row[0]) == end(dialed.LocalAddr())+" "+end(dialed.RemoteAddr())
+}
+
+// end returns one end of a connection as PostgreSQL writes it.
+func end(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprint(tcp.AddrPort().Addr().Unmap().WithZone(""), " ", tcp.Port)
+}

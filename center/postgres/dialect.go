@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/schema"
+)
+
+var dialect = &sqldb.Dialect{
+	Name:     schema.Postgres,
+	Version:  `SELECT 'PostgreSQL ' || current_setting('server_version')`,
+	Now:      "clock_timestamp()", // now() would be the start of the transaction
+	Ago:      func(ms string) string { return "clock_timestamp() - " + ms + " * INTERVAL '1 millisecond'" },
+	Numbered: true,
+	// With an array PostgreSQL uses the index. For a join with the elements it estimates 100 elements, and reads all
+	// queues of a large roster for one of them.
+	QueuesIn: ` FROM schedule_queue AS q WHERE q.queue_id = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))
+		AND q.task_type = ? AND q.own_sign = ?`,
+	Share:         " FOR SHARE OF q",
+	SkipLocked:    " FOR UPDATE OF q SKIP LOCKED",
+	ServersIn:     ` FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
+	LockServers:   " FOR UPDATE OF s",
+	DeleteServers: `DELETE FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
+	UpsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
+		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
+	Limits:     " AND " + limits,
+	WaitInLine: " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
+	TryLine:    " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
+	// The LIMIT tells the planner how many rows there are at most, for the same reason: it uses the index for a few rows
+	// and a hash for many.
+	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
+		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
+		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
+		plan_version = v.plan, gmt_modified = {now}
+		FROM (SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb))
+			AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint, plan bigint) LIMIT {rows}) AS v
+		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
+		AND q.epoch = v.old_epoch AND q.cur_server IS NOT DISTINCT FROM v.old_cur`,
+	Time:     sqldb.UTC,
+	Classify: classify,
+	Denied:   denied,
+}
+
+// limits is a condition that is true and sets, for the transaction, what MySQL's connections have as settings. PgBouncer
+// would refuse them as settings of a connection; for a transaction they cost nothing. Without the first, a host that
+// vanishes or is stopped would keep the lock row until TCP notices, in hours. With the second, a transaction that waits
+// for a lock for longer than a second gives up and keeps its connection. Otherwise the program would end the connection
+// (sqldb.IOTimeout), which a server that waits for a lock does not notice, and each attempt would leave a session.
+const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) <> ''`
+
+// line is the key of the line before a lock row: of a text that is bound, and of the table, so that rosters in other
+// schemas have lines of their own.
+const line = "hashtextextended(?, CAST(tableoid AS bigint))"

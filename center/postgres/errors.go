@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/lib/pq"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+func classify(err error) sqldb.Class {
+	var e *pq.Error
+	if !errors.As(err, &e) {
+		return sqldb.Other
+	}
+	if unprepared(err) {
+		return sqldb.RolledBack
+	}
+	switch e.Code {
+	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
+		return sqldb.RolledBack
+	case "57014": // cancelled, or took too long
+		return sqldb.Interrupted
+	case "53300": // too many connections
+		return sqldb.Broken
+	case "57P01", "57P02", "57P03": // the server goes down or comes up
+		return sqldb.Broken
+	case "42P01", "3F000": // no such table or schema
+		return sqldb.NoTable
+	case "23505":
+		return sqldb.Duplicate
+	case "25006":
+		return sqldb.ReadOnly
+	}
+	if strings.HasPrefix(string(e.Code), "08") {
+		return sqldb.Broken
+	}
+	return sqldb.Refused
+}
+
+// unprepared reports whether the server has no such statement any more (DISCARD ALL), or whether a table has changed so
+// that the rows of the statement would change.
+func unprepared(err error) bool {
+	var e *pq.Error
+	return errors.As(err, &e) && (e.Code == "26000" || e.Code == "0A000" && e.Routine == "RevalidateCachedQuery")
+}
+
+// denied reports whether the role lacks a right.
+func denied(err error) bool {
+	var e *pq.Error
+	return errors.As(err, &e) && e.Code == "42501"
+}

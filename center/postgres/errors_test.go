@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/lib/pq"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+func TestErrorClasses(t *testing.T) {
+	cases := map[sqldb.Class][]error{
+		sqldb.Interrupted: {&pq.Error{Code: "57014"}},
+		sqldb.RolledBack:  {&pq.Error{Code: "40001"}, &pq.Error{Code: "40P01"}, &pq.Error{Code: "55P03"}},
+		sqldb.Broken:      {&pq.Error{Code: "57P01"}, &pq.Error{Code: "57P03"}, &pq.Error{Code: "08006"}, io.ErrUnexpectedEOF},
+		sqldb.ReadOnly:    {&pq.Error{Code: "25006"}},
+		sqldb.NoTable:     {&pq.Error{Code: "42P01"}},
+		sqldb.Duplicate:   {&pq.Error{Code: "23505"}},
+		sqldb.Refused:     {&pq.Error{Code: "23503"}},
+		sqldb.Other:       {context.Canceled},
+	}
+	for want, errs := range cases {
+		for _, err := range errs {
+			if got := dialect.Class(fmt.Errorf("wrapped: %w", err)); got != want {
+				t.Errorf("%v is %s, want %s", err, got, want)
+			}
+		}
+	}
+}
+
+// A commit whose context has ended has an unknown outcome even when the reply is good: PostgreSQL says
+// so of a commit that its synchronous standby never saw. An answer of the database is true.
+func TestUnknownCommit(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	serialization := &pq.Error{Code: "40001"}
+	cases := []struct {
+		name    string
+		ctx     context.Context
+		err     error
+		unknown bool
+	}{
+		{"committed", t.Context(), nil, false},
+		{"answered as committed, but the context has ended", ended, nil, true},
+		{"the connection was lost", t.Context(), io.EOF, true},
+		{"rolled back at the commit", t.Context(), serialization, false},
+		{"refused at the commit", t.Context(), &pq.Error{Code: "23503"}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			err := dialect.CommitError(c.ctx, c.err)
+			if errors.Is(err, sqldb.ErrUnknownCommit) != c.unknown {
+				t.Fatalf("%v", err)
+			}
+			if !c.unknown && !errors.Is(err, c.err) {
+				t.Fatalf("%v hides %v", err, c.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+func probe(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
+	var version int
+	var name, readOnly string
+	var standby bool
+	err := db.QueryRowContext(ctx, `SELECT CAST(current_setting('server_version_num') AS integer),
+		current_setting('server_version'), current_setting('transaction_read_only'), pg_is_in_recovery()`).
+		Scan(&version, &name, &readOnly, &standby)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("ask for the version: %w", err)
+	case version < 140000:
+		err = fmt.Errorf("PostgreSQL %s is too old: 14 or newer is needed", name)
+	case standby:
+		err = errors.New("this PostgreSQL is a standby (a replica): connect to the primary")
+	case readOnly == "on":
+		err = errors.New("this PostgreSQL is read-only (default_transaction_read_only): a roster needs to write")
+	}
+	return sqldb.Server{}, err
+}
+
+func notes(ctx context.Context, db *sql.DB, u *url.URL) ([]sqldb.Note, error) {
+	var isolation, idle string
+	err := db.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation'),
+		current_setting('idle_in_transaction_session_timeout')`).Scan(&isolation, &idle)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the isolation: %w", err)
+	}
+	list := []sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed")}
+	if idle == "0" {
+		list = append(list, sqldb.Note{
+			Check: "database", Hint: "ALTER ROLE ... SET idle_in_transaction_session_timeout = '1min' for the workers' role",
+			Finding: "nothing ends a transaction whose client is gone: a host that vanishes inside a dealer's transaction keeps its queue until TCP notices",
+		})
+	}
+	// What stands between keeps direct from preparing statements. On a Unix socket that cannot be decided.
+	prepares, err := sqldb.Prepares(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	if !prepares && !strings.HasPrefix(u.Query().Get("host"), "/") {
+		list = append(list, sqldb.Note{
+			Check: "pooler", Hint: "if it is PgBouncer, make sure that pool_mode is transaction or session, never statement",
+			Finding: fmt.Sprintf("something stands between port %s and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", cmp.Or(u.Port(), "5432")),
+		})
+	}
+	return list, nil
+}

@@ -1,0 +1,29 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// SQLite has no clock but that of its host, which is also ours. Its functions rota_now and rota_ago read the clock
+// through Go, so that a test in a synctest bubble has one clock and not two.
+func init() {
+	sqlite.MustRegisterScalarFunction("rota_now", 0, func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
+		return timeText(time.Now()), nil
+	})
+	sqlite.MustRegisterScalarFunction("rota_ago", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		ms, ok := args[0].(int64)
+		if !ok {
+			return nil, fmt.Errorf("rota_ago(%v): not a number of milliseconds", args[0])
+		}
+		return timeText(time.Now().Add(-time.Duration(ms) * time.Millisecond)), nil
+	})
+}
+
+// timeText returns a time as the tables hold it.
+func timeText(t time.Time) string { return t.UTC().Format(sqldb.TimeLayout) }

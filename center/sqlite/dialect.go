@@ -1,0 +1,34 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/schema"
+)
+
+var dialect = &sqldb.Dialect{
+	Name:          schema.SQLite,
+	Version:       `SELECT 'SQLite ' || sqlite_version()`,
+	OneWriter:     true,
+	Now:           "rota_now()",
+	Ago:           func(ms string) string { return "rota_ago(" + ms + ")" },
+	QueuesIn:      ` FROM json_each(?) AS v JOIN schedule_queue AS q ON q.queue_id = v.value WHERE q.task_type = ? AND q.own_sign = ?`,
+	ServersIn:     ` FROM json_each(?) AS v JOIN schedule_server AS s ON s.uuid = v.value`,
+	DeleteServers: `DELETE FROM schedule_server WHERE uuid IN (SELECT value FROM json_each(?))`,
+	UpsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
+		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
+	// Without MATERIALIZED, SQLite reads the list again for each row of the roster.
+	ChangeQueues: `WITH v AS MATERIALIZED (SELECT value ->> 'id' AS id, value ->> 'old_cur' AS old_cur, value ->> 'old_epoch' AS old_epoch,
+			value ->> 'cur' AS cur, value ->> 'req' AS req, value ->> 'bump' AS bump, value ->> 'plan' AS plan FROM json_each(?))
+		UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
+		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
+		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
+		plan_version = v.plan, gmt_modified = {now}
+		FROM v
+		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
+		AND q.epoch = v.old_epoch AND q.cur_server IS v.old_cur`,
+	Time:     func(t time.Time) any { return timeText(t) },
+	Classify: classify,
+	Denied:   func(error) bool { return false },
+}

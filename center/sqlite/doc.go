@@ -1,0 +1,20 @@
+// Package sqlite opens rosters in a SQLite file, which the processes of one host share, or in memory. The driver is
+// modernc.org/sqlite, which needs no cgo. It is a package of its own, so that a program links only the driver of the
+// database that it uses:
+//
+//	c, err := center.Open(ctx, sqlite.URL("sqlite:/var/lib/shop/rota.db"), center.Options{})
+//
+// # What is forced on connections
+//
+// Write-ahead logging (WAL), and transactions that take the write lock at their start: one that reads first and writes
+// later would fail with SQLITE_BUSY_SNAPSHOT at once, however patient its busy_timeout.
+//
+// A statement that waits for the lock does not notice that its context has ended. So the roster's own statements wait
+// for 200 ms and are tried again in Go. Those of dealers, whose code may not try again, wait for 5 s.
+//
+// SQLite has one lock for all writers: a writer that stalls stalls the others.
+//
+// # Why not
+//
+// No database/sql connector of the caller's is accepted: the settings above are part of the file's name for the driver.
+package sqlite

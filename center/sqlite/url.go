@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// memory is SQLite's name of a database that lives as long as its one connection.
+const memory = ":memory:"
+
+// URL returns the database in the file of sqlite:/path/to/file.db, or, for sqlite::memory:, a database in memory, which
+// one process uses, for tests. center.Open returns the error of a malformed URL.
+func URL(raw string) sqldb.Database {
+	path, err := parse(raw)
+	if err != nil {
+		return sqldb.Database{Err: err}
+	}
+	return sqldb.Database{
+		Dialect: dialect,
+		Address: "sqlite:" + path,
+		Local:   true,
+		Memory:  path == memory,
+		Pool: func(r sqldb.Role, create bool) (*sql.DB, error) {
+			if _, err := os.Stat(path); !create && errors.Is(err, fs.ErrNotExist) {
+				return nil, errors.New(`there is no such file: run "rota migrate up"`)
+			}
+			return sql.Open("sqlite", dataSource(path, r, create))
+		},
+		Probe: func(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
+			return sqldb.Server{}, probe(ctx, db, path)
+		},
+	}
+}
+
+// parse returns the absolute path of the file.
+func parse(raw string) (string, error) {
+	path, ok := strings.CutPrefix(raw, "sqlite:")
+	if !ok {
+		_, err := sqldb.ParseURL(raw, "sqlite:FILE")
+		return "", err
+	}
+	path = strings.TrimPrefix(path, "//") // other tools write sqlite:///abs/path
+	if path == "" {
+		return "", fmt.Errorf("database URL %q: no file; want sqlite:FILE", "sqlite:")
+	}
+	if path == memory || filepath.IsAbs(path) {
+		return path, nil
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("database URL %q: %w", "sqlite:"+path, err)
+	}
+	return abs, nil
+}
+
+// dataSource turns the path into a name for the driver. Every transaction takes the write lock at its start: one that
+// reads first and writes later would fail with SQLITE_BUSY_SNAPSHOT at once, however patient its busy_timeout.
+//
+// A statement that waits for the lock does not notice that its context has ended. So the roster's own statements wait
+// briefly and are tried again in Go; those of dealers, whose code may not try again, wait longer.
+func dataSource(path string, r sqldb.Role, create bool) string {
+	busy := "busy_timeout(200)"
+	if r == sqldb.RoleDealers {
+		busy = "busy_timeout(5000)"
+	}
+	pragmas := url.Values{
+		"_txlock": {"immediate"},
+		"_pragma": {busy, "journal_mode(WAL)", "synchronous(NORMAL)"},
+	}
+	if !create {
+		pragmas.Set("mode", "rw")
+	}
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
+}
+
+// probe refuses a file that cannot be put into WAL mode.
+func probe(ctx context.Context, db *sql.DB, path string) error {
+	var mode string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+		return fmt.Errorf("ask for the journal mode: %w", err)
+	}
+	if mode != "wal" && path != memory {
+		return fmt.Errorf("the file is in journal mode %s and cannot be put into WAL mode: is it read-only, or on a network file system?", mode)
+	}
+	return nil
+}

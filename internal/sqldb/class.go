@@ -1,0 +1,89 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+)
+
+// Class is what an error means for the transaction that returned it.
+type Class int
+
+// The classes.
+const (
+	Other       Class = iota // not an answer of the database: for example, the context has ended
+	Refused                  // the database refused, for a reason that lasts
+	RolledBack               // rolled back for certain, a retry may succeed: serialization, deadlock, lock timeout, busy
+	Interrupted              // took too long, or was killed: before the commit was sent this is a rollback, after it unknown
+	Broken                   // the connection is gone: before the commit was sent this is a rollback, after it unknown
+	ReadOnly                 // the server takes no writes
+	NoTable
+	Duplicate // a row with that key exists
+)
+
+// String returns the name of the class.
+func (c Class) String() string {
+	return [...]string{"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate"}[c]
+}
+
+var (
+	// ErrRaced means that a compare-and-set found another row than the one that was read before (L4).
+	ErrRaced = errors.New("the row changed meanwhile")
+
+	// ErrBusy means that a caller who does not wait found the lock row busy.
+	ErrBusy = errors.New("the lock row is busy")
+
+	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has
+	// either happened or not. Read again; never guess.
+	ErrUnknownCommit = errors.New("the outcome of the commit is unknown")
+)
+
+// Class returns what an error means for the transaction that returned it.
+func (d *Dialect) Class(err error) Class {
+	var netErr net.Error
+	switch {
+	case err == nil:
+		return Other
+	case errors.Is(err, ErrRaced):
+		return RolledBack
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return Broken
+	case errors.As(err, &netErr):
+		return Broken
+	}
+	return d.Classify(err)
+}
+
+// Retryable reports whether the same transaction may succeed when it runs again at once.
+func (d *Dialect) Retryable(err error) bool {
+	c := d.Class(err)
+	return c == RolledBack || c == Interrupted || c == Broken
+}
+
+// Transient reports whether an error came from the connection or from a collision, so that the same call may succeed
+// later.
+func (d *Dialect) Transient(err error) bool {
+	return err != nil && (d.Retryable(err) || d.Class(err) == ReadOnly || // a fail-over is under way
+		errors.Is(err, ErrUnknownCommit) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// CommitError returns the meaning of the error of a commit. If the database answers that it rolled back, the answer is
+// true and CommitError returns it. After a lost connection or an ended context the outcome is not known, and it
+// returns ErrUnknownCommit.
+func (d *Dialect) CommitError(ctx context.Context, err error) error {
+	if err == nil && ctx.Err() == nil {
+		return nil
+	}
+	if err == nil {
+		err = context.Cause(ctx) // PostgreSQL may say yes to a commit that its standby never saw
+	}
+	switch d.Class(err) {
+	case RolledBack, Refused, ReadOnly, NoTable, Duplicate:
+		return err
+	case Other, Interrupted, Broken:
+	}
+	return fmt.Errorf("%w: %w", ErrUnknownCommit, err)
+}

@@ -1,0 +1,77 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// Database describes a database that was not opened yet: its dialect, its address, and what a program does with
+// databases of its kind only. postgres.URL, mysql.URL and sqlite.URL return one.
+type Database struct {
+	Dialect *Dialect
+	Address string // the URL without its password
+	Local   bool   // on this host, so that a mistyped URL cannot create a second roster elsewhere
+	Memory  bool   // the database ends with its connection, so that all roles share one
+
+	// Err is what is wrong with the URL. If it is not nil, nothing else counts.
+	Err error
+
+	// Pool returns a pool of connections for a role, which are not connected yet. Without create, a database that does
+	// not exist is an error.
+	Pool func(r Role, create bool) (*sql.DB, error)
+
+	// Probe asks the server for its version and refuses one on which the promises of the roster cannot hold.
+	Probe func(context.Context, *sql.DB) (Server, error)
+
+	// CheckTables refuses tables that cannot take part in transactions. Nil if there are none.
+	CheckTables func(context.Context, *sql.DB) error
+
+	// Notes returns what an operator should know about transactions and connections. Nil if there is nothing.
+	Notes func(context.Context, *sql.DB) ([]Note, error)
+}
+
+// Server is what Probe learns about a server.
+type Server struct {
+	// WriteFence means that share locks do not reach all writers (F3): a cluster such as Galera checks the rows that a
+	// transaction has written, and not those that it has read.
+	WriteFence bool
+}
+
+// Note is something that an operator should know about a database.
+type Note struct {
+	Check   string // what was looked at
+	OK      bool   // it is as it should be
+	Finding string
+	Hint    string // what to do, if it is not OK
+}
+
+// IsolationNote returns a note about the isolation level. usual says that the level is the server's default or as good.
+func IsolationNote(level string, usual bool) Note {
+	if usual {
+		return Note{Check: "database", OK: true, Finding: "isolation " + level}
+	}
+	return Note{
+		Check: "database", Hint: "take the setting back for the role of the workers",
+		Finding: fmt.Sprintf("isolation %s: more transactions have to be tried again than with the server's default", level),
+	}
+}
+
+// Role is what a pool of connections is for.
+type Role int
+
+// The roles.
+const (
+	RoleStore     Role = iota // transactions of the roster
+	RoleHeartbeat             // heartbeats only: nothing waits in front of them (S1)
+	RoleDealers               // the code of the user
+	RoleSchema                // migrations
+)
+
+// Brief reports whether the statements of a role are short, so that a long one has met a dead network. The statement of
+// a dealer may be anything, and a migration creates an index for as long as the table needs.
+func (r Role) Brief() bool { return r == RoleStore || r == RoleHeartbeat }
+
+// IOTimeout bounds each read and each write on connections with brief statements, and each attempt to connect.
+const IOTimeout = 3 * time.Second

@@ -1,0 +1,106 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+)
+
+// DB is an open database: a pool for each role, and counts of what was tried. Its methods may be called concurrently.
+type DB struct {
+	*Dialect
+	Database Database
+
+	Store     *sql.DB // transactions of the roster
+	Heartbeat *sql.DB // one connection, for heartbeats only
+	Dealers   *sql.DB // for the code of the user
+
+	mu     sync.Mutex
+	counts Counts
+}
+
+// storeConns is the size of the store's pool.
+const storeConns = 4
+
+// idleDealerConns are kept open for dealers: with the two of database/sql, each batch of a process with more executors
+// would connect anew.
+const idleDealerConns = 16
+
+// Open opens the pools. It does not connect. Without create, a database that does not exist is an error.
+func Open(d Database, create bool) (*DB, error) {
+	db := &DB{Dialect: d.Dialect, Database: d, counts: Counts{Errors: map[Class]int64{}}}
+	pools := []struct {
+		pool      **sql.DB
+		role      Role
+		max, idle int
+	}{
+		{&db.Store, RoleStore, storeConns, storeConns},
+		{&db.Heartbeat, RoleHeartbeat, 1, 1},
+		{&db.Dealers, RoleDealers, 0, idleDealerConns},
+	}
+	if d.Dialect.OneWriter {
+		pools[0].max, pools[0].idle = 1, 1 // the roster's writers wait here, where the order is fair, and not by busy_timeout
+	}
+	for _, p := range pools {
+		if d.Memory && db.Store != nil {
+			*p.pool = db.Store // a database in memory has one connection
+			continue
+		}
+		pool, err := d.Pool(p.role, create)
+		if err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+		pool.SetMaxOpenConns(p.max)
+		pool.SetMaxIdleConns(p.idle)
+		*p.pool = pool
+	}
+	return db, nil
+}
+
+// Close closes all pools.
+func (db *DB) Close() error {
+	var errs []error
+	closed := map[*sql.DB]bool{nil: true}
+	for _, pool := range []*sql.DB{db.Dealers, db.Heartbeat, db.Store} {
+		if !closed[pool] {
+			closed[pool] = true
+			errs = append(errs, pool.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Query runs a query on the store. Each scans what it returns.
+func (db *DB) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return db.Store.QueryContext(ctx, db.SQL(query), args...)
+}
+
+// QueryRow asks the store for one row.
+func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return db.Store.QueryRowContext(ctx, db.SQL(query), args...)
+}
+
+// Exec runs a statement on the store, outside of transactions, and returns how many rows it matched.
+func (db *DB) Exec(ctx context.Context, query string, args ...any) (int, error) {
+	return Affected(db.Store.ExecContext(ctx, db.SQL(query), args...))
+}
+
+// Counts returns what was counted so far.
+func (db *DB) Counts() Counts {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	c := db.counts
+	c.Errors = maps.Clone(c.Errors)
+	return c
+}
+
+// Connect connects a pool, so that the error of an unreachable database is one line.
+func Connect(ctx context.Context, pool *sql.DB) error {
+	if err := pool.PingContext(ctx); err != nil {
+		return fmt.Errorf("cannot connect: %w", err)
+	}
+	return nil
+}

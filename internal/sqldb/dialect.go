@@ -1,0 +1,99 @@
+package sqldb
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+// Dialect holds the SQL and the conversions that differ between kinds of databases. It has one field for each
+// difference, so it grows with the statements and not with its methods.
+type Dialect struct {
+	Name      schema.Dialect
+	Version   string // a SELECT of the name and the version of the server, for people
+	OneWriter bool   // the database has one lock for all writers
+
+	Now      string                 // the clock now, not at the start of the transaction (L2)
+	Ago      func(ms string) string // the clock that many milliseconds ago
+	Numbered bool                   // parameters are $1 instead of ?
+
+	QueuesIn      string // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
+	ServersIn     string // FROM ... WHERE of schedule_server AS s: the rows of a JSON array of uuids
+	ByKey         string // follows the name of a table whose rows are to be read in the order of their key
+	DeleteServers string // deletes the rows of a JSON array of uuids
+	UpsertItem    string // ends an INSERT of failed items: rows that exist are changed
+	ChangeQueues  string // writes a plan; {rows} is at least the number of changes
+
+	Share       string // ends a SELECT that keeps its rows unchanged until the commit
+	SkipLocked  string // ends a SELECT that locks the rows of q that are free (L5); empty if the database cannot
+	LockServers string // ends a SELECT that locks the rows of s
+
+	// Limits ends the WHERE of the first statement of a transaction. It makes the server end the transaction when its
+	// client is gone, and bounds the waits for locks.
+	Limits string
+	// WaitInLine is Limits for the statement that takes the lock row: the transaction waits in a line before the row.
+	// A text that names the line is bound to it. Empty if the database needs no line.
+	WaitInLine string
+	// TryLine is WaitInLine for a transaction that does not wait.
+	TryLine string
+
+	Time     func(time.Time) any // a parameter that compares with a column of times
+	Classify func(error) Class   // what an error of the driver means for the transaction
+	Denied   func(error) bool    // reports whether the role lacks a right
+}
+
+// SQL translates a statement into the dialect.
+func (d *Dialect) SQL(text string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(strings.ReplaceAll(text, "{now}", d.Now), "{ago ") {
+		if i > 0 {
+			column, rest, _ := strings.Cut(part, "}")
+			b.WriteString(d.Ago(column))
+			part = rest
+		}
+		b.WriteString(part)
+	}
+	if !d.Numbered {
+		return b.String()
+	}
+	return number(b.String())
+}
+
+// number turns each ? into $1, $2 and so on. Our statements hold no ? in literals.
+func number(text string) string {
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(text, "?") {
+		if n > 0 {
+			b.WriteByte('$')
+			b.WriteString(strconv.Itoa(n))
+		}
+		b.WriteString(part)
+		n++
+	}
+	return b.String()
+}
+
+// SelectQueues returns FROM ... WHERE of schedule_queue AS q for the rows of the queues, and its parameters. A single
+// queue, the most frequent case, is looked up by its key: databases turn a JSON array into a table first, some of them
+// in a file.
+func (d *Dialect) SelectQueues(queues []string, taskType, ownSign string) (from string, args []any, err error) {
+	if len(queues) == 1 {
+		return ` FROM schedule_queue AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{queues[0], taskType, ownSign}, nil
+	}
+	doc, err := JSON(queues)
+	return d.QueuesIn, []any{doc, taskType, ownSign}, err
+}
+
+// TimeOrNull returns t as a parameter, or NULL if t is zero.
+func (d *Dialect) TimeOrNull(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return d.Time(t)
+}
+
+// UTC is the Time of dialects whose drivers take a time.Time.
+func UTC(t time.Time) any { return t.UTC() }

@@ -1,0 +1,113 @@
+package sqldb
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// TimeLayout is how SQLite stores a time: as text of a fixed width, so that the order of the texts is the order of the
+// times.
+const TimeLayout = "2006-01-02 15:04:05.000000"
+
+// Instant scans a time from a native column or from SQLite's text. NULL is the zero time.
+type Instant time.Time
+
+// Scan implements sql.Scanner.
+func (i *Instant) Scan(src any) error {
+	switch v := src.(type) {
+	case nil:
+		*i = Instant{}
+	case time.Time:
+		*i = Instant(v.UTC())
+	case string:
+		t, err := time.ParseInLocation(TimeLayout, v, time.UTC)
+		if err != nil {
+			return fmt.Errorf("read a time: %w", err)
+		}
+		*i = Instant(t)
+	default:
+		return fmt.Errorf("read a time: %T is not a time", src)
+	}
+	return nil
+}
+
+// Text scans a string. NULL is empty.
+type Text string
+
+// Scan implements sql.Scanner.
+func (t *Text) Scan(src any) error {
+	var s sql.NullString
+	err := s.Scan(src)
+	*t = Text(s.String)
+	return err
+}
+
+// List scans a JSON list of strings. NULL is an empty list.
+type List []string
+
+// Scan implements sql.Scanner.
+func (l *List) Scan(src any) error {
+	var t Text
+	if err := t.Scan(src); err != nil || t == "" {
+		*l = nil
+		return err
+	}
+	return json.Unmarshal([]byte(t), l)
+}
+
+// Value implements driver.Valuer: an empty list is NULL.
+func (l List) Value() (driver.Value, error) {
+	if len(l) == 0 {
+		return nil, nil
+	}
+	return JSON(l)
+}
+
+// Texts scans a JSON object of strings. NULL is an empty map.
+type Texts map[string]string
+
+// Scan implements sql.Scanner.
+func (m *Texts) Scan(src any) error {
+	var t Text
+	if err := t.Scan(src); err != nil || t == "" {
+		*m = nil
+		return err
+	}
+	return json.Unmarshal([]byte(t), m)
+}
+
+// Value implements driver.Valuer.
+func (m Texts) Value() (driver.Value, error) {
+	doc, err := json.Marshal(m)
+	return string(doc), err
+}
+
+// NoRows reports whether a query for one row found none.
+func NoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// Each calls scan for each row and closes the rows. It takes the error of the query, too.
+func Each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Affected returns how many rows a statement matched.
+func Affected(res sql.Result, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	n, err := res.RowsAffected()
+	return int(n), err
+}

@@ -1,0 +1,88 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Tx is a transaction that translates its statements into the dialect of its database.
+type Tx struct {
+	Raw     *sql.Tx
+	Dialect *Dialect
+}
+
+// Exec returns how many rows a statement matched.
+func (t Tx) Exec(ctx context.Context, query string, args ...any) (int, error) {
+	return Affected(t.Raw.ExecContext(ctx, t.Dialect.SQL(query), args...))
+}
+
+// QueryRow asks for one row.
+func (t Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
+	return t.Raw.QueryRowContext(ctx, t.Dialect.SQL(query), args...)
+}
+
+// Each calls scan for each row that a query returns.
+func (t Tx) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := t.Raw.QueryContext(ctx, t.Dialect.SQL(query), args...)
+	return Each(rows, err, scan)
+}
+
+// Commit reports whether a failure left nothing behind for certain. Otherwise the error is ErrUnknownCommit.
+func (t Tx) Commit(ctx context.Context) (clean bool, err error) {
+	err = t.Dialect.CommitError(ctx, t.Raw.Commit())
+	return !errors.Is(err, ErrUnknownCommit), err
+}
+
+// Rollback ends the transaction if Commit has not. Its error is dropped: if the connection is lost, the server rolls
+// back.
+func (t Tx) Rollback() { _ = t.Raw.Rollback() }
+
+// limit sets the limits of the dialect with a statement of its own.
+func (t Tx) limit(ctx context.Context) error {
+	if t.Dialect.Limits == "" {
+		return nil
+	}
+	var one int
+	return t.QueryRow(ctx, `SELECT 1 WHERE 1 = 1`+t.Dialect.Limits).Scan(&one)
+}
+
+// Begin starts a transaction on one of the pools.
+func (db *DB) Begin(ctx context.Context, pool *sql.DB) (Tx, error) {
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return Tx{}, fmt.Errorf("begin: %w", err)
+	}
+	return Tx{Raw: tx, Dialect: db.Dialect}, nil
+}
+
+// Transact runs f in a transaction of a pool that holds no lock row, and retries it. After a commit whose reply was lost
+// f runs once more: it must change rows under conditions, and take what it finds done for its own work.
+func (db *DB) Transact(ctx context.Context, pool *sql.DB, f func(context.Context, Tx) error) error {
+	once := func() error {
+		return db.Retry(ctx, func() (bool, error) { return db.tryTransact(ctx, pool, f) })
+	}
+	err := once()
+	if errors.Is(err, ErrUnknownCommit) && ctx.Err() == nil {
+		err = once()
+	}
+	return err
+}
+
+func (db *DB) tryTransact(ctx context.Context, pool *sql.DB, f func(context.Context, Tx) error) (clean bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, AttemptTimeout)
+	defer cancel()
+	t, err := db.Begin(ctx, pool)
+	if err != nil {
+		return true, err
+	}
+	defer t.Rollback()
+	if err := t.limit(ctx); err != nil {
+		return true, err
+	}
+	if err := f(ctx, t); err != nil {
+		return true, err
+	}
+	return t.Commit(ctx)
+}
