@@ -9,15 +9,21 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
-// testWalk takes random steps through what servers do, and looks after each at what must always
-// hold: an epoch only rises, and rises with every change of owner; the living are not robbed.
+// testWalk takes random steps through what servers do, and the same steps in a roster in memory. After each step both
+// must have the same owners, requesters and epochs. The roster in memory refuses a plan that takes a queue from a live
+// owner (P5).
 func testWalk(t *testing.T, c *center.Center) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := newRoster(t, c, center.Settings{Queues: 5})
 			w := &walk{roster: r, rnd: rand.New(rand.NewPCG(seed, 1))}
+			w.want.Queues = plantest.Numbered(0, 5)
+			for i := range w.want.Queues {
+				w.want.Queues[i].Epoch = r.epoch(fmt.Sprint(i))
+			}
 			for range 60 {
 				w.step()
 				w.check()
@@ -29,52 +35,51 @@ func testWalk(t *testing.T, c *center.Center) {
 
 type walk struct {
 	*roster
-	rnd    *rand.Rand
-	live   []string
-	next   int
-	last   []row
-	robber string // who may take from the living: an owner that gives
-}
-
-type row struct {
-	owner string
-	epoch int64
+	rnd  *rand.Rand
+	want plantest.Roster
+	next int // the number of the next server
 }
 
 func (w *walk) step() {
-	w.robber = ""
-	if len(w.live) == 0 || w.rnd.IntN(6) == 0 && len(w.live) < 4 {
-		name := fmt.Sprint("S", w.next)
+	servers := w.want.Servers
+	if len(servers) == 0 || w.rnd.IntN(6) == 0 && len(servers) < 4 {
+		w.start(fmt.Sprint("S", w.next))
 		w.next++
-		w.join(name)
-		w.live = append(w.live, name)
 		return
 	}
-	i := w.rnd.IntN(len(w.live))
-	name := w.live[i]
+	name := servers[w.rnd.IntN(len(servers))].UUID
 	switch w.rnd.IntN(6) {
 	case 0:
-		w.robber = name
 		w.must(w.c.Leave(w.Context(), w.task, w.uuid(name), nil))
-		w.live = append(w.live[:i], w.live[i+1:]...)
+		w.want.Remove(name)
+		w.must(w.want.Rebalance())
 	case 1:
-		if len(w.live) > 1 {
-			w.robber = name
+		if len(servers) > 1 {
 			w.silence(name)
-			w.live = append(w.live[:i], w.live[i+1:]...)
-			w.expire(w.live[0])
+			w.want.Remove(name)
+			w.expire(w.want.Servers[0].UUID)
+			w.must(w.want.Rebalance())
 		}
 	case 2:
 		w.must(w.c.Drain(w.Context(), w.task, w.uuid(name)))
 		w.assign(name)
+		w.want.Drain(name)
+		w.must(w.want.Rebalance())
 	default:
-		w.robber = name
 		w.releaseAll(name)
 	}
 }
 
-// releaseAll hands over everything that is requested from a server.
+// start lets a server join.
+func (w *walk) start(name string) {
+	w.join(name)
+	w.want.Join(name)
+	w.must(w.want.Rebalance())
+}
+
+// releaseAll hands over every queue that is requested from a server.
 func (w *walk) releaseAll(name string) {
+	w.want.ReleaseAll(name)
 	v := w.view(name)
 	var queues []center.Handover
 	for _, q := range v.Queues {
@@ -86,13 +91,13 @@ func (w *walk) releaseAll(name string) {
 		return
 	}
 	want := v.Without(w.release(name, queues...))
-	want.PlanVersion++ // by the release, and by nobody else in a walk
+	want.PlanVersion++ // by the release: a walk has no concurrent writer
 	if diff := cmp.Diff(want, w.view(name), cmpopts.EquateEmpty()); diff != "" {
-		w.Fatalf("a release changes more than the view knows (-known +read):\n%s", diff)
+		w.Fatalf("the view after a release (-computed +read):\n%s", diff)
 	}
 }
 
-// view reads the view of a server, and what a poll reads, which must be the same.
+// view reads the view of a server. A poll must read the same.
 func (w *walk) view(name string) center.View {
 	w.Helper()
 	v, err := w.c.View(w.Context(), w.task, w.uuid(name))
@@ -105,35 +110,28 @@ func (w *walk) view(name string) center.View {
 	return v
 }
 
+// check compares the rows of the database with the roster in memory.
 func (w *walk) check() {
 	w.Helper()
-	var now []row
-	for i, owner := range w.column("SELECT cur_server FROM schedule_queue WHERE task_type = '%s' ORDER BY queue_index", w.task) {
-		now = append(now, row{owner, w.epoch(fmt.Sprint(i))})
-	}
-	for _, name := range w.live {
-		w.view(name)
-	}
-	for i, was := range w.last {
-		is := now[i]
-		if is.epoch < was.epoch || is.owner != was.owner && is.epoch == was.epoch {
-			w.Fatalf("queue %d went from %+v to %+v", i, was, is)
-		}
-		if is.owner != was.owner && was.owner != "-" && was.owner != w.robber {
-			w.Fatalf("queue %d was taken from %s, which lives: %+v", i, was.owner, is)
+	w.wantOwners(w.want.Rows()...)
+	for _, q := range w.want.Queues {
+		if epoch := w.epoch(q.ID); epoch != q.Epoch {
+			w.Fatalf("queue %s of %q has epoch %d, want %d", q.ID, q.Owner, epoch, q.Epoch)
 		}
 	}
-	w.last = now
+	for _, s := range w.want.Servers {
+		w.view(s.UUID)
+	}
 }
 
-// settle lets everybody do what was asked of them, and expects balance.
+// settle lets all owners hand over. Then every queue has an owner and none is requested.
 func (w *walk) settle() {
 	w.Helper()
-	w.join("last")
-	w.live = append(w.live, "last")
-	for _, name := range w.live {
-		w.releaseAll(name)
+	w.start("last")
+	for _, s := range w.want.Servers {
+		w.releaseAll(s.UUID)
 	}
+	w.check()
 	if n := w.one("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND (cur_server IS NULL OR req_server IS NOT NULL)", w.task); n > 0 {
 		w.Fatalf("%d queues are unsettled: %v", n, w.owners())
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
 func BenchmarkPlan(b *testing.B) {
@@ -15,8 +16,7 @@ func BenchmarkPlan(b *testing.B) {
 				uuids[i] = fmt.Sprintf("host-%05d:1:00000000", i)
 			}
 			all := servers(uuids...)
-			queues := numbered(0, size.queues)
-			queues = apply(b, queues, nil)
+			queues := plantest.Numbered(0, size.queues)
 			for i := range queues {
 				queues[i].Owner = uuids[i%size.servers]
 			}

@@ -9,74 +9,71 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
 // drawRoster draws any roster, also one that only an edit by hand can make.
-func drawRoster(t *rapid.T) ([]plan.Queue, []plan.Server, int) {
-	live := servers("A", "B", "C", "D", "E", "F")[:rapid.IntRange(0, 6).Draw(t, "servers")]
-	for i := range live {
-		live[i].Eligible = rapid.IntRange(0, 4).Draw(t, "eligible") > 0
+func drawRoster(t *rapid.T) *plantest.Roster {
+	r := &plantest.Roster{MaxPerServer: rapid.SampledFrom([]int{0, 0, 1, 3, 100}).Draw(t, "limit")}
+	r.Servers = servers("A", "B", "C", "D", "E", "F")[:rapid.IntRange(0, 6).Draw(t, "servers")]
+	for i := range r.Servers {
+		r.Servers[i].Eligible = rapid.IntRange(0, 4).Draw(t, "eligible") > 0
 	}
 	name := rapid.SampledFrom([]string{"", "A", "B", "C", "D", "E", "F", "dead"})
-	queues := numbered(0, rapid.IntRange(0, 30).Draw(t, "queues"))
-	for i := range queues {
-		queues[i].Owner, queues[i].Requester = name.Draw(t, "cur"), name.Draw(t, "req")
-		queues[i].Epoch = int64(rapid.IntRange(0, 9).Draw(t, "epoch"))
-		queues[i].Removing = rapid.IntRange(0, 9).Draw(t, "removing") == 0
+	r.Queues = plantest.Numbered(0, rapid.IntRange(0, 30).Draw(t, "queues"))
+	for i := range r.Queues {
+		q := &r.Queues[i]
+		q.Owner, q.Requester = name.Draw(t, "owner"), name.Draw(t, "requester")
+		q.Epoch = int64(rapid.IntRange(0, 9).Draw(t, "epoch"))
+		q.Removing = rapid.IntRange(0, 9).Draw(t, "removing") == 0
 	}
-	return queues, live, rapid.SampledFrom([]int{0, 0, 1, 3, 100}).Draw(t, "limit")
-}
-
-// owned counts the queues by owner.
-func owned(queues []plan.Queue) map[string]int {
-	held := map[string]int{}
-	for _, q := range queues {
-		held[q.Owner]++
-	}
-	return held
+	return r
 }
 
 // P8 holds over arbitrary rosters.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		queues, live, limit := drawRoster(t)
-		changes := plan.Plan(queues, live, limit)
-		after := apply(t, queues, changes)
+		before := drawRoster(t)
+		changes := before.Plan()
+		r := before.Clone()
+		rebalance(t, r)
 
-		alive, eligible := map[string]bool{}, map[string]bool{}
-		for _, s := range live {
-			alive[s.UUID] = true
+		live, eligible := map[string]bool{}, map[string]bool{}
+		for _, s := range r.Servers {
+			live[s.UUID] = true
 			if s.Eligible {
 				eligible[s.UUID] = true
 			}
 		}
-		checkOwners(t, queues, after, alive, eligible)
-		checkRemoving(t, after, alive)
-		staying := slices.DeleteFunc(slices.Clone(after), func(q plan.Queue) bool { return q.Removing })
-		checkBalance(t, release(staying, ""), eligible, alive, limit)
-		checkMoves(t, staying, eligible, limit)
+		checkOwners(t, before.Queues, r.Queues, live, eligible)
+		checkRemoving(t, r.Queues, live)
+		staying := r.Clone()
+		staying.Queues = slices.DeleteFunc(staying.Queues, func(q plan.Queue) bool { return q.Removing })
+		checkMoves(t, staying, eligible)
+		staying.ReleaseAll("")
+		checkBalance(t, staying, live, eligible)
 
-		if again := plan.Plan(after, live, limit); len(again) > 0 {
+		if again := r.Plan(); len(again) > 0 {
 			t.Fatalf("planning again changes %+v", again)
 		}
-		settled := release(after, "")
-		if again := plan.Plan(settled, live, limit); len(again) > 0 {
-			t.Fatalf("after the moves are done, planning again changes %+v", again)
+		r.ReleaseAll("")
+		if again := r.Plan(); len(again) > 0 {
+			t.Fatalf("after the hand-overs, planning again changes %+v", again)
 		}
-		shuffled := plan.Plan(rapid.Permutation(queues).Draw(t, "rows"), rapid.Permutation(live).Draw(t, "live"), limit)
-		if diff := cmp.Diff(changes, shuffled); diff != "" {
+		before.Queues, before.Servers = rapid.Permutation(before.Queues).Draw(t, "rows"), rapid.Permutation(before.Servers).Draw(t, "live")
+		if diff := cmp.Diff(changes, before.Plan()); diff != "" {
 			t.Fatalf("the order of the input matters:\n%s", diff)
 		}
 	})
 }
 
 // checkOwners checks that live owners keep their queues, dead owners lose theirs, and requests make sense (P5).
-func checkOwners(t *rapid.T, before, after []plan.Queue, alive, eligible map[string]bool) {
+func checkOwners(t *rapid.T, before, after []plan.Queue, live, eligible map[string]bool) {
 	for i, q := range after {
-		if was := before[i].Owner; alive[was] && q.Owner != was {
+		if was := before[i].Owner; live[was] && q.Owner != was {
 			t.Fatalf("queue %s was taken from the live owner %s", q.ID, was)
 		}
-		if q.Owner != "" && !alive[q.Owner] {
+		if q.Owner != "" && !live[q.Owner] {
 			t.Fatalf("queue %s stays with the dead owner %s", q.ID, q.Owner)
 		}
 		if q.Requester != "" && (!eligible[q.Requester] || q.Requester == q.Owner || q.Owner == "") {
@@ -86,85 +83,87 @@ func checkOwners(t *rapid.T, before, after []plan.Queue, alive, eligible map[str
 }
 
 // checkRemoving checks that a queue that is being removed has no requester and no dead owner (N2).
-func checkRemoving(t *rapid.T, after []plan.Queue, alive map[string]bool) {
+func checkRemoving(t *rapid.T, after []plan.Queue, live map[string]bool) {
 	for _, q := range after {
-		if q.Removing && (q.Requester != "" || q.Owner != "" && !alive[q.Owner]) {
+		if q.Removing && (q.Requester != "" || q.Owner != "" && !live[q.Owner]) {
 			t.Fatalf("queue %s is being removed: %+v", q.ID, q)
 		}
 	}
 }
 
 // checkBalance checks the balance after all owners have handed over.
-func checkBalance(t *rapid.T, settled []plan.Queue, eligible, alive map[string]bool, limit int) {
+func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[string]bool) {
 	if len(eligible) == 0 {
 		return
 	}
-	held := owned(settled)
-	least, most, room := len(settled), 0, false
+	limit, owned := settled.MaxPerServer, settled.Owned()
+	least, most, room := len(settled.Queues), 0, false
 	for s := range eligible {
-		least, most = min(least, held[s]), max(most, held[s])
-		room = room || limit == 0 || held[s] < limit
+		least, most = min(least, owned[s]), max(most, owned[s])
+		room = room || limit == 0 || owned[s] < limit
 	}
 	if limit == 0 && most-least > 1 {
-		t.Fatalf("the largest and the smallest server differ by %d queues: %v", most-least, held)
+		t.Fatalf("the largest and the smallest server differ by %d queues: %v", most-least, owned)
 	}
-	if room && held[""] > 0 {
-		t.Fatalf("%d queues have no owner although a server has room: %v", held[""], held)
+	if room && owned[""] > 0 {
+		t.Fatalf("%d queues have no owner although a server has room: %v", owned[""], owned)
 	}
-	for s := range maps.Keys(alive) {
-		if room && !eligible[s] && held[s] > 0 {
-			t.Fatalf("%s is not eligible and keeps %d queues although a server has room", s, held[s])
+	for s := range live {
+		if room && !eligible[s] && owned[s] > 0 {
+			t.Fatalf("%s is not eligible and keeps %d queues although a server has room", s, owned[s])
 		}
 	}
 }
 
 // checkMoves checks that the plan requests as few queues as any plan that balances. It does so without a limit only.
-func checkMoves(t *rapid.T, after []plan.Queue, eligible map[string]bool, limit int) {
-	if len(eligible) == 0 || limit > 0 {
+func checkMoves(t *rapid.T, after *plantest.Roster, eligible map[string]bool) {
+	if len(eligible) == 0 || after.MaxPerServer > 0 {
 		return
 	}
-	held := owned(after)
-	byHeld := slices.SortedFunc(maps.Keys(eligible), func(a, b string) int { return held[b] - held[a] })
+	owned := after.Owned()
+	byOwned := slices.SortedFunc(maps.Keys(eligible), func(a, b string) int { return owned[b] - owned[a] })
 	least := 0
-	for s, n := range held {
+	for s, n := range owned {
 		if !eligible[s] {
 			least += n
 		}
 	}
-	floor, ceilings := len(after)/len(eligible), len(after)%len(eligible)
-	for i, s := range byHeld {
+	floor, ceilings := len(after.Queues)/len(eligible), len(after.Queues)%len(eligible)
+	for i, s := range byOwned {
 		quota := floor
 		if i < ceilings {
 			quota++
 		}
-		least += max(0, held[s]-quota)
+		least += max(0, owned[s]-quota)
 	}
 	moves := 0
-	for _, q := range after {
+	for _, q := range after.Queues {
 		if q.Requester != "" {
 			moves++
 		}
 	}
 	if moves != least {
-		t.Fatalf("%d moves, the least is %d: %v", moves, least, held)
+		t.Fatalf("%d moves, the least is %d: %v", moves, least, owned)
 	}
 }
 
 // MinMoves returns the number of queues that get another owner, queues without an owner included.
 func TestMinMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		queues, live, limit := drawRoster(t)
-		for i := range queues {
-			queues[i].Removing = false
+		before := drawRoster(t)
+		for i := range before.Queues {
+			before.Queues[i].Removing = false
 		}
+		r := before.Clone()
+		rebalance(t, r)
+		r.ReleaseAll("")
 		moves := 0
-		settled := release(apply(t, queues, plan.Plan(queues, live, limit)), "")
-		for i, q := range settled {
-			if q.Owner != "" && q.Owner != queues[i].Owner {
+		for i, q := range r.Queues {
+			if q.Owner != "" && q.Owner != before.Queues[i].Owner {
 				moves++
 			}
 		}
-		if got := plan.MinMoves(queues, live, limit); got != moves {
+		if got := plan.MinMoves(before.Queues, before.Servers, before.MaxPerServer); got != moves {
 			t.Fatalf("MinMoves = %d, but the plan gives %d queues another owner", got, moves)
 		}
 	})

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// clock is time that is made up: it stands still until the next event.
+// clock is virtual time. It stands still until the next event.
 type clock struct {
 	now    time.Duration
 	events events
-	count  int // of all events, so that those of one moment happen in the order in which they were planned
+	count  int // of all events: events of one moment happen in the order in which they were added
 }
 
-// event is something that will happen.
+// event is a call in the future.
 type event struct {
 	at    time.Duration
 	order int
@@ -24,14 +24,14 @@ func (c *clock) after(d time.Duration, do func()) {
 	heap.Push(&c.events, event{c.now + max(0, d), c.count, do})
 }
 
-// next lets the next event happen. There always is one: servers beat.
+// next lets the next event happen. There always is one, because servers send heartbeats.
 func (c *clock) next() {
 	e := heap.Pop(&c.events).(event)
 	c.now = e.at
 	e.do()
 }
 
-// pass lets so much time pass.
+// pass lets time pass, and the events within it happen.
 func (c *clock) pass(d time.Duration) {
 	end := c.now + d
 	for len(c.events) > 0 && c.events[0].at <= end {

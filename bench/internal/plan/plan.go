@@ -1,5 +1,5 @@
-// Package plan steps the planner through rosters that are too large for one machine: in memory, in time that is made
-// up, by a scheduler with a seed.
+// Package plan measures the planner on rosters that are too large for one machine. It simulates the servers in memory and in
+// virtual time, with a scheduler that a seed drives.
 package plan
 
 import (
@@ -16,12 +16,12 @@ type Options struct {
 	Queues, Servers int
 	Heartbeat       time.Duration
 	Seed            uint64
-	Sizes           []int // servers, with as many queues each, for the plot of how long a plan takes
+	Sizes           []int // the numbers of servers in the plot of how long a plan takes
 
-	instant bool // plans take no made-up time: everything can be repeated exactly
+	instant bool // plans take no virtual time: a run can be repeated exactly
 }
 
-// Full is what `make bench` runs, Short what the tests do.
+// Full is what `make bench` runs, Short what the tests run.
 var (
 	Full  = Options{Queues: 100_000, Servers: 10_000, Heartbeat: 2 * time.Second, Seed: 1, Sizes: []int{10, 100, 1_000, 10_000}}
 	Short = Options{Queues: 100, Servers: 10, Heartbeat: 2 * time.Second, Seed: 1, Sizes: []int{10, 20}}
@@ -30,10 +30,10 @@ var (
 // Result is one change of the roster.
 type Result struct {
 	What    string
-	Took    time.Duration // in made-up time, until all had what they were to have; of a death, since it may be judged
+	Took    time.Duration // in virtual time, until every server has read its queues; after a death, since the server counts as dead
 	Moves   int
 	Minimum int
-	Plans   []time.Duration // how long each planning took, in real time
+	Plans   []time.Duration // how long each plan took, in real time
 }
 
 // Run runs the benchmark.
@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options) (report.Part, error) {
 	return part, nil
 }
 
-// joins starts servers, one after the other within a moment.
+// joins starts servers one after the other, within 100 ms.
 func (r *roster) joins(n int) Result {
 	return r.change(fmt.Sprintf("%d servers join", n), func() time.Duration {
 		start := r.now
@@ -69,50 +69,41 @@ func (r *roster) joins(n int) Result {
 	})
 }
 
-// deaths makes servers fall silent, which any may be. It counts from when the last of them may be judged.
+// deaths makes servers chosen by chance fall silent. Its time counts since the last of them counts as dead.
 func (r *roster) deaths(n int) Result {
 	return r.change(fmt.Sprintf("%d servers die", n), func() (since time.Duration) {
-		for _, i := range r.chance.Perm(len(r.ring))[:n] {
-			r.die(r.ring[i])
-			since = max(since, r.ring[i].beaten+deadBeats*r.o.Heartbeat)
+		for _, i := range r.chance.Perm(len(r.watched))[:n] {
+			r.die(r.watched[i])
+			since = max(since, r.watched[i].beaten+deadBeats*r.o.Heartbeat)
 		}
 		return since
 	})
 }
 
-// change makes something happen, which returns since when it counts, and lets time pass until it is done with.
+// change calls do, which returns since when the time counts, and lets time pass until the roster has settled.
 func (r *roster) change(what string, do func() time.Duration) Result {
-	held, moves := r.held(), r.moves
+	owned, moves := r.rows.Owned(), r.moves
 	r.plans, r.fewest = nil, 0
 	since := do()
 	r.settle()
-	if r.fewest == 0 { // nobody died
-		r.fewest = r.fewestSince(held)
+	if r.fewest == 0 { // no server died
+		r.fewest = r.fewestSince(owned)
 	}
 	return Result{What: what, Took: r.now - since, Moves: r.moves - moves, Minimum: r.fewest, Plans: r.plans}
 }
 
-// held is the number of queues of each server.
-func (r *roster) held() map[string]int {
-	held := map[string]int{}
-	for _, q := range r.queues {
-		held[q.Owner]++
-	}
-	return held
-}
-
-// timePlan is how long the plan of a join takes.
+// timePlan returns how long the plan of a join takes.
 func timePlan(servers, each int) time.Duration {
 	r := newRoster(Options{Queues: servers * each, Servers: servers, Heartbeat: time.Second, Seed: 1})
 	r.register()
-	_, took := r.deal()
+	_, took := r.timePlan()
 	return took
 }
 
 func condense(results []Result, o Options) report.Part {
-	part := report.Part{Name: "plan", Data: results, About: fmt.Sprintf(`%d queues and %d servers with heartbeats %s apart, in memory: only the planner
-is real, and the time that it takes; who beats, plans, looks and hands over when, a scheduler with the seed %d decides.`, o.Queues, o.Servers, o.Heartbeat, o.Seed)}
-	t := report.Table{Title: "Changes", Columns: []string{"change", "converged after", "in heartbeats", "moves", "fewest possible", "plannings", "a plan takes, median", "longest"}}
+	part := report.Part{Name: "plan", Data: results, About: fmt.Sprintf(`%d queues and %d servers with heartbeats %s apart, simulated in memory. The planner and the
+time that it takes are real. A scheduler with the seed %d decides when a server sends a heartbeat, plans, reads and hands over.`, o.Queues, o.Servers, o.Heartbeat, o.Seed)}
+	t := report.Table{Title: "Changes", Columns: []string{"change", "converged after", "in heartbeats", "moves", "fewest possible", "plans", "a plan takes, median", "longest"}}
 	for _, r := range results {
 		var took []float64
 		for _, d := range r.Plans {

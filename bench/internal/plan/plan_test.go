@@ -18,7 +18,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// The roster keeps the rules: who lives is not robbed, and in the end the balance is right.
+// The same seed gives the same run, and in the end the roster is balanced.
 func TestRosterIsRepeatable(t *testing.T) {
 	play := func(seed uint64) string {
 		o := Short
@@ -26,12 +26,12 @@ func TestRosterIsRepeatable(t *testing.T) {
 		r := newRoster(o)
 		r.joins(3)
 		r.deaths(2)
-		for uuid, n := range r.held() {
+		for uuid, n := range r.rows.Owned() {
 			if s := r.servers[uuid]; s == nil || s.dead || n < 9 || n > 10 {
 				t.Errorf("%s has %d of 100 queues, with 11 servers", uuid, n)
 			}
 		}
-		return fmt.Sprint(r.moves, r.now, r.held())
+		return fmt.Sprint(r.moves, r.now, r.rows.Owned())
 	}
 	if a, b := play(7), play(7); a != b {
 		t.Errorf("the same seed gives\n%s\n%s", a, b)

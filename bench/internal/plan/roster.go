@@ -1,70 +1,64 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/dutyrota/rota/bench/internal/report"
 	"github.com/dutyrota/rota/bench/internal/stage"
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
-// roster is one in memory, in which time is made up: servers beat, plan, look and hand over when worker processes
-// would, and only one of them has the lock row at a time. What is real is how long a plan takes.
+// roster simulates the servers of a task type in virtual time. They send heartbeats, plan, read their queues and hand over
+// when worker processes would, and one server at a time holds the lock row. How long a plan takes is real time.
 type roster struct {
 	o      Options
 	chance *rand.Rand
 	clock
 
-	queues  []queue
-	servers map[string]*server
-	ring    []*server // in the order of their uuids: each watches those behind it
-	silent  int       // dead servers that are still registered
+	rows      plantest.Roster
+	requested map[string]time.Duration // since when a queue is requested
+	servers   map[string]*server       // also those that have expired
+	watched   []*server                // the registered servers by uuid: each watches the servers behind it
+	silent    int                      // dead servers that are still registered
 
-	locked              bool          // somebody has the lock row,
-	until               time.Duration // for so long
+	locked              bool          // a server holds the lock row,
+	until               time.Duration // until then
 	membership, planned int
 
-	requests, unknown int             // queues that are asked for, and those whose new owners do not know yet
+	requests, unknown int             // queues that are requested, and queues whose new owners have not read them yet
 	moves             int             // changes of owner
-	fewest            int             // that the burials made necessary, one after the other
-	plans             []time.Duration // how long each planning took
-}
-
-// queue is a queue and since when it is asked for.
-type queue struct {
-	plan.Queue
-	asked time.Duration
+	fewest            int             // the moves that the expiries made necessary, one after the other
+	plans             []time.Duration // how long each plan took
 }
 
 // server is a server of the roster.
 type server struct {
-	plan.Server
-	beaten  time.Duration // its last beat
-	dead    bool
-	queued  bool  // it waits for the lock row, to plan
-	polling bool  // it will look soon
-	asked   []int // its queues that others wait for
-	waits   int   // queues that it waits for
-	found   int   // queues that became its own and of which it does not know yet
+	uuid      string
+	beaten    time.Duration // its last heartbeat
+	dead      bool
+	queued    bool     // it waits for the lock row, to plan
+	polling   bool     // it reads its queues again soon
+	requested []string // its queues that other servers wait for
+	waits     int      // queues that it waits for
+	found     int      // queues that it owns and has not read yet
 }
 
 const (
-	idleInterval = 100 * time.Millisecond // how soon a process beats that has joined, at the latest
-	pollInterval = 200 * time.Millisecond // how often a server looks that waits
-	watched      = 32                     // how many servers each one watches
-	deadBeats    = 5                      // after how many intervals of silence a server is dead
+	idleInterval   = 100 * time.Millisecond // a process that has joined sends its first heartbeat within this time
+	pollInterval   = 200 * time.Millisecond // how often a server reads that waits for a queue
+	watchedServers = 32                     // how many servers each server watches
+	deadBeats      = 5                      // after how many intervals of silence a server is dead
 )
 
-// newRoster is a balanced roster whose servers beat at random moments of the interval.
+// newRoster returns a balanced roster. Its servers send heartbeats at random moments of the interval.
 func newRoster(o Options) *roster {
-	r := &roster{o: o, chance: rand.New(rand.NewPCG(o.Seed, 0)), servers: map[string]*server{}}
-	for i := range o.Queues {
-		r.queues = append(r.queues, queue{Queue: plan.Queue{ID: fmt.Sprint(i), Epoch: 1}})
-	}
+	r := &roster{o: o, chance: rand.New(rand.NewPCG(o.Seed, 0)), servers: map[string]*server{}, requested: map[string]time.Duration{}}
+	r.rows.Queues = plantest.Numbered(0, o.Queues)
 	for range o.Servers {
 		s := r.register()
 		r.after(r.upTo(o.Heartbeat), func() { r.beat(s) })
@@ -78,43 +72,32 @@ func (r *roster) upTo(d time.Duration) time.Duration { return time.Duration(r.ch
 
 func (r *roster) register() *server {
 	number := len(r.servers)
-	s := &server{beaten: r.now}
-	s.Server = plan.Server{
-		UUID:         fmt.Sprintf("host%03d:%d:%08x", number%251, 1000+number, number),
-		RegisterTime: time.Unix(0, int64(number)), Eligible: true,
-	}
-	r.servers[s.UUID] = s
-	at, _ := slices.BinarySearchFunc(r.ring, s.UUID, byUUID)
-	r.ring = slices.Insert(r.ring, at, s)
+	s := &server{uuid: fmt.Sprintf("host%03d:%d:%08x", number%251, 1000+number, number), beaten: r.now}
+	r.rows.Join(s.uuid)
+	r.servers[s.uuid] = s
+	at, _ := slices.BinarySearchFunc(r.watched, s.uuid, byUUID)
+	r.watched = slices.Insert(r.watched, at, s)
 	r.membership++
 	return s
 }
 
-func byUUID(s *server, uuid string) int {
-	if s.UUID < uuid {
-		return -1
-	}
-	if s.UUID > uuid {
-		return 1
-	}
-	return 0
-}
+func byUUID(s *server, uuid string) int { return cmp.Compare(s.uuid, uuid) }
 
-// join is a server that starts: it registers, plans and looks, and soon it beats.
+// join starts a server: it registers, plans, reads its queues, and soon sends a heartbeat.
 func (r *roster) join() {
 	s := r.register()
 	r.plan(s)
 	r.after(r.upTo(idleInterval), func() { r.beat(s) })
 }
 
-// die is a server that beats no more.
+// die makes a server stop sending heartbeats.
 func (r *roster) die(s *server) {
 	s.dead = true
 	r.silent++
 	r.unknown -= s.found
 }
 
-// beat is a heartbeat, and what comes of the pulse.
+// beat is a heartbeat, and what the server does on its reply.
 func (r *roster) beat(s *server) {
 	if s.dead {
 		return
@@ -127,14 +110,14 @@ func (r *roster) beat(s *server) {
 	r.after(r.o.Heartbeat, func() { r.beat(s) })
 }
 
-// seesDead reports that a server that this one watches is dead.
+// seesDead reports whether the server watches a dead server.
 func (r *roster) seesDead(s *server) bool {
 	if r.silent == 0 {
 		return false
 	}
-	at, _ := slices.BinarySearchFunc(r.ring, s.UUID, byUUID)
-	for i := range min(watched, len(r.ring)-1) {
-		if r.isDead(r.ring[(at+1+i)%len(r.ring)]) {
+	at, _ := slices.BinarySearchFunc(r.watched, s.uuid, byUUID)
+	for i := range min(watchedServers, len(r.watched)-1) {
+		if r.isDead(r.watched[(at+1+i)%len(r.watched)]) {
 			return true
 		}
 	}
@@ -143,16 +126,16 @@ func (r *roster) seesDead(s *server) bool {
 
 func (r *roster) isDead(s *server) bool { return r.now-s.beaten > deadBeats*r.o.Heartbeat }
 
-// underLock does something when the lock row is free.
+// underLock calls do when the lock row is free. The waiting servers get it in the order in which they asked.
 func (r *roster) underLock(do func()) {
-	if r.locked { // what was planned to happen first at a moment does
+	if r.locked {
 		r.after(r.until-r.now, func() { r.underLock(do) })
 		return
 	}
 	do()
 }
 
-// plan makes a server plan as soon as it has the lock row, if nobody has done so by then.
+// plan makes a server plan as soon as it has the lock row, unless another server has done so by then.
 func (r *roster) plan(s *server) {
 	if s.queued {
 		return
@@ -160,7 +143,7 @@ func (r *roster) plan(s *server) {
 	s.queued = true
 	r.underLock(func() {
 		s.queued = false
-		r.bury()
+		r.expire()
 		if r.membership != r.planned {
 			r.assign()
 		}
@@ -168,32 +151,38 @@ func (r *roster) plan(s *server) {
 	})
 }
 
-// bury deletes the dead.
-func (r *roster) bury() {
+// expire deletes the dead servers.
+func (r *roster) expire() {
 	if r.silent == 0 {
 		return
 	}
-	before := len(r.ring)
-	r.ring = slices.DeleteFunc(r.ring, func(s *server) bool { return s.dead && r.isDead(s) })
-	if gone := before - len(r.ring); gone > 0 {
+	before := len(r.watched)
+	r.watched = slices.DeleteFunc(r.watched, func(s *server) bool {
+		expired := s.dead && r.isDead(s)
+		if expired {
+			r.rows.Remove(s.uuid)
+		}
+		return expired
+	})
+	if gone := before - len(r.watched); gone > 0 {
 		r.silent -= gone
 		r.membership++
-		r.fewest += r.fewestSince(r.held())
+		r.fewest += r.fewestSince(r.rows.Owned())
 	}
 }
 
-// fewestSince is how many changes of owner it takes from such holdings until all have their shares.
-func (r *roster) fewestSince(held map[string]int) int {
-	now := make([]string, len(r.ring))
-	for i, s := range r.ring {
-		now[i] = s.UUID
+// fewestSince returns how few changes of owner balance the queues, if the servers own so many now.
+func (r *roster) fewestSince(owned map[string]int) int {
+	now := make([]string, len(r.watched))
+	for i, s := range r.watched {
+		now[i] = s.uuid
 	}
-	return int(stage.FewestMoves(held, now))
+	return int(stage.FewestMoves(owned, now))
 }
 
-// assign plans. What it writes is seen when the transaction has ended.
+// assign plans. The other servers see its changes when the transaction has ended.
 func (r *roster) assign() {
-	changes, took := r.deal()
+	changes, took := r.timePlan()
 	r.locked, r.until, r.planned = true, r.now+took, r.membership
 	r.after(took, func() {
 		r.locked = false
@@ -203,18 +192,9 @@ func (r *roster) assign() {
 	})
 }
 
-// deal asks the planner, and notes how long it took.
-func (r *roster) deal() ([]plan.Change, time.Duration) {
-	queues := make([]plan.Queue, len(r.queues))
-	for i, q := range r.queues {
-		queues[i] = q.Queue
-	}
-	servers := make([]plan.Server, len(r.ring))
-	for i, s := range r.ring {
-		servers[i] = s.Server
-	}
-	var changes []plan.Change
-	took := report.Time(func() { changes = plan.Plan(queues, servers, 0) })
+// timePlan computes a plan, and notes how long that took.
+func (r *roster) timePlan() (changes []plan.Change, took time.Duration) {
+	took = report.Time(func() { changes = r.rows.Plan() })
 	r.plans = append(r.plans, took)
 	if r.o.instant {
 		took = 0
@@ -222,29 +202,35 @@ func (r *roster) deal() ([]plan.Change, time.Duration) {
 	return changes, took
 }
 
-// write applies a change to a queue, whose id is its place.
+// write applies a change to a queue.
 func (r *roster) write(c plan.Change) {
-	i, _ := strconv.Atoi(c.QueueID) // ids are numbers here
-	q := &r.queues[i]
-	if q.Requester != "" {
-		r.requests--
-		r.servers[q.Requester].waits--
+	was := *r.rows.Queue(c.QueueID)
+	if err := r.rows.Apply([]plan.Change{c}); err != nil {
+		panic(err) // the simulation breaks a rule of the planner
+	}
+	if was.Requester != "" {
+		r.answer(was.Requester)
 	}
 	if c.ChangesOwner() {
-		r.own(q, c.Owner)
+		r.moved(c.Owner)
 	}
-	if q.Requester = c.Requester; q.Requester != "" {
-		q.asked = r.now
+	if c.Requester != "" {
+		r.requested[c.QueueID] = r.now
 		r.requests++
-		r.servers[q.Requester].waits++
-		owner := r.servers[q.Owner]
-		owner.asked = append(owner.asked, i)
+		r.servers[c.Requester].waits++
+		owner := r.servers[c.Owner]
+		owner.requested = append(owner.requested, c.QueueID)
 	}
 }
 
-// own gives a queue to a server, which has to learn of it.
-func (r *roster) own(q *queue, uuid string) {
-	q.Owner, q.Epoch = uuid, q.Epoch+1
+// answer ends a request: the queue has been handed over, or the request is withdrawn.
+func (r *roster) answer(requester string) {
+	r.requests--
+	r.servers[requester].waits--
+}
+
+// moved counts a queue that a server has got and has to read.
+func (r *roster) moved(uuid string) {
 	r.moves++
 	if s := r.servers[uuid]; s != nil && !s.dead {
 		s.found++
@@ -252,46 +238,42 @@ func (r *roster) own(q *queue, uuid string) {
 	}
 }
 
-// look is when a server reads its queues: it takes up those that it has got, and hands over those that are asked for
-// by servers that know it. While it waits for something it looks again soon.
+// look makes a server read its queues. It finds the queues that it has got. It hands over the requested queues whose
+// requester has sent a heartbeat since. While it waits for something it looks again soon.
 func (r *roster) look(s *server) {
 	if s.dead {
 		return
 	}
 	r.unknown -= s.found
 	s.found = 0
-	var later []int
-	for _, i := range s.asked {
-		q := r.queues[i]
+	var later []string
+	for _, id := range s.requested {
+		q := *r.rows.Queue(id)
 		switch {
-		case q.Owner != s.UUID || q.Requester == "": // withdrawn
-		case r.servers[q.Requester].beaten <= q.asked:
-			later = append(later, i)
+		case q.Owner != s.uuid || q.Requester == "": // withdrawn
+		case r.servers[q.Requester].beaten <= r.requested[id]:
+			later = append(later, id)
 		default:
-			r.underLock(func() { r.release(s, i, q.Epoch) })
+			r.underLock(func() { r.release(s, id, q.Epoch) })
 		}
 	}
-	s.asked = later
+	s.requested = later
 	if (s.waits > 0 || len(later) > 0) && !s.polling {
 		s.polling = true
 		r.after(pollInterval, func() { s.polling = false; r.look(s) })
 	}
 }
 
-// release hands a queue over, if it is still to be.
-func (r *roster) release(s *server, i int, epoch int64) {
-	q := &r.queues[i]
-	if q.Owner != s.UUID || q.Epoch != epoch || q.Requester == "" {
-		return
+// release hands a queue over, unless the request was withdrawn meanwhile.
+func (r *roster) release(s *server, id string, epoch int64) {
+	to := r.rows.Queue(id).Requester
+	if r.rows.Release(id, s.uuid, epoch) {
+		r.answer(to)
+		r.moved(to)
 	}
-	to := q.Requester
-	q.Requester = ""
-	r.requests--
-	r.servers[to].waits--
-	r.own(q, to)
 }
 
-// settle lets time pass until nothing is left to do.
+// settle lets time pass until no server has anything left to do.
 func (r *roster) settle() {
 	for r.requests > 0 || r.unknown > 0 || r.membership != r.planned || r.locked || r.silent > 0 {
 		r.next()
