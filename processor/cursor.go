@@ -5,117 +5,114 @@ import (
 	"fmt"
 )
 
-// errWithdrawn ends a batch whose item is not in the book any more, since an operator changed its record.
-var errWithdrawn = errors.New("the record of the failed item has changed")
+// cursorState is what is known about the cursor of a Cursored dealer, besides Queue.Cursor.
+type cursorState struct {
+	unknown    bool // the cursor must be loaded, because a batch may have moved it
+	suspects   int  // how many of the next items are suspects
+	batchLimit int  // the largest batch of suspects
+}
 
-// loadCursor finds out where the cursor is, after a batch of which we do not know what it has committed.
-func (p *Processor) loadCursor(c *call) error {
-	c.cursor = c.selection.Queue.Cursor
-	if p.env.Cursors != nil {
-		cursor, err := p.env.Cursors.Load(c.ctx, c.selection.Queue)
-		if err != nil {
+// errRecordChanged ends a batch whose failed item has another record now, because an operator changed it.
+var errRecordChanged = errors.New("the record of the failed item has changed")
+
+// loadCursor loads the cursor before a select, after a batch that may have moved it.
+func (c *selectCall) loadCursor() error {
+	cursor := c.selection.Queue.Cursor
+	if c.env.Cursors != nil {
+		var err error
+		if cursor, err = c.env.Cursors.Load(c.ctx, c.selection.Queue); err != nil {
 			return err
 		}
-		c.cursor = cursor
 	}
-	if c.cursor != c.selection.Queue.Cursor {
-		c.alone = 0 // the batch is done after all
+	if cursor != c.selection.Queue.Cursor {
+		c.cursor.suspects = 0 // the failed batch was committed after all
 	}
-	c.selection.Queue.Cursor, c.moved = c.cursor, true
+	c.selection.Queue.Cursor, c.loaded = cursor, true
 	return nil
 }
 
-// advance moves the cursor behind a batch that is done. If that fails the batch has failed, but not its items.
-func (p *Processor) advance(c *call) {
-	if p.env.Cursors != nil {
-		if err := p.env.Cursors.Save(c.bound, c.queues[0].queue, c.cursor); err != nil {
-			c.err = fmt.Errorf("save cursor: %w", err)
-			c.verdict = p.verdict(c, c.err)
-			c.trouble, c.failed = true, c.to-c.from
-			p.tell(c)
+// storeCursorLocked stores the loaded cursor in the grant.
+func (c *selectCall) storeCursorLocked() {
+	if c.loaded {
+		g := c.grants[0]
+		g.queue.Cursor, g.cursor.unknown, g.cursor.suspects = c.selection.Queue.Cursor, false, c.cursor.suspects
+	}
+}
+
+// findPosition finds the position of the cursor after the batch.
+func (b *batch) findPosition() (err error) {
+	b.position.cursor, err = b.items.cursor(b.to - 1)
+	b.position.known = err == nil
+	return err
+}
+
+// recordDead ensures that the dead item of the batch is in the store, before the cursor passes it.
+func (b *batch) recordDead() (err error) {
+	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
+		return err
+	}
+	return b.lane.failures.saveDead(b.bound, b.grants[0], b.keys[0], b.now)
+}
+
+// checkCommitted finds out whether a failed batch of a sweep is done after all. If the cursor has reached the position
+// of the batch, its commit succeeded and only the reply was lost. The cursor is loaded at once, because an item that
+// fails alone ends the sweep. If the position of the batch is that of the item before it, the cursor proves nothing, and
+// the batch has failed.
+func (b *batch) checkCommitted() {
+	queue := b.grants[0].queue
+	if b.env.Cursors == nil || !b.position.known || b.position.cursor == queue.Cursor {
+		return
+	}
+	cursor, err := b.env.Cursors.Load(b.ctx, queue)
+	switch {
+	case err != nil: // the sweep fails, and the next one begins at the cursor
+		b.result.pause = true
+		b.logError("load cursor", err)
+	case cursor == b.position.cursor:
+		b.log().Info("the failed batch was committed")
+		b.outcome, b.err = done, nil
+	}
+}
+
+// saveCursor moves the cursor to the end of a batch that is done. If this fails, the batch has failed, but none of its
+// items.
+func (b *batch) saveCursor() {
+	if b.env.Cursors != nil {
+		if err := b.env.Cursors.Save(b.bound, b.grants[0].queue, b.position.cursor); err != nil {
+			b.err = fmt.Errorf("save cursor: %w", err)
+			b.outcome = b.classify(b.err)
+			b.result.pause, b.result.failed = true, b.size()
+			b.logBatchFailure()
 			return
 		}
 	}
-	c.moved = true
+	b.position.saved = true
 }
 
-// askCursor finds out whether a batch of a sweep that has failed is done after all: if the cursor is behind it, its
-// commit has happened, and only the reply is missing. It is asked at once, since what fails alone ends the sweep. A
-// batch of items that are all at one place with those before them cannot be told from these: it has failed.
-func (p *Processor) askCursor(c *call) {
-	if p.env.Cursors == nil || !c.placed || c.cursor == c.queues[0].queue.Cursor {
+// finishInOrderLocked continues the page of a cursored lane after a success. After any other outcome it drops the rest
+// of the page, which is selected again from the cursor: no item may be executed before all items ahead of it are done
+// (X3).
+func (b *batch) finishInOrderLocked(s *scheduler) {
+	g, n := b.grants[0], b.size()
+	if b.outcome == done && b.position.saved {
+		b.continuePageLocked(s)
 		return
 	}
-	cursor, err := p.env.Cursors.Load(c.ctx, c.queues[0].queue)
-	switch {
-	case err != nil: // the sweep ends, and another begins where the cursor is
-		c.trouble = true
-		p.complain(c, "load cursor", err)
-	case cursor == c.cursor:
-		p.log(c).Info("the batch is done after all")
-		c.verdict, c.err = done, nil
+	s.skipLocked(b.page.drop())
+	g.cursor.unknown = b.outcome != failed || b.lane.sweep == nil // else checkCommitted has just loaded it
+	if b.outcome == failed && n > 1 && !b.result.pause {
+		g.cursor.suspects, g.cursor.batchLimit = n, smallerBatch(n)
 	}
 }
 
-// recordDead sees to it that a dead item is in the store before the cursor passes it for ever.
-func (p *Processor) recordDead(c *call) (err error) {
-	if c.keys, err = c.items.keys(c.keys[:0], c.from, c.to); err != nil {
-		return err
+// continuePageLocked moves the cursor and makes the rest of the page ready.
+func (b *batch) continuePageLocked(s *scheduler) {
+	g := b.grants[0]
+	g.queue.Cursor, g.cursor.suspects = b.position.cursor, max(0, g.cursor.suspects-b.size())
+	if s.asleep || s.stopping {
+		s.skipLocked(b.page.drop())
 	}
-	l, h, key := c.lane, c.queues[0], c.keys[0]
-	l.storing.enter()
-	defer l.storing.leave()
-	l.books.Lock()
-	e, ok := h.book.entries[key]
-	l.books.Unlock()
-	switch {
-	case !ok || !e.dead:
-		return errWithdrawn
-	case e.saved:
-		return nil
-	}
-	if err := p.save(c, h, []FailedItem{e.item(key, c.now)}); err != nil {
-		return err
-	}
-	e.saved = true
-	l.books.Lock()
-	defer l.books.Unlock()
-	h.book.put(key, e)
-	return nil
-}
-
-// finishCursor takes over the cursor that the call has moved or loaded. It is called under the lock.
-func (p *Processor) finishCursor(c *call) {
-	if c.moved {
-		h := c.queues[0]
-		h.queue.Cursor, h.stale, h.alone = c.cursor, false, c.alone
-	}
-}
-
-// finishInOrder lets the lane of a cursored batch go on after a success. After anything else the rest of the page is
-// selected again, behind the cursor as it is then: no item may be executed before those in front of it are done (X3).
-// It is called under the lock.
-func (p *Processor) finishInOrder(c *call) {
-	h, g, n := c.queues[0], c.page, c.to-c.from
-	if c.verdict == done && c.moved {
-		p.goOn(c)
-		return
-	}
-	p.skip(g.drop())
-	h.stale = c.verdict != failed || c.lane.sweep == nil // else askCursor has just asked
-	if c.verdict == failed && n > 1 && !c.trouble {
-		h.alone, h.group = n, smaller(n)
-	}
-}
-
-// goOn moves the cursor behind a batch, and lets the rest of its page follow.
-func (p *Processor) goOn(c *call) {
-	h, g := c.queues[0], c.page
-	h.queue.Cursor, h.alone = c.cursor, max(0, h.alone-(c.to-c.from))
-	if p.asleep || p.stopping {
-		p.skip(g.drop())
-	}
-	if g.unstarted() > 0 {
-		p.pend(c.lane)
+	if b.page.unstarted() > 0 {
+		s.ready.add(b.lane)
 	}
 }

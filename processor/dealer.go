@@ -5,38 +5,39 @@ import (
 	"time"
 )
 
-// TaskDealer selects and executes the items of the queues that this server owns. It is the whole of what a user
-// must write; Keyed, Cursored, Discarder and SetSelector are powers that it may have beside. New looks for them once.
+// TaskDealer selects and executes the items of the queues that this server owns. A user must implement only this
+// interface. Keyed, Cursored, Discarder and SetSelector are optional capabilities of the same value. New looks for
+// them once.
 //
-// Both methods are called from several executors at once, for different queues or for different batches of one
-// queue, so a TaskDealer is safe for concurrent use. A panic in any method is a failure like an error, and is logged
-// with its stack.
+// The executors call both methods concurrently: for different queues, and for different batches of one queue. A
+// TaskDealer must therefore be safe for concurrent use. A panic in any method counts as an error. It is logged with its
+// stack.
 type TaskDealer[T any] interface {
-	// Select returns the next items of s.Queue, by preference no more than s.Limit; all that it returns are executed,
-	// but those that are in hand, back off or are dead if the dealer is Keyed. It claims nothing: items that are not
-	// executed, because the queue moved or the process stopped, are simply selected again, here or elsewhere. An
-	// empty result means that there is nothing to do for now, or, if s.Run is not nil, that the queue is swept.
+	// Select returns the next items of s.Queue, preferably at most s.Limit. The processor executes all of them. If
+	// the dealer is Keyed, it leaves out the items that are in flight, back off or are dead. Select claims nothing:
+	// when items are not executed because the queue moved or the process stopped, the next select returns them again,
+	// here or on another server. An empty result means that there is nothing to do at the moment. If s.Run is not
+	// nil, it means that the sweep of the queue is complete.
 	//
-	// There is never more than one Select of a queue at a time, and none while items of the queue are in hand,
-	// unless Settings.NotSleep is set. ctx is cancelled when the queue is lost or the process must stop, and ends
-	// after Settings.BatchTimeout. The result may be of any type of item; it is not written to, and belongs to the
-	// processor until its last item is executed.
+	// At most one Select of a queue runs at a time. Unless Settings.NotSleep is set, none runs while items of the
+	// queue are in flight. ctx is cancelled when the queue is lost or the process must stop, and it expires after
+	// Settings.BatchTimeout. The processor does not write to the result, and uses it until the last item is executed.
 	Select(ctx context.Context, s Selection) ([]T, error)
 
-	// Execute does the work of items, which all belong to one queue, unless the dealer is a SetSelector. Items are
-	// executed at least once, so Execute must bear a repetition, or write through the fenced transaction of package
-	// center.
+	// Execute processes items. All of them belong to one queue, unless the dealer is a SetSelector. The processor
+	// executes items at least once, so Execute must tolerate a repetition, or write through the fenced transaction
+	// of package center.
 	//
-	// An error is a failure of the whole batch, unless it is that of Failures; Permanent and RetryAfter say more.
-	// The items of a Keyed or Cursored dealer are then selected again and executed one by one, without a pause, to
-	// find out which of them fail; an item that fails alone is tried again after a pause of its own, and given up
-	// after Settings.ItemMaxAttempts. Without these powers the whole queue pauses and all is selected again. In a
-	// sweep nothing is tried again, see Queue.Run: a Keyed item that fails alone is passed, else the
-	// sweep has failed.
+	// An error means that the whole batch failed, unless it comes from Failures. Permanent and RetryAfter add
+	// details. If the dealer is Keyed or Cursored, the items of a failed batch are selected again without a pause and
+	// executed in smaller batches, down to one item, to find the items that fail. An item that fails alone is tried
+	// again after its own pause, and is dead after Settings.ItemMaxAttempts. Otherwise the whole queue pauses and all
+	// items are selected again. A sweep retries nothing, see Queue.Run: it passes a Keyed item that fails alone, and
+	// any other error fails the sweep.
 	//
-	// ctx carries the queues of the batch under the epochs of its selection, for the fence. It is cancelled when
-	// the queue is lost or the process must stop, and ends after Settings.BatchTimeout; an Execute that ignores that
-	// holds up the hand-over of its queue. items is valid until Execute returns.
+	// ctx carries the queues of the batch under the epochs of its selection, for the fence. It is cancelled when the
+	// queue is lost or the process must stop, and it expires after Settings.BatchTimeout. An Execute that ignores ctx
+	// delays the hand-over of its queue. items is valid until Execute returns.
 	Execute(ctx context.Context, items []T) error
 }
 
@@ -44,39 +45,41 @@ type TaskDealer[T any] interface {
 type Selection struct {
 	TaskType  string // the kind of work
 	OwnSign   string // the environment
-	Parameter string // the task type's parameter, as its settings have it
+	Parameter string // Settings.Parameter
 	Queue     Queue  // the queue to select; empty in SelectSet
 	Total     int    // number of queues of the task type: mod(id, Total) = Queue.Index
-	Run       *Run   // that of Queue: the run that sweeps it; nil in mode CONTINUOUS
+	Run       *Run   // Queue.Run: the run that sweeps the queue; nil in mode CONTINUOUS
 
-	// Limit is how many items are wanted: fetch_number, and as many more as the select may return in vain, because
-	// they are in hand, back off or are dead (X1, X2), or have failed in this sweep. A select in a sweep that returns
-	// fewer has returned all that there are: if they have all failed before, the queue is swept.
+	// Limit is the number of items that the processor asks for. It is fetch_number plus the number of items that the
+	// select may return although they are not executed: they are in flight, back off or are dead (X1, X2), or failed
+	// in this sweep. In a sweep, a result with fewer items than Limit is complete: if all its items failed before,
+	// the sweep ends.
 	Limit int
 }
 
-// Queue is one partition of the data under one grant. But for Cursor it does not change while it is held.
+// Queue is one partition of the data under one grant. Only Cursor changes during the grant.
 type Queue struct {
 	ID        string // the number of the queue, or its name
-	Index     int    // its place, 0..Total-1
+	Index     int    // its position, 0..Total-1
 	Parameter string // the queue's own parameter
-	Cursor    string // how far the source of a Cursored dealer is done
+	Cursor    string // the position up to which the source of a Cursored dealer is done
 	Epoch     int64  // rises with every change of owner; the fence compares it
 	Run       *Run   // the run that sweeps the queue under this grant; nil in mode CONTINUOUS
 }
 
-// Run is one sweep of all queues of a task type until they are drained (mode RUN), as one queue sees it. It is not
-// written to.
+// Run describes one run to one of its queues (mode RUN). A run sweeps all queues of a task type until they are drained.
+// The processor does not write to it.
 type Run struct {
 	ID          string    // of the run
-	Key         string    // what it was submitted under: unique among the runs of the task type
-	Params      string    // what whoever submitted it wants it to know
-	ScheduledAt time.Time // the slot that it was fired for
+	Key         string    // the key of the submission; unique among the runs of the task type
+	Params      string    // the parameters of the submission
+	ScheduledAt time.Time // the time slot that fired the run
 
-	// StartedAt is when the run began, by the database's clock: the upper watermark of what is swept. Rows that are
-	// newer belong to the next run; a Select that returns them too may find no end.
+	// StartedAt is the time at which the run began, by the database's clock. It is the upper bound for the rows of
+	// this run: newer rows belong to the next run. A Select that also returns newer rows may never return an empty
+	// result.
 	StartedAt time.Time
 
-	Attempt    int  // of this queue: 1 for the first
-	Recovering bool // an earlier sweep of this attempt has ended without a word
+	Attempt    int  // of this queue; the first is 1
+	Recovering bool // an earlier sweep of this attempt stopped without reporting a result
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// dueLanes is a heap of idle lanes, the one that is due first on top. It is what makes the turns fair: a lane that
-// is worked without pause comes back behind all that became due meanwhile.
+// dueLanes is a heap of idle lanes, with the lane that is due first on top. Lanes that are due at the same time keep the
+// order in which they were added. This makes scheduling fair: a lane that never rests comes after all lanes that became
+// due in the meantime. The scheduler's lock guards it.
 type dueLanes struct {
 	lanes []*lane
-	turns uint64
+	added uint64
 }
 
 func (d *dueLanes) first() *lane {
@@ -20,22 +21,22 @@ func (d *dueLanes) first() *lane {
 }
 
 func (d *dueLanes) add(l *lane) {
-	d.turns++
-	l.turn = d.turns
+	d.added++
+	l.order = d.added
 	heap.Push(d, l)
 }
 
 func (d *dueLanes) remove(l *lane) {
-	if l.place >= 0 {
-		heap.Remove(d, l.place)
+	if l.inDueLanes() {
+		heap.Remove(d, l.heapIndex)
 	}
 }
 
-// hasten makes every lane due by the given time at the latest.
-func (d *dueLanes) hasten(by time.Time) {
+// advance makes every lane due at the given time at the latest.
+func (d *dueLanes) advance(latest time.Time) {
 	for _, l := range d.lanes {
-		if l.at.After(by) {
-			l.at = by
+		if l.dueAt.After(latest) {
+			l.dueAt = latest
 		}
 	}
 	heap.Init(d)
@@ -45,21 +46,21 @@ func (d *dueLanes) Len() int { return len(d.lanes) }
 
 func (d *dueLanes) Less(i, j int) bool {
 	a, b := d.lanes[i], d.lanes[j]
-	if !a.at.Equal(b.at) {
-		return a.at.Before(b.at)
+	if !a.dueAt.Equal(b.dueAt) {
+		return a.dueAt.Before(b.dueAt)
 	}
-	return a.turn < b.turn
+	return a.order < b.order
 }
 
 func (d *dueLanes) Swap(i, j int) {
 	d.lanes[i], d.lanes[j] = d.lanes[j], d.lanes[i]
-	d.lanes[i].place, d.lanes[j].place = i, j
+	d.lanes[i].heapIndex, d.lanes[j].heapIndex = i, j
 }
 
 // Push is for package heap.
 func (d *dueLanes) Push(x any) {
 	l := x.(*lane)
-	l.place = len(d.lanes)
+	l.heapIndex = len(d.lanes)
 	d.lanes = append(d.lanes, l)
 }
 
@@ -69,6 +70,6 @@ func (d *dueLanes) Pop() any {
 	l := d.lanes[last]
 	d.lanes[last] = nil
 	d.lanes = d.lanes[:last]
-	l.place = -1
+	l.heapIndex = -1
 	return l
 }

@@ -7,54 +7,57 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Env is what the processor needs to know of the world that it works in. Its functions and interfaces are called
-// from the executors, several at once and without any lock of the processor, so they may call it back; they must not
-// panic, and those that are not about a database must be quick.
+// Env connects the processor to its surroundings. The executors call its functions and interfaces concurrently and
+// without holding a lock, so these may call the processor back. They must not panic. All except the database calls must
+// return quickly.
 type Env struct {
 	TaskType, OwnSign string
 
-	// Trusted is asked before every select and every batch whether this server may still believe that it owns its
-	// queues (S5). When it says no, nothing starts and all unstarted items are dropped, until Wake is called. Nil is
-	// always yes, for work without a roster.
+	// Trusted reports whether this server may still believe that it owns its queues (S5). The executors call it before
+	// every select and every batch. After false, nothing starts and all unstarted items are dropped, until Wake is
+	// called. Nil always means true, for work without a roster.
 	Trusted func() bool
 
-	// Bind derives the context of Execute from ctx, so that it carries queues, those of the batch under the epochs
-	// that were held when it was selected. cursor is nil but for a batch of a Cursored dealer: then it is the
-	// position after the last item, which the fence saves (F4), in the row of queues[0].Run if that is not nil. Bind may only add values. Nil adds nothing.
+	// Bind derives the context of Execute from ctx, so that it carries queues: the queues of the batch under their
+	// epochs at the time of the select. cursor is not nil only for a batch of a Cursored dealer. It is then the
+	// position after the last item. The fence saves it (F4), in the row of queues[0].Run if that is not nil. Bind may
+	// only add values. Nil adds nothing.
 	Bind func(ctx context.Context, queues []Queue, cursor *string) context.Context
 
-	// Lost reports that an error of the dealer, of Items or of Cursors means that a queue of the call was lost. Then
-	// the items have not failed, and all queues of the call stop until Resume or Revoke says what is true. Nil is
-	// never.
+	// Lost reports whether an error of the dealer, of Items or of Cursors means that a queue of the call was lost. The
+	// items then have not failed, and all queues of the call stop until Resume or Revoke decides. Nil always means
+	// false.
 	Lost func(err error) bool
 
-	// Items keeps the failed items of Keyed and Cursored dealers beyond this process. Nil is memory only, which ends
-	// with the grant of the queue. It is not used for queues with a Run.
+	// Items keeps the failed items of Keyed and Cursored dealers beyond this process. Nil keeps them in memory, until
+	// the grant of the queue ends. Queues with a Run do not use it.
 	Items ItemStore
 
-	// Cursors keeps the cursors of a Cursored dealer, in a sweep those of the queue in its Run. Nil is memory only.
+	// Cursors keeps the cursors of a Cursored dealer. For a queue with a Run it keeps the cursor of the queue in that
+	// run. Nil keeps them in memory.
 	Cursors CursorStore
 
-	// Alert receives what an operator should look at. Nil discards it.
+	// Alert receives conditions that an operator should look at. Nil discards them.
 	Alert func(Alert)
 
 	// Hooks are called around selects and batches.
 	Hooks Hooks
 
-	// Log receives failures at Error, once for a page, and what repeats them at Debug; the death of an item at
-	// Error. Nil discards them.
+	// Log receives the first failure of a page at Error and the later ones of that page at Debug, and the death of an
+	// item at Error. Nil discards them.
 	Log logrus.FieldLogger
 }
 
-// Alert is something that goes on and needs a human.
+// Alert is a lasting condition that needs an operator.
 type Alert struct {
 	Kind  string // one of the constants below
-	Queue string // its ID; empty for all of a SetSelector
+	Queue string // its ID; empty for all queues of a SetSelector
 	Text  string // for humans
 }
 
-// AlertParked is the Kind of an Alert that says that so many items of a queue have failed, back off or are dead that a select,
-// which is bounded by ten times fetch_number, may not find any others (X2). It is sent once until there are fewer.
+// AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
+// select is bounded by ten times fetch_number and may return only such items (X2). The alert is sent once, and again
+// only after the number had fallen.
 const AlertParked = "PARKED"
 
 func (e Env) withDefaults() Env {

@@ -9,45 +9,46 @@ import (
 	"time"
 )
 
-// Failures collects which items of a batch have failed, where the others are done. The zero value is ready; it is
-// not safe for concurrent use. Without it, an error of Execute does not say which items failed.
-type Failures struct{ list []failure }
+// Failures collects the items of a batch that failed, when the other items are done. The zero value is ready to use. It
+// is not safe for concurrent use. An error of Execute that does not come from Failures does not say which items failed.
+type Failures struct{ list []itemError }
 
-type failure struct {
+// itemError is the error of the item at one position of a batch.
+type itemError struct {
 	index int
 	err   error
 }
 
-// Add notes that the item at place i of the batch has failed. A nil error is no failure; of several errors for one
-// item the first stays. An i that is not in the batch makes the error one of the whole batch.
+// Add records that the item at index i of the batch failed. It ignores a nil error. Of several errors for one item it
+// keeps the first. An i outside the batch turns the error into an error of the whole batch.
 func (f *Failures) Add(i int, err error) {
 	if err != nil {
-		f.list = append(f.list, failure{i, err})
+		f.list = append(f.list, itemError{i, err})
 	}
 }
 
-// Err returns the error that Execute is to return, wrapped or not: nil if no item has failed. Add does not change
-// it afterwards. errors.Is and errors.As look into the errors of all items.
+// Err returns the error that Execute should return, wrapped or not. It returns nil if no item failed. A later Add does
+// not change a returned error. errors.Is and errors.As look into the errors of all items.
 func (f *Failures) Err() error {
 	if len(f.list) == 0 {
 		return nil
 	}
 	list := slices.Clone(f.list)
-	slices.SortStableFunc(list, func(a, b failure) int { return cmp.Compare(a.index, b.index) })
-	return &partialError{slices.CompactFunc(list, func(a, b failure) bool { return a.index == b.index })}
+	slices.SortStableFunc(list, func(a, b itemError) int { return cmp.Compare(a.index, b.index) })
+	return &partialError{slices.CompactFunc(list, func(a, b itemError) bool { return a.index == b.index })}
 }
 
-// partialError is what Failures return, in the order of the items, each once.
-type partialError struct{ list []failure }
+// partialError is the error of Failures. It holds each failed item once, in the order of the batch.
+type partialError struct{ list []itemError }
 
 func (e *partialError) Error() string {
-	const most = 3
+	const limit = 3
 	var b strings.Builder
 	fmt.Fprintf(&b, "items failed: %d", len(e.list))
-	for _, f := range e.list[:min(len(e.list), most)] {
+	for _, f := range e.list[:min(len(e.list), limit)] {
 		fmt.Fprintf(&b, "; item %d: %v", f.index, f.err)
 	}
-	if len(e.list) > most {
+	if len(e.list) > limit {
 		b.WriteString("; ...")
 	}
 	return b.String()
@@ -61,8 +62,8 @@ func (e *partialError) Unwrap() []error {
 	return all
 }
 
-// partial returns the failures that err names, nil if it does not name items of a batch of n.
-func partial(err error, n int) []failure {
+// namedFailures returns the item errors that err carries, or nil if it carries none or one outside a batch of n items.
+func namedFailures(err error, n int) []itemError {
 	e, ok := errors.AsType[*partialError](err)
 	if !ok || e.list[0].index < 0 || e.list[len(e.list)-1].index >= n {
 		return nil
@@ -70,11 +71,11 @@ func partial(err error, n int) []failure {
 	return e.list
 }
 
-// Permanent says of an item's error that trying again is in vain: the item is dead at once. It is for an item that
-// fails alone or in Failures; as the error of a batch of several items it does not say which of them is meant, so
-// they are executed one by one first. Dealers that are neither Keyed nor Cursored have no dead items: there it is a
-// failure like any other. Sweeps have none, either; but when all failures of a sweep are Permanent, that of a select
-// or of the function of Each included, then the queue is not swept again, and the run fails. Nil stays nil.
+// Permanent marks the error of an item as final: the item is dead at once. It works for an item that fails alone or in
+// Failures. As the error of a batch of several items it does not say which item failed, so the items are executed in
+// smaller batches first. A dealer that is neither Keyed nor Cursored has no dead items: there, Permanent is an error
+// like any other. A sweep has no dead items either. But if all failures of a sweep are Permanent, including those of a
+// select and of the function of Each, the queue is not swept again and the run fails. Permanent returns nil for nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -92,18 +93,18 @@ func isPermanent(err error) bool {
 	return ok
 }
 
-// hopeless reports that all failures that err tells of are Permanent.
-func hopeless(err error) bool {
+// allPermanent reports whether every failure in err is Permanent.
+func allPermanent(err error) bool {
 	e, ok := errors.AsType[*partialError](err)
 	if !ok {
 		return isPermanent(err)
 	}
-	return !slices.ContainsFunc(e.list, func(f failure) bool { return !isPermanent(f.err) })
+	return !slices.ContainsFunc(e.list, func(f itemError) bool { return !isPermanent(f.err) })
 }
 
-// RetryAfter says of an error when the next attempt makes sense, in place of the growing pause: of an item, of a
-// batch, or of a select, whose queue then rests. It counts as an attempt like any other. In a sweep it changes
-// nothing, nor does a d of 0 or less; nil stays nil.
+// RetryAfter adds to an error the pause before the next attempt, instead of the growing pause. It works for the error
+// of an item, of a batch, or of a select, whose queue then pauses. The failure counts as an attempt like any other. In a
+// sweep RetryAfter has no effect. It returns err itself if err is nil or d is not positive.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil || d <= 0 {
 		return err
@@ -119,7 +120,7 @@ type retryError struct {
 func (e *retryError) Error() string { return fmt.Sprintf("%v (retry after %s)", e.err, e.after) }
 func (e *retryError) Unwrap() error { return e.err }
 
-// retryAfter returns the wish of RetryAfter, 0 for none.
+// retryAfter returns the pause that RetryAfter added to err, or 0.
 func retryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*retryError](err); ok {
 		return e.after

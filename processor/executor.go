@@ -5,200 +5,134 @@ import (
 	"time"
 )
 
-// call is what one executor has in hand: a select, or a batch. Each executor has one and uses it again and again,
-// so that a batch allocates nothing. While the dealer runs only the first block is read by others.
-type call struct {
-	lane     *lane
-	queues   []*held // all that it concerns
-	cancel   context.CancelFunc
-	since    time.Time
-	page     *page // of a batch; nil in a select
-	items    items
-	from, to int
-
-	ctx      context.Context // of the queue, or of cancel if there are several
-	now      time.Time       // when the executor last looked at the clock
-	wakes    uint64
-	settings *Settings
-	parts    []part  // of the select, or of the batch's page
-	of       []int32 // that of the batch's page
-	sums     []uint64
-	how      mark
-	request
-
-	outcome
-	buffers
+// executor runs one call after another: selects and batches. It reuses its two values for them, so that a batch
+// allocates nothing.
+type executor struct {
+	scheduler *scheduler
+	vacancies chan<- struct{} // the processor's
+	now       time.Time       // when the executor last read the clock
+	current   work            // the call in flight; nil while the executor waits. The scheduler's lock guards it.
+	selection selectCall
+	batch     batch
 }
 
-// request is what a select has to know.
-type request struct {
-	selection Selection
-	inHand    []span // what was in hand of the lane when the select began
-	stale     bool   // the cursor is to be loaded
-	alone     int    // as in held
-	group     int
+// work is a select or a batch.
+type work interface {
+	common() *call
+	perform() error            // calls the dealer
+	conclude()                 // finds the outcome and records failures, without the lock
+	finishLocked(s *scheduler) // updates the lane
+	reset()                    // prepares the value for its next use
 }
 
-// outcome is what a call came to.
-type outcome struct {
-	verdict verdict
-	err     error
-	took    time.Duration // of the dealer
-	found   *page         // by a select, if it returned anything
-
-	earliest time.Time // when the first of the items may be tried that are waiting
-	bound    context.Context
-	cursor   string // a new one, if moved
-	placed   bool   // cursor is that after the batch
-	moved    bool
-	repeated bool // a select of a sweep found only what the sweep has done already
-
-	failed, dead int // items
-	trouble      bool
-	wish         time.Duration
-	hurry        bool
-	until        time.Time
-	ended        func(Result)
-}
-
-// buffers are kept from call to call.
-type buffers struct {
-	keys []string
-	seen map[string]struct{}
-}
-
-// reset makes c ready for the next call. What is only looked at if it was set before stays.
-func (c *call) reset() {
-	c.lane, c.page, c.items, c.parts, c.of, c.sums = nil, nil, nil, nil, nil, nil
-	clear(c.inHand)
-	c.inHand = c.inHand[:0]
-	c.how = ordinary
-	c.outcome = outcome{}
-}
-
-// verdict is what a call came to.
-type verdict int
-
-const (
-	done       verdict = iota
-	failed             // an error or a panic
-	lost               // an error that says that a queue was lost
-	cancelled          // an error after our own cancellation, which tells nothing about the items
-	dropped            // not started, because it was cancelled before
-	distrusted         // not started, because Trusted said no
-)
-
-// started reports whether the dealer was called.
-func (v verdict) started() bool { return v < dropped }
-
-func (v verdict) String() string { return string(v.public()) }
-
-func (v verdict) public() Verdict {
-	return [...]Verdict{VerdictDone, VerdictFailed, VerdictLost, VerdictCancelled, "dropped", "not trusted"}[v]
-}
-
-// executor runs one call after another until it is not needed any more.
-func (p *Processor) executor(ctx context.Context, c *call) {
-	defer p.leave(c)
-	for p.next(ctx, c) {
-		p.perform(c) //nolint:contextcheck // the call has its own: its queue may be revoked alone
+func newExecutor(s *scheduler, vacancies chan<- struct{}) *executor {
+	return &executor{
+		scheduler: s, vacancies: vacancies, now: time.Now(),
+		selection: selectCall{call: call{setup: s.setup}}, batch: batch{call: call{setup: s.setup}},
 	}
 }
 
-// next books the last call and claims another, under one hold of the lock. It waits until there is something to do,
-// and returns false if the executor is not needed any more.
-func (p *Processor) next(ctx context.Context, c *call) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c.lane != nil {
-		p.finish(c)
+// run runs calls until ctx is done or there are too many executors.
+func (e *executor) run(ctx context.Context) {
+	defer e.exit()
+	for e.next(ctx) {
+		e.perform() //nolint:contextcheck // each call has its own context, which Revoke cancels
 	}
-	for ctx.Err() == nil && len(p.executors) <= p.settings.ThreadNumber {
-		if p.claim(ctx, c) {
-			p.rouse(c.now)
+}
+
+// next finishes the last call and claims the next one under a single hold of the lock. It waits for work. It returns
+// false if the executor should end.
+func (e *executor) next(ctx context.Context) bool {
+	s := e.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.current != nil {
+		e.finishLocked()
+	}
+	for ctx.Err() == nil && len(s.executors) <= s.settings.ThreadNumber {
+		if e.claimLocked(ctx) {
+			s.wakeNextLocked(e.now)
 			return true
 		}
-		p.waiting++
-		p.rouse(c.now)
-		p.work.Wait()
-		p.waiting--
-		c.now = time.Now()
+		s.waitLocked(e.now)
+		e.now = time.Now()
 	}
-	delete(p.executors, c)
+	delete(s.executors, e)
 	return false
 }
 
-// leave books the call in which the dealer ended the goroutine, and has the executor replaced.
-func (p *Processor) leave(c *call) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c.lane == nil {
+// claimLocked takes the select of the first due lane, or else the next batch. So a large or slow page does not keep
+// other lanes from being selected.
+func (e *executor) claimLocked(ctx context.Context) bool {
+	s := e.scheduler
+	if s.asleep {
+		return false
+	}
+	if l := s.nextSelectLocked(e.now); l != nil {
+		e.current = &e.selection
+		e.selection.claimLocked(ctx, s, l, e.now)
+		return true
+	}
+	if l, end, m := s.nextBatchLocked(e.now); l != nil {
+		e.current = &e.batch
+		e.batch.claimLocked(ctx, s, l, end, m, e.now)
+		return true
+	}
+	return false
+}
+
+// perform runs the current call, unless it must not start. A runtime.Goexit in the dealer ends the goroutine, and
+// conclude still runs.
+func (e *executor) perform() {
+	c := e.current.common()
+	switch {
+	case !c.env.Trusted():
+		c.outcome = untrusted
+	case c.ctx.Err() != nil: // checked last: the call may have been revoked since it was claimed
+		c.outcome = dropped
+	default:
+		defer e.current.conclude()
+		c.err = errExited
+		c.err = e.current.perform()
+	}
+}
+
+// finishLocked ends the current call.
+func (e *executor) finishLocked() {
+	s, c := e.scheduler, e.current.common()
+	c.endLocked(s)
+	e.current.finishLocked(s)
+	if c.outcome == untrusted && c.wakes == s.wakes {
+		s.asleep = true
+		s.dropReadyLocked(c.now)
+	}
+	for _, g := range c.grants {
+		if g.draining && g.inFlight == 0 {
+			notify(s.signals.drained)
+		}
+	}
+	e.now = c.now
+	e.current.reset()
+	e.current = nil
+}
+
+// exit finishes the call in which the dealer ended the goroutine, and requests a new executor.
+func (e *executor) exit() {
+	s := e.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.current == nil {
 		return
 	}
-	p.finish(c)
-	delete(p.executors, c)
-	notify(p.changed)
+	e.finishLocked()
+	delete(s.executors, e)
+	notify(e.vacancies)
 }
 
-// perform calls the dealer, unless it must not start.
-func (p *Processor) perform(c *call) {
-	switch {
-	case !p.env.Trusted():
-		c.verdict = distrusted
-	case c.ctx.Err() != nil: // asked last: the call may have been revoked since it was claimed
-		c.verdict = dropped
-	default:
-		defer p.judge(c)
-		c.err = errExited // unless it returns
-		if c.page == nil {
-			c.found, c.err = p.fetch(c)
-		} else {
-			c.err = p.execute(c)
-		}
+// callLocked returns the call in flight, or nil.
+func (e *executor) callLocked() *call {
+	if e.current == nil {
+		return nil
 	}
-}
-
-// execute calls Execute, unless the batch is an item that is not to be executed any more.
-func (p *Processor) execute(c *call) error {
-	if err := p.bind(c); err != nil {
-		return err
-	}
-	switch c.how {
-	case owed:
-		return p.causeOf(c)
-	case passed:
-		return p.recordDead(c)
-	}
-	ctx := p.wrapExecute(c.bound, c)
-	if c.settings.BatchTimeout == 0 {
-		return c.items.execute(ctx, c.from, c.to)
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.settings.BatchTimeout)
-	defer cancel()
-	return c.items.execute(ctx, c.from, c.to)
-}
-
-// bind makes the context of the batch, unless it is that of the page.
-func (p *Processor) bind(c *call) (err error) {
-	c.bound = c.ctx
-	switch {
-	case p.powers.cursored:
-		if c.cursor, err = c.items.cursor(c.to - 1); err != nil {
-			return err
-		}
-		c.placed = true
-		cursor := c.cursor
-		c.bound = p.env.Bind(c.ctx, queuesOf(c.queues), &cursor)
-	case len(c.queues) > 1:
-		c.bound = p.env.Bind(c.ctx, queuesOf(c.queues), nil)
-	}
-	return nil
-}
-
-func queuesOf(held []*held) []Queue {
-	queues := make([]Queue, len(held))
-	for i, h := range held {
-		queues[i] = h.queue
-	}
-	return queues
+	return e.current.common()
 }

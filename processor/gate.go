@@ -2,13 +2,14 @@ package processor
 
 import "sync"
 
-// gate keeps the loading of a lane's books apart from what changes their records, which may go on side by side. It is
-// a lock that is held during calls of the store; who waits for it waits on a condition, as executors do otherwise.
+// gate is a read-write lock that is held during calls of an ItemStore. A Load enters alone. Save and Delete enter
+// together. It is not a sync.RWMutex, because a goroutine that waits for a mutex is not durably blocked for
+// testing/synctest; one that waits for a condition is.
 type gate struct {
 	mu     sync.Mutex
 	opened *sync.Cond
-	shared int
-	alone  bool
+	shared int  // number of calls of Save and Delete
+	alone  bool // a Load is running
 }
 
 func newGate() *gate {
@@ -33,7 +34,7 @@ func (g *gate) leave() {
 	g.opened.Broadcast()
 }
 
-// enterAlone is not starved by others: while a select waits here, its lane gets no new batches.
+// enterAlone cannot starve: while a select waits here, its lane starts no new batches.
 func (g *gate) enterAlone() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,125 +1,47 @@
 package processor
 
 import (
-	"context"
 	"slices"
-	"sync"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
-// held is one queue under one grant: the unit of ownership and of draining.
-type held struct {
-	queue    Queue
-	total    int
-	lane     *lane
-	running  int // calls of the dealer that concern it
-	draining bool
-	lost     bool      // draining because the dealer met the loss of ownership
-	empty    time.Time // when the last select began that found nothing; zero if the last one found something
-
-	book   book
-	loaded uint64 // the Reload after which book was loaded; only its lane's select touches it
-
-	// For a Cursored dealer.
-	stale bool // the cursor may have moved without our knowing
-	alone int  // how many of the next items are suspects
-	group int  // the most of them that are executed together
-
-	// The context of the calls that concern this queue alone, made when it is first needed; Revoke cancels it.
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-func (h *held) context(parent context.Context) context.Context {
-	if h.ctx == nil {
-		h.ctx, h.cancel = context.WithCancel(parent)
-	}
-	return h.ctx
-}
-
-func (h *held) revoke() {
-	if h.ctx != nil {
-		h.cancel()
-		h.ctx, h.cancel = nil, nil
-	}
-}
-
-// lane is what one select covers: one queue, or all of them if the dealer is a SetSelector. It is idle if it is
-// neither selected nor has something in hand that the next select waits for.
+// lane is the unit of selecting: one queue, or all queues if the dealer is a SetSelector. The scheduler's lock guards
+// the fields up to sweep.
 type lane struct {
-	queues    []*held
-	selecting bool      // one executor is in Select
-	page      *page     // with unstarted items
-	running   int       // batches being executed, of this page and in NOTSLEEP of older ones
-	at        time.Time // when it is to be selected, once it is idle
-	turn      uint64    // order among lanes of the same instant
-	place     int       // in the heap; -1 outside
-	inVain    bool      // the last select succeeded and found nothing to execute
-	sweep     *sweep    // of a queue with a Run; nil in CONTINUOUS. It stays the same
+	grants       []*grant
+	selecting    bool  // a select is in flight
+	page         *page // with unstarted items; nil if there are none
+	batches      int   // batches in flight, of this page and in NOTSLEEP also of older ones
+	foundNothing bool  // the last select succeeded and returned nothing to execute
+	rest         rest
 
-	// What the next rest depends on.
-	backoff backoff.ExponentialBackOff
-	trouble bool          // there was a failure that makes the lane pause
-	wish    time.Duration // how long, if the failure said it
-	hurry   bool          // there are suspects
-	until   time.Time     // the first item of a cursored lane is not tried before
+	dueAt     time.Time // the time of the next select, while the lane is idle
+	order     uint64    // order among lanes that are due at the same time
+	heapIndex int       // in dueLanes; -1 outside
 
-	alerted bool // that the limit is reached (X2); only its select touches it
+	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
-	// Executors take these without the processor's lock, and never while they hold it. storing keeps a Load apart
-	// from what changes the store, books guards the books of the queues for moments.
-	storing *gate
-	books   sync.Mutex
+	alerted  bool // the alert was sent (X2); only the lane's select uses it
+	failures *failureLog
 }
 
-func newLane() *lane {
-	return &lane{place: -1, storing: newGate(), backoff: backoff.ExponentialBackOff{RandomizationFactor: 0.5, Multiplier: 2}}
+func newLane(store ItemStore) *lane {
+	return &lane{heapIndex: -1, rest: newRest(), failures: newFailureLog(store)}
 }
 
-// live reports whether one of its queues may be selected.
-func (l *lane) live() bool {
-	return !l.over() && slices.ContainsFunc(l.queues, func(h *held) bool { return !h.draining })
+// selectable reports whether at least one queue of the lane may be selected.
+func (l *lane) selectable() bool {
+	return !l.sweepEnded() && slices.ContainsFunc(l.grants, func(g *grant) bool { return !g.draining })
 }
 
-// over reports that it is swept, or cannot be.
-func (l *lane) over() bool { return l.sweep != nil && (l.sweep.Swept || l.sweep.Failed) }
+// sweepEnded reports whether the lane has a sweep and it has ended.
+func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 
-// idle reports whether it may be selected, as far as its items are concerned. A sweep that found nothing beside what
-// is in hand waits for that even in NOTSLEEP: only then does an empty select say anything.
+// idle reports whether no call in flight and no page keeps the lane from being selected. In NOTSLEEP, batches in flight
+// do not. But a sweep that found nothing waits for them even then: an empty select proves the end only when nothing is
+// in flight.
 func (l *lane) idle(notSleep bool) bool {
-	return !l.selecting && l.page == nil && (l.running == 0 || notSleep && (l.sweep == nil || !l.inVain))
+	return !l.selecting && l.page == nil && (l.batches == 0 || notSleep && (l.sweep == nil || !l.foundNothing))
 }
 
-// pause is how long the lane rests after one more failure; wish is what the failure said.
-func (l *lane) pause(s *Settings, wish time.Duration) time.Duration {
-	if wish > 0 {
-		return wish
-	}
-	l.backoff.InitialInterval, l.backoff.MaxInterval = s.Retry, s.RetryMax
-	return min(l.backoff.NextBackOff(), s.RetryMax)
-}
-
-// recovered ends the growth of the pauses.
-func (l *lane) recovered(s *Settings) {
-	l.backoff.InitialInterval = s.Retry
-	l.backoff.Reset()
-}
-
-// rest says until when an idle lane rests after a page, and forgets why.
-func (l *lane) rest(s *Settings, now time.Time) time.Time {
-	d := s.SleepTimeInterval
-	switch {
-	case l.trouble:
-		d = l.pause(s, l.wish)
-	case l.until.After(now):
-		d = l.until.Sub(now)
-	case l.hurry:
-		d = 0
-	default:
-		l.recovered(s)
-	}
-	l.trouble, l.wish, l.hurry, l.until = false, 0, false, time.Time{}
-	return now.Add(d)
-}
+func (l *lane) inDueLanes() bool { return l.heapIndex >= 0 }

@@ -7,161 +7,180 @@ import (
 	"sync/atomic"
 )
 
-// page is what one select returned, and how far it has been worked. It is guarded by the processor's lock, once
-// the executor that selected it has handed it in.
+// page is the result of one select, and how far it has been started. Its executor owns it until the select is finished.
+// Then the scheduler's lock guards it.
 type page struct {
-	items   items
+	pageItems
+	marks   []mark // of each item; nil if all are ordinary
 	parts   []part
-	of      []int32  // the part that each item belongs to; nil if there is only one
-	marks   []mark   // how each item is executed; nil if there is nothing special
-	sums    []uint64 // the items' fingerprints, in a sweep that can tell them apart
-	fetched int      // items that the select returned
-	next    int      // the first item that is not started
-	cuts    int      // batches cut so far
+	fetched int // number of items that the select returned
+	next    int // index of the first unstarted item
+	batches int // number of batches taken so far
 
-	told atomic.Bool // a failure of it was logged; not under the lock
+	logged atomic.Bool // a failure of the page was logged; not guarded
 }
 
-// part is a queue of the page's selection and the context for batches of it alone.
+// pageItems are the items of a page and what belongs to each of them. Removing items from a page replaces them, so that
+// a running batch keeps its own.
+type pageItems struct {
+	items        items
+	of           []int32  // index of the item's part; nil if there is only one part
+	fingerprints []uint64 // nil outside of sweeps, and if the items cannot be distinguished
+}
+
+// span is a batch of items.
+type span struct {
+	pageItems
+	from, to int
+}
+
+func (s *span) size() int { return s.to - s.from }
+
+// part is one queue of a page, with the context for the batches of that queue alone.
 type part struct {
-	held  *held
+	grant *grant
 	ctx   context.Context
-	bound bool
-	cut   int // the last batch that holds items of it
+	bound bool // Env.Bind was applied to ctx
+	batch int  // number of the last batch that holds items of it
 }
 
-// mark is how an item is to be executed. Above 0 it is a suspect, or has failed if it is single: its batch is of at
-// most so many, all with that mark.
+// mark says how an item is executed. All items of a batch have the same mark. A positive mark is the largest size of
+// the batch: the item is a suspect, or has failed if the mark is single.
 type mark int32
 
 const (
-	ordinary mark = 0  // in a batch with others
-	single   mark = 1  // alone
-	owed     mark = -1 // not at all, only its Discard is missing
-	passed   mark = -2 // not at all, it is dead and only the cursor has to move
+	ordinary   mark = 0  // in a batch with others
+	single     mark = 1  // alone
+	discardDue mark = -1 // not executed: only its Discard is missing
+	passed     mark = -2 // not executed: it is dead, and only the cursor has to move
 )
 
-// sort finds out which queue each item of a set belongs to. Items of a queue that was not asked for are left out,
-// and are an error that names the first such queue.
-func (g *page) sort() error {
-	index := make(map[string]int32, len(g.parts))
-	for i, p := range g.parts {
-		index[p.held.queue.ID] = int32(i)
+func newPage(list items, parts []part) *page {
+	return &page{pageItems: pageItems{items: list}, fetched: list.size(), parts: parts}
+}
+
+// assignQueues finds the queue of each item of a set. It drops the items of other queues and returns an error that names
+// the first such queue.
+func (p *page) assignQueues() error {
+	index := make(map[string]int32, len(p.parts))
+	for i, part := range p.parts {
+		index[part.grant.queue.ID] = int32(i)
 	}
-	of, stranger, err := g.items.assign(index)
-	g.of = of
-	switch n := g.filter(func(part int32) bool { return err == nil && part >= 0 }); {
+	of, unknown, err := p.items.queuesOf(index)
+	p.of = of
+	switch n := p.keepParts(func(part int32) bool { return err == nil && part >= 0 }); {
 	case err != nil:
 		return fmt.Errorf("QueueOf: %w", err)
 	case n > 0:
-		return fmt.Errorf("QueueOf names queue %s, which was not selected; items skipped: %d", stranger, n)
+		return fmt.Errorf("QueueOf names queue %s, which was not selected; items skipped: %d", unknown, n)
 	}
 	return nil
 }
 
-// bind gives every part that has items the context that its batches get.
-func (g *page) bind(bind func(context.Context, []Queue, *string) context.Context) {
-	one := func(p *part) {
-		if !p.bound {
-			p.ctx, p.bound = bind(p.ctx, []Queue{p.held.queue}, nil), true
+// bind applies Env.Bind to the context of every part that has items.
+func (p *page) bind(bind func(context.Context, []Queue, *string) context.Context) {
+	one := func(part *part) {
+		if !part.bound {
+			part.ctx, part.bound = bind(part.ctx, []Queue{part.grant.queue}, nil), true
 		}
 	}
-	if g.of == nil {
-		one(&g.parts[0])
+	if p.of == nil {
+		one(&p.parts[0])
 	}
-	for _, i := range g.of {
-		one(&g.parts[i])
+	for _, i := range p.of {
+		one(&p.parts[i])
 	}
 }
 
-func (g *page) unstarted() int { return g.items.size() - g.next }
+func (p *page) unstarted() int { return p.items.size() - p.next }
 
-// peek says how far the next batch of at most n items goes, and how it is executed.
-func (g *page) peek(n int) (to int, how mark) {
-	if g.marks == nil {
-		return min(g.next+n, g.items.size()), ordinary
+// peek returns the end and the mark of the next batch, which has at most n items.
+func (p *page) peek(n int) (end int, m mark) {
+	if p.marks == nil {
+		return min(p.next+n, p.items.size()), ordinary
 	}
-	how = g.marks[g.next]
-	if how != ordinary {
-		n = min(n, max(1, int(how)))
+	m = p.marks[p.next]
+	if m != ordinary {
+		n = min(n, max(1, int(m)))
 	}
-	to = min(g.next+n, g.items.size())
-	if i := slices.IndexFunc(g.marks[g.next:to], func(m mark) bool { return m != how }); i > 0 {
-		to = g.next + i
+	end = min(p.next+n, p.items.size())
+	if i := slices.IndexFunc(p.marks[p.next:end], func(other mark) bool { return other != m }); i > 0 {
+		end = p.next + i
 	}
-	return to, how
+	return end, m
 }
 
-// cut takes the next batch, which ends at to.
-func (g *page) cut(to int) (from int) {
-	from, g.next = g.next, to
-	g.cuts++
-	return from
+// take starts the next batch, which ends at end.
+func (p *page) take(end int) span {
+	s := span{p.pageItems, p.next, end}
+	p.next = end
+	p.batches++
+	return s
 }
 
-// queues appends the queues of the batch that was just cut to dst. The context is theirs if there is only one.
-func (g *page) queues(dst []*held, from, to int) ([]*held, context.Context) {
-	if g.of == nil {
-		return append(dst, g.parts[0].held), g.parts[0].ctx
+// grants appends the queues of the batch that was just taken to dst. It also returns the context of the first of them.
+func (p *page) grants(dst []*grant, s *span) ([]*grant, context.Context) {
+	if p.of == nil {
+		return append(dst, p.parts[0].grant), p.parts[0].ctx
 	}
-	for _, i := range g.of[from:to] {
-		if p := &g.parts[i]; p.cut != g.cuts {
-			p.cut = g.cuts
-			dst = append(dst, p.held)
+	for _, i := range p.of[s.from:s.to] {
+		if part := &p.parts[i]; part.batch != p.batches {
+			part.batch = p.batches
+			dst = append(dst, part.grant)
 		}
 	}
-	return dst, g.parts[g.of[from]].ctx
+	return dst, p.parts[p.of[s.from]].ctx
 }
 
-// drop forgets all unstarted items and returns their number.
-func (g *page) drop() int {
-	n := g.unstarted()
-	g.next = g.items.size()
+// drop drops all unstarted items and returns their number.
+func (p *page) drop() int {
+	n := p.unstarted()
+	p.next = p.items.size()
 	return n
 }
 
-// dropDraining forgets the unstarted items of queues that drain, and returns their number.
-func (g *page) dropDraining() int {
-	if g.of == nil {
-		if g.parts[0].held.draining {
-			return g.drop()
+// dropDraining drops the unstarted items of draining queues and returns their number.
+func (p *page) dropDraining() int {
+	if p.of == nil {
+		if p.parts[0].grant.draining {
+			return p.drop()
 		}
 		return 0
 	}
-	return g.filter(func(i int32) bool { return !g.parts[i].held.draining })
+	return p.keepParts(func(i int32) bool { return !p.parts[i].grant.draining })
 }
 
-// filter keeps the unstarted items of the parts that keep says, and returns how many it dropped.
-func (g *page) filter(keep func(part int32) bool) int {
-	if !slices.ContainsFunc(g.of[g.next:], func(i int32) bool { return !keep(i) }) {
+// keepParts drops the unstarted items of the parts for which keep is false, and returns their number.
+func (p *page) keepParts(keep func(part int32) bool) int {
+	if !slices.ContainsFunc(p.of[p.next:], func(i int32) bool { return !keep(i) }) {
 		return 0
 	}
-	all := g.unstarted()
-	places := make([]int32, 0, all)
-	for n, i := range g.of[g.next:] {
+	all := p.unstarted()
+	indexes := make([]int32, 0, all)
+	for n, i := range p.of[p.next:] {
 		if keep(i) {
-			places = append(places, int32(g.next+n))
+			indexes = append(indexes, int32(p.next+n))
 		}
 	}
-	g.take(places)
-	return all - len(places)
+	p.keep(indexes)
+	return all - len(indexes)
 }
 
-// take keeps the items at places, in that order, as the unstarted ones. Batches that are running have their own hold
-// of what they were cut from.
-func (g *page) take(places []int32) {
-	g.items, g.of, g.marks, g.sums = g.items.pick(places), at(g.of, places), at(g.marks, places), at(g.sums, places)
-	g.next = 0
+// keep makes the items at indexes, in that order, the unstarted ones.
+func (p *page) keep(indexes []int32) {
+	p.pageItems = pageItems{p.items.pick(indexes), pick(p.of, indexes), pick(p.fingerprints, indexes)}
+	p.marks = pick(p.marks, indexes)
+	p.next = 0
 }
 
-// at returns what a list has at places; nil of nil.
-func at[E any](list []E, places []int32) []E {
+// pick returns the elements of list at indexes, or nil if list is nil.
+func pick[E any](list []E, indexes []int32) []E {
 	if list == nil {
 		return nil
 	}
-	picked := make([]E, len(places))
-	for n, place := range places {
-		picked[n] = list[place]
+	picked := make([]E, len(indexes))
+	for n, index := range indexes {
+		picked[n] = list[index]
 	}
 	return picked
 }

@@ -7,176 +7,147 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
-// Processor works the queues of one task type that were granted to it: it selects their items and executes them.
-// All methods may be called from any goroutine, before, during and after Run. None of them waits for the dealer.
+// Processor works the queues of one task type that it was granted: it selects their items and executes them. All
+// methods may be called from any goroutine, before, during and after Run. None of them waits for the dealer.
+//
+// It has more than 15 methods, because 14 of them are its interface. The work is done by its parts: the scheduler and
+// the executors.
 type Processor struct {
-	env     Env
-	source  source
-	powers  powers
-	changed chan struct{} // Run looks after the number of executors
-	drained chan struct{}
-	empties chan struct{}
-	timer   *time.Timer // fires when an executor that waits may have something to do; Run receives it
-	reloads atomic.Uint64
-
-	mu        sync.Mutex
-	work      *sync.Cond // signalled when an executor that waits may have something to do
-	settings  *Settings  // replaced, never changed
-	executors map[*call]struct{}
-	waiting   int // executors that wait for work
-	held      map[string]*held
-	set       *lane    // the one lane of a SetSelector; nil if each queue has its own
-	due       dueLanes // idle lanes, by when they are to be selected
-	pending   []*lane  // lanes whose page has unstarted items that an executor may take
-	turn      int      // the lane of pending whose batch is next
-	selects   int      // selects that run
-	stats     Stats
-	wakes     uint64 // calls of Wake, Grant and Resume
-	asleep    bool   // Trusted said no, and nothing woke us since
-	ran       bool
-	stopping  bool
-
-	limiter    *rate.Limiter // nil before it is needed
-	paced      bool          // it has the share of the present queues
-	pacedUntil time.Time     // it forbids batches until then
+	*setup
+	scheduler *scheduler
+	vacancies chan struct{} // signalled when executors may be missing
 }
 
-// New returns a processor for the items of d, without any queue. It fails if d is nil, a setting breaks its rule, or
-// the powers of d do not go with each other or the settings.
+// setup is what a processor and its calls read without a lock.
+type setup struct {
+	env          Env
+	source       source
+	capabilities capabilities
+	reloads      atomic.Uint64 // calls of Reload
+}
+
+// New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting breaks
+// its rule, or if the capabilities of d contradict each other or the settings.
 func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	if d == nil {
-		return nil, errors.New("processor: no TaskDealer")
+		return nil, errors.New("create processor: no TaskDealer")
 	}
-	src := newTyped(d)
-	p := &Processor{
-		env: env.withDefaults(), source: src, powers: src.powers(), settings: &s,
-		changed: make(chan struct{}, 1), drained: make(chan struct{}, 1), empties: make(chan struct{}, 1),
-		executors: map[*call]struct{}{}, held: map[string]*held{},
-	}
-	if err := p.validate(&s); err != nil {
+	src := newSource(d)
+	u := &setup{env: env.withDefaults(), source: src, capabilities: src.capabilities()}
+	if err := u.validate(&s); err != nil {
 		return nil, err
 	}
-	p.work = sync.NewCond(&p.mu)
-	if p.powers.set {
-		p.set = newLane()
-	}
-	return p, nil
+	return &Processor{setup: u, scheduler: newScheduler(u, &s), vacancies: make(chan struct{}, 1)}, nil
 }
 
-func (p *Processor) validate(s *Settings) error {
+func (u *setup) validate(s *Settings) error {
 	err := s.validate()
 	if err == nil {
-		err = p.powers.check(s)
+		err = u.capabilities.check(s)
 	}
 	if err != nil {
-		return fmt.Errorf("settings of task type %s: %w", p.env.TaskType, err)
+		return fmt.Errorf("settings of task type %s: %w", u.env.TaskType, err)
 	}
 	return nil
 }
 
-// Run works the granted queues until ctx is done and nothing is in hand any more. It returns nil then, and an error
-// only if it was called before: a processor runs once.
+// Run works the granted queues until ctx is done and no call is in flight. It then returns nil. It returns an error only
+// if it was called before: a processor runs once.
 //
-// When ctx is done nothing starts any more, unstarted items are dropped, and the contexts of the calls that run are
-// cancelled, for they are derived from ctx. Drain first what should end in peace. A dealer that ignores its context
-// keeps Run from returning; a caller that cannot wait must leave it behind.
+// When ctx is done, nothing starts any more and unstarted items are dropped. The contexts of the running calls are
+// derived from ctx and are cancelled too. To let calls finish, drain the queues first. A dealer that ignores its context
+// keeps Run from returning. A caller that cannot wait must abandon the goroutine of Run.
 func (p *Processor) Run(ctx context.Context) error {
-	if err := p.begin(); err != nil {
+	timer, err := p.begin()
+	if err != nil {
 		return err
 	}
 	var executors sync.WaitGroup
 	defer executors.Wait()
 	defer p.stop()
 	for {
-		p.staff(ctx, &executors)
+		p.startExecutors(ctx, &executors)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-p.timer.C:
+		case <-timer.C:
 			p.signal()
-		case <-p.changed:
+		case <-p.vacancies:
 		}
 	}
 }
 
-func (p *Processor) begin() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ran {
-		return errors.New("processor: Run was called before")
+func (p *Processor) begin() (*time.Timer, error) {
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idle.timer != nil {
+		return nil, errors.New("run processor: Run was called before")
 	}
-	p.ran = true
-	p.timer = time.NewTimer(time.Hour) // set anew by whoever waits
-	return nil
+	s.idle.timer = time.NewTimer(time.Hour) // an executor that waits resets it
+	return s.idle.timer, nil
 }
 
-// staff starts the executors that are missing; those that are too many leave by themselves.
-func (p *Processor) staff(ctx context.Context, all *sync.WaitGroup) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.executors) < p.settings.ThreadNumber {
-		c := &call{now: time.Now()}
-		p.executors[c] = struct{}{}
-		all.Go(func() { p.executor(ctx, c) })
+// startExecutors starts the executors that are missing. An executor above the number ends by itself.
+func (p *Processor) startExecutors(ctx context.Context, all *sync.WaitGroup) {
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.executors) < s.settings.ThreadNumber {
+		e := newExecutor(s, p.vacancies)
+		s.executors[e] = struct{}{}
+		all.Go(func() { e.run(ctx) })
 	}
 }
 
 func (p *Processor) signal() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.work.Signal()
+	p.scheduler.mu.Lock()
+	defer p.scheduler.mu.Unlock()
+	p.scheduler.idle.cond.Signal()
 }
 
-// stop lets no executor start anything more.
 func (p *Processor) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stopping = true
-	p.timer.Stop()
-	p.dropPending(time.Now())
-	p.work.Broadcast()
+	p.scheduler.mu.Lock()
+	defer p.scheduler.mu.Unlock()
+	p.scheduler.stopLocked(time.Now())
 }
 
-// Configure replaces the settings while the processor runs: the number of executors at once, the rate with the next
-// batch, sizes with the next select or batch, and a queue that rests does not rest longer than the new sleeps. If a
-// setting breaks its rule, or does not go with the powers of the dealer, it returns an error, and the settings stay as
-// they are.
+// Configure replaces the settings while the processor runs. The number of executors changes at once, the rate with the
+// next batch, and sizes with the next select or batch. A queue that rests does not rest longer than the new sleeps. If a
+// setting breaks its rule, or contradicts the capabilities of the dealer, Configure returns an error and changes nothing.
 func (p *Processor) Configure(s Settings) error {
 	if err := p.validate(&s); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.settings = &s
-	now := time.Now()
-	p.due.hasten(now.Add(max(s.SleepTimeNoData, s.SleepTimeInterval)))
-	for _, h := range p.held {
-		if !h.lane.idle(s.NotSleep) {
-			p.due.remove(h.lane) // it waits for what is in hand now
-		}
-		p.settle(h.lane, now)
-	}
-	p.repace()
-	p.work.Broadcast()
-	notify(p.changed)
+	p.scheduler.mu.Lock()
+	defer p.scheduler.mu.Unlock()
+	p.scheduler.configureLocked(&s, time.Now())
+	notify(p.vacancies)
 	return nil
 }
 
-// Reload has the failed items of every queue loaded again before its next select, since somebody has changed their
-// records. A queue that rests for longer is selected after sleep_time_nodata.
+// Reload makes the processor load the failed items of every queue again before its next select, after their records were
+// changed from outside. A queue that rests longer than sleep_time_nodata is selected after sleep_time_nodata.
 func (p *Processor) Reload() {
 	p.reloads.Add(1)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.due.hasten(time.Now().Add(p.settings.SleepTimeNoData))
-	p.work.Signal()
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due.advance(time.Now().Add(s.settings.SleepTimeNoData))
+	s.idle.cond.Signal()
 }
 
-// notify leaves a mark on a channel of capacity 1, unless there is one.
+// Wake makes executors call Trusted again after it has returned false. The caller calls it when trust is restored. Grant
+// and Resume do the same.
+func (p *Processor) Wake() {
+	p.scheduler.mu.Lock()
+	defer p.scheduler.mu.Unlock()
+	p.scheduler.wakeLocked()
+}
+
+// notify sends to a channel of capacity 1, unless the channel is full.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

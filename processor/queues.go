@@ -7,131 +7,137 @@ import (
 	"time"
 )
 
-// Holding is what the processor has to do with one queue.
+// Holding is the state of one queue that the processor holds.
 type Holding struct {
 	Queue    Queue
-	Draining bool // by Drain or Revoke, or by itself if Lost
-	Lost     bool // the dealer met an error that Env.Lost knows, and neither Resume nor Revoke came since
-	InHand   int  // calls of the dealer for this queue that run now
-	Drained  bool // draining and nothing in hand: not a single item of it is touched before Resume
+	Draining bool // by Drain or Revoke, or by the processor itself if Lost
+	Lost     bool // the dealer returned an error for which Env.Lost is true, and there was no Resume or Revoke since
+	InHand   int  // calls of the dealer in flight for this queue
+	Drained  bool // draining and nothing in flight: no item of it is touched before Resume
 
-	// EmptySince is when the last select of the queue began that found nothing to execute while nothing of it, or
-	// of its set, was in hand. Items that back off or are dead are nothing to execute. It is zero if no select has
-	// ended so, or the last one that succeeded found something. A queue with a Run has it once it is swept.
+	// EmptySince is the time when the last select of the queue began, if it found nothing to execute while nothing of
+	// the queue, or of its set, was in flight. Items that back off or are dead are nothing to execute. It is zero if
+	// no select has ended like this, or if the last successful select found something. A queue with a Run gets it
+	// when its sweep is complete.
 	EmptySince time.Time
 
 	Sweep SweepState // of a queue with a Run
 }
 
-// Grant starts the work on a queue under q.Epoch; total is the number of queues of the task type. It fails for a
-// queue that is held, under whatever epoch: what was begun under the old one must have ended first, which Revoke,
-// Drained and Forget see to.
+// Grant starts the work on a queue under q.Epoch. total is the number of queues of the task type. Grant returns an error
+// if the queue is held already, under any epoch: the caller must first Revoke or Drain it, wait until it is drained, and
+// Forget it.
 //
-// A queue with a Run, which is copied, is swept once: it is selected again and again, without pauses of
-// sleep_time_nodata, until Holding.Sweep says that the sweep has ended, and not any more then. The queue stays held until it is
-// drained and forgotten like any other; it may be drained and resumed in between, and be granted anew afterwards, with
-// another Run or the same. Grant fails for a Run if the dealer is a SetSelector.
+// A queue with a Run is swept once. It is selected again and again, without pauses of sleep_time_nodata, until
+// Holding.Sweep says that the sweep has ended. It is not selected after that. The queue stays held until it is drained
+// and forgotten like any other. It may be drained and resumed during the sweep. After Forget it may be granted again,
+// with the same Run or another. Grant copies the Run. It returns an error for a Run if the dealer is a SetSelector.
 func (p *Processor) Grant(q Queue, total int) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h := p.held[q.ID]; h != nil {
-		return fmt.Errorf("grant queue %s under epoch %d: still held under epoch %d", q.ID, q.Epoch, h.queue.Epoch)
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.grants[q.ID]; g != nil {
+		return fmt.Errorf("grant queue %s under epoch %d: still held under epoch %d", q.ID, q.Epoch, g.queue.Epoch)
 	}
-	l := p.set
+	l := s.set
 	switch {
 	case l != nil && q.Run != nil:
 		return fmt.Errorf("grant queue %s: mode RUN needs a select per queue, and the dealer is a SetSelector", q.ID)
 	case l == nil:
-		l = newLane()
+		l = newLane(p.env.Items)
 	}
 	if q.Run != nil {
-		run := *q.Run // so that no two grants have the same
+		run := *q.Run // so that each grant has its own
 		q.Run, l.sweep = &run, &sweep{}
 	}
-	h := &held{queue: q, total: total, lane: l}
-	l.queues = append(l.queues, h)
-	p.held[q.ID] = h
-	p.due.remove(l)
-	l.at = time.Now()
-	p.enqueue(l)
-	p.repace()
-	p.wake()
+	g := &grant{queue: q, total: total, lane: l}
+	l.grants = append(l.grants, g)
+	s.grants[q.ID] = g
+	s.due.remove(l)
+	s.restLocked(l, time.Now())
+	s.limiter.invalidate()
+	s.wakeLocked()
 	return nil
 }
 
-// Drain stops the selects of a queue and drops its items that are not started. What runs may finish; a
-// call that an executor has taken counts as running, though the dealer may be entered a moment later. Nothing happens
-// if the queue is not held (H1).
+// Drain stops the selects of a queue and drops its unstarted items (H1). Running calls may finish. A call that an
+// executor has claimed counts as running, although it may enter the dealer a moment later. Drain does nothing if the
+// queue is not held.
 func (p *Processor) Drain(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h := p.held[id]; h != nil {
-		p.drain(h, time.Now())
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.grants[id]; g != nil {
+		s.drainLocked(g, time.Now())
 	}
 }
 
-// Resume withdraws Drain and Revoke, and ends that a queue is Lost: the caller vouches that the queue is still owned
-// under its epoch. A batch that was running when it was revoked stays cancelled.
+// Resume undoes Drain and Revoke, and clears Lost. The caller guarantees that this server still owns the queue under its
+// epoch. A batch that Revoke cancelled stays cancelled.
 func (p *Processor) Resume(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.held[id]
-	if h == nil || !h.draining {
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.grants[id]
+	if g == nil || !g.draining {
 		return
 	}
-	h.draining, h.lost = false, false
-	p.enqueue(h.lane)
-	p.repace()
-	p.wake()
+	g.draining, g.lost = false, false
+	s.enqueueLocked(g.lane)
+	s.limiter.invalidate()
+	s.wakeLocked()
 }
 
-// Revoke drains a queue whose ownership is lost, and cancels the contexts of all its calls that run. A batch of a
-// SetSelector is cancelled as a whole, and its select too; their other queues are then selected again. That the
-// cancelled calls return an error is no failure.
+// Revoke drains a queue that this server does not own any more, and cancels the contexts of all its running calls. It
+// cancels a batch or a select of a SetSelector as a whole. The other queues of that call are then selected again. An
+// error of a cancelled call does not count as a failure.
 func (p *Processor) Revoke(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.held[id]
-	if h == nil {
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.grants[id]
+	if g == nil {
 		return
 	}
-	p.drain(h, time.Now())
-	h.revoke()
-	for c := range p.executors {
-		if c.cancel != nil && slices.Contains(c.queues, h) {
+	s.drainLocked(g, time.Now())
+	g.cancelLocked()
+	for e := range s.executors {
+		if c := e.callLocked(); c != nil && c.cancel != nil && slices.Contains(c.grants, g) {
 			c.cancel()
 		}
 	}
-	h.lost = false
+	g.lost = false
 }
 
-// Forget ends the holding of a queue that is drained, and reports whether the queue is not held any more. It is
-// false for a queue that was not drained or still has something in hand.
+// Forget ends the grant of a drained queue. It reports whether the queue is not held any more. It returns false for a
+// queue that is not draining or that has calls in flight.
 func (p *Processor) Forget(id string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.held[id]
-	if h == nil {
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.grants[id]
+	if g == nil {
 		return true
 	}
-	if !h.draining || h.running > 0 {
+	if !g.draining || g.inFlight > 0 {
 		return false
 	}
-	h.revoke()
-	delete(p.held, id)
-	h.lane.queues = slices.DeleteFunc(h.lane.queues, func(other *held) bool { return other == h })
+	g.cancelLocked()
+	delete(s.grants, id)
+	g.lane.grants = slices.DeleteFunc(g.lane.grants, func(other *grant) bool { return other == g })
 	return true
 }
 
-// Held returns all queues that are held, in the order of their indexes.
+// Held returns the state of all queues that the processor holds, ordered by index.
 func (p *Processor) Held() []Holding {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := make([]Holding, 0, len(p.held))
-	for _, h := range p.held {
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Holding, 0, len(s.grants))
+	for _, g := range s.grants {
 		all = append(all, Holding{
-			Queue: h.queue, Draining: h.draining, Lost: h.lost, InHand: h.running, Drained: h.draining && h.running == 0,
-			EmptySince: h.empty, Sweep: h.sweepState(),
+			Queue: g.queue, Draining: g.draining, Lost: g.lost, InHand: g.inFlight, Drained: g.draining && g.inFlight == 0,
+			EmptySince: g.emptySince, Sweep: g.sweepStateLocked(),
 		})
 	}
 	slices.SortFunc(all, func(a, b Holding) int {
@@ -140,46 +146,42 @@ func (p *Processor) Held() []Holding {
 	return all
 }
 
-// Drained is signalled whenever a queue has become drained, so that nobody needs to poll Held. Its capacity is 1:
-// one signal may stand for several queues.
-func (p *Processor) Drained() <-chan struct{} { return p.drained }
+// Drained returns a channel that receives a value whenever a queue has become drained, so that the caller need not poll
+// Held. Its capacity is 1: one value may stand for several queues.
+func (p *Processor) Drained() <-chan struct{} { return p.scheduler.signals.drained }
 
-// Emptied is signalled whenever EmptySince of a queue, which was zero, is set, and when a sweep ends, be it that its
-// queue is swept or that it has failed, so that nobody needs to poll Held. Its capacity is 1: one signal may stand for
-// several queues.
-func (p *Processor) Emptied() <-chan struct{} { return p.empties }
+// Emptied returns a channel that receives a value whenever EmptySince of a queue changes from zero, and whenever a sweep
+// ends, complete or failed, so that the caller need not poll Held. Its capacity is 1: one value may stand for several
+// queues.
+func (p *Processor) Emptied() <-chan struct{} { return p.scheduler.signals.emptied }
 
-// Wake lets executors that stopped because Trusted said no ask again. It is to be called when trust is back; Grant
-// and Resume do the same.
-func (p *Processor) Wake() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.wake()
-}
-
-func (p *Processor) wake() {
-	p.wakes++
-	p.asleep = false
-	p.work.Signal()
-}
-
-// drain stops a queue and takes its unstarted items out of the page that they are in.
-func (p *Processor) drain(h *held, now time.Time) {
-	if h.draining {
+// drainLocked stops the selects of a queue and drops its unstarted items (H1).
+func (s *scheduler) drainLocked(g *grant, now time.Time) {
+	if g.draining {
 		return
 	}
-	h.draining = true
-	l := h.lane
-	if !l.live() {
-		p.due.remove(l)
+	g.draining = true
+	l := g.lane
+	if !l.selectable() {
+		s.due.remove(l)
 	}
 	if l.page != nil {
-		p.skip(l.page.dropDraining())
-		p.settle(l, now)
+		s.skipLocked(l.page.dropDraining())
+		s.settleLocked(l, now)
 	}
-	p.repace()
-	p.rouse(now)
-	if h.running == 0 {
-		notify(p.drained)
+	s.limiter.invalidate()
+	s.wakeNextLocked(now)
+	if g.inFlight == 0 {
+		notify(s.signals.drained)
+	}
+}
+
+// loseLocked drains all queues of a call that met the loss of one of them.
+func (s *scheduler) loseLocked(c *call) {
+	for _, g := range c.grants {
+		if !g.draining {
+			s.drainLocked(g, c.now)
+			g.lost = true
+		}
 	}
 }

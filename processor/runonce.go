@@ -11,17 +11,19 @@ import (
 	"time"
 )
 
-// TestOptions say what RunOnce works. The zero value is one queue, item by item.
+// TestOptions are the options of RunOnce. The zero value means one queue, and batches of one item.
+//
+// It has 12 fields, because each corresponds to a setting of the task type or its queues.
 type TestOptions struct {
 	TaskType, OwnSign string // Default to "test" and "BASE".
-	Parameter         string // the task type's
+	Parameter         string // of the task type
 
-	Queues     int               // how many, with IDs 0, 1, 2. Defaults to 1, or to those of Names.
-	Names      []string          // the queues by name, in place of a number
+	Queues     int               // number of queues, with IDs 0, 1, 2 and so on. Defaults to 1, or to the number of Names.
+	Names      []string          // IDs of the queues, instead of a number
 	Parameters map[string]string // of queues, by ID
-	Cursors    map[string]string // of queues, by ID, where a Cursored dealer begins
+	Cursors    map[string]string // of queues, by ID: where a Cursored dealer begins
 
-	Run *Run // if it is not nil the queues are swept as in mode RUN
+	Run *Run // if it is not nil, the queues are swept as in mode RUN
 
 	ThreadNumber  int  // Defaults to 1: one call after another.
 	FetchNumber   int  // Defaults to 500.
@@ -29,18 +31,19 @@ type TestOptions struct {
 	NotSleep      bool // as in Settings
 }
 
-// RunOnce works the queues until a select of each has found nothing to execute. It is for a user's unit test of a
-// dealer: it needs no database, and no queue ever moves.
+// RunOnce works the queues until a select of each has found nothing to execute. It is for unit tests of a dealer: it
+// needs no database, and no queue changes its owner.
 //
-// Nothing is tried twice, but for the items of a batch that has failed as a whole. An item of a Keyed or Cursored dealer that fails alone is dead at once, and discarded if the
-// dealer is a Discarder; without these powers, and after a failed select, the queue is given up. The error joins all
-// failures, the first ten of them, or says that ctx ended before the queues were empty: a dealer whose Execute does
-// not change what Select returns would be worked for ever, so give ctx a timeout. With TestOptions.Run, such a sweep
-// fails where it is noticed, and nothing is dead or discarded. The contexts of the dealer are
-// derived from ctx, but carry no batch for the fence of package center unless ctx does.
+// RunOnce retries nothing, except the items of a failed batch of several items. If the dealer is Keyed or Cursored, an
+// item that fails alone is dead at once. It is discarded if the dealer is a Discarder. Without these capabilities, and
+// after a failed select, RunOnce gives up the queue. The error joins the first ten failures. If ctx ends before the
+// queues are empty, the error says so. Give ctx a timeout, because RunOnce does not end if Execute does not change what
+// Select returns. With TestOptions.Run such a sweep fails as soon as the processor detects it, and no item is dead or
+// discarded. The contexts of the dealer are derived from ctx. They carry no batch for the fence of package center,
+// unless ctx does.
 func RunOnce[T any](ctx context.Context, d TaskDealer[T], o TestOptions) (Stats, error) {
-	r := &once{}
-	env := Env{TaskType: cmp.Or(o.TaskType, "test"), OwnSign: cmp.Or(o.OwnSign, "BASE"), Hooks: Hooks{Select: r.selected, Execute: r.executed}}
+	r := &testRun{}
+	env := Env{TaskType: cmp.Or(o.TaskType, "test"), OwnSign: cmp.Or(o.OwnSign, "BASE"), Hooks: Hooks{Select: r.hookSelect, Execute: r.hookExecute}}
 	p, err := New(d, env, o.settings())
 	if err != nil {
 		return Stats{}, err
@@ -59,7 +62,7 @@ func (o TestOptions) settings() Settings {
 	return Settings{
 		ThreadNumber: cmp.Or(o.ThreadNumber, 1), FetchNumber: cmp.Or(o.FetchNumber, 500),
 		ExecuteNumber: cmp.Or(o.ExecuteNumber, 1), NotSleep: o.NotSleep, Parameter: o.Parameter,
-		SleepTimeNoData: 10 * time.Millisecond, // after what is in hand in NOTSLEEP
+		SleepTimeNoData: 10 * time.Millisecond, // for a select in NOTSLEEP that only found items in flight
 		Retry:           time.Millisecond, RetryMax: time.Millisecond, ItemMaxAttempts: 1,
 	}
 }
@@ -78,15 +81,15 @@ func (o TestOptions) queues() []Queue {
 	return queues
 }
 
-// once is one RunOnce.
-type once struct {
+// testRun is one call of RunOnce.
+type testRun struct {
 	p    *Processor
 	mu   sync.Mutex
 	errs []error
 }
 
-// run ends when all queues are drained, which they are when they are empty or given up.
-func (r *once) run(ctx context.Context) (Stats, error) {
+// run runs the processor until all queues are drained. It drains the queues that are empty or given up.
+func (r *testRun) run(ctx context.Context) (Stats, error) {
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- r.p.Run(running) }()
@@ -102,16 +105,16 @@ func (r *once) run(ctx context.Context) (Stats, error) {
 	stop()
 	err := <-ended
 	if left > 0 {
-		err = fmt.Errorf("%d queues are not empty yet: %w", left, errors.Join(context.Cause(ctx), r.p.Stats().LastError))
+		err = fmt.Errorf("run once: %d queues are not empty yet: %w", left, errors.Join(context.Cause(ctx), r.p.Stats().LastError))
 	}
-	r.addSweeps()
+	r.addSweepErrors()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.p.Stats(), errors.Join(append(r.errs, err)...)
 }
 
-// drainEmpty drains the queues that are empty and returns how many are not drained.
-func (r *once) drainEmpty() (left int) {
+// drainEmpty drains the empty queues and returns the number of queues that are not drained.
+func (r *testRun) drainEmpty() (left int) {
 	for _, h := range r.p.Held() {
 		if !h.EmptySince.IsZero() || h.Sweep.Ended() {
 			r.p.Drain(h.Queue.ID)
@@ -124,48 +127,48 @@ func (r *once) drainEmpty() (left int) {
 	return left
 }
 
-func (r *once) selected(ctx context.Context, s Selection) (context.Context, func(int, error)) {
+func (r *testRun) hookSelect(ctx context.Context, s Selection) (context.Context, func(int, error)) {
 	return ctx, func(_ int, err error) {
 		if err != nil {
-			r.fail(fmt.Errorf("select queue %s: %w", s.Queue.ID, err))
+			r.addError(fmt.Errorf("select queue %s: %w", s.Queue.ID, err))
 			r.giveUp(s.Queue)
 		}
 	}
 }
 
-func (r *once) executed(ctx context.Context, b Batch) (context.Context, func(Result)) {
+func (r *testRun) hookExecute(ctx context.Context, b Batch) (context.Context, func(Result)) {
 	return ctx, func(res Result) {
 		if res.Verdict != VerdictFailed {
 			return
 		}
-		r.fail(fmt.Errorf("execute %s of queue %s: %w", itemsText(b.Items), b.Queues[0].ID, res.Err))
-		if !r.p.powers.tracks() {
+		r.addError(fmt.Errorf("execute %s of queue %s: %w", countItems(b.Items), b.Queues[0].ID, res.Err))
+		if !r.p.capabilities.tracksItems() {
 			r.giveUp(b.Queues...)
 		}
 	}
 }
 
-func (r *once) fail(err error) {
-	const most = 10
+func (r *testRun) addError(err error) {
+	const limit = 10
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.errs) < most {
+	if len(r.errs) < limit {
 		r.errs = append(r.errs, err)
 	}
 }
 
-// addSweeps adds why sweeps have failed, where that is no failure of the dealer's that is there already.
-func (r *once) addSweeps() {
+// addSweepErrors adds the errors of failed sweeps, unless they are errors of the dealer that were added before.
+func (r *testRun) addSweepErrors() {
 	for _, h := range r.p.Held() {
 		known := slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(h.Sweep.Err, errors.Unwrap(err)) })
 		if h.Sweep.Failed && !known {
-			r.fail(h.Sweep.Err)
+			r.addError(h.Sweep.Err)
 		}
 	}
 }
 
-// giveUp drains queues; without an ID it is all of them, those of a SetSelector.
-func (r *once) giveUp(queues ...Queue) {
+// giveUp drains queues. A queue without an ID stands for all queues of a SetSelector.
+func (r *testRun) giveUp(queues ...Queue) {
 	for _, h := range r.p.Held() {
 		for _, q := range queues {
 			if q.ID == "" || q.ID == h.Queue.ID {

@@ -4,114 +4,172 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
-// fetch selects a page and makes it ready for being cut into batches. The page is nil if the dealer returned nothing.
-func (p *Processor) fetch(c *call) (*page, error) {
-	if err := p.prepare(c); err != nil {
-		return nil, err
+// selectCall is one select of a lane.
+type selectCall struct {
+	call
+	selection Selection
+	parts     []part      // of the page
+	inFlight  []span      // the batches of the lane that were in flight when the select began
+	cursor    cursorState // the grant's when the select began
+	loaded    bool        // selection.Queue.Cursor was loaded from the store
+
+	found    *page               // nil if the dealer returned nothing
+	retryAt  time.Time           // when the first item that backs off may be retried; zero if none backs off
+	repeated bool                // the page of a sweep holds only items that the sweep has been through
+	seen     map[string]struct{} // the keys of inFlight; a buffer, reused by the next select
+}
+
+// claimLocked takes the select of a due lane.
+func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
+	s.due.remove(l)
+	s.selects++
+	l.selecting = true
+	c.grants = c.grants[:0]
+	for _, g := range l.grants {
+		if !g.draining {
+			c.grants = append(c.grants, g)
+		}
 	}
-	if err := c.ctx.Err(); err != nil { // revoked meanwhile
-		return nil, err
+	c.parts = make([]part, len(c.grants))
+	for i, g := range c.grants {
+		c.parts[i] = part{grant: g, ctx: g.contextLocked(ctx)}
 	}
-	list, err := p.ask(c)
+	c.selection = Selection{
+		TaskType: c.env.TaskType, OwnSign: c.env.OwnSign, Parameter: s.settings.Parameter, Total: c.grants[0].total,
+	}
+	if s.set == nil {
+		g := c.grants[0]
+		c.selection.Queue, c.selection.Run, c.cursor, c.ctx = g.queue, g.queue.Run, g.cursor, c.parts[0].ctx
+	} else {
+		c.ctx, c.cancel = context.WithCancel(ctx)
+	}
+	c.noteInFlightLocked(s, l)
+	c.beginLocked(s, l, now)
+}
+
+// noteInFlightLocked keeps the batches of the lane that are in flight when its select begins. No other item of the lane
+// can be in flight during the select, because items get in flight only through a select, and this is the only one (X1).
+func (c *selectCall) noteInFlightLocked(s *scheduler, l *lane) {
+	if l.batches == 0 {
+		return
+	}
+	for e := range s.executors {
+		if e.current == &e.batch && e.batch.lane == l {
+			c.inFlight = append(c.inFlight, e.batch.span)
+		}
+	}
+}
+
+// perform selects a page and prepares it for batches.
+func (c *selectCall) perform() (err error) {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.ctx.Err(); err != nil { // revoked while it was prepared
+		return err
+	}
+	list, err := c.selectItems()
 	if err != nil || list.size() == 0 {
-		return nil, err
+		return err
 	}
-	g := &page{items: list, fetched: list.size(), parts: c.parts}
-	if p.set != nil {
-		err = g.sort()
+	page := newPage(list, c.parts)
+	err = c.preparePage(page)
+	c.found = page // not earlier: a Goexit in the dealer leaves it nil
+	return err
+}
+
+// preparePage keeps the items that may be executed now, and gives them what their batches need.
+func (c *selectCall) preparePage(p *page) (err error) {
+	if c.capabilities.setSelector {
+		err = p.assignQueues()
 	}
-	if siftErr := p.sift(c, g); siftErr != nil {
-		g.drop()
-		return g, siftErr
+	if filterErr := c.filter(p); filterErr != nil {
+		p.drop()
+		return filterErr
 	}
-	if recogniseErr := p.recognise(c, g); recogniseErr != nil {
-		g.drop()
-		return g, recogniseErr
+	if fingerprintErr := c.fingerprint(p); fingerprintErr != nil {
+		p.drop()
+		return fingerprintErr
 	}
-	if !p.powers.cursored { // whose batches have a context each
-		g.bind(p.env.Bind)
+	if !c.capabilities.cursored { // with cursors each batch has its own context
+		p.bind(c.env.Bind)
 	}
-	return g, err
+	return err
 }
 
 // prepare loads what the select depends on, and sets its limit.
-func (p *Processor) prepare(c *call) error {
-	for _, h := range c.queues {
-		if err := p.loadBook(c, h); err != nil {
+func (c *selectCall) prepare() error {
+	for _, g := range c.grants {
+		if err := c.loadFailures(g); err != nil {
 			return fmt.Errorf("load failed items: %w", err)
 		}
 	}
-	if c.stale {
-		if err := p.loadCursor(c); err != nil {
+	if c.cursor.unknown {
+		if err := c.loadCursor(); err != nil {
 			return fmt.Errorf("load cursor: %w", err)
 		}
 	}
-	c.selection.Limit = p.limit(c)
+	c.selection.Limit = c.limit()
 	return nil
 }
 
-// loadBook reads the failed items of a queue, once under each grant and after each Reload. A sweep has only its own.
-func (p *Processor) loadBook(c *call, h *held) error {
-	wanted := p.reloads.Load() + 1
-	if p.env.Items == nil || !p.powers.tracks() || c.lane.sweep != nil || h.loaded == wanted {
+// loadFailures loads the failed items of a queue, once per grant and after each Reload. A sweep has only its own.
+func (c *selectCall) loadFailures(g *grant) error {
+	version := c.reloads.Load() + 1
+	if c.env.Items == nil || !c.capabilities.tracksItems() || c.lane.sweep != nil || g.failures.version == version {
 		return nil
 	}
-	l := c.lane
-	l.storing.enterAlone()
-	defer l.storing.leaveAlone()
-	list, err := p.env.Items.Load(c.ctx, h.queue)
-	if err != nil {
-		return err
-	}
-	l.books.Lock()
-	defer l.books.Unlock()
-	h.book.replace(list, time.Now(), func(f FailedItem) bool {
-		most := c.settings.ItemMaxAttempts
-		return p.powers.discards && !f.Dead && most > 0 && f.Attempts >= most
+	most := c.settings.ItemMaxAttempts
+	return c.lane.failures.load(c.ctx, g, version, func(f FailedItem) bool {
+		return c.capabilities.discarder && !f.Dead && most > 0 && f.Attempts >= most
 	})
-	h.loaded = wanted
-	return nil
 }
 
-// limit is how many items are asked for. Those that back off, are dead or have failed in the sweep still match the user's condition, so they
-// are added, lest they starve the others (X2); those in hand too.
-func (p *Processor) limit(c *call) int {
+// limit returns the number of items to ask for. Items that back off, are dead or have failed in the sweep still match
+// the user's condition. The limit grows by their number, so that they do not starve other items (X2). It also grows by
+// the number of items in flight.
+func (c *selectCall) limit() int {
 	limit, most := c.settings.FetchNumber, 10*c.settings.FetchNumber
-	if p.powers.cursored { // it has passed them
+	if c.capabilities.cursored { // the cursor has passed them
 		return limit
 	}
 	parked := int64(0)
-	for _, h := range c.queues {
-		parked += h.book.parked.Load()
+	for _, g := range c.grants {
+		parked += g.failures.parked.Load()
 	}
 	full := parked > int64(most-limit)
 	if full && !c.lane.alerted {
-		p.alertParked(c, parked)
+		c.alertParked(parked)
 	}
 	c.lane.alerted = full
 	limit = min(limit+int(parked), most)
-	for _, s := range c.inHand {
-		limit += s.to - s.from
+	for _, s := range c.inFlight {
+		limit += s.size()
 	}
 	return limit
 }
 
-func (p *Processor) alertParked(c *call, parked int64) {
-	p.env.Alert(Alert{
+func (c *selectCall) alertParked(parked int64) {
+	c.env.Alert(Alert{
 		Kind: AlertParked, Queue: c.selection.Queue.ID,
-		Text: fmt.Sprintf("%d items of queue %s have failed, back off or are dead: selects, of at most %d items, may miss others",
-			parked, names(c.queues), 10*c.settings.FetchNumber),
+		Text: fmt.Sprintf("%d items of queue %s have failed, back off or are dead: selects return at most %d items and may miss others",
+			parked, c.queueIDs(), 10*c.settings.FetchNumber),
 	})
 }
 
-// ask calls the dealer.
-func (p *Processor) ask(c *call) (list items, err error) {
-	ctx, ended := p.wrapSelect(c.ctx, c.selection)
-	if ended != nil {
-		err = errExited
-		defer func() { ended(sizeOf(list), err) }()
+// selectItems calls the dealer and the hook.
+func (c *selectCall) selectItems() (list items, err error) {
+	ctx := c.ctx
+	if hook := c.env.Hooks.Select; hook != nil {
+		var end func(int, error)
+		if ctx, end = hook(ctx, c.selection); end != nil {
+			err = errExited
+			defer func() { end(sizeOf(list), err) }()
+		}
 	}
 	if c.settings.BatchTimeout > 0 {
 		var cancel context.CancelFunc
@@ -119,12 +177,12 @@ func (p *Processor) ask(c *call) (list items, err error) {
 		defer cancel()
 	}
 	var owned []Queue
-	if p.set != nil {
-		owned = queuesOf(c.queues)
+	if c.capabilities.setSelector {
+		owned = queuesOf(c.grants)
 	}
-	list, err = p.source.fetch(ctx, c.selection, owned)
+	list, err = c.source.selectItems(ctx, c.selection, owned)
 	if err == nil && list.size() == 0 && c.selection.Run != nil {
-		err = context.Cause(ctx) // a select that was cut short does not say that the queue is swept
+		err = context.Cause(ctx) // the empty result of a cancelled select does not prove that the sweep is complete
 	}
 	return list, err
 }
@@ -134,4 +192,15 @@ func sizeOf(list items) int {
 		return 0
 	}
 	return list.size()
+}
+
+func (c *selectCall) conclude() {
+	c.now = time.Now()
+	c.took = c.now.Sub(c.began)
+	if c.err == nil {
+		return
+	}
+	c.outcome = c.classify(c.err)
+	c.logFailure("select", logrus.Fields{}, func() bool { return true })
+	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
 }

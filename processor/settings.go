@@ -6,47 +6,48 @@ import (
 	"time"
 )
 
-// Settings say how the queues of a task type are worked. All are set by the caller; nothing has a default here, but
-// what is allowed to be 0 is off.
+// Settings say how the processor works the queues of a task type. The caller sets all fields: there are no defaults. A
+// field that may be 0 is off at 0.
 type Settings struct {
-	ThreadNumber  int // how many executors there are, and so calls of the dealer at once; at least 1
-	FetchNumber   int // how many items a select is asked for; at least 1
-	ExecuteNumber int // how many items one Execute gets at most; at least 1
+	ThreadNumber  int // number of executors, and so of concurrent calls of the dealer; at least 1
+	FetchNumber   int // number of items that a select asks for; at least 1
+	ExecuteNumber int // largest number of items in one Execute; at least 1
 
-	SleepTimeNoData   time.Duration // how long a queue rests after an empty select, but not in a sweep; above 0
-	SleepTimeInterval time.Duration // how long it rests after its items were executed; 0 is at once
+	SleepTimeNoData   time.Duration // pause of a queue after an empty select, except in a sweep; above 0
+	SleepTimeInterval time.Duration // pause of a queue after its items were executed; 0 is none
 
-	// Runs says that the queues will be granted with a Run each. The dealer must not be a SetSelector.
+	// Runs says that every Grant will carry a Run. The dealer must not be a SetSelector.
 	Runs bool
 
-	// NotSleep is TBSchedule's NOTSLEEP: a queue is selected again when all of its items are started, and rests for
-	// SleepTimeInterval before that, where SLEEP waits until they are executed. The dealer must be Keyed, and not
-	// Cursored.
+	// NotSleep is TBSchedule's NOTSLEEP: a queue is selected again when all its items are started. SLEEP waits until
+	// they are executed. The pause of SleepTimeInterval comes before the select in both. The dealer must be Keyed and
+	// not Cursored.
 	NotSleep bool
 
-	// Retry is about how long an item rests that has failed, or a queue whose select has failed, or of which a batch
-	// has failed if the dealer is neither Keyed nor Cursored. It doubles with every further failure until it reaches
-	// RetryMax, with jitter of one half to either side, and never exceeds RetryMax. A success ends it. Retry is above
-	// 0, RetryMax at least Retry. In a sweep nothing rests, since nothing is tried again.
+	// Retry is the first pause after a failure: of a failed item, of a queue after a failed select, or of a queue
+	// after a failed batch if the dealer is neither Keyed nor Cursored. The pause doubles with every further failure
+	// and has a jitter of one half to either side. It never exceeds RetryMax. A success resets it. Retry must be above
+	// 0, and RetryMax at least Retry. A sweep does not pause, because it retries nothing.
 	Retry, RetryMax time.Duration
 
-	// ItemMaxAttempts is after how many attempts a failing item is dead, if the dealer is Keyed or Cursored: it is
-	// discarded, recorded and never executed again. 0 is never. In a sweep there is one attempt, and no item is dead.
+	// ItemMaxAttempts is the number of attempts after which a failing item is dead, if the dealer is Keyed or
+	// Cursored. A dead item is discarded, recorded and never executed again. 0 means never. A sweep makes one attempt
+	// and declares no item dead.
 	ItemMaxAttempts int
 
-	// RatePerSecond bounds how many items the whole task type executes in a second, over a long time; this server
-	// takes its share, by the number of its queues. At once it takes at most ExecuteNumber items, or the share of
-	// one second if that is more. 0 is no bound.
+	// RatePerSecond bounds the number of items that the whole task type executes per second, as a long-term average.
+	// This server takes the share of its queues. A burst is at most ExecuteNumber items, or the share of one second
+	// if that is more. 0 means no bound.
 	RatePerSecond float64
 
-	// BatchTimeout ends the context of a Select, an Execute or a Discard that takes longer. The error that it then
-	// returns is a failure; a result is a result. 0 is never.
+	// BatchTimeout cancels the context of a Select, an Execute or a Discard that takes longer. If the call then
+	// returns an error, it failed. If it returns a result, the result counts. 0 means never.
 	BatchTimeout time.Duration
 
-	Parameter string // handed to every select
+	Parameter string // passed to every select
 }
 
-// validate names the first field that breaks its rule, by its name in the tables.
+// validate returns an error for the first field that breaks its rule, under its name in the tables.
 func (s *Settings) validate() error {
 	switch {
 	case s.ThreadNumber < 1:

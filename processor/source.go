@@ -10,52 +10,54 @@ import (
 	"time"
 )
 
-// source is a TaskDealer whose type of item is erased, so that all but this file is plain code.
+// source is a TaskDealer without its type parameter. Only this file is generic.
 type source interface {
-	powers() powers
-	fetch(ctx context.Context, s Selection, owned []Queue) (items, error)
+	capabilities() capabilities
+	// selectItems calls SelectSet with owned, or Select if the dealer is not a SetSelector.
+	selectItems(ctx context.Context, s Selection, owned []Queue) (items, error)
 }
 
-// items is what one select returned. The dealer's slice is handed on as it is, in pieces, never item by item.
+// items is the result of one select. Batches are sub-slices of the dealer's slice: no item is copied or boxed.
 type items interface {
 	size() int
 	execute(ctx context.Context, from, to int) error
-	// assign says for each item which of the queues in index it belongs to, -1 for none of them; stranger is the
-	// first queue that is not in index.
-	assign(index map[string]int32) (of []int32, stranger string, err error)
-	// pick returns the items at places, in a slice of their own: the dealer's is never written to.
-	pick(places []int32) items
-	// keys appends the keys of the items between from and to, which are cursors if the dealer has no keys.
+	// queuesOf returns for each item the value in index of its queue, or -1 if its queue is not in index. unknown is
+	// the first queue that is not in index.
+	queuesOf(index map[string]int32) (of []int32, unknown string, err error)
+	// pick returns the items at indexes in a new slice: the dealer's slice is never written to.
+	pick(indexes []int32) items
+	// keys appends the keys of the items between from and to, or their cursors if the dealer is not Keyed.
 	keys(dst []string, from, to int) ([]string, error)
 	cursor(i int) (string, error)
-	// sums returns a fingerprint of each item, the same for the same item; nil if items cannot be told apart.
-	sums() ([]uint64, error)
+	// fingerprints returns a hash of each item that is equal for equal items. It returns nil if it cannot distinguish
+	// items.
+	fingerprints() ([]uint64, error)
 	discard(ctx context.Context, i int, cause error) error
 }
 
-// typed is the source that calls a dealer of T. What the dealer has not is nil.
-type typed[T any] struct {
-	dealer    TaskDealer[T]
-	set       SetSelector[T]
-	keyed     Keyed[T]
-	cursored  Cursored[T]
-	discarder Discarder[T]
-	sum       func(T) uint64
+// typedSource is the source that calls a dealer of T. An interface that the dealer does not implement is nil.
+type typedSource[T any] struct {
+	dealer      TaskDealer[T]
+	setSelector SetSelector[T]
+	keyed       Keyed[T]
+	cursored    Cursored[T]
+	discarder   Discarder[T]
+	fingerprint func(T) uint64
 }
 
-func newTyped[T any](d TaskDealer[T]) *typed[T] {
-	t := &typed[T]{dealer: d}
-	t.set, _ = d.(SetSelector[T])
+func newSource[T any](d TaskDealer[T]) *typedSource[T] {
+	t := &typedSource[T]{dealer: d}
+	t.setSelector, _ = d.(SetSelector[T])
 	t.keyed, _ = d.(Keyed[T])
 	t.cursored, _ = d.(Cursored[T])
 	t.discarder, _ = d.(Discarder[T])
-	t.sum = t.fingerprint()
+	t.fingerprint = t.newFingerprint()
 	return t
 }
 
-// fingerprint returns what tells items apart in a sweep: by their keys, or cursors, or else their values, if these hold
-// no references. It is nil if none of that does.
-func (t *typed[T]) fingerprint() func(T) uint64 {
+// newFingerprint returns the function that distinguishes the items of a sweep: by key, else by cursor, else by value if
+// values contain no references. It returns nil if none of these applies.
+func (t *typedSource[T]) newFingerprint() func(T) uint64 {
 	seed := maphash.MakeSeed()
 	switch {
 	case t.keyed != nil:
@@ -68,8 +70,8 @@ func (t *typed[T]) fingerprint() func(T) uint64 {
 	return nil
 }
 
-// isValue reports whether equal values of a type are the same to whoever looks. References are not: what they point to
-// may have changed, and an address may be used again.
+// isValue reports whether a type contains no references. A reference does not identify an item: its target may change,
+// and its address may be used again.
 func isValue(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
@@ -86,60 +88,60 @@ func isValue(t reflect.Type) bool {
 	return true
 }
 
-func (t *typed[T]) powers() powers {
-	return powers{keyed: t.keyed != nil, cursored: t.cursored != nil, discards: t.discarder != nil, set: t.set != nil}
+func (t *typedSource[T]) capabilities() capabilities {
+	return capabilities{keyed: t.keyed != nil, cursored: t.cursored != nil, discarder: t.discarder != nil, setSelector: t.setSelector != nil}
 }
 
-func (t *typed[T]) fetch(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
+func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
 	defer recovered(&err)
 	var list []T
-	if t.set != nil {
-		list, err = t.set.SelectSet(ctx, s, owned)
+	if t.setSelector != nil {
+		list, err = t.setSelector.SelectSet(ctx, s, owned)
 	} else {
 		list, err = t.dealer.Select(ctx, s)
 	}
-	return &itemsOf[T]{t, list}, err
+	return &typedItems[T]{t, list}, err
 }
 
-// itemsOf is a selected slice together with the dealer that it came from.
-type itemsOf[T any] struct {
-	*typed[T]
+// typedItems is the slice that a select returned, with its dealer.
+type typedItems[T any] struct {
+	*typedSource[T]
 	list []T
 }
 
-func (i *itemsOf[T]) size() int { return len(i.list) }
+func (i *typedItems[T]) size() int { return len(i.list) }
 
-func (i *itemsOf[T]) execute(ctx context.Context, from, to int) (err error) {
+func (i *typedItems[T]) execute(ctx context.Context, from, to int) (err error) {
 	defer recovered(&err)
 	return i.dealer.Execute(ctx, i.list[from:to:to])
 }
 
-func (i *itemsOf[T]) assign(index map[string]int32) (of []int32, stranger string, err error) {
+func (i *typedItems[T]) queuesOf(index map[string]int32) (of []int32, unknown string, err error) {
 	defer recovered(&err)
 	of = make([]int32, len(i.list))
 	for n, item := range i.list {
-		id := i.set.QueueOf(item)
+		id := i.setSelector.QueueOf(item)
 		q, ok := index[id]
 		if !ok {
 			q = -1
-			if stranger == "" {
-				stranger = fmt.Sprintf("%q", id)
+			if unknown == "" {
+				unknown = fmt.Sprintf("%q", id)
 			}
 		}
 		of[n] = q
 	}
-	return of, stranger, nil
+	return of, unknown, nil
 }
 
-func (i *itemsOf[T]) pick(places []int32) items {
-	list := make([]T, len(places))
-	for n, place := range places {
-		list[n] = i.list[place]
+func (i *typedItems[T]) pick(indexes []int32) items {
+	list := make([]T, len(indexes))
+	for n, index := range indexes {
+		list[n] = i.list[index]
 	}
-	return &itemsOf[T]{i.typed, list}
+	return &typedItems[T]{i.typedSource, list}
 }
 
-func (i *itemsOf[T]) keys(dst []string, from, to int) (_ []string, err error) {
+func (i *typedItems[T]) keys(dst []string, from, to int) (_ []string, err error) {
 	defer recovered(&err)
 	for _, item := range i.list[from:to] {
 		if i.keyed != nil {
@@ -151,33 +153,33 @@ func (i *itemsOf[T]) keys(dst []string, from, to int) (_ []string, err error) {
 	return dst, nil
 }
 
-func (i *itemsOf[T]) cursor(n int) (_ string, err error) {
+func (i *typedItems[T]) cursor(n int) (_ string, err error) {
 	defer recovered(&err)
 	return i.cursored.Cursor(i.list[n]), nil
 }
 
-func (i *itemsOf[T]) sums() (_ []uint64, err error) {
-	if i.sum == nil {
+func (i *typedItems[T]) fingerprints() (_ []uint64, err error) {
+	if i.fingerprint == nil {
 		return nil, nil
 	}
 	defer recovered(&err)
 	all := make([]uint64, len(i.list))
 	for n, item := range i.list {
-		all[n] = i.sum(item)
+		all[n] = i.fingerprint(item)
 	}
 	return all, nil
 }
 
-func (i *itemsOf[T]) discard(ctx context.Context, n int, cause error) (err error) {
+func (i *typedItems[T]) discard(ctx context.Context, n int, cause error) (err error) {
 	defer recovered(&err)
 	return i.discarder.Discard(ctx, i.list[n], cause)
 }
 
-// errExited is the result of a call that never returned one: the dealer ended the executor's goroutine, as a
-// test's FailNow does. The processor starts another executor.
+// errExited is the error of a call that did not return: the dealer ended the executor's goroutine, as FailNow of a test
+// does. The processor starts a new executor.
 var errExited = errors.New("the dealer called runtime.Goexit")
 
-// panicError is a panic of the dealer, kept with the stack that shows where.
+// panicError is a panic of the dealer with its stack.
 type panicError struct {
 	value any
 	stack []byte
@@ -185,7 +187,7 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// recovered turns a panic into the error of the call that it is deferred by.
+// recovered turns a panic into an error. The caller defers it.
 func recovered(err *error) {
 	if v := recover(); v != nil {
 		*err = &panicError{v, debug.Stack()}

@@ -2,73 +2,72 @@ package processor
 
 import "time"
 
-// Stats are the counters of a processor since it was made, and what it has in hand at the moment. Every fetched item
-// ends in SuccessCount, FailureCount or SkipCount, but for those whose Execute was cancelled or met the loss of a
-// queue: what became of these, the processor cannot know.
+// Stats are the counters of a processor since New, and its present load. Every fetched item ends in SuccessCount,
+// FailureCount or SkipCount, except the items whose Execute was cancelled or met the loss of a queue: the processor
+// cannot know what happened to them.
+//
+// It has 13 fields because the status of a server reports them all.
 type Stats struct {
 	FetchCount     int64         // selects that ran
 	FetchItemCount int64         // items that they returned
 	SuccessCount   int64         // items of batches without error, or not among their Failures
-	FailureCount   int64         // items of batches that failed, or their Failures
-	SkipCount      int64         // items that were not started: dropped, in hand already, backing off, dead or passed
+	FailureCount   int64         // items of failed batches, or among their Failures
+	SkipCount      int64         // items that were not started: dropped, in flight already, backing off, dead or passed
 	DeadCount      int64         // items that died
 	ExecuteTime    time.Duration // the sum over all batches that have ended
 
 	InHand            int       // items that are fetched and neither executed nor dropped
-	Parked            int       // failed items of the held queues that back off, are dead or are passed in a sweep
-	OldestInHandSince time.Time // when the oldest call of the dealer that still runs began; zero if none runs
-	LastFetchTime     time.Time // when the last select that has ended began; zero before the first
-	LastError         error     // the last failure of a select or a batch, with the names of its queues
-	LastErrorTime     time.Time // when it was; zero before the first
+	Parked            int       // failed items of the held queues that back off, are dead or were passed in a sweep
+	OldestInHandSince time.Time // when the oldest running call of the dealer began; zero if none runs
+	LastFetchTime     time.Time // when the select began that ended last; zero before the first
+	LastError         error     // the last failure of a select or a batch, with the IDs of its queues
+	LastErrorTime     time.Time // when it occurred; zero before the first
 }
 
-// Stats returns the counters as they are now.
+// Stats returns the present counters.
 func (p *Processor) Stats() Stats {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.stats
-	for _, h := range p.held {
-		s.Parked += int(h.book.parked.Load())
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	for _, g := range s.grants {
+		stats.Parked += int(g.failures.parked.Load())
 	}
-	for c := range p.executors {
-		if c.lane != nil && (s.OldestInHandSince.IsZero() || c.since.Before(s.OldestInHandSince)) {
-			s.OldestInHandSince = c.since
+	for e := range s.executors {
+		if c := e.callLocked(); c != nil && (stats.OldestInHandSince.IsZero() || c.began.Before(stats.OldestInHandSince)) {
+			stats.OldestInHandSince = c.began
 		}
 	}
-	return s
+	return stats
 }
 
-// count adds a call that has ended.
-func (s *Stats) count(c *call) {
-	if c.verdict == failed {
-		s.LastError, s.LastErrorTime = c.err, c.now
-	}
-	if c.page != nil {
-		s.countBatch(c)
-		return
-	}
-	if c.verdict.started() {
+// countSelect counts a select that has ended.
+func (s *Stats) countSelect(c *selectCall) {
+	if c.outcome.started() {
 		s.FetchCount++
-		s.LastFetchTime = c.since
+		s.LastFetchTime = c.began
 	}
 	if c.found != nil {
 		s.FetchItemCount += int64(c.found.fetched)
+		s.InHand += c.found.fetched
 	}
 }
 
-func (s *Stats) countBatch(c *call) {
-	n := int64(c.to - c.from)
+// countBatch counts a batch that has ended.
+func (s *Stats) countBatch(b *batch) {
+	n := int64(b.size())
+	s.InHand -= b.size()
 	switch {
-	case c.verdict == dropped, c.verdict == distrusted, c.verdict == done && c.how == passed:
+	case b.outcome == dropped, b.outcome == untrusted, b.outcome == done && b.mark == passed:
 		s.SkipCount += n
-	case c.verdict == done:
+	case b.outcome == done:
 		s.SuccessCount += n
-	case c.verdict == failed:
-		s.FailureCount += int64(c.failed)
-		s.SuccessCount += n - int64(c.failed)
+	case b.outcome == failed:
+		s.FailureCount += int64(b.result.failed)
+		s.SuccessCount += n - int64(b.result.failed)
 	}
-	s.DeadCount += int64(c.dead)
-	if c.verdict.started() {
-		s.ExecuteTime += c.took
+	s.DeadCount += int64(b.result.dead)
+	if b.outcome.started() {
+		s.ExecuteTime += b.took
 	}
 }

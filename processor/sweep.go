@@ -2,207 +2,148 @@ package processor
 
 import "fmt"
 
-// SweepState is how far the sweep of a queue with a Run has come, under its present grant.
+// SweepState is the progress of the sweep of a queue with a Run, under its present grant.
 type SweepState struct {
-	// Swept is set when a select has returned nothing to execute while nothing of the queue was in hand since it began
-	// (R9). Items that have failed in this sweep are nothing to execute.
+	// Swept means that the sweep is complete: a select has returned nothing to execute, while nothing of the queue was
+	// in flight since it began (R9). Items that failed in this sweep are nothing to execute.
 	Swept bool
 
 	// Failed means that the sweep cannot go on: a select has failed, or a batch of a dealer that is neither Keyed nor
-	// Cursored, or nothing but the same items comes up again and again. What is in hand then may still end, and count.
+	// Cursored, or the selects return only the same items. Calls that are in flight may still end, and are counted.
 	Failed bool
 
 	Err error // why the sweep has failed; before that, the first failure of an item; nil if there was none
 
-	// Permanent means that all failures of the sweep were Permanent: another sweep would be in vain.
+	// Permanent means that all failures of the sweep were Permanent: another sweep would fail too.
 	Permanent bool
 
 	ItemsDone   int64  // items executed successfully
-	ItemsFailed int64  // items that have failed alone or by name, or in the batch that the sweep has failed with
-	Cursor      string // of a Cursored dealer: where a sweep that follows may begin
+	ItemsFailed int64  // items that failed alone or by name, or in the batch that failed the sweep
+	Cursor      string // of a Cursored dealer: where the next sweep may begin
 }
 
 // Ended reports whether the queue is not selected any more under this grant.
 func (s SweepState) Ended() bool { return s.Swept || s.Failed }
 
-// sweep is the way of a lane through its queue, under one grant. It is guarded by the processor's lock, but for the
-// trail, which the lane's books guard.
+// sweep is the sweep of a lane under one grant. The scheduler's lock guards it, except trail.
 type sweep struct {
 	SweepState
-	still int // how many selects in a row have found nothing new
-	trail trail
+	repeats int // consecutive selects without progress
+	trail   trail
 }
 
-// mostStill is how many selects in a row may find nothing new before the sweep fails.
-const mostStill = 3
+// maxRepeats is the number of consecutive selects without progress after which a sweep fails.
+const maxRepeats = 3
 
-// sweepState is what Held says of it.
-func (h *held) sweepState() SweepState {
-	if h.lane.sweep == nil {
+// sweepStateLocked returns the state for Held.
+func (g *grant) sweepStateLocked() SweepState {
+	if g.lane.sweep == nil {
 		return SweepState{}
 	}
-	s := h.lane.sweep.SweepState
-	s.Cursor = h.queue.Cursor
+	s := g.lane.sweep.SweepState
+	s.Cursor = g.queue.Cursor
 	return s
 }
 
-// sweepEnds books a select of a sweep, and reports whether there will be no other: then what it found is dropped. It
-// is called under the lock.
-func (p *Processor) sweepEnds(c *call) bool {
+// fingerprint finds out whether the page holds only items that the sweep has been through. For a cursor it looks at the
+// first item only, because a repetition at the cursor is enough.
+func (c *selectCall) fingerprint(p *page) (err error) {
+	if c.lane.sweep == nil || p.unstarted() == 0 {
+		return nil
+	}
+	if p.fingerprints, err = p.items.fingerprints(); err != nil || p.fingerprints == nil {
+		return err
+	}
+	decisive := p.fingerprints
+	if c.capabilities.cursored {
+		decisive = decisive[:1]
+	}
+	c.repeated = c.lane.sweep.trail.covers(decisive, p.fetched)
+	return nil
+}
+
+// endSweepLocked reports whether the select was the last one of its sweep. It then drops the page.
+func (c *selectCall) endSweepLocked(s *scheduler) bool {
 	l := c.lane
 	switch {
-	case l.over(): // a batch has failed meanwhile
-	case c.verdict == failed:
-		p.giveUp(l, c.err)
-	case c.verdict != done:
+	case l.sweepEnded(): // a batch has failed during the select
+	case c.outcome == failed:
+		s.failSweepLocked(l, c.err)
+	case c.outcome != done:
 		return false
-	case c.drained():
+	case c.completesSweep():
 		l.sweep.Swept = true
-		c.queues[0].empty = c.since
-		notify(p.empties)
-	case c.standsStill():
-		p.giveUp(l, fmt.Errorf("select queue %s: no progress: %d selects in a row have returned only items that this sweep has executed or passed already",
-			names(c.queues), mostStill))
+		c.grants[0].emptySince = c.began
+		notify(s.signals.emptied)
+	case c.countRepeatsLocked() >= maxRepeats:
+		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already",
+			c.queueIDs(), maxRepeats))
 	default:
 		return false
 	}
 	if c.found != nil {
-		p.skip(c.found.drop())
+		s.skipLocked(c.found.drop())
 	}
 	return true
 }
 
-// drained reports whether there is nothing left. Failed items still match the user's condition, but a page of them is
-// the end only if there was room for others.
-func (c *call) drained() bool {
-	return len(c.inHand) == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
+// completesSweep reports whether nothing is left. Failed items still match the user's condition. A page of only failed
+// items therefore completes the sweep only if it had room for other items (R9).
+func (c *selectCall) completesSweep() bool {
+	return len(c.inFlight) == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
 }
 
-// standsStill counts the selects that find nothing new, and reports whether there were too many.
-func (c *call) standsStill() bool {
+// countRepeatsLocked returns the number of consecutive selects that found nothing new. A page of items that are all in
+// flight, or have failed, does not count while batches are in flight.
+func (c *selectCall) countRepeatsLocked() int {
 	s := c.lane.sweep
 	switch {
 	case c.found == nil:
 	case c.found.unstarted() > 0 && !c.repeated:
-		s.still = 0
-	case c.found.unstarted() > 0 || len(c.inHand) == 0:
-		s.still++
+		s.repeats = 0
+	case c.found.unstarted() > 0 || len(c.inFlight) == 0:
+		s.repeats++
 	}
-	return s.still >= mostStill
+	return s.repeats
 }
 
-// tally counts what a batch of a sweep came to. It is called under the lock.
-func (p *Processor) tally(c *call) {
-	s, n := c.lane.sweep, int64(c.to-c.from)
+// countInSweepLocked counts the items of a batch in its sweep, and fails the sweep if the batch cannot be blamed on
+// items (R11).
+func (b *batch) countInSweepLocked(s *scheduler) {
+	sw, n := b.lane.sweep, int64(b.size())
 	switch {
-	case c.verdict == done:
-		s.ItemsDone += n
-	case c.verdict != failed, c.hurry: // it tells nothing of its items, or they are tried again in smaller batches
+	case b.outcome == done:
+		sw.ItemsDone += n
+	case b.outcome != failed, b.result.retryNow: // it says nothing about the items, or they are tried in smaller batches
 	default:
-		s.ItemsFailed += int64(c.failed)
-		if !c.trouble || !p.powers.cursored { // else its items are executed again, from the cursor on
-			s.ItemsDone += n - int64(c.failed)
+		sw.ItemsFailed += int64(b.result.failed)
+		if !b.result.pause || !b.capabilities.cursored { // else the other items are executed again, from the cursor on
+			sw.ItemsDone += n - int64(b.result.failed)
 		}
-		s.blame(c.err)
-		if c.trouble {
-			p.giveUp(c.lane, c.err)
+		sw.addError(b.err)
+		if b.result.pause {
+			s.failSweepLocked(b.lane, b.err)
 		}
 	}
 }
 
-// blame books a failure.
-func (s *sweep) blame(err error) {
-	s.Permanent = hopeless(err) && (s.Err == nil || s.Permanent)
+func (s *sweep) addError(err error) {
+	s.Permanent = allPermanent(err) && (s.Err == nil || s.Permanent)
 	if s.Err == nil {
 		s.Err = err
 	}
 }
 
-// giveUp ends a sweep that cannot go on. It is called under the lock; the caller settles the lane.
-func (p *Processor) giveUp(l *lane, err error) {
-	if l.over() {
+// failSweepLocked ends a sweep that cannot go on. The caller settles the lane.
+func (s *scheduler) failSweepLocked(l *lane, err error) {
+	if l.sweepEnded() {
 		return
 	}
-	l.sweep.blame(err)
+	l.sweep.addError(err)
 	l.sweep.Failed, l.sweep.Err = true, err
-	p.due.remove(l)
+	s.due.remove(l)
 	if l.page != nil {
-		p.skip(l.page.drop())
+		s.skipLocked(l.page.drop())
 	}
-	notify(p.empties)
-}
-
-// pass leaves the items of a sweep that failed alone or by name behind. A cursor passes none (X3): the sweep ends in front
-// of it, and another begins there. It is called by the executor of the batch.
-func (p *Processor) pass(c *call, named []failure) {
-	if p.powers.cursored {
-		c.trouble = true
-		return
-	}
-	c.lane.books.Lock()
-	defer c.lane.books.Unlock()
-	for _, f := range named {
-		c.queues[0].book.put(c.keys[f.index], entry{dead: true})
-	}
-}
-
-// recognise finds out whether a page has only items that the sweep has been through already, or begins with one where a
-// cursor says that there can be none.
-func (p *Processor) recognise(c *call, g *page) (err error) {
-	l := c.lane
-	if l.sweep == nil || g.unstarted() == 0 {
-		return nil
-	}
-	if g.sums, err = g.items.sums(); err != nil || g.sums == nil {
-		return err
-	}
-	telling := g.sums
-	if p.powers.cursored {
-		telling = g.sums[:1]
-	}
-	l.books.Lock()
-	defer l.books.Unlock()
-	c.repeated = l.sweep.trail.covers(telling)
-	l.sweep.trail.largest = max(l.sweep.trail.largest, g.fetched)
-	return nil
-}
-
-// remember enters the batch in the trail of its sweep, if it has one.
-func (c *call) remember() {
-	if c.sums == nil {
-		return
-	}
-	c.lane.books.Lock()
-	defer c.lane.books.Unlock()
-	c.lane.sweep.trail.add(c.sums[c.from:c.to])
-}
-
-// trail holds the fingerprints of the items that a sweep has been through of late: those of the page before at least,
-// and no more than of twice the largest page.
-type trail struct {
-	young, old map[uint64]struct{}
-	largest    int // of the pages
-}
-
-func (t *trail) add(sums []uint64) {
-	if t.young == nil {
-		t.young, t.old = map[uint64]struct{}{}, map[uint64]struct{}{}
-	}
-	for _, sum := range sums {
-		t.young[sum] = struct{}{}
-	}
-	if len(t.young) >= t.largest {
-		t.young, t.old = t.old, t.young
-		clear(t.young)
-	}
-}
-
-func (t *trail) covers(sums []uint64) bool {
-	for _, sum := range sums {
-		_, young := t.young[sum]
-		if _, old := t.old[sum]; !young && !old {
-			return false
-		}
-	}
-	return true
+	notify(s.signals.emptied)
 }

@@ -1,0 +1,202 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// batch is one batch of a page.
+type batch struct {
+	call
+	span
+	page  *page
+	parts []part
+	mark  mark
+
+	bound    context.Context // the context of Execute
+	hookEnd  func(Result)    // the end of Hooks.Execute
+	position position
+	result   batchResult
+}
+
+// position is the position of the cursor after a batch.
+type position struct {
+	cursor string
+	known  bool // cursor is set
+	saved  bool // the cursor has moved there
+}
+
+// batchResult is what a batch means for its items and its lane.
+type batchResult struct {
+	failed, dead int           // items
+	pause        bool          // the lane pauses
+	retryAfter   time.Duration // the length of the pause, if RetryAfter set one
+	retryNow     bool          // the items are selected again at once
+	retryAt      time.Time     // the item that a cursor waits for backs off until then
+}
+
+// claimLocked takes the next batch of a ready lane.
+func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
+	s.ready.advance()
+	l.batches++
+	b.page, b.parts, b.mark = l.page, l.page.parts, m
+	b.span = b.page.take(end)
+	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
+	if len(b.grants) > 1 {
+		b.ctx, b.cancel = context.WithCancel(ctx)
+	}
+	switch {
+	case b.page.unstarted() == 0:
+		s.settleLocked(l, now)
+	case b.capabilities.cursored:
+		s.ready.remove(l) // until this batch ends (X3)
+	}
+	b.beginLocked(s, l, now)
+}
+
+// perform calls Execute, unless the mark says otherwise.
+func (b *batch) perform() error {
+	if err := b.bind(); err != nil {
+		return err
+	}
+	switch b.mark {
+	case discardDue:
+		return b.causeOfDiscard()
+	case passed:
+		return b.recordDead()
+	}
+	ctx := b.bound
+	if hook := b.env.Hooks.Execute; hook != nil {
+		ctx, b.hookEnd = hook(ctx, Batch{
+			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queues: queuesOf(b.grants), Items: b.size(),
+		})
+	}
+	ctx, cancel := b.withTimeout(ctx)
+	defer cancel()
+	return b.items.execute(ctx, b.from, b.to)
+}
+
+// bind makes the context of Execute, unless the page has it.
+func (b *batch) bind() error {
+	b.bound = b.ctx
+	switch {
+	case b.capabilities.cursored:
+		if err := b.findPosition(); err != nil {
+			return err
+		}
+		cursor := b.position.cursor
+		b.bound = b.env.Bind(b.ctx, queuesOf(b.grants), &cursor)
+	case len(b.grants) > 1:
+		b.bound = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
+	}
+	return nil
+}
+
+// withTimeout applies batch_timeout to ctx.
+func (b *batch) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b.settings.BatchTimeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, b.settings.BatchTimeout)
+}
+
+// conclude finds the outcome of the batch and records what failed. Most batches return at the first condition.
+func (b *batch) conclude() {
+	b.now = time.Now()
+	b.took = b.now.Sub(b.began)
+	if b.err == nil && b.mark == ordinary && !b.capabilities.cursored && b.hookEnd == nil && b.lane.sweep == nil {
+		return
+	}
+	if b.err != nil {
+		b.outcome = b.classify(b.err)
+		b.logBatchFailure()
+	}
+	if b.outcome == failed && b.capabilities.cursored && b.lane.sweep != nil {
+		b.checkCommitted()
+	}
+	executeErr := b.err
+	b.recordResult()
+	if b.hookEnd != nil {
+		b.hookEnd(Result{Err: executeErr, Verdict: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took})
+	}
+	b.now = time.Now()
+	if b.err != nil {
+		b.err = fmt.Errorf("execute %s of queue %s: %w", countItems(b.size()), b.queueIDs(), b.err)
+	}
+}
+
+// recordResult records failed items, or removes their records, and moves the cursor.
+func (b *batch) recordResult() {
+	switch {
+	case b.result.pause: // the cursor could not be loaded, so nothing is known about the items
+	case b.outcome == failed && b.mark == passed:
+		b.result.pause, b.result.failed = true, 1
+	case b.outcome == failed:
+		blame{b}.run()
+	case b.outcome == done && b.capabilities.cursored:
+		b.saveCursor()
+	}
+	if b.outcome == done && b.mark > ordinary {
+		b.deleteRecords()
+	}
+	if b.outcome == done && b.fingerprints != nil {
+		b.lane.sweep.trail.add(b.fingerprints[b.from:b.to])
+	}
+}
+
+// logBatchFailure logs the error of the batch.
+func (b *batch) logBatchFailure() {
+	b.logFailure("execute", logrus.Fields{"items": b.size()}, func() bool { return !b.page.logged.Swap(true) })
+}
+
+// grantOf returns the queue of the item at index i of the batch.
+func (b *batch) grantOf(i int) *grant {
+	if b.of == nil {
+		return b.grants[0]
+	}
+	return b.parts[b.of[b.from+i]].grant
+}
+
+func countItems(n int) string {
+	if n == 1 {
+		return "1 item"
+	}
+	return fmt.Sprintf("%d items", n)
+}
+
+// finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
+func (b *batch) finishLocked(s *scheduler) {
+	l, r := b.lane, &b.result
+	l.batches--
+	s.stats.countBatch(b)
+	if b.capabilities.cursored {
+		b.finishInOrderLocked(s)
+	}
+	if l.sweep != nil {
+		b.countInSweepLocked(s)
+	}
+	if r.pause || b.outcome == lost {
+		l.rest.pause, l.rest.retryAfter = true, max(l.rest.retryAfter, r.retryAfter)
+	}
+	l.rest.retryNow = l.rest.retryNow || r.retryNow
+	if r.retryAt.After(l.rest.retryAt) {
+		l.rest.retryAt = r.retryAt
+	}
+	if r.retryNow && l.foundNothing { // in NOTSLEEP the lane may rest already
+		l.foundNothing = false
+		if l.inDueLanes() {
+			s.due.remove(l)
+			s.restLocked(l, b.now)
+		}
+	}
+	s.settleLocked(l, b.now)
+}
+
+func (b *batch) reset() {
+	b.resetCall()
+	b.span, b.page, b.parts, b.mark = span{}, nil, nil, ordinary
+	b.bound, b.hookEnd, b.position, b.result = nil, nil, position{}, batchResult{}
+}

@@ -1,0 +1,136 @@
+package processor
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// blame finds the items of a failed batch that have failed, and records them. Its executor calls it before the batch is
+// finished. The items are still in flight, so no other call uses their records.
+type blame struct{ *batch }
+
+func (b blame) run() {
+	named := namedFailures(b.err, b.size())
+	if b.capabilities.cursored {
+		named = nil
+	}
+	if b.result.failed = b.size(); named != nil {
+		b.result.failed = len(named)
+	}
+	if !b.capabilities.tracksItems() {
+		b.result.pause, b.result.retryAfter = true, retryAfter(b.err)
+		return
+	}
+	var err error
+	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
+		b.logError("find the keys of failed items", err)
+		b.result.pause = true
+		return
+	}
+	switch {
+	case named != nil:
+		b.failItems(named)
+	case b.size() == 1:
+		b.failItems([]itemError{{0, b.err}})
+	default:
+		b.suspectAll()
+	}
+}
+
+// suspectAll makes the processor execute the items in smaller batches, down to one item. The error does not say which of
+// them failed, and a broken item must not cost the attempts of the others.
+func (b blame) suspectAll() {
+	after := retryAfter(b.err)
+	if b.lane.sweep != nil {
+		after = 0
+	}
+	b.result.retryNow = after == 0
+	retryAt := b.now.Add(after)
+	if b.capabilities.cursored { // finishInOrderLocked counts the suspects
+		b.result.retryAt = retryAt
+		return
+	}
+	b.lane.failures.suspect(b.batch, smallerBatch(b.size()), retryAt)
+}
+
+// failItems counts an attempt of each failed item. A sweep has only one attempt.
+func (b blame) failItems(named []itemError) {
+	if b.lane.sweep != nil {
+		b.passInSweep(named)
+		return
+	}
+	updates := make([]update, 0, len(named))
+	for _, f := range named {
+		u := b.countAttempt(f)
+		if b.outcome != failed {
+			return // Discard met the loss of the queue, so the new owner records the failures
+		}
+		updates = append(updates, u)
+		if u.dead {
+			b.result.dead++
+		}
+	}
+	for _, g := range b.grants {
+		if err := b.lane.failures.save(b.bound, g, updates); err != nil {
+			b.logError("save failed items", err)
+		}
+	}
+	if b.capabilities.cursored && updates[0].dead {
+		b.result.retryNow = true
+	} else if b.capabilities.cursored {
+		b.result.retryAt = updates[0].retryAt
+	}
+}
+
+// countAttempt returns the new record of an item that failed once more.
+func (b blame) countAttempt(f itemError) update {
+	u := update{grant: b.grantOf(f.index), key: b.keys[f.index]}
+	u.record, _ = b.lane.failures.record(u.grant, u.key)
+	if !u.discardDue {
+		u.attempts++
+	}
+	u.batchLimit, u.cause = 0, f.err
+	most := b.settings.ItemMaxAttempts
+	if u.discardDue || isPermanent(f.err) || most > 0 && u.attempts >= most {
+		u.dead = b.discard(f)
+		u.discardDue = !u.dead
+		if u.discardDue {
+			u.attempts = max(u.attempts, most) // so that the next owner discards the item too
+		}
+	}
+	if u.dead {
+		b.log().WithFields(logrus.Fields{"item": u.key, "attempts": u.attempts, "err": f.err}).Error("item is dead")
+	}
+	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
+	return u
+}
+
+// discard calls Discard, and reports whether it succeeded.
+func (b blame) discard(f itemError) bool {
+	if !b.capabilities.discarder {
+		return true
+	}
+	ctx, cancel := b.withTimeout(b.bound)
+	defer cancel()
+	err := b.items.discard(ctx, b.from+f.index, f.err)
+	if err == nil {
+		return true
+	}
+	if b.logError("discard item "+b.keys[f.index], err) == cancelled {
+		b.outcome = cancelled
+	}
+	return false
+}
+
+// passInSweep records the failed items of a sweep, so that it does not execute them again. A cursor passes no failed
+// item (X3): the sweep fails, and the next sweep begins with that item.
+func (b blame) passInSweep(named []itemError) {
+	if b.capabilities.cursored {
+		b.result.pause = true
+		return
+	}
+	for _, f := range named {
+		b.lane.failures.put(b.grants[0], b.keys[f.index], record{dead: true})
+	}
+}

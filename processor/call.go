@@ -1,0 +1,146 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// call is the common part of a select and a batch. While the call is in flight, other goroutines read lane, grants,
+// cancel and began under the scheduler's lock. Its executor owns the rest.
+type call struct {
+	*setup
+	lane   *lane
+	grants []*grant           // all queues that the call concerns
+	cancel context.CancelFunc // of a call for several queues; else nil
+	began  time.Time
+
+	ctx      context.Context // of the queue, or of cancel
+	now      time.Time       // when the executor last read the clock
+	settings *Settings
+	wakes    uint64 // the scheduler's when the call was claimed
+
+	outcome outcome
+	err     error
+	took    time.Duration // of the dealer
+	keys    []string      // a buffer, reused by the next call
+}
+
+// outcome is the result of a call.
+type outcome int
+
+const (
+	done      outcome = iota
+	failed            // an error or a panic
+	lost              // an error that means that a queue was lost
+	cancelled         // an error after the call was cancelled; it says nothing about the items
+	dropped           // not started, because the call was cancelled before
+	untrusted         // not started, because Trusted returned false
+)
+
+// started reports whether the dealer was called.
+func (o outcome) started() bool { return o < dropped }
+
+func (o outcome) public() Verdict {
+	return [...]Verdict{VerdictDone, VerdictFailed, VerdictLost, VerdictCancelled, "dropped", "not trusted"}[o]
+}
+
+func (o outcome) String() string { return string(o.public()) }
+
+func (c *call) common() *call { return c }
+
+// beginLocked counts the call as in flight.
+func (c *call) beginLocked(s *scheduler, l *lane, now time.Time) {
+	c.lane, c.settings, c.began, c.now, c.wakes = l, s.settings, now, now, s.wakes
+	for _, g := range c.grants {
+		g.inFlight++
+	}
+}
+
+// endLocked counts the call as not in flight any more.
+func (c *call) endLocked(s *scheduler) {
+	if c.cancel != nil {
+		c.cancel()
+		c.cancel = nil
+	}
+	for _, g := range c.grants {
+		g.inFlight--
+	}
+	if c.outcome == failed {
+		s.stats.LastError, s.stats.LastErrorTime = c.err, c.now
+	}
+	if c.outcome == lost {
+		s.loseLocked(c)
+	}
+}
+
+// resetCall keeps the buffers only. The fields that beginLocked sets stay until then.
+func (c *call) resetCall() {
+	c.lane, c.outcome, c.err, c.took = nil, done, nil, 0
+}
+
+// classify returns what an error of the dealer or of a store means for the call.
+func (c *call) classify(err error) outcome {
+	_, panicked := errors.AsType[*panicError](err)
+	switch {
+	case panicked, errors.Is(err, errExited):
+		return failed // a bug, even if the queue is lost or cancelled too
+	case errors.Is(err, errRecordChanged):
+		return dropped
+	case c.ctx.Err() != nil:
+		return cancelled
+	case c.env.Lost(err):
+		return lost
+	}
+	return failed
+}
+
+// logFailure logs the failure of an operation of the dealer. Of a page, only the first failure is logged above Debug: a
+// page of failing items that are executed one by one is a single line. first reports whether this is the first one.
+func (c *call) logFailure(operation string, fields logrus.Fields, first func() bool) {
+	fields["err"] = c.err
+	if panicked, ok := errors.AsType[*panicError](c.err); ok {
+		fields["stack"] = string(panicked.stack)
+	}
+	level := logrus.ErrorLevel
+	switch {
+	case c.outcome == cancelled, c.outcome == dropped, !first():
+		level = logrus.DebugLevel
+	case c.outcome == lost:
+		level = logrus.WarnLevel
+	}
+	c.log().WithFields(fields).Logf(level, "%s: %s", operation, c.outcome)
+}
+
+// logError logs the error of an operation beside Execute, and returns what it means. If a queue is lost, this is the
+// outcome of the call.
+func (c *call) logError(operation string, err error) outcome {
+	level, o := logrus.ErrorLevel, c.classify(err)
+	switch o {
+	case lost:
+		level, c.outcome = logrus.WarnLevel, lost
+	case cancelled:
+		level = logrus.DebugLevel
+	}
+	c.log().WithField("err", err).Logf(level, "%s: %s", operation, o)
+	return o
+}
+
+func (c *call) log() *logrus.Entry { return c.env.Log.WithField("queue", c.queueIDs()) }
+
+// queueIDs lists the queues of the call, at most eight of them.
+func (c *call) queueIDs() string {
+	const limit = 8
+	ids := make([]string, 0, limit)
+	for _, g := range c.grants[:min(len(c.grants), limit)] {
+		ids = append(ids, g.queue.ID)
+	}
+	if more := len(c.grants) - limit; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids, ", "), more)
+	}
+	return strings.Join(ids, ", ")
+}

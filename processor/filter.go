@@ -1,0 +1,132 @@
+package processor
+
+import "time"
+
+// filter drops from a page the items that must not be executed now, and marks those that must be executed in small
+// batches or not at all. It asks for keys only if there is something to distinguish.
+func (c *selectCall) filter(p *page) (err error) {
+	if !c.capabilities.tracksItems() || !c.needsFilter() {
+		return nil
+	}
+	if err := c.findKeysInFlight(); err != nil {
+		return err
+	}
+	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
+		return err
+	}
+	f := pageFilter{selectCall: c, page: p, inOrder: c.capabilities.cursored, now: time.Now()}
+	c.lane.failures.mu.Lock()
+	f.runLocked()
+	c.lane.failures.mu.Unlock()
+	f.apply()
+	return nil
+}
+
+// needsFilter reports whether any item of the select may not be ordinary.
+func (c *selectCall) needsFilter() bool {
+	if len(c.inFlight) > 0 || c.cursor.suspects > 0 {
+		return true
+	}
+	for _, g := range c.grants {
+		if g.failures.all.Load() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// findKeysInFlight collects the keys of the items that were in flight when the select began.
+func (c *selectCall) findKeysInFlight() (err error) {
+	clear(c.seen)
+	for _, s := range c.inFlight {
+		if c.keys, err = s.items.keys(c.keys[:0], s.from, s.to); err != nil {
+			return err
+		}
+		if c.seen == nil {
+			c.seen = map[string]struct{}{}
+		}
+		for _, key := range c.keys {
+			c.seen[key] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// pageFilter divides the items of a page into ordinary items, items with another mark, and items that are dropped.
+type pageFilter struct {
+	*selectCall
+	page    *page
+	inOrder bool // the items of a cursor keep their order
+	now     time.Time
+
+	ordinary, marked []int32 // indexes of the items to keep
+	marks            []mark  // of all items; nil while all are ordinary
+}
+
+// runLocked needs the lock of the lane's failures.
+func (f *pageFilter) runLocked() {
+	for i, key := range f.keys {
+		if _, inFlight := f.seen[key]; inFlight {
+			continue
+		}
+		g := f.parts[0].grant
+		if f.page.of != nil {
+			g = f.parts[f.page.of[i]].grant
+		}
+		m, wait := f.classifyLocked(g, key, i)
+		switch {
+		case wait && f.inOrder:
+			return // the items behind it wait too
+		case wait:
+		case m == ordinary || f.inOrder:
+			f.ordinary = f.keep(f.ordinary, i, m)
+		default:
+			f.marked = f.keep(f.marked, i, m)
+		}
+	}
+}
+
+func (f *pageFilter) keep(indexes []int32, i int, m mark) []int32 {
+	if m != ordinary {
+		if f.marks == nil {
+			f.marks = make([]mark, len(f.keys))
+		}
+		f.marks[i] = m
+	}
+	if indexes == nil {
+		indexes = make([]int32, 0, len(f.keys))
+	}
+	return append(indexes, int32(i))
+}
+
+// classifyLocked returns the mark of an item, or that it must wait.
+func (f *pageFilter) classifyLocked(g *grant, key string, index int) (m mark, wait bool) {
+	r, ok := g.failures.records[key]
+	switch {
+	case ok && r.dead && f.inOrder:
+		return passed, false
+	case ok && r.dead:
+		return ordinary, true
+	case ok && r.retryAt.After(f.now):
+		if f.retryAt.IsZero() || r.retryAt.Before(f.retryAt) {
+			f.retryAt = r.retryAt
+		}
+		return ordinary, true
+	case ok && r.discardDue:
+		return discardDue, false
+	case ok:
+		return mark(max(1, r.batchLimit)), false
+	case index < f.cursor.suspects:
+		return mark(f.cursor.batchLimit), false
+	}
+	return ordinary, false
+}
+
+// apply drops the other items. Marked items come last, unless the items are in order.
+func (f *pageFilter) apply() {
+	if f.marks == nil && len(f.ordinary) == len(f.keys) {
+		return
+	}
+	f.page.marks = f.marks
+	f.page.keep(append(f.ordinary, f.marked...))
+}

@@ -1,0 +1,48 @@
+package processor
+
+import (
+	"context"
+	"time"
+)
+
+// grant is one queue under one epoch: the unit of ownership and of draining. The scheduler's lock guards it, except
+// failures.
+type grant struct {
+	queue      Queue
+	total      int
+	lane       *lane
+	inFlight   int // calls that concern the queue
+	draining   bool
+	lost       bool        // draining, because a call met the loss of the queue
+	emptySince time.Time   // when the last select began, if it found nothing; else zero
+	cursor     cursorState // of a Cursored dealer
+
+	failures failures
+
+	// The context of the calls that concern this queue alone. The first call creates it. Revoke cancels it.
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func (g *grant) contextLocked(parent context.Context) context.Context {
+	if g.ctx == nil {
+		g.ctx, g.cancel = context.WithCancel(parent)
+	}
+	return g.ctx
+}
+
+func (g *grant) cancelLocked() {
+	if g.ctx != nil {
+		g.cancel()
+		g.ctx, g.cancel = nil, nil
+	}
+}
+
+// queuesOf returns the queues of grants.
+func queuesOf(grants []*grant) []Queue {
+	queues := make([]Queue, len(grants))
+	for i, g := range grants {
+		queues[i] = g.queue
+	}
+	return queues
+}

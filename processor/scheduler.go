@@ -1,0 +1,188 @@
+package processor
+
+import (
+	"sync"
+	"time"
+)
+
+// scheduler decides which lane is selected and which batch is executed next. One lock guards it and all lanes, pages and
+// grants, because nearly every step changes several of them.
+type scheduler struct {
+	*setup
+
+	mu        sync.Mutex
+	settings  *Settings // replaced, never changed
+	grants    map[string]*grant
+	executors map[*executor]struct{}
+	set       *lane      // the only lane of a SetSelector; nil if each queue has its own
+	due       dueLanes   // idle lanes
+	ready     readyLanes // lanes with unstarted items
+	selects   int        // selects in flight
+	limiter   limiter
+	stats     Stats
+	wakes     uint64 // calls of Wake, Grant and Resume
+	asleep    bool   // Trusted has returned false, and there was no wake since
+	stopping  bool
+	idle      idleExecutors
+	signals   signals
+}
+
+// idleExecutors are the executors that wait for work.
+type idleExecutors struct {
+	cond  *sync.Cond // signalled when an executor may have work
+	count int
+	timer *time.Timer // fires when an executor may have work; Run creates and receives it
+}
+
+// signals are the channels of Drained and Emptied.
+type signals struct{ drained, emptied chan struct{} }
+
+func newScheduler(u *setup, settings *Settings) *scheduler {
+	s := &scheduler{
+		setup: u, settings: settings, grants: map[string]*grant{}, executors: map[*executor]struct{}{},
+		signals: signals{drained: make(chan struct{}, 1), emptied: make(chan struct{}, 1)},
+	}
+	s.idle.cond = sync.NewCond(&s.mu)
+	if u.capabilities.setSelector {
+		s.set = newLane(u.env.Items)
+	}
+	return s
+}
+
+// nextSelectLocked returns the lane that is selected next, or nil.
+func (s *scheduler) nextSelectLocked(now time.Time) *lane {
+	if l := s.due.first(); l != nil && !l.dueAt.After(now) && s.roomLocked() {
+		return l
+	}
+	return nil
+}
+
+// roomLocked reports whether another select may begin. There is room for one page per executor, counting the pages that
+// are being selected. This bounds memory. While a page is ready, it also leaves at least one executor to batches,
+// however many empty lanes are due.
+func (s *scheduler) roomLocked() bool {
+	return len(s.ready.lanes)+s.selects < s.settings.ThreadNumber
+}
+
+// nextBatchLocked returns the lane whose turn it is, with the end and the mark of its next batch. It returns nil if no
+// lane is ready, or if the rate forbids the batch for now.
+func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
+	if l = s.ready.next(); l == nil {
+		return nil, 0, ordinary
+	}
+	end, m = l.page.peek(s.settings.ExecuteNumber)
+	n := end - l.page.next
+	if m < ordinary { // Execute is not called
+		n = 0
+	}
+	if !s.limiter.allow(now, n, s.settings, s.grants) {
+		return nil, 0, ordinary
+	}
+	return l, end, m
+}
+
+// waitLocked waits until there may be work.
+func (s *scheduler) waitLocked(now time.Time) {
+	s.idle.count++
+	s.wakeNextLocked(now)
+	s.idle.cond.Wait()
+	s.idle.count--
+}
+
+// wakeNextLocked ensures that no executor waits while there is work. Each executor that claims work wakes the next one.
+// The timer wakes one when the first lane is due or when the rate allows the next batch.
+func (s *scheduler) wakeNextLocked(now time.Time) {
+	if s.idle.count == 0 || s.asleep {
+		return
+	}
+	var next time.Time
+	if l := s.due.first(); l != nil && s.roomLocked() {
+		next = l.dueAt
+	}
+	if len(s.ready.lanes) > 0 {
+		if !s.limiter.until.After(now) {
+			s.idle.cond.Signal()
+			return
+		}
+		if next.IsZero() || s.limiter.until.Before(next) {
+			next = s.limiter.until
+		}
+	}
+	if !next.IsZero() {
+		s.idle.timer.Reset(max(0, next.Sub(now)))
+	}
+}
+
+// settleLocked updates the place of a lane after a change: a page without unstarted items leaves the ready lanes, and an
+// idle lane rests until its next select.
+func (s *scheduler) settleLocked(l *lane, now time.Time) {
+	if l.page != nil && l.page.unstarted() == 0 {
+		s.ready.remove(l)
+		l.page = nil
+	}
+	if l.inDueLanes() || !l.idle(s.settings.NotSleep) {
+		return
+	}
+	// In NOTSLEEP a lane that drains may come here several times. The longest rest counts.
+	if at := l.rest.afterPage(s.settings, now); at.After(l.dueAt) {
+		l.dueAt = at
+	}
+	s.enqueueLocked(l)
+}
+
+// restLocked makes a lane rest after a select that found nothing to execute.
+func (s *scheduler) restLocked(l *lane, until time.Time) {
+	l.dueAt = until
+	s.enqueueLocked(l)
+}
+
+// enqueueLocked adds a lane to the due lanes, if it may be selected.
+func (s *scheduler) enqueueLocked(l *lane) {
+	if !l.inDueLanes() && l.idle(s.settings.NotSleep) && l.selectable() {
+		s.due.add(l)
+	}
+}
+
+// skipLocked counts n items that were dropped before they started.
+func (s *scheduler) skipLocked(n int) {
+	s.stats.InHand -= n
+	s.stats.SkipCount += int64(n)
+}
+
+// dropReadyLocked drops all unstarted items. A cursored lane with a batch in flight is not ready: its items are dropped
+// when the batch ends.
+func (s *scheduler) dropReadyLocked(now time.Time) {
+	for len(s.ready.lanes) > 0 {
+		l := s.ready.lanes[0]
+		s.skipLocked(l.page.drop())
+		s.settleLocked(l, now)
+	}
+}
+
+func (s *scheduler) wakeLocked() {
+	s.wakes++
+	s.asleep = false
+	s.idle.cond.Signal()
+}
+
+// configureLocked replaces the settings.
+func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
+	s.settings = settings
+	s.due.advance(now.Add(max(settings.SleepTimeNoData, settings.SleepTimeInterval)))
+	for _, g := range s.grants {
+		if !g.lane.idle(settings.NotSleep) {
+			s.due.remove(g.lane) // it now waits for its batches in flight
+		}
+		s.settleLocked(g.lane, now)
+	}
+	s.limiter.invalidate()
+	s.idle.cond.Broadcast()
+}
+
+// stopLocked keeps executors from starting anything.
+func (s *scheduler) stopLocked(now time.Time) {
+	s.stopping = true
+	s.idle.timer.Stop()
+	s.dropReadyLocked(now)
+	s.idle.cond.Broadcast()
+}

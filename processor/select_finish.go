@@ -1,0 +1,83 @@
+package processor
+
+import "time"
+
+// finishLocked makes the page ready for batches, or lets the lane rest.
+func (c *selectCall) finishLocked(s *scheduler) {
+	l := c.lane
+	s.selects--
+	l.selecting = false
+	l.foundNothing = false
+	c.storeCursorLocked()
+	s.stats.countSelect(c)
+	if c.found != nil {
+		s.skipLocked(c.found.fetched - c.found.unstarted())
+	}
+	switch {
+	case l.sweep != nil && c.endSweepLocked(s):
+	case c.found != nil && c.found.unstarted() > 0:
+		c.addPageLocked(s)
+	case c.outcome == failed || c.outcome == lost:
+		s.restLocked(l, c.now.Add(l.rest.nextPause(s.settings, retryAfter(c.err))))
+	case c.outcome == done:
+		l.rest.reset(s.settings)
+		l.foundNothing = true
+		c.noteEmptyLocked(s)
+		s.restLocked(l, c.nextSelectAtLocked(s))
+	default:
+		s.restLocked(l, c.now)
+	}
+}
+
+// addPageLocked makes the page the one that the lane's batches are taken from.
+func (c *selectCall) addPageLocked(s *scheduler) {
+	l := c.lane
+	for _, g := range c.grants {
+		g.emptySince = time.Time{}
+	}
+	l.page = c.found
+	l.rest.pause = l.rest.pause || c.outcome == failed
+	s.skipLocked(l.page.dropDraining())
+	if s.stopping {
+		s.skipLocked(l.page.drop())
+	}
+	if l.page.unstarted() > 0 {
+		s.ready.add(l)
+	}
+	s.settleLocked(l, c.now)
+}
+
+// nextSelectAtLocked returns the time of the next select after one that found nothing to execute. If a cursor waits for
+// an item that backs off, it is the time when the item may be retried. Without a cursor it is no later than
+// sleep_time_nodata. A sweep does not rest.
+func (c *selectCall) nextSelectAtLocked(s *scheduler) time.Time {
+	if c.lane.sweep != nil {
+		return c.now
+	}
+	at := c.now.Add(s.settings.SleepTimeNoData)
+	if !c.retryAt.IsZero() && (c.capabilities.cursored || c.retryAt.Before(at)) {
+		return c.retryAt
+	}
+	return at
+}
+
+// noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is not
+// certain: they may be selectable again. The end of a sweep is recorded by endSweepLocked.
+func (c *selectCall) noteEmptyLocked(s *scheduler) {
+	if len(c.inFlight) > 0 || c.lane.sweep != nil {
+		return
+	}
+	for _, g := range c.grants {
+		if g.emptySince.IsZero() {
+			notify(s.signals.emptied)
+		}
+		g.emptySince = c.began
+	}
+}
+
+func (c *selectCall) reset() {
+	c.resetCall()
+	clear(c.inFlight)
+	c.inFlight = c.inFlight[:0]
+	c.parts, c.found, c.retryAt, c.repeated, c.loaded = nil, nil, time.Time{}, false, false
+}
