@@ -8,7 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// batch is one batch of a page.
+// batch is one batch of a page. It has more than 15 methods, because each step of a batch is one: claim, bind, call the
+// dealer, record the result, move the cursor, and finish.
 type batch struct {
 	call
 	span
@@ -40,8 +41,8 @@ type batchResult struct {
 
 // claimLocked takes the next batch of a ready lane.
 func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
-	s.ready.advance()
 	l.batches++
+	b.lane = l
 	b.page, b.parts, b.mark = l.page, l.page.parts, m
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
@@ -54,7 +55,6 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int,
 	case b.capabilities.cursored:
 		s.ready.remove(l) // until this batch ends (X3)
 	}
-	b.beginLocked(s, l, now)
 }
 
 // perform calls Execute, unless the mark says otherwise.
@@ -196,7 +196,6 @@ func (b *batch) finishLocked(s *scheduler) {
 }
 
 func (b *batch) reset() {
-	b.resetCall()
 	b.span, b.page, b.parts, b.mark = span{}, nil, nil, ordinary
 	b.bound, b.hookEnd, b.position, b.result = nil, nil, position{}, batchResult{}
 }

@@ -51,38 +51,6 @@ func (o outcome) public() Verdict {
 
 func (o outcome) String() string { return string(o.public()) }
 
-func (c *call) common() *call { return c }
-
-// beginLocked counts the call as in flight.
-func (c *call) beginLocked(s *scheduler, l *lane, now time.Time) {
-	c.lane, c.settings, c.began, c.now, c.wakes = l, s.settings, now, now, s.wakes
-	for _, g := range c.grants {
-		g.inFlight++
-	}
-}
-
-// endLocked counts the call as not in flight any more.
-func (c *call) endLocked(s *scheduler) {
-	if c.cancel != nil {
-		c.cancel()
-		c.cancel = nil
-	}
-	for _, g := range c.grants {
-		g.inFlight--
-	}
-	if c.outcome == failed {
-		s.stats.LastError, s.stats.LastErrorTime = c.err, c.now
-	}
-	if c.outcome == lost {
-		s.loseLocked(c)
-	}
-}
-
-// resetCall keeps the buffers only. The fields that beginLocked sets stay until then.
-func (c *call) resetCall() {
-	c.lane, c.outcome, c.err, c.took = nil, done, nil, 0
-}
-
 // classify returns what an error of the dealer or of a store means for the call.
 func (c *call) classify(err error) outcome {
 	_, panicked := errors.AsType[*panicError](err)

@@ -31,12 +31,9 @@ func (c *selectCall) loadCursor() error {
 	return nil
 }
 
-// storeCursorLocked stores the loaded cursor in the grant.
-func (c *selectCall) storeCursorLocked() {
-	if c.loaded {
-		g := c.grants[0]
-		g.queue.Cursor, g.cursor.unknown, g.cursor.suspects = c.selection.Queue.Cursor, false, c.cursor.suspects
-	}
+// moveCursorLocked moves the cursor of the queue to a known position, where some suspects are left.
+func (g *grant) moveCursorLocked(cursor string, suspects int) {
+	g.queue.Cursor, g.cursor.unknown, g.cursor.suspects = cursor, false, suspects
 }
 
 // findPosition finds the position of the cursor after the batch.
@@ -98,7 +95,7 @@ func (b *batch) finishInOrderLocked(s *scheduler) {
 		b.continuePageLocked(s)
 		return
 	}
-	s.skipLocked(b.page.drop())
+	s.stats.skip(b.page.drop())
 	g.cursor.unknown = b.outcome != failed || b.lane.sweep == nil // else checkCommitted has just loaded it
 	if b.outcome == failed && n > 1 && !b.result.pause {
 		g.cursor.suspects, g.cursor.batchLimit = n, smallerBatch(n)
@@ -108,9 +105,9 @@ func (b *batch) finishInOrderLocked(s *scheduler) {
 // continuePageLocked moves the cursor and makes the rest of the page ready.
 func (b *batch) continuePageLocked(s *scheduler) {
 	g := b.grants[0]
-	g.queue.Cursor, g.cursor.suspects = b.position.cursor, max(0, g.cursor.suspects-b.size())
+	g.moveCursorLocked(b.position.cursor, max(0, g.cursor.suspects-b.size()))
 	if s.asleep || s.stopping {
-		s.skipLocked(b.page.drop())
+		s.stats.skip(b.page.drop())
 	}
 	if b.page.unstarted() > 0 {
 		s.ready.add(b.lane)

@@ -1,95 +1,120 @@
-// Package processor does the work of the queues that a server owns: it selects their items and executes them. A user
-// implements TaskDealer; package manager owns a Processor for every task type and tells it which queues it may work.
-// The package knows no SQL and nothing of the roster; what it must ask of them is in Env.
+// Package processor works the queues that a server owns: it selects their items and executes them. A user implements
+// TaskDealer. Package manager has a Processor for every task type and tells it which queues it may work. The package
+// knows no SQL and nothing about the roster. Env connects it to both.
+//
+// # One item through the files
+//
+// An item passes these files in this order:
+//
+//	dealer.go      the user's code, with the capabilities of capabilities.go; source.go calls it
+//	lane.go        the lane of the item's queue; lanes.go orders the lanes
+//	scheduler.go   decides which lane is selected and which batch is executed next
+//	executor.go    claims a call, runs it, and finishes it
+//	select.go      the select that returns the item; filter.go leaves out what must not be executed now
+//	page.go        the page that the item is on
+//	batch.go       the batch that executes the item
+//	call.go        the outcome of a select or a batch
+//	blame.go       after a failure: which items failed; failurelog.go and failures.go keep them
+//	cursor.go      the cursor of the queue
+//	sweep.go       the sweep of the queue, in mode RUN
 //
 // # Lanes
 //
-// A lane is what one select covers: one queue, or all of them if the dealer is a SetSelector. It goes round:
+// A lane is the unit of selecting: one queue, or all queues if the dealer is a SetSelector. It has this cycle:
 //
-//	idle ──due──► selecting ──items──► executing ──last batch──► idle, for sleep_time_interval
+//	idle ──due──► selecting ──items──► executing ──last batch ends──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata
 //
-// and after a failed select it is idle for a pause that grows. This is TBSchedule's SLEEP, for each lane by itself: a
-// lane is selected again when nothing of it is in hand, and what one lane waits for holds up no other. In NOTSLEEP it
-// is idle as soon as its last batch has started. A queue that drains takes its lane out of this round, or only its own
-// items if the lane has more queues. A sweep leaves it in the place of the two last rests.
+// After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, but for each lane alone: a lane
+// is selected again when nothing of it is in flight, and a lane never waits for another. In NOTSLEEP a lane is idle as
+// soon as its last batch has started. A queue that drains takes its lane out of the cycle. If the lane has more queues,
+// it takes only its own items out. A sweep has no sleep_time_nodata.
 //
 // # The life of an item
 //
-// Select returns it on a page. The page is cut into batches of execute_number, in the order of the select; several
-// executors may work one page. An item is executed once per selection, in one batch, or dropped unstarted: because its
-// queue drains, because trust is gone, or because Run ends. Nothing is claimed in between, so a dropped item is found
-// by the next select, here or at another server, and so is an item whose batch failed. The batch runs in a context that
-// says under which epochs it was selected; a queue is granted anew only when nothing of the old grant is in hand, so
-// no batch can run under an epoch that is not its own.
+// Select returns the item on a page. The page is divided into batches of execute_number items, in the order of the
+// select. Several executors may work one page. Per selection an item is executed once, in one batch, or dropped before it
+// starts: because its queue drains, because the server is not trusted any more, or because Run ends. Nothing claims the
+// item between select and execute. The next select therefore returns a dropped item again, here or on another server. It
+// also returns an item whose batch failed. The context of a batch carries the epochs under which it was selected. A queue
+// is granted again only when nothing of the old grant is in flight, so no batch runs under the wrong epoch.
 //
-// In NOTSLEEP a select may return what is in hand, or was when it began and has been committed since: its snapshot is
-// older than its return. So the batches in hand of a lane are noted when its select begins, under the lock that batches
-// are claimed under, and their items are taken out of what it returns (X1). Nothing else of the lane can have been in
-// hand meanwhile, since items get in hand by a select only, and there is one at a time. A set of all keys in hand, kept
-// up for every item, would need the same moment and cost a map for each item; here it costs keys only for pages that
-// were selected beside running batches.
+// In NOTSLEEP a select may return items that are in flight, or that were in flight when it began and have been committed
+// since, because its snapshot is older than its result. The select therefore notes the batches of its lane that are in
+// flight when it begins, under the lock under which batches are claimed. It drops their items from its result (X1). No
+// other item of the lane can get in flight during the select, because items get in flight only through a select and there
+// is one at a time. The alternative is a set of all keys in flight, updated for every item. It would need the same moment
+// under the lock, and a map operation for each item. The present way asks only for the keys of pages that were selected
+// beside running batches.
 //
 // # Failing items
 //
-// Of a Keyed or Cursored dealer, a queue has a book of its failed items, which an ItemStore keeps beyond the grant. The
-// error of a batch does not say which item failed, so the items of the batch become suspects: they are selected again,
-// without a pause, and executed in batches of a tenth of the size, down to one. Only an item that fails alone, or by
-// name in Failures, counts an attempt and backs off; so a poison item costs the others of its batch a repetition, never
-// an attempt. Executing them one by one at once costs five times as many calls; executing them from memory, without a
-// select, might repeat what an unknown commit has done. An item that backs off or is dead is left out of what a select
-// returns, and the limit of the select grows by their number (X2).
+// If the dealer is Keyed or Cursored, each queue has a record of its failed items. An ItemStore keeps the records beyond
+// the grant. The error of a batch does not say which item failed, so all items of the batch become suspects. They are
+// selected again without a pause, and executed in batches of a tenth of the size, down to one item. Only an item that
+// fails alone, or by name in Failures, counts an attempt and backs off. A poison item thus costs the other items of its
+// batch a repetition, but no attempt. Two alternatives are worse. Executing the suspects one by one at once costs five
+// times as many calls. Executing them from memory, without a select, may repeat what an unknown commit has done. Items
+// that back off or are dead are dropped from the result of a select. The limit of the select grows by their number (X2).
 //
-// A cursor cannot leave out an item, so its queue waits until the item is done or dead. Only a success, or a record of
-// the death, moves the cursor; after anything else the rest of the page is dropped and the cursor loaded (X3).
+// A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
+// death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).
 //
 // # Sweeps
 //
-// A queue that is granted with a Run is swept (mode RUN): its lane never rests for want of items, and leaves the round
-// for good when a select has found nothing while nothing was in hand, or when the sweep has failed. Only the queue as a
-// whole is tried again, by another grant (R11), so a Keyed item that fails alone or by name is passed, and a failure that
-// cannot be laid on an item is that of the sweep. A passed item is in the book like a dead one, and the limit of the
-// next select is larger by it; therefore a page of passed items only is the end if, and only if, there was room on it
-// for others. In NOTSLEEP a sweep that finds nothing beside what is in hand waits for that, since nothing new is to
-// come, rather than asking again and again.
+// A queue that is granted with a Run is swept (mode RUN). Its lane does not rest when a select finds nothing. It leaves
+// the cycle for good when a select has found nothing while nothing was in flight (R9), or when the sweep has failed. Only
+// the queue as a whole is tried again, by another grant (R11). A Keyed item that fails alone or by name is therefore
+// passed. A failure that cannot be blamed on an item fails the sweep. The record of a passed item is like that of a dead
+// item, and the limit of the next select grows by it. A page of only passed items therefore completes the sweep if, and
+// only if, the page had room for other items. In NOTSLEEP a sweep that finds nothing beside the items in flight waits for
+// those. Nothing new will come, so asking again in a loop is useless.
 //
-// The cursor of a sweep is saved and loaded like any other, and passes no item that has failed (X3): the sweep ends there,
-// and the queue is tried again from that item on. What a cursor has passed no attempt and no rerun would come to again.
-// A batch that has failed asks for the cursor at once, since its commit may have happened after all. To remember the
-// cursor under the grant and save it now and then is less work, and executed again what a lost reply hid; what was
-// remembered also overwrote what fences had saved since.
+// The cursor of a sweep is saved and loaded like any other. It passes no failed item (X3), because no attempt and no rerun
+// would return to an item that it has passed: the sweep fails there, and the queue is tried again from that item on. A
+// failed batch loads the cursor at once, because its commit may have succeeded. The alternative, keeping the cursor in
+// memory and saving it now and then, is less work. But it executed again what was committed without a reply, and it
+// overwrote the cursors that fences had saved.
 //
-// A dealer whose Execute does not change what Select returns would be swept for ever. So a sweep has a trail of the
-// items that it has been through, by key, cursor or value, as long as its largest page at least, and three pages in a
-// row of nothing else end it. The set of all items of the sweep would notice a single repetition, and cost memory
-// without bound. Items that have none of the three, such as pointers without keys, go unnoticed: an address says
-// nothing, and to look behind it is a race with whoever shares it. Then the run's deadline is what ends it.
+// If Execute does not change what Select returns, a sweep would never end. A sweep therefore keeps a trail of its recent
+// items, by key, cursor or value. The trail is at least as long as the largest page. Three consecutive pages of items from
+// the trail fail the sweep. A set of all items of the sweep would detect a single repetition, but its memory is unbounded.
+// Items without key, cursor or value, such as pointers, are not detected: an address does not identify an item, and reading
+// the target is a race with its other users. The deadline of the run ends such a sweep.
 //
 // # The scheduler
 //
-// thread_number executors take turns with one lock: an executor books the batch that it has done and takes the next
-// one under a single hold of it, and nothing is allocated for a batch but what several queues or a cursor require. A
-// lane that is due waits in a heap, ordered by the time it became due, so that a lane that never rests still comes after
-// all others that are due. While fewer pages are pending or being selected than there are executors, a select that is due comes
-// before the next batch; otherwise there are only batches, which bounds memory, and keeps a crowd of empty queues from
-// taking all executors from a page. Batches that always came first would let a large page keep all other queues from
-// being selected. Pages that are worked at the same time have their batches taken in turn. The alternative,
-// a goroutine per queue which hands items to executors through a channel (TBSchedule's shape), costs a hand-over per
-// item, and its drain has to hunt items in three places.
+// thread_number executors share one lock. An executor finishes its batch and claims the next call under a single hold of
+// the lock. A batch allocates nothing, unless it has several queues or a cursor. Due lanes wait in a heap, ordered by the
+// time at which they became due. A lane that never rests therefore comes after all other due lanes. While fewer pages are
+// ready or being selected than there are executors, a due select comes before the next batch. Otherwise only batches are
+// claimed. This bounds memory, and it keeps many empty queues from taking all executors away from a page. If batches always
+// came first, a large page would keep all other queues from being selected. Pages that are ready at the same time give
+// their batches in turn.
 //
-// An executor without work waits on a condition, and one timer is set to the instant when the next lane is due, or when
-// rate_per_second allows the next batch: a batch that must wait stays on its page, where a drain drops it. Nothing
-// polls: trust that was lost is asked for again when Wake, Grant or Resume says so.
+// The alternative is TBSchedule's: a goroutine per queue hands items to executors through a channel. It costs a hand-over
+// per item, and a drain must look for items in three places.
 //
-// The jitter of pauses comes from github.com/cenkalti/backoff, and the rate from golang.org/x/time/rate: both are small
-// and have been right for years; an own form of either would be as long as the code that calls it.
+// One lock guards the scheduler, the lanes, the pages and the grants. With a lock for each of them, every claim would take
+// several in a fixed order, because it changes them together. Outside of that lock are only the failed items, because an
+// executor reads them during a select, and what an executor alone uses during its call.
+//
+// An executor without work waits on a condition. One timer fires when the next lane is due, or when rate_per_second allows
+// the next batch. A batch that must wait for the rate stays on its page, where a drain can drop it. Nothing polls: after
+// the loss of trust, executors ask again when Wake, Grant or Resume is called.
+//
+// Package github.com/cenkalti/backoff computes the jitter of pauses, and golang.org/x/time/rate the rate. Both are small
+// and proven. Our own code would be as long as the calls.
 //
 // # Not promised
 //
-// Exactly one execution: that is the fence's business, in package center. An order between items or between queues, but
-// for the items of a cursor. An end of a dealer that ignores its context: Go cannot stop it, so its queue stays in hand,
-// Run does not return, and Stalled names it. That a select returns no item twice: both are executed, perhaps at once. A
-// record of every failure: a process that dies forgets suspects and what its ItemStore could not save. Without Keyed or
-// Cursored a failure of one item is a failure of its batch, and makes its queue pause, or its sweep fail. That a sweep
-// meets every row: what its dealer does not select, be it inserted or committed late, is left to the next run.
+//   - Items are not executed exactly once. The fence of package center makes their effects happen once.
+//   - There is no order between items or between queues, except for the items of a cursor.
+//   - A dealer that ignores its context is not ended. Go cannot stop it. Its queue cannot be drained, Run does not return,
+//     and Stalled names the queue.
+//   - If a select returns an item twice, both are executed, possibly at the same time.
+//   - Not every failure is recorded. A process that dies forgets its suspects, and what its ItemStore could not save.
+//   - Without Keyed or Cursored, the failure of an item is a failure of its batch. Its queue pauses, or its sweep fails.
+//   - A sweep does not see every row. Rows that the dealer does not select, because they are inserted or committed late,
+//     are left to the next run.
 package processor

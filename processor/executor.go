@@ -11,14 +11,14 @@ type executor struct {
 	scheduler *scheduler
 	vacancies chan<- struct{} // the processor's
 	now       time.Time       // when the executor last read the clock
-	current   work            // the call in flight; nil while the executor waits. The scheduler's lock guards it.
+	call      *call           // the call in flight; nil while the executor waits. The scheduler's lock guards it.
+	work      work            // the select or the batch that call is part of
 	selection selectCall
 	batch     batch
 }
 
 // work is a select or a batch.
 type work interface {
-	common() *call
 	perform() error            // calls the dealer
 	conclude()                 // finds the outcome and records failures, without the lock
 	finishLocked(s *scheduler) // updates the lane
@@ -46,7 +46,7 @@ func (e *executor) next(ctx context.Context) bool {
 	s := e.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.current != nil {
+	if e.call != nil {
 		e.finishLocked()
 	}
 	for ctx.Err() == nil && len(s.executors) <= s.settings.ThreadNumber {
@@ -69,39 +69,61 @@ func (e *executor) claimLocked(ctx context.Context) bool {
 		return false
 	}
 	if l := s.nextSelectLocked(e.now); l != nil {
-		e.current = &e.selection
-		e.selection.claimLocked(ctx, s, l, e.now)
+		e.selection.claimLocked(ctx, s, l)
+		e.beginLocked(&e.selection.call, &e.selection)
 		return true
 	}
 	if l, end, m := s.nextBatchLocked(e.now); l != nil {
-		e.current = &e.batch
 		e.batch.claimLocked(ctx, s, l, end, m, e.now)
+		e.beginLocked(&e.batch.call, &e.batch)
 		return true
 	}
 	return false
 }
 
-// perform runs the current call, unless it must not start. A runtime.Goexit in the dealer ends the goroutine, and
-// conclude still runs.
+// beginLocked puts a claimed call in flight.
+func (e *executor) beginLocked(c *call, w work) {
+	s := e.scheduler
+	e.call, e.work = c, w
+	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
+	for _, g := range c.grants {
+		g.inFlight++
+	}
+}
+
+// perform runs the call, unless it must not start. A runtime.Goexit in the dealer ends the goroutine, and conclude still
+// runs.
 func (e *executor) perform() {
-	c := e.current.common()
+	c := e.call
 	switch {
 	case !c.env.Trusted():
 		c.outcome = untrusted
 	case c.ctx.Err() != nil: // checked last: the call may have been revoked since it was claimed
 		c.outcome = dropped
 	default:
-		defer e.current.conclude()
+		defer e.work.conclude()
 		c.err = errExited
-		c.err = e.current.perform()
+		c.err = e.work.perform()
 	}
 }
 
-// finishLocked ends the current call.
+// finishLocked takes the call out of flight and updates everything that depends on its outcome.
 func (e *executor) finishLocked() {
-	s, c := e.scheduler, e.current.common()
-	c.endLocked(s)
-	e.current.finishLocked(s)
+	s, c := e.scheduler, e.call
+	if c.cancel != nil {
+		c.cancel()
+		c.cancel = nil
+	}
+	for _, g := range c.grants {
+		g.inFlight--
+	}
+	if c.outcome == failed {
+		s.stats.LastError, s.stats.LastErrorTime = c.err, c.now
+	}
+	if c.outcome == lost {
+		s.loseLocked(c)
+	}
+	e.work.finishLocked(s)
 	if c.outcome == untrusted && c.wakes == s.wakes {
 		s.asleep = true
 		s.dropReadyLocked(c.now)
@@ -112,8 +134,9 @@ func (e *executor) finishLocked() {
 		}
 	}
 	e.now = c.now
-	e.current.reset()
-	e.current = nil
+	e.work.reset()
+	c.lane, c.outcome, c.err, c.took = nil, done, nil, 0 // the rest stays until the next call
+	e.call, e.work = nil, nil
 }
 
 // exit finishes the call in which the dealer ended the goroutine, and requests a new executor.
@@ -121,18 +144,10 @@ func (e *executor) exit() {
 	s := e.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.current == nil {
+	if e.call == nil {
 		return
 	}
 	e.finishLocked()
 	delete(s.executors, e)
 	notify(e.vacancies)
-}
-
-// callLocked returns the call in flight, or nil.
-func (e *executor) callLocked() *call {
-	if e.current == nil {
-		return nil
-	}
-	return e.current.common()
 }

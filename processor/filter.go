@@ -3,18 +3,20 @@ package processor
 import "time"
 
 // filter drops from a page the items that must not be executed now, and marks those that must be executed in small
-// batches or not at all. It asks for keys only if there is something to distinguish.
+// batches or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
+// neither Keyed nor Cursored.
 func (c *selectCall) filter(p *page) (err error) {
-	if !c.capabilities.tracksItems() || !c.needsFilter() {
+	if !c.needsFilter() {
 		return nil
 	}
-	if err := c.findKeysInFlight(); err != nil {
+	f := pageFilter{selectCall: c, page: p, inOrder: c.capabilities.cursored}
+	if err := f.findKeysInFlight(); err != nil {
 		return err
 	}
 	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
 		return err
 	}
-	f := pageFilter{selectCall: c, page: p, inOrder: c.capabilities.cursored, now: time.Now()}
+	f.now = time.Now()
 	c.lane.failures.mu.Lock()
 	f.runLocked()
 	c.lane.failures.mu.Unlock()
@@ -35,23 +37,6 @@ func (c *selectCall) needsFilter() bool {
 	return false
 }
 
-// findKeysInFlight collects the keys of the items that were in flight when the select began.
-func (c *selectCall) findKeysInFlight() (err error) {
-	clear(c.seen)
-	for _, s := range c.inFlight {
-		if c.keys, err = s.items.keys(c.keys[:0], s.from, s.to); err != nil {
-			return err
-		}
-		if c.seen == nil {
-			c.seen = map[string]struct{}{}
-		}
-		for _, key := range c.keys {
-			c.seen[key] = struct{}{}
-		}
-	}
-	return nil
-}
-
 // pageFilter divides the items of a page into ordinary items, items with another mark, and items that are dropped.
 type pageFilter struct {
 	*selectCall
@@ -61,6 +46,23 @@ type pageFilter struct {
 
 	ordinary, marked []int32 // indexes of the items to keep
 	marks            []mark  // of all items; nil while all are ordinary
+}
+
+// findKeysInFlight collects the keys of the items that were in flight when the select began.
+func (f *pageFilter) findKeysInFlight() (err error) {
+	clear(f.seen)
+	for _, s := range f.inFlight {
+		if f.keys, err = s.items.keys(f.keys[:0], s.from, s.to); err != nil {
+			return err
+		}
+		if f.seen == nil {
+			f.seen = map[string]struct{}{}
+		}
+		for _, key := range f.keys {
+			f.seen[key] = struct{}{}
+		}
+	}
+	return nil
 }
 
 // runLocked needs the lock of the lane's failures.

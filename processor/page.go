@@ -15,6 +15,7 @@ type page struct {
 	parts   []part
 	fetched int // number of items that the select returned
 	next    int // index of the first unstarted item
+	end     int // number of items
 	batches int // number of batches taken so far
 
 	logged atomic.Bool // a failure of the page was logged; not guarded
@@ -55,8 +56,8 @@ const (
 	passed     mark = -2 // not executed: it is dead, and only the cursor has to move
 )
 
-func newPage(list items, parts []part) *page {
-	return &page{pageItems: pageItems{items: list}, fetched: list.size(), parts: parts}
+func newPage(list items, n int, parts []part) *page {
+	return &page{pageItems: pageItems{items: list}, fetched: n, end: n, parts: parts}
 }
 
 // assignQueues finds the queue of each item of a set. It drops the items of other queues and returns an error that names
@@ -92,18 +93,18 @@ func (p *page) bind(bind func(context.Context, []Queue, *string) context.Context
 	}
 }
 
-func (p *page) unstarted() int { return p.items.size() - p.next }
+func (p *page) unstarted() int { return p.end - p.next }
 
 // peek returns the end and the mark of the next batch, which has at most n items.
 func (p *page) peek(n int) (end int, m mark) {
 	if p.marks == nil {
-		return min(p.next+n, p.items.size()), ordinary
+		return min(p.next+n, p.end), ordinary
 	}
 	m = p.marks[p.next]
 	if m != ordinary {
 		n = min(n, max(1, int(m)))
 	}
-	end = min(p.next+n, p.items.size())
+	end = min(p.next+n, p.end)
 	if i := slices.IndexFunc(p.marks[p.next:end], func(other mark) bool { return other != m }); i > 0 {
 		end = p.next + i
 	}
@@ -135,7 +136,7 @@ func (p *page) grants(dst []*grant, s *span) ([]*grant, context.Context) {
 // drop drops all unstarted items and returns their number.
 func (p *page) drop() int {
 	n := p.unstarted()
-	p.next = p.items.size()
+	p.next = p.end
 	return n
 }
 
@@ -170,7 +171,7 @@ func (p *page) keepParts(keep func(part int32) bool) int {
 func (p *page) keep(indexes []int32) {
 	p.pageItems = pageItems{p.items.pick(indexes), pick(p.of, indexes), pick(p.fingerprints, indexes)}
 	p.marks = pick(p.marks, indexes)
-	p.next = 0
+	p.next, p.end = 0, len(indexes)
 }
 
 // pick returns the elements of list at indexes, or nil if list is nil.

@@ -102,7 +102,7 @@ func (p *Processor) Revoke(id string) {
 	s.drainLocked(g, time.Now())
 	g.cancelLocked()
 	for e := range s.executors {
-		if c := e.callLocked(); c != nil && c.cancel != nil && slices.Contains(c.grants, g) {
+		if c := e.call; c != nil && c.cancel != nil && slices.Contains(c.grants, g) {
 			c.cancel()
 		}
 	}
@@ -166,7 +166,7 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 		s.due.remove(l)
 	}
 	if l.page != nil {
-		s.skipLocked(l.page.dropDraining())
+		s.stats.skip(l.page.dropDraining())
 		s.settleLocked(l, now)
 	}
 	s.limiter.invalidate()

@@ -51,7 +51,10 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 
 // nextSelectLocked returns the lane that is selected next, or nil.
 func (s *scheduler) nextSelectLocked(now time.Time) *lane {
-	if l := s.due.first(); l != nil && !l.dueAt.After(now) && s.roomLocked() {
+	if !s.roomLocked() {
+		return nil
+	}
+	if l := s.due.first(); l != nil && !l.dueAt.After(now) {
 		return l
 	}
 	return nil
@@ -78,6 +81,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 	if !s.limiter.allow(now, n, s.settings, s.grants) {
 		return nil, 0, ordinary
 	}
+	s.ready.turn++
 	return l, end, m
 }
 
@@ -96,8 +100,10 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 		return
 	}
 	var next time.Time
-	if l := s.due.first(); l != nil && s.roomLocked() {
-		next = l.dueAt
+	if s.roomLocked() {
+		if l := s.due.first(); l != nil {
+			next = l.dueAt
+		}
 	}
 	if len(s.ready.lanes) > 0 {
 		if !s.limiter.until.After(now) {
@@ -143,18 +149,12 @@ func (s *scheduler) enqueueLocked(l *lane) {
 	}
 }
 
-// skipLocked counts n items that were dropped before they started.
-func (s *scheduler) skipLocked(n int) {
-	s.stats.InHand -= n
-	s.stats.SkipCount += int64(n)
-}
-
 // dropReadyLocked drops all unstarted items. A cursored lane with a batch in flight is not ready: its items are dropped
 // when the batch ends.
 func (s *scheduler) dropReadyLocked(now time.Time) {
 	for len(s.ready.lanes) > 0 {
 		l := s.ready.lanes[0]
-		s.skipLocked(l.page.drop())
+		s.stats.skip(l.page.drop())
 		s.settleLocked(l, now)
 	}
 }

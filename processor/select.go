@@ -8,7 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// selectCall is one select of a lane.
+// selectCall is one select of a lane. It has more than 15 methods, because each step of a select is one: claim, prepare,
+// call the dealer, filter the page, and finish.
 type selectCall struct {
 	call
 	selection Selection
@@ -24,10 +25,11 @@ type selectCall struct {
 }
 
 // claimLocked takes the select of a due lane.
-func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
+func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane) {
 	s.due.remove(l)
 	s.selects++
 	l.selecting = true
+	c.lane = l
 	c.grants = c.grants[:0]
 	for _, g := range l.grants {
 		if !g.draining {
@@ -48,7 +50,6 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 		c.ctx, c.cancel = context.WithCancel(ctx)
 	}
 	c.noteInFlightLocked(s, l)
-	c.beginLocked(s, l, now)
 }
 
 // noteInFlightLocked keeps the batches of the lane that are in flight when its select begins. No other item of the lane
@@ -58,7 +59,7 @@ func (c *selectCall) noteInFlightLocked(s *scheduler, l *lane) {
 		return
 	}
 	for e := range s.executors {
-		if e.current == &e.batch && e.batch.lane == l {
+		if e.call == &e.batch.call && e.batch.lane == l {
 			c.inFlight = append(c.inFlight, e.batch.span)
 		}
 	}
@@ -73,10 +74,14 @@ func (c *selectCall) perform() (err error) {
 		return err
 	}
 	list, err := c.selectItems()
-	if err != nil || list.size() == 0 {
+	if err != nil {
 		return err
 	}
-	page := newPage(list, c.parts)
+	n := list.size()
+	if n == 0 {
+		return nil
+	}
+	page := newPage(list, n, c.parts)
 	err = c.preparePage(page)
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
 	return err
@@ -91,9 +96,11 @@ func (c *selectCall) preparePage(p *page) (err error) {
 		p.drop()
 		return filterErr
 	}
-	if fingerprintErr := c.fingerprint(p); fingerprintErr != nil {
-		p.drop()
-		return fingerprintErr
+	if c.lane.sweep != nil {
+		if fingerprintErr := c.lane.sweep.fingerprint(c, p); fingerprintErr != nil {
+			p.drop()
+			return fingerprintErr
+		}
 	}
 	if !c.capabilities.cursored { // with cursors each batch has its own context
 		p.bind(c.env.Bind)
@@ -143,7 +150,11 @@ func (c *selectCall) limit() int {
 	}
 	full := parked > int64(most-limit)
 	if full && !c.lane.alerted {
-		c.alertParked(parked)
+		c.env.Alert(Alert{
+			Kind: AlertParked, Queue: c.selection.Queue.ID,
+			Text: fmt.Sprintf("%d items of queue %s have failed, back off or are dead: selects return at most %d items and may miss others",
+				parked, c.queueIDs(), most),
+		})
 	}
 	c.lane.alerted = full
 	limit = min(limit+int(parked), most)
@@ -151,14 +162,6 @@ func (c *selectCall) limit() int {
 		limit += s.size()
 	}
 	return limit
-}
-
-func (c *selectCall) alertParked(parked int64) {
-	c.env.Alert(Alert{
-		Kind: AlertParked, Queue: c.selection.Queue.ID,
-		Text: fmt.Sprintf("%d items of queue %s have failed, back off or are dead: selects return at most %d items and may miss others",
-			parked, c.queueIDs(), 10*c.settings.FetchNumber),
-	})
 }
 
 // selectItems calls the dealer and the hook.

@@ -8,11 +8,10 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	s.selects--
 	l.selecting = false
 	l.foundNothing = false
-	c.storeCursorLocked()
-	s.stats.countSelect(c)
-	if c.found != nil {
-		s.skipLocked(c.found.fetched - c.found.unstarted())
+	if c.loaded {
+		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
+	s.stats.countSelect(c)
 	switch {
 	case l.sweep != nil && c.endSweepLocked(s):
 	case c.found != nil && c.found.unstarted() > 0:
@@ -37,9 +36,9 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	}
 	l.page = c.found
 	l.rest.pause = l.rest.pause || c.outcome == failed
-	s.skipLocked(l.page.dropDraining())
+	s.stats.skip(l.page.dropDraining())
 	if s.stopping {
-		s.skipLocked(l.page.drop())
+		s.stats.skip(l.page.drop())
 	}
 	if l.page.unstarted() > 0 {
 		s.ready.add(l)
@@ -76,7 +75,6 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 }
 
 func (c *selectCall) reset() {
-	c.resetCall()
 	clear(c.inFlight)
 	c.inFlight = c.inFlight[:0]
 	c.parts, c.found, c.retryAt, c.repeated, c.loaded = nil, nil, time.Time{}, false, false

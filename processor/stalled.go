@@ -22,20 +22,20 @@ func (p *Processor) Stalled(after time.Duration) []Stall {
 	defer s.mu.Unlock()
 	var all []Stall
 	for e := range s.executors {
-		if c := e.callLocked(); c != nil && time.Since(c.began) > after {
-			all = append(all, e.stallLocked(c))
+		if c := e.call; c != nil && time.Since(c.began) > after {
+			all = append(all, e.stallLocked())
 		}
 	}
 	slices.SortFunc(all, func(a, b Stall) int { return a.Since.Compare(b.Since) })
 	return all
 }
 
-func (e *executor) stallLocked(c *call) Stall {
-	stall := Stall{Since: c.began, Select: e.current == &e.selection}
+func (e *executor) stallLocked() Stall {
+	stall := Stall{Since: e.call.began, Select: e.call == &e.selection.call}
 	if !stall.Select {
 		stall.Items = e.batch.size()
 	}
-	for _, g := range c.grants {
+	for _, g := range e.call.grants {
 		stall.Queues = append(stall.Queues, g.queue.ID)
 	}
 	return stall

@@ -34,7 +34,7 @@ func (p *Processor) Stats() Stats {
 		stats.Parked += int(g.failures.parked.Load())
 	}
 	for e := range s.executors {
-		if c := e.callLocked(); c != nil && (stats.OldestInHandSince.IsZero() || c.began.Before(stats.OldestInHandSince)) {
+		if c := e.call; c != nil && (stats.OldestInHandSince.IsZero() || c.began.Before(stats.OldestInHandSince)) {
 			stats.OldestInHandSince = c.began
 		}
 	}
@@ -48,9 +48,17 @@ func (s *Stats) countSelect(c *selectCall) {
 		s.LastFetchTime = c.began
 	}
 	if c.found != nil {
+		n := c.found.unstarted()
 		s.FetchItemCount += int64(c.found.fetched)
-		s.InHand += c.found.fetched
+		s.InHand += n
+		s.SkipCount += int64(c.found.fetched - n)
 	}
+}
+
+// skip counts n items that were dropped before they started.
+func (s *Stats) skip(n int) {
+	s.InHand -= n
+	s.SkipCount += int64(n)
 }
 
 // countBatch counts a batch that has ended.

@@ -45,10 +45,10 @@ func (g *grant) sweepStateLocked() SweepState {
 	return s
 }
 
-// fingerprint finds out whether the page holds only items that the sweep has been through. For a cursor it looks at the
-// first item only, because a repetition at the cursor is enough.
-func (c *selectCall) fingerprint(p *page) (err error) {
-	if c.lane.sweep == nil || p.unstarted() == 0 {
+// fingerprint finds out whether a page holds only items that the sweep has been through. With a cursor it looks at the
+// first item only, because a single repetition there is enough.
+func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
+	if p.unstarted() == 0 {
 		return nil
 	}
 	if p.fingerprints, err = p.items.fingerprints(); err != nil || p.fingerprints == nil {
@@ -58,7 +58,7 @@ func (c *selectCall) fingerprint(p *page) (err error) {
 	if c.capabilities.cursored {
 		decisive = decisive[:1]
 	}
-	c.repeated = c.lane.sweep.trail.covers(decisive, p.fetched)
+	c.repeated = w.trail.covers(decisive, p.fetched)
 	return nil
 }
 
@@ -75,14 +75,14 @@ func (c *selectCall) endSweepLocked(s *scheduler) bool {
 		l.sweep.Swept = true
 		c.grants[0].emptySince = c.began
 		notify(s.signals.emptied)
-	case c.countRepeatsLocked() >= maxRepeats:
+	case l.sweep.countRepeatsLocked(c) >= maxRepeats:
 		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already",
 			c.queueIDs(), maxRepeats))
 	default:
 		return false
 	}
 	if c.found != nil {
-		s.skipLocked(c.found.drop())
+		s.stats.skip(c.found.drop())
 	}
 	return true
 }
@@ -95,42 +95,41 @@ func (c *selectCall) completesSweep() bool {
 
 // countRepeatsLocked returns the number of consecutive selects that found nothing new. A page of items that are all in
 // flight, or have failed, does not count while batches are in flight.
-func (c *selectCall) countRepeatsLocked() int {
-	s := c.lane.sweep
+func (w *sweep) countRepeatsLocked(c *selectCall) int {
 	switch {
 	case c.found == nil:
 	case c.found.unstarted() > 0 && !c.repeated:
-		s.repeats = 0
+		w.repeats = 0
 	case c.found.unstarted() > 0 || len(c.inFlight) == 0:
-		s.repeats++
+		w.repeats++
 	}
-	return s.repeats
+	return w.repeats
 }
 
 // countInSweepLocked counts the items of a batch in its sweep, and fails the sweep if the batch cannot be blamed on
 // items (R11).
 func (b *batch) countInSweepLocked(s *scheduler) {
-	sw, n := b.lane.sweep, int64(b.size())
+	w, n := b.lane.sweep, int64(b.size())
 	switch {
 	case b.outcome == done:
-		sw.ItemsDone += n
+		w.ItemsDone += n
 	case b.outcome != failed, b.result.retryNow: // it says nothing about the items, or they are tried in smaller batches
 	default:
-		sw.ItemsFailed += int64(b.result.failed)
+		w.ItemsFailed += int64(b.result.failed)
 		if !b.result.pause || !b.capabilities.cursored { // else the other items are executed again, from the cursor on
-			sw.ItemsDone += n - int64(b.result.failed)
+			w.ItemsDone += n - int64(b.result.failed)
 		}
-		sw.addError(b.err)
+		w.addErrorLocked(b.err)
 		if b.result.pause {
 			s.failSweepLocked(b.lane, b.err)
 		}
 	}
 }
 
-func (s *sweep) addError(err error) {
-	s.Permanent = allPermanent(err) && (s.Err == nil || s.Permanent)
-	if s.Err == nil {
-		s.Err = err
+func (w *sweep) addErrorLocked(err error) {
+	w.Permanent = allPermanent(err) && (w.Err == nil || w.Permanent)
+	if w.Err == nil {
+		w.Err = err
 	}
 }
 
@@ -139,11 +138,11 @@ func (s *scheduler) failSweepLocked(l *lane, err error) {
 	if l.sweepEnded() {
 		return
 	}
-	l.sweep.addError(err)
+	l.sweep.addErrorLocked(err)
 	l.sweep.Failed, l.sweep.Err = true, err
 	s.due.remove(l)
 	if l.page != nil {
-		s.skipLocked(l.page.drop())
+		s.stats.skip(l.page.drop())
 	}
 	notify(s.signals.emptied)
 }

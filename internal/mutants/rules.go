@@ -323,13 +323,13 @@ var mutants = []mutant{
 		"./manager -run HandOverIsReadOnce",
 	},
 	{
-		"X1: what was in hand is selected again", "processor/schedule.go",
-		"\tp.lookInHand(c, l)\n", "",
+		"X1: what was in hand is selected again", "processor/select.go",
+		"\tc.noteInFlightLocked(s, l)\n", "",
 		"./processor -run NotSleep",
 	},
 	{
 		"X3: a cursor that moves on past a failed batch", "processor/cursor.go",
-		"if c.verdict == done && c.moved {", "if c.verdict == done && c.moved || c.verdict == failed {",
+		"if b.outcome == done && b.position.saved {", "if b.outcome == done && b.position.saved || b.outcome == failed {",
 		"./processor -run Cursor",
 	},
 	{

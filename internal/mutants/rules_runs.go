@@ -75,7 +75,7 @@ var runMutants = []mutant{
 	},
 	{
 		"runs: the same items for ever", "processor/sweep.go",
-		"return s.still >= mostStill", "return s.still >= 1_000_000*mostStill",
+		"countRepeatsLocked(c) >= maxRepeats", "countRepeatsLocked(c) >= 1_000_000*maxRepeats",
 		"./internal/faults -run TestFaults/sqlite/run-endless",
 	},
 	{
@@ -89,18 +89,18 @@ var runMutants = []mutant{
 		"./internal/faults -run TestFaults/sqlite/run-repartitioned",
 	},
 	{
-		"runs: a commit without a reply is executed again", "processor/failure.go",
-		"\t\tp.askCursor(c)\n", "",
+		"runs: a commit without a reply is executed again", "processor/batch.go",
+		"\t\tb.checkCommitted()\n", "",
 		"./processor -run SweepAsksTheCursor",
 	},
 	{
 		"runs: the cursor is not asked for before a select", "processor/cursor.go",
-		"if p.env.Cursors != nil {\n\t\tcursor, err", "if p.env.Cursors != nil && c.lane.sweep == nil {\n\t\tcursor, err",
+		"if c.env.Cursors != nil {", "if c.env.Cursors != nil && c.lane.sweep == nil {",
 		"./processor -run Sweep",
 	},
 	{
-		"runs: a cursor passes what has failed", "processor/sweep.go",
-		"\t\tc.trouble = true\n\t\treturn\n", "\t\tc.verdict = done\n\t\tp.advance(c)\n\t\treturn\n",
+		"runs: a cursor passes what has failed", "processor/blame.go",
+		"\t\tb.result.pause = true\n\t\treturn\n\t}\n\tfor", "\t\tb.outcome = done\n\t\tb.saveCursor()\n\t\treturn\n\t}\n\tfor",
 		"./processor -run SweepWithACursor",
 	},
 	{
