@@ -7,112 +7,155 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
 )
 
-// Alert is something that an operator should know; it is an event in schedule_event, too.
+// Alert is something that an operator should know. It is also an event in schedule_event.
 type Alert struct {
 	center.Alert
 	TaskType, OwnSign string
 }
 
-// Alerter takes alerts on to people: a pager, a chat, a metric. Alert is called from the goroutine of the
-// task type's server, which waits for it: hand over what takes long. An alert that goes on is repeated once
-// an hour.
+// Alerter takes alerts to people: to a pager, a chat, a metric. Alert is called from the goroutine of the task type's
+// server, which waits for it, so it must hand slow work over to another goroutine. An alert that persists is repeated
+// once an hour.
 type Alerter interface {
 	Alert(a Alert)
 }
 
 const (
-	// alertEvery is how often an alert that goes on is repeated.
+	// alertEvery is how often an alert that persists is repeated.
 	alertEvery = time.Hour
-	// standbyAlert is after how many judge_dead_intervals without a queue a server is worth one.
+	// standbyAlert is the number of judge_dead_intervals without a queue after which a server raises an alert.
 	standbyAlert = 6
+	// waitLogEvery is how often a server that waits for queues logs the owners that it waits for.
+	waitLogEvery = 10 * time.Second
 )
 
-// raiseAlerts looks for what an operator should know, with every pulse.
-func (s *server) raiseAlerts(ctx context.Context, p center.Pulse) {
+// alerter raises what an operator should know, with every heartbeat.
+type alerter struct {
+	*base
+	incoming <-chan center.Alert  // from the executors
+	raised   map[string]time.Time // by kind and queue; outlives the session
+
+	lastBusy     time.Time // when the server last had a queue, or could not have one
+	progress     int64     // selects and items that have ended,
+	progressAt   time.Time // and when the last did
+	waitLoggedAt time.Time // zero: the server waits for no queue
+}
+
+// follow raises the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
+func (a *alerter) follow(ctx context.Context, p center.Pulse, restricted bool) {
+	a.logWaits(ctx, p.Awaited > 0)
 	for more := true; more; {
 		select {
-		case a := <-s.alerts:
-			s.raise(ctx, a)
+		case alert := <-a.incoming:
+			a.raise(ctx, alert)
 		default:
 			more = false
 		}
 	}
-	s.alertStandby(ctx, p)
-	s.alertStalled(ctx)
-	s.alertNoFetch(ctx, p)
+	a.checkStandby(ctx, p)
+	a.checkStalled(ctx)
+	a.checkProgress(ctx, p, restricted)
 }
 
-// raise records an alert, unless it was raised within the hour, and tells the log and the Alerter if no other
-// process has.
-func (s *server) raise(ctx context.Context, a center.Alert) {
-	key := a.Kind + "/" + a.QueueID
-	if last, ok := s.told[key]; ok && time.Since(last) < alertEvery {
+// raise records an alert, unless it was raised within the hour. It tells the log and the Alerter, unless another process
+// has.
+func (a *alerter) raise(ctx context.Context, alert center.Alert) {
+	key := alert.Kind + "/" + alert.QueueID
+	if last, ok := a.raised[key]; ok && time.Since(last) < alertEvery {
 		return
 	}
-	ctx, cancel := s.transaction(ctx)
+	ctx, cancel := a.call(ctx)
 	defer cancel()
-	raised, err := s.c.Alert(ctx, s.task.name, a, alertEvery)
+	first, err := a.roster.Alert(ctx, a.taskType, alert, alertEvery)
 	if err != nil {
-		s.log.WithError(err).Warnf("alert not recorded: %s: %s", a.Kind, a.Text)
+		a.log.WithError(err).Warnf("alert %s not recorded: %s", alert.Kind, alert.Text)
 		return
 	}
-	s.told[key] = time.Now()
-	if !raised {
+	a.raised[key] = time.Now()
+	if !first {
 		return
 	}
-	s.log.WithField("alert", a.Kind).Warn(a.Text)
-	if s.m.cfg.Alerter != nil {
-		s.m.cfg.Alerter.Alert(Alert{Alert: a, TaskType: s.task.name, OwnSign: s.c.OwnSign()})
+	a.log.WithField("alert", alert.Kind).Warn(alert.Text)
+	if a.cfg.Alerter != nil {
+		a.cfg.Alerter.Alert(Alert{Alert: alert, TaskType: a.taskType, OwnSign: a.roster.OwnSign()})
 	}
 }
 
-// alertStandby tells once for the whole roster that servers have had no queue for long (S9).
-func (s *server) alertStandby(ctx context.Context, p center.Pulse) {
-	l := s.life
+// checkStandby raises, once for the whole roster, that servers have had no queue for long (S9).
+func (a *alerter) checkStandby(ctx context.Context, p center.Pulse) {
 	if p.Owned > 0 || p.Awaited > 0 || p.State != center.StateStandby || p.Paused {
-		l.busy = time.Now()
+		a.lastBusy = time.Now()
 		return
 	}
-	if time.Since(l.busy) < standbyAlert*s.settings.JudgeDeadInterval {
+	if time.Since(a.lastBusy) < standbyAlert*a.settings.JudgeDeadInterval {
 		return
 	}
-	query, cancel := s.transaction(ctx)
+	query, cancel := a.call(ctx)
 	defer cancel()
-	servers, queues, err := s.c.Standby(query, s.task.name)
+	servers, queues, err := a.roster.Standby(query, a.taskType)
 	if err != nil {
-		s.log.WithError(err).Debug("ask why we stand by")
+		a.log.WithError(err).Debug("standby servers not counted")
 		return
 	}
-	s.raise(ctx, center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (queues: %d)", max(0, servers-queues), servers, queues)})
+	a.raise(ctx, center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (queues: %d)", max(0, servers-queues), servers, queues)})
 }
 
-// alertStalled tells of calls of the dealer that do not end.
-func (s *server) alertStalled(ctx context.Context) {
-	for _, stall := range s.proc.Stalled(s.settings.StallAfter) {
-		what := fmt.Sprintf("execute of %d items", stall.Items)
-		if stall.Items == 1 {
-			what = "execute of 1 item"
-		}
-		if stall.Select {
-			what = "select"
-		}
-		text := fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(stall.Queues, ", "), time.Since(stall.Since).Round(time.Second))
-		s.raise(ctx, center.Alert{Kind: center.AlertStalled, Server: s.life.uuid, QueueID: stall.Queues[0], Text: text})
+// checkStalled raises calls of the dealer that do not end.
+func (a *alerter) checkStalled(ctx context.Context) {
+	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
+		a.raise(ctx, center.Alert{Kind: center.AlertStalled, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
 	}
 }
 
-// alertNoFetch tells that a server which may work has ended neither a select nor a batch for long.
-func (s *server) alertNoFetch(ctx context.Context, p center.Pulse) {
-	l, stats := s.life, s.proc.Stats()
+func stallText(stall processor.Stall) string {
+	what := fmt.Sprintf("execute of %d items", stall.Items)
+	if stall.Items == 1 {
+		what = "execute of 1 item"
+	}
+	if stall.Select {
+		what = "select"
+	}
+	return fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(stall.Queues, ", "), time.Since(stall.Since).Round(time.Second))
+}
+
+// checkProgress raises that a server that may work has ended neither a select nor a batch for long.
+func (a *alerter) checkProgress(ctx context.Context, p center.Pulse, restricted bool) {
+	stats := a.proc.Stats()
 	done := stats.FetchCount + stats.SuccessCount + stats.FailureCount
-	if done != l.progress || p.Owned == 0 || l.halted || l.giving() || s.inRuns() || len(l.closed()) > 0 {
-		l.progress, l.progressAt = done, time.Now()
+	if done != a.progress || p.Owned == 0 || restricted || a.inRuns() {
+		a.progress, a.progressAt = done, time.Now()
 		return
 	}
-	patience := max(s.settings.StallAfter, 2*(s.settings.SleepTimeNoData+s.settings.SleepTimeInterval))
-	if idle := time.Since(l.progressAt); idle > patience {
-		s.raise(ctx, center.Alert{Kind: center.AlertNoFetch, Server: l.uuid, Text: fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), p.Owned)})
+	patience := max(a.settings.StallAfter, 2*(a.settings.SleepTimeNoData+a.settings.SleepTimeInterval))
+	if idle := time.Since(a.progressAt); idle > patience {
+		a.raise(ctx, center.Alert{Kind: center.AlertNoFetch, Server: a.uuid, Text: fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), p.Owned)})
+	}
+}
+
+// logWaits logs the owners that the server waits for: first when that has lasted longer than a hand-over takes, and then
+// at intervals.
+func (a *alerter) logWaits(ctx context.Context, waiting bool) {
+	switch {
+	case !waiting:
+		a.waitLoggedAt = time.Time{}
+		return
+	case a.waitLoggedAt.IsZero():
+		a.waitLoggedAt = time.Now().Add(2*a.settings.HeartbeatInterval - waitLogEvery)
+		return
+	case time.Since(a.waitLoggedAt) < waitLogEvery:
+		return
+	}
+	a.waitLoggedAt = time.Now()
+	ctx, cancel := a.call(ctx)
+	defer cancel()
+	waits, err := a.roster.Waits(ctx, a.uuid)
+	if err != nil {
+		a.log.WithError(err).Debug("awaited owners not read")
+	}
+	for _, w := range waits {
+		a.log.Info("waiting: ", w)
 	}
 }

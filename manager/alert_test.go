@@ -172,11 +172,11 @@ func TestBadSettingsStandInTheRow(t *testing.T) {
 		cl.watched(new(alarms), idle{}, manager.Settings{Queues: 1})
 		time.Sleep(5 * time.Second)
 		for set, want := range map[string]string{
-			"processor_type = 'NOTSLEEP'":            "settings not taken over: settings of task type settle: processor_type (NOTSLEEP) needs",
-			"permit_run_start_time = '0 0 0 30 2 ?'": "settings not taken over: permit_run_start_time",
-			"mode = 'RUN'":                           "settings not taken over: mode (RUN) takes effect with a worker's next start",
-			"thread_number = -1":                     "settings not taken over: thread_number (-1) must be between 1 and 10000",
-			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings not taken over: time_zone",
+			"processor_type = 'NOTSLEEP'":            "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
+			"permit_run_start_time = '0 0 0 30 2 ?'": "settings rejected: permit_run_start_time",
+			"mode = 'RUN'":                           "settings rejected: mode (RUN) takes effect when the worker starts again",
+			"thread_number = -1":                     "settings rejected: thread_number (-1) must be between 1 and 10000",
+			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings rejected: time_zone",
 		} {
 			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
 			time.Sleep(5 * time.Second)

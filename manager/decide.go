@@ -10,14 +10,14 @@ type verb int
 
 const (
 	grant   verb = iota // start to work it
-	drain               // stop selecting and let what is in hand end (H1)
-	resume              // go on: the request was withdrawn before a release was sent
-	revoke              // ownership is lost: cancel what is in hand
-	forget              // nothing is in hand, and it is not ours: let it go
-	release             // drained: hand it to who asks for it (H2)
-	retake              // a release was sent and has not happened, and nobody asks any more (H3)
-	replan              // drained because it shall move and the plan could not be written: now it can (L5)
-	remove              // drained because it shall be no more: give it up (N2)
+	drain               // stop to select and let what is in flight end (H1)
+	resume              // work on: the request was withdrawn before a release was sent
+	revoke              // the server lost the queue: cancel what is in flight
+	forget              // nothing is in flight, and the queue is not the server's: drop it
+	release             // drained: hand it over to its requester (H2)
+	retake              // a release was sent and did not happen, and nobody requests the queue any more: take it back (H3)
+	replan              // drained because its request could not be written: now it can (L5)
+	remove              // drained because it is to be removed: give it up (N2)
 )
 
 func (v verb) String() string {
@@ -31,46 +31,45 @@ type action struct {
 	row  center.ViewQueue // for grant, release, retake, remove
 }
 
-// facts are all that a decision looks at.
+// facts are all that a decision depends on.
 type facts struct {
-	uuid    string
-	rows    []center.ViewQueue // as read last, ordered by id
-	held    []processor.Holding
-	spent   map[string]int64 // epochs under which a release was sent
-	blocked map[string]bool  // queues that shall move while our own transactions hold their rows (L5)
-	halted  bool             // paused, or everybody drains: queues are kept, not worked
-	giving  bool             // leaving, or this server is paused: everything goes to others
-	late    bool             // giving, and no requester is waited for any more
-	closed  map[string]bool  // queues that may not be worked now
-	inRuns  bool             // mode RUN: queues are worked for runs, not because they are owned
+	uuid        string
+	rows        []center.ViewQueue  // as they were last read, ordered by id
+	holdings    []processor.Holding // the queues that the processor has
+	retired     map[string]int64    // epochs under which a release was sent
+	blocked     map[string]bool     // queues that shall move while our own transactions hold their rows (L5)
+	closed      map[string]bool     // queues that must not be worked now
+	halted      bool                // queues are owned, but not worked
+	handingOver bool                // the server leaves, or is paused: all queues go to other servers
+	overdue     bool                // the same, and requesters are not waited for any more
+	inRuns      bool                // mode RUN: queues are worked for runs, not because they are owned
 }
 
-// decide compares what the rows say with what the processor does, and returns the steps that lead
-// from one to the other. It is pure; steps that wait for something, a drain, say, come when it
-// is there: decide is asked again after every pulse, every drain and every step.
+// decide compares the rows with the queues that the processor has, and returns the steps from one to the other. It is
+// pure. It does not wait: decide is asked again after every heartbeat, every drain and every step.
 func decide(f facts) []action {
-	held := make(map[string]processor.Holding, len(f.held))
-	for _, h := range f.held {
-		held[h.Queue.ID] = h
+	holdings := make(map[string]processor.Holding, len(f.holdings))
+	for _, h := range f.holdings {
+		holdings[h.Queue.ID] = h
 	}
 	var actions []action
 	own := make(map[string]bool, len(f.rows))
 	for _, row := range f.rows {
 		if row.Cur != f.uuid {
-			continue // one that we wait for
+			continue // the server waits for it
 		}
 		own[row.ID] = true
-		h, ok := held[row.ID]
+		h, ok := holdings[row.ID]
 		switch {
 		case !ok:
 			actions = append(actions, f.begin(row)...)
 		case h.Queue.Epoch != row.Epoch:
-			actions = append(actions, lose(h)...) // it was ours, went away and came back
+			actions = append(actions, lose(h)...) // it was the server's, went away and came back
 		default:
 			actions = append(actions, f.keep(row, h)...)
 		}
 	}
-	for _, h := range f.held {
+	for _, h := range f.holdings {
 		if !own[h.Queue.ID] {
 			actions = append(actions, lose(h)...)
 		}
@@ -78,17 +77,17 @@ func decide(f facts) []action {
 	return actions
 }
 
-// begin: a queue of ours that the processor does not have.
+// begin decides about an own queue that the processor does not have.
 func (f facts) begin(row center.ViewQueue) []action {
-	spent := f.spent[row.ID] == row.Epoch
+	retired := f.retired[row.ID] == row.Epoch
 	switch {
 	case row.Removing:
 		return []action{{remove, row.ID, row}}
 	case row.Req != "":
-		return []action{{release, row.ID, row}} // nothing of it is in hand, so that it is drained
-	case f.giving, f.halted, f.blocked[row.ID]:
-		return nil // Leave hands it over; or it waits
-	case spent:
+		return []action{{release, row.ID, row}} // nothing of it is in flight, so it is drained
+	case f.handingOver, f.halted, f.blocked[row.ID]:
+		return nil // Leave hands it over, or it waits
+	case retired:
 		return []action{{retake, row.ID, row}}
 	case f.closed[row.ID], f.inRuns:
 		return nil
@@ -96,14 +95,14 @@ func (f facts) begin(row center.ViewQueue) []action {
 	return []action{{grant, row.ID, row}}
 }
 
-// keep: a queue of ours that the processor has, under the right epoch.
+// keep decides about an own queue that the processor has under the right epoch.
 func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
-	// A requester that has not learned yet that it is one would let the queue lie for a heartbeat.
-	asked := row.Req != "" && row.Known
-	given := f.giving && (row.Req == "" || f.late)
-	wanted := asked || given || row.Removing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
+	// A requester that does not know yet that it is one would leave the queue idle for a heartbeat.
+	requested := row.Req != "" && row.Known
+	handedOver := f.handingOver && (row.Req == "" || f.overdue)
+	mustStop := requested || handedOver || row.Removing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
 	switch {
-	case wanted && !h.Draining:
+	case mustStop && !h.Draining:
 		return []action{{drain, row.ID, row}}
 	case row.Removing && h.Drained:
 		return []action{{remove, row.ID, row}}
@@ -111,13 +110,13 @@ func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
 		return []action{{release, row.ID, row}}
 	case f.blocked[row.ID] && h.Drained:
 		return []action{{replan, row.ID, row}}
-	case !wanted && h.Draining:
+	case !mustStop && h.Draining:
 		return []action{{resume, row.ID, row}}
 	}
 	return nil
 }
 
-// lose: a queue that the processor has and we do not own, not under that epoch.
+// lose decides about a queue that the processor has and the server does not own under that epoch.
 func lose(h processor.Holding) []action {
 	id := h.Queue.ID
 	if h.Drained {

@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			f := facts{uuid: "me", spent: c.spent, giving: c.leaving || c.giving, late: c.leaving, halted: c.halted}
+			f := facts{uuid: "me", retired: c.spent, handingOver: c.leaving || c.giving, overdue: c.leaving, halted: c.halted}
 			if c.blocked {
 				f.blocked = map[string]bool{"7": true}
 			}
@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 				f.rows = append(f.rows, *c.row)
 			}
 			if c.held != nil {
-				f.held = append(f.held, *c.held)
+				f.holdings = append(f.holdings, *c.held)
 			}
 			got := ""
 			for _, a := range decide(f) {
@@ -142,7 +142,7 @@ func TestDecideInRuns(t *testing.T) {
 		{"taken back: wait for the claim", returned, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := facts{uuid: "me", rows: []center.ViewQueue{c.row}, spent: map[string]int64{"7": 5}, closed: map[string]bool{"7": true}, inRuns: true}
+			f := facts{uuid: "me", rows: []center.ViewQueue{c.row}, retired: map[string]int64{"7": 5}, closed: map[string]bool{"7": true}, inRuns: true}
 			got := ""
 			for _, a := range decide(f) {
 				got += fmt.Sprint(a.verb)

@@ -104,7 +104,7 @@ func TestWatch(t *testing.T) {
 
 // S2: whatever differs from what was read makes the view stale.
 func TestMatches(t *testing.T) {
-	l := &life{uuid: "me", view: center.View{PlanVersion: 3, QueueTotal: 3, Removing: []string{"0"}, Queues: []center.ViewQueue{
+	l := &ownView{base: &base{uuid: "me"}, View: center.View{PlanVersion: 3, QueueTotal: 3, Removing: []string{"0"}, Queues: []center.ViewQueue{
 		{ID: "0", Cur: "me", Epoch: 4, PlanVersion: 2},
 		{ID: "1", Cur: "me", Req: "you", Epoch: 6, PlanVersion: 1},
 		{ID: "2", Cur: "you", Req: "me", Epoch: 8, PlanVersion: 3},

@@ -114,7 +114,7 @@ func TestWhoHandsOverStillLooks(t *testing.T) {
 		cl.exec("UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1 WHERE queue_index = 0")
 		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
 		time.Sleep(250 * time.Millisecond)
-		if log := cl.logged.String(); !strings.Contains(log, `msg="queue taken up" epoch=4 own_sign=BASE queue=0 `) {
+		if log := cl.logged.String(); !strings.Contains(log, `msg="queue granted" epoch=4 own_sign=BASE queue=0 `) {
 			cl.Errorf("the queue is not taken up 250 ms after it was there:\n%s", log)
 		}
 		if err := cl.leave(a); err != nil {
@@ -326,7 +326,7 @@ func TestBadInput(t *testing.T) {
 		tasks []manager.Task
 		want  string
 	}{
-		"none": {nil, "no task: a manager needs something to do"},
+		"none": {nil, "no task: a manager needs at least one"},
 		"a cycle": {
 			[]manager.Task{manager.Serve("x", dealer, runsAfter("y")), manager.Serve("y", dealer, runsAfter("x"))},
 			"task x: after makes a cycle: x after y after x",
@@ -335,7 +335,7 @@ func TestBadInput(t *testing.T) {
 			[]manager.Task{manager.Serve("x", dealer, runsAfter("y")), manager.Serve("y", dealer, fast)},
 			"task x: after y: mode is CONTINUOUS, and only task types of mode RUN have runs",
 		},
-		"twice": {[]manager.Task{manager.Serve("x", dealer, fast), manager.Serve("x", dealer, fast)}, "task x is there twice: a process serves a task type once"},
+		"twice": {[]manager.Task{manager.Serve("x", dealer, fast), manager.Serve("x", dealer, fast)}, "task x was given twice: a process serves a task type once"},
 		"dead":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{Queues: 1, JudgeDeadInterval: 8 * time.Second})}, "task x: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
 		"zero":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{})}, "task x: queues (0) must be between 1 and 100000"},
 	}

@@ -49,8 +49,8 @@ func (w *world) refresh(p *process, pulse *center.Pulse) {
 		w.look(p)
 		return
 	}
-	l := life{uuid: p.uuid, view: p.view}
-	if p.lapsed || !l.matches(*pulse) && !w.without.compare || l.asksUnaware() {
+	v := ownView{base: &base{uuid: p.uuid}, View: p.view}
+	if p.lapsed || !v.matches(*pulse) && !w.without.compare || v.requesterUnaware() {
 		p.stale, p.lapsed = true, false
 	}
 	if pulse.MembershipVersion == pulse.PlannedVersion {
@@ -96,9 +96,9 @@ func (w *world) look(p *process) {
 }
 
 func (w *world) decide(p *process) {
-	f := facts{uuid: p.uuid, rows: p.view.Queues, held: w.holdings(p), spent: p.spent, blocked: p.blocked, giving: !p.giveBy.IsZero(), late: w.isLate(p)}
+	f := facts{uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.spent, blocked: p.blocked, handingOver: !p.giveBy.IsZero(), overdue: w.isLate(p)}
 	if w.without.spent {
-		f.spent = nil
+		f.retired = nil
 	}
 	p.todo, p.handover, p.changed, p.replan = decide(f), nil, false, false
 	w.perform(p)

@@ -5,147 +5,147 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/processor"
 )
 
-// perform takes the steps, and tells whether there may be more to take at once. Steps in the database make the
-// view stale, also when they fail or find nothing to change; the next pulse then looks again.
-func (s *server) perform(ctx context.Context, actions []action) (changed bool, err error) {
+// perform takes the steps and reports whether there may be more to take at once.
+func (r *reconciler) perform(ctx context.Context, actions []action) (again bool, err error) {
 	var handovers []center.Handover
-	again := false
+	replanNeeded := false
 	for _, a := range actions {
+		changed := false
 		switch a.verb {
 		case grant:
-			s.grant(a.row)
+			r.grant(a.row)
 		case drain:
-			s.drain(a.id)
+			r.drain(a.id)
 		case resume:
-			s.proc.Resume(a.id)
+			r.proc.Resume(a.id)
 		case revoke:
-			s.revoke(a.id)
+			r.revoke(a.id)
 		case forget:
-			delete(s.life.lost, a.id)
-			changed = s.proc.Forget(a.id) || changed // it may be begun anew, under another epoch
+			changed = r.forget(a.id)
+		case retake:
+			changed, err = r.retake(ctx, a.row)
+		case remove:
+			changed, err = r.remove(ctx, a.row)
 		case release:
 			handovers = append(handovers, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
-		case retake:
-			kept, err := s.retake(ctx, a.row)
-			if err != nil {
-				return changed, err
-			}
-			changed = changed || kept
-			if kept {
-				s.observe(MoveRetaken, 0)
-			}
 		case replan:
-			again = true
-		case remove:
-			removed, err := s.remove(ctx, a.row)
-			if err != nil {
-				return changed, err
-			}
-			changed = changed || removed
+			replanNeeded = true
+		}
+		if again = again || changed; err != nil {
+			return again, err
 		}
 	}
-	if again {
-		before := len(s.life.blocked)
-		if err := s.plan(ctx, pulse{}, true); err != nil {
-			return changed, err
+	if replanNeeded {
+		fewer, err := r.planner.replan(ctx)
+		if again = again || fewer; err != nil {
+			return again, err
 		}
-		changed = changed || len(s.life.blocked) < before
 	}
 	if len(handovers) > 0 {
-		released, err := s.release(ctx, handovers)
-		return changed || released, err
+		released, err := r.release(ctx, handovers)
+		return again || released, err
 	}
-	return changed, nil
+	return again, nil
 }
 
-func (s *server) drain(id string) {
-	s.life.drains[id] = time.Now()
-	s.proc.Drain(id)
+func (r *reconciler) grant(row center.ViewQueue) {
+	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch}
+	r.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue granted")
+	r.must(r.proc.Grant(q, r.view.QueueTotal))
+	r.moved(MoveGranted, 0)
 }
 
-// drainedFor is since when a queue that is handed over has been drained; 0 if nothing of it was ever in hand.
-func (s *server) drainedFor(id string) time.Duration {
-	if begin, ok := s.life.drains[id]; ok {
+func (r *reconciler) drain(id string) {
+	r.drains[id] = time.Now()
+	r.proc.Drain(id)
+}
+
+// drainedFor returns how long ago the drain of a queue began; 0 if nothing of it was ever in flight.
+func (r *reconciler) drainedFor(id string) time.Duration {
+	if begin, ok := r.drains[id]; ok {
 		return time.Since(begin)
 	}
 	return 0
 }
 
-// revoke is asked for again and again until the dealer heeds it, and tells of it once.
-func (s *server) revoke(id string) {
-	if !s.life.lost[id] {
-		s.life.lost[id] = true
-		s.queueLog(id).Warn("queue lost")
-		s.observe(MoveLost, 0)
+// revoke cancels what is in flight of a lost queue. It is repeated until the dealer obeys, and logs the loss once.
+func (r *reconciler) revoke(id string) {
+	if !r.lost[id] {
+		r.lost[id] = true
+		r.queueLog(id).Warn("queue lost")
+		r.moved(MoveLost, 0)
 	}
-	s.proc.Revoke(id)
+	r.proc.Revoke(id)
 }
 
-func (s *server) queueLog(id string) logrus.FieldLogger { return s.log.WithField("queue", id) }
-
-func (s *server) grant(row center.ViewQueue) {
-	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch}
-	s.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue taken up")
-	s.must(s.proc.Grant(q, s.life.view.QueueTotal))
-	s.observe(MoveGranted, 0)
+// forget reports whether the processor has forgotten the queue, so that it may be granted anew under another epoch.
+func (r *reconciler) forget(id string) bool {
+	delete(r.lost, id)
+	return r.proc.Forget(id)
 }
 
-// release hands over queues that are drained. From the moment it is sent they are not worked again
-// under these epochs, whatever the reply (H3): the processor forgets them first.
-func (s *server) release(ctx context.Context, handovers []center.Handover) (bool, error) {
-	for _, h := range handovers {
-		s.suspend(ctx, h.QueueID)
+// retire makes the processor forget a queue, and notes that the queue is never worked again under this epoch.
+func (r *reconciler) retire(id string, epoch int64) {
+	r.proc.Forget(id)
+	r.retired[id] = epoch
+}
+
+// release hands drained queues over. As soon as the release is sent the queues are not worked again under these epochs,
+// whatever the reply (H3), so the processor forgets them first.
+func (r *reconciler) release(ctx context.Context, handovers []center.Handover) (any bool, err error) {
+	if r.sweeper != nil {
+		for _, h := range handovers {
+			r.sweeper.suspend(ctx, h.QueueID)
+		}
 	}
 	for _, h := range handovers {
-		s.spend(h.QueueID, h.Epoch)
+		r.retire(h.QueueID, h.Epoch)
 	}
-	stale := s.life.stale
-	s.life.stale = true
-	ctx, cancel := s.transaction(ctx)
-	defer cancel()
-	released, err := s.c.Release(ctx, s.task.name, s.life.uuid, handovers)
-	if len(released) == len(handovers) { // when many join, half of all views would be read for nothing else
-		s.life.see(s.life.view.Without(released))
-		s.life.stale = stale
+	fresh := r.view.fresh
+	var released []string
+	err = r.view.change(ctx, func(ctx context.Context) error {
+		released, err = r.roster.Release(ctx, r.taskType, r.uuid, handovers)
+		return err
+	})
+	if len(released) == len(handovers) { // the outcome is known: when many servers join, this saves half of all reads
+		r.view.replace(r.view.Without(released))
+		r.view.fresh = fresh
 	}
 	for _, h := range handovers {
 		if slices.Contains(released, h.QueueID) {
-			s.queueLog(h.QueueID).WithField("to", h.To).Info("queue handed over")
-			s.observe(MoveReleased, s.drainedFor(h.QueueID))
+			r.queueLog(h.QueueID).WithField("to", h.To).Info("queue handed over")
+			r.moved(MoveReleased, r.drainedFor(h.QueueID))
 		}
 	}
 	return len(released) > 0, err
 }
 
-// remove gives up a queue that shall be no more; what holds for a release holds for it.
-func (s *server) remove(ctx context.Context, row center.ViewQueue) (bool, error) {
-	s.spend(row.ID, row.Epoch)
-	s.life.stale = true
-	ctx, cancel := s.transaction(ctx)
-	defer cancel()
-	removed, err := s.c.FinishRemoval(ctx, s.task.name, s.life.uuid, row.ID, row.Epoch)
+// remove gives up a drained queue that is to be removed (N2). Its epoch is retired as by a release.
+func (r *reconciler) remove(ctx context.Context, row center.ViewQueue) (removed bool, err error) {
+	r.retire(row.ID, row.Epoch)
+	err = r.view.change(ctx, func(ctx context.Context) error {
+		removed, err = r.roster.FinishRemoval(ctx, r.taskType, r.uuid, row.ID, row.Epoch)
+		return err
+	})
 	if removed {
-		s.queueLog(row.ID).Info("queue removed")
-		s.observe(MoveRemoved, 0)
+		r.queueLog(row.ID).Info("queue removed")
+		r.moved(MoveRemoved, 0)
 	}
 	return removed, err
 }
 
-// spend makes the processor forget a queue, and keeps in mind that it is not worked again under the epoch.
-func (s *server) spend(id string, epoch int64) {
-	s.proc.Forget(id)
-	s.life.spent[id] = epoch
-}
-
-func (s *server) retake(ctx context.Context, row center.ViewQueue) (bool, error) {
-	s.life.stale = true
-	ctx, cancel := s.transaction(ctx)
-	defer cancel()
-	return s.c.Retake(ctx, s.task.name, s.life.uuid, row.ID, row.Epoch)
+// retake takes a queue back whose release was sent and did not happen, under a new epoch (H3).
+func (r *reconciler) retake(ctx context.Context, row center.ViewQueue) (kept bool, err error) {
+	err = r.view.change(ctx, func(ctx context.Context) error {
+		kept, err = r.roster.Retake(ctx, r.taskType, r.uuid, row.ID, row.Epoch)
+		return err
+	})
+	if kept && err == nil {
+		r.moved(MoveRetaken, 0)
+	}
+	return kept, err
 }

@@ -11,51 +11,39 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/processor"
 )
 
-// server is this process's part in one task type, over all its lives.
+// server is this process's part in one task type, over all its sessions.
 type server struct {
-	m    *Manager
-	c    *center.Center
-	task Task
-	log  logrus.FieldLogger
-	host string
+	base
+	task        Task
+	host        string
+	heartbeater *heartbeater
 
-	settings Settings             // in force
-	proc     *processor.Processor // one for all lives, so that an old batch that hangs still bars its queue
+	started  time.Time                        // by the database's clock
+	alerts   chan center.Alert                // from the executors to the session's alerter
+	raised   map[string]time.Time             // for the alerter
+	rejected atomic.Pointer[rejectedSettings] // nil: the settings in the row are in force
 
-	started     time.Time               // by the database's clock
-	alerts      chan center.Alert       // from the executors; the server's own goroutine raises them
-	told        map[string]time.Time    // alerts that were raised, and when
-	badSettings atomic.Pointer[trouble] // why the row's settings are not in force; nil: they are
-	items       int64                   // version of the failed items that the processor knows
-
-	life *life                // the server's own goroutine
-	cur  atomic.Pointer[life] // the same, for executors and the heart
-	now  atomic.Value         // the state's name, for Ready
-	err  error                // why run ends, if not in order
-}
-
-// trouble is what went wrong, and when.
-type trouble struct {
-	text string
-	at   time.Time
+	session atomic.Pointer[session] // the present one, for executors, the lease and Status; nil before the first
+	state   atomic.Value            // its name, for Ready
+	err     error                   // what run returns
 }
 
 func newServer(m *Manager, t Task) *server {
 	s := &server{
-		m: m, c: m.c, task: t, host: hostName(),
-		alerts: make(chan center.Alert, 16), told: map[string]time.Time{},
+		base: base{
+			taskType: t.name, roster: m.c, runs: m.c, settings: new(Settings), cfg: m.cfg,
+			log: m.cfg.Logger.WithFields(logrus.Fields{"task_type": t.name, "own_sign": m.c.OwnSign()}),
+		},
+		task: t, host: hostName(), heartbeater: m.heartbeater,
+		alerts: make(chan center.Alert, 16), raised: map[string]time.Time{},
 	}
-	s.log = m.cfg.Logger.WithFields(logrus.Fields{"task_type": t.name, "own_sign": m.c.OwnSign()})
-	s.now.Store(stateJoining)
+	s.state.Store(stateJoining)
 	return s
 }
 
-func (s *server) state() string { return s.now.Load().(string) }
-
-// run lives until ctx is done and everything is handed over.
+// run serves the task type until ctx is done and everything is handed over.
 func (s *server) run(ctx context.Context) error {
 	if err := s.define(ctx); err != nil || s.proc == nil {
 		return err
@@ -66,137 +54,111 @@ func (s *server) run(ctx context.Context) error {
 		defer close(ended)
 		s.must(s.proc.Run(processing))
 	}()
-	s.live(ctx)
+	for rejoin := true; rejoin; {
+		session := s.join(ctx)
+		rejoin = session != nil && session.run(ctx)
+	}
 	cancel()
 	select {
 	case <-ended:
-	case <-time.After(s.m.cfg.Grace):
-		s.fail(fmt.Errorf("task %s: a dealer went on for more than %s after its context was cancelled", s.task.name, s.m.cfg.Grace))
+	case <-time.After(s.cfg.Grace):
+		s.fail(fmt.Errorf("task %s: a dealer went on for more than %s after its context was cancelled", s.taskType, s.cfg.Grace))
 	}
 	return s.err
 }
 
-// define makes the task type's rows and the processor. A database that is busy or away is asked again
-// until ctx is done; then there is nothing to serve and nothing to hand over. The same while nobody has defined
-// a task type that this one runs after: that may be another program's, which starts later.
+// define writes the task type's rows if they are missing, and makes the processor. It repeats that until ctx is done while
+// the database is busy or away, and while a task type that this one runs after is not defined: that may be another
+// program's, which starts later. If ctx is done first it makes no processor: there is nothing to serve or hand over.
 func (s *server) define(ctx context.Context) (err error) {
 	given := s.task.settings
-	s.settings = given.WithDefaults()
+	*s.settings = given.WithDefaults()
 	for pause := pollInterval; ctx.Err() == nil; {
-		s.settings, err = s.defineOnce(ctx, given)
-		if err == nil {
+		var row Settings
+		if row, err = s.defineOnce(ctx); err == nil {
+			*s.settings = row
 			break
 		}
-		s.settings = given.WithDefaults()
-		if !s.c.IsTransient(err) && !errors.Is(err, center.ErrUnknownTask) {
+		if !s.roster.IsTransient(err) && !errors.Is(err, center.ErrUnknownTask) {
 			return err
 		}
 		if pause = min(2*pause, s.settings.HeartbeatInterval); pause == s.settings.HeartbeatInterval {
-			s.log.WithError(err).Warn("cannot define the task type; trying again") // not at once: a task next to this one may be about to
+			s.log.WithError(err).Warn("task type not defined; trying again") // not at once: another task of this program may define it
 		}
 		sleep(ctx, pause)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
-	for _, d := range given.DiffersFrom(s.settings) {
+	for _, d := range given.DiffersFrom(*s.settings) {
 		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given)
 	}
 	if err := s.settings.Validate(); err != nil {
-		return fmt.Errorf("task %s: the row in schedule_task_type: %w", s.task.name, err)
+		return fmt.Errorf("task %s: the row in schedule_task_type: %w", s.taskType, err)
 	}
-	s.proc, err = s.task.newProcessor(s.env(), processorSettings(s.settings))
+	s.proc, err = s.task.newProcessor(s.env(), processorSettings(*s.settings))
 	return err
 }
 
-func (s *server) defineOnce(ctx context.Context, given Settings) (Settings, error) {
-	ctx, cancel := s.transaction(ctx)
+func (s *server) defineOnce(ctx context.Context) (Settings, error) {
+	ctx, cancel := s.call(ctx)
 	defer cancel()
-	return s.c.Define(ctx, s.task.name, given)
+	return s.roster.Define(ctx, s.taskType, s.task.settings)
 }
 
-// must is for what cannot fail unless this package is wrong.
-func (s *server) must(err error) {
-	if err != nil {
-		s.log.WithError(err).Error("internal error")
+// join registers, under a new uuid each time, and returns the session. It returns nil when ctx is done, or if the first
+// registration fails for a reason that will not pass.
+func (s *server) join(ctx context.Context) *session {
+	s.state.Store(stateJoining)
+	first := s.session.Load() == nil
+	for ctx.Err() == nil {
+		session, err := s.register(ctx, first)
+		if err == nil {
+			session.log.Info("joined")
+			s.session.Store(session)
+			s.heartbeater.add(session.reg)
+			return session
+		}
+		if first && !s.roster.IsTransient(err) {
+			s.fail(fmt.Errorf("task %s: %w", s.taskType, err))
+			return nil
+		}
+		s.log.WithError(err).Warn("could not join; trying again")
+		sleep(ctx, s.settings.HeartbeatInterval)
 	}
+	return nil
 }
 
-func (s *server) fail(err error) {
-	if s.err == nil {
-		s.err = err
-	}
-}
-
-// register begins a new life in the table. It may be that the roster was forgotten while this process was
-// away: any life but the first sees to it that its rows are there.
-func (s *server) register(ctx context.Context, first bool) (*life, error) {
+// register writes the row of a new session. Before a session that is not the first it defines the task type again, because
+// the roster may have been deleted while this process was away.
+func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	if !first {
-		if _, err := s.defineOnce(ctx, s.task.settings); err != nil {
+		if _, err := s.defineOnce(ctx); err != nil {
 			return nil, err
 		}
 	}
-	l := newLife(s.host, s.settings, s.cut)
-	l.report = func() center.ServerBeat { return s.report(l) }
-	ctx, cancel := s.transaction(ctx)
+	session := newSession(s)
+	ctx, cancel := s.call(ctx)
 	defer cancel()
-	reg, err := s.c.Register(ctx, center.Server{
-		UUID: l.uuid, TaskType: s.task.name, Host: s.host, IP: hostIP(), PID: os.Getpid(),
+	reg, err := s.roster.Register(ctx, center.Server{
+		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
-		BeatToken: l.token, LibraryVersion: libraryVersion(), Given: s.task.settings,
+		BeatToken: session.reg.token, LibraryVersion: libraryVersion(), Given: s.task.settings,
 	})
 	if err != nil {
 		return nil, err
 	}
-	l.clock.Store(&clockPair{db: reg.At, local: time.Now()})
-	l.joined, s.items = reg.At, reg.ItemVersion
 	if first {
 		s.started = reg.At
 	}
-	l.watch.begin(reg.WatchingSince, reg.At, time.Now())
-	return l, nil
+	session.reg.confirm(reg)
+	session.window.started, session.config.itemVersion = s.started, reg.ItemVersion
+	return session, nil
 }
 
-// transaction bounds a call of the center. It has a dozen statements, and each may be a while on its
-// way, so that it gets more than one heartbeat; the lease needs no statement to end. The signal to
-// leave does not cut it off: nobody would know what became of it.
-func (s *server) transaction(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), max(s.settings.JudgeDeadInterval, 5*time.Second))
-}
-
-// cut cancels what is in hand when the lease of a life is over. It is called from the lease's goroutine.
-func (s *server) cut(l *life) {
-	if s.cur.Load() != l {
-		return
+// fail notes the first error.
+func (s *server) fail(err error) {
+	if s.err == nil {
+		s.err = err
 	}
-	l.lapsed.Store(true)
-	for _, h := range s.proc.Held() {
-		s.proc.Revoke(h.Queue.ID)
-	}
-}
-
-// report is what the heart tells of this server. It is called from the heart's goroutine.
-func (s *server) report(l *life) center.ServerBeat {
-	stats := s.proc.Stats()
-	b := center.ServerBeat{
-		UUID: l.uuid, TaskType: s.task.name, State: center.StateStandby,
-		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
-		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
-		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),
-		LastFetch: l.dbTime(stats.LastFetchTime), OldestInHand: l.dbTime(stats.OldestInHandSince),
-		WatchingSince: l.watch.since, Ring: l.ring, DrainedPartition: l.drained.Load(), InRuns: l.inRuns,
-	}
-	if w := l.window.Load(); w != nil {
-		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
-	}
-	if l.owned.Load() > 0 {
-		b.State = center.StateServing
-	}
-	switch bad := s.badSettings.Load(); {
-	case bad != nil:
-		b.LastError, b.LastErrorAt = bad.text, l.dbTime(bad.at)
-	case stats.LastError != nil:
-		b.LastError, b.LastErrorAt = stats.LastError.Error(), l.dbTime(stats.LastErrorTime)
-	}
-	return b
 }

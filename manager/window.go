@@ -2,68 +2,75 @@ package manager
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/cron"
 )
 
-// A permit window opens and closes the queues of a task type by the database's clock, as this process
-// estimates it. A window without an end is closed queue by queue, at the first empty select, for whoever owns
-// the queue until the window's next start: window_done_at in the queue's row says so. In memory that would be
-// lost with a crash, and the new owner would begin a window again that had ended, or end one that had not.
+// permitWindow is the time in which the queues of a task type may be worked, by the database's clock as this process
+// estimates it.
+//
+// A window without an end closes queue by queue, at the first empty select, for every owner of the queue until the
+// window's next start. The queue's row says so in window_done_at. If only memory said so, a crash would lose it, and the
+// new owner would begin a window again that had ended, or end one that had not.
+type permitWindow struct {
+	*base
+	reg     *registration
+	started time.Time // of the process, by the database's clock: a window may begin with it
 
-// permit returns the window of the settings in force, as this process sees it.
-func (s *server) permit() *cron.Window {
-	w, err := cron.ParseWindow(s.settings.PermitRunStartTime, s.settings.PermitRunEndTime, s.settings.TimeZone)
-	if err != nil {
-		s.must(err) // Validate has parsed it
-		return nil
-	}
-	return w.From(s.started)
+	window    *cron.Window // nil: parse it from the settings
+	state     atomic.Pointer[cron.WindowState]
+	changesAt time.Time // when the window opens or closes next, by the database's clock; zero: never
 }
 
-// lookAtWindow notes what the window is now, and when it will be something else.
-func (s *server) lookAtWindow() {
-	l := s.life
-	now := l.dbTime(time.Now())
-	if l.permit == nil {
-		l.permit = s.permit()
+// reset makes the window follow changed settings.
+func (w *permitWindow) reset() { w.window = nil }
+
+// parse returns the window of the settings in force.
+func (w *permitWindow) parse() *cron.Window {
+	window, err := cron.ParseWindow(w.settings.PermitRunStartTime, w.settings.PermitRunEndTime, w.settings.TimeZone)
+	if err != nil {
+		w.must(err) // Validate has parsed it
+		return nil
 	}
-	window := l.permit.At(now)
-	l.window.Store(&window)
-	l.windowChange = time.Time{}
-	for _, at := range []time.Time{window.NextStart, window.NextEnd} {
-		if at.After(now) && (l.windowChange.IsZero() || at.Before(l.windowChange)) {
-			l.windowChange = at
+	return window.From(w.started)
+}
+
+// update notes the state of the window now, and when that changes.
+func (w *permitWindow) update() {
+	now := w.reg.dbTime(time.Now())
+	if w.window == nil {
+		w.window = w.parse()
+	}
+	state := w.window.At(now)
+	w.state.Store(&state)
+	w.changesAt = time.Time{}
+	for _, at := range []time.Time{state.NextStart, state.NextEnd} {
+		if at.After(now) && (w.changesAt.IsZero() || at.Before(w.changesAt)) {
+			w.changesAt = at
 		}
 	}
 }
 
-// windowTimer fires when the window opens or closes; nil if it never does.
-func (l *life) windowTimer() <-chan time.Time {
-	if l.windowChange.IsZero() {
+// timer fires when the window opens or closes. It is nil if it never does.
+func (w *permitWindow) timer() <-chan time.Time {
+	if w.changesAt.IsZero() {
 		return nil
 	}
-	return time.After(max(0, l.windowChange.Sub(l.dbTime(time.Now()))))
+	return time.After(max(0, w.changesAt.Sub(w.reg.dbTime(time.Now()))))
 }
 
-// closed tells which of the queues may not be worked now.
-func (s *server) closed() map[string]bool {
-	if s.inRuns() {
-		return s.life.idleSweeps()
-	}
-	return s.life.closed()
-}
-
-func (l *life) closed() map[string]bool {
-	window := l.window.Load()
-	if window.Open && !window.OpenEnded {
+// closed returns the queues that the window does not permit to work now.
+func (w *permitWindow) closed(rows []center.ViewQueue) map[string]bool {
+	state := w.state.Load()
+	if state.Open && !state.OpenEnded {
 		return nil
 	}
 	closed := map[string]bool{}
-	for _, q := range l.view.Queues {
-		if !window.Open || !q.WindowDone.Before(window.Since) {
+	for _, q := range rows {
+		if !state.Open || !q.WindowDone.Before(state.Since) {
 			closed[q.ID] = true
 		}
 	}
@@ -71,31 +78,25 @@ func (l *life) closed() map[string]bool {
 }
 
 // closeEmpty closes an open-ended window for the queues that a select has found empty since it began.
-func (s *server) closeEmpty(ctx context.Context) error {
-	l := s.life
-	window := l.window.Load()
-	if !window.OpenEnded {
+func (w *permitWindow) closeEmpty(ctx context.Context, view *ownView) error {
+	state := w.state.Load()
+	if !state.OpenEnded {
 		return nil
 	}
-	for _, h := range s.proc.Held() {
-		if h.Draining || h.EmptySince.IsZero() || l.dbTime(h.EmptySince).Before(window.Since) {
+	for _, h := range w.proc.Held() {
+		if h.Draining || h.EmptySince.IsZero() || w.reg.dbTime(h.EmptySince).Before(state.Since) {
 			continue
 		}
-		l.stale = true
-		err := s.windowDone(ctx, center.Held{ID: h.Queue.ID, Epoch: h.Queue.Epoch}, window.Since)
+		err := view.change(ctx, func(ctx context.Context) error {
+			return w.roster.WindowDone(ctx, w.taskType, w.uuid, center.Held{ID: h.Queue.ID, Epoch: h.Queue.Epoch}, state.Since)
+		})
 		if center.IsFenced(err) {
-			continue // the new owner finds out by itself
+			continue // the new owner will find the queue empty, too
 		}
 		if err != nil {
 			return err
 		}
-		s.queueLog(h.Queue.ID).Info("empty: the window is closed until its next start")
+		w.queueLog(h.Queue.ID).Info("queue empty; its window is closed until the next start")
 	}
 	return nil
-}
-
-func (s *server) windowDone(ctx context.Context, q center.Held, since time.Time) error {
-	ctx, cancel := s.transaction(ctx)
-	defer cancel()
-	return s.c.WindowDone(ctx, s.task.name, s.life.uuid, q, since)
 }

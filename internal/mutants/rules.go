@@ -19,12 +19,12 @@ var mutants = []mutant{
 	},
 	{
 		"H3: a queue worked on after its release was sent", "manager/decide.go",
-		"spent := f.spent[row.ID] == row.Epoch", "spent := false",
+		"retired := f.retired[row.ID] == row.Epoch", "retired := false",
 		"./manager -run Decide",
 	},
 	{
-		"H4: an owner that does not look again whether its requester knows", "manager/follow.go",
-		" || l.asksUnaware() {", " {",
+		"H4: an owner that does not look again whether its requester knows", "manager/view.go",
+		" || v.requesterUnaware() }", " }",
 		"./manager -run OwnerNotices",
 	},
 	{
@@ -136,8 +136,8 @@ var mutants = []mutant{
 		"./center -run IdleTransactions",
 	},
 	{
-		"S7: a lock row that is never free keeps the dead", "manager/follow.go",
-		"s.life.busyRow < busyRowMost", "true",
+		"S7: a lock row that is never free keeps the dead", "manager/plan.go",
+		"p.busy < maxBusy", "true",
 		"./manager -run NeverFree",
 	},
 	{
@@ -152,8 +152,8 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"S3: the lock is taken with every heartbeat", "manager/follow.go",
-		"dead || p.MembershipVersion != p.PlannedVersion {", "dead || true {",
+		"S3: the lock is taken with every heartbeat", "manager/plan.go",
+		"if r.AnyDead && r.watched > 0 || r.MembershipVersion != r.PlannedVersion {", "if r.AnyDead || true {",
 		"./manager -run TwoStatements",
 	},
 	{
@@ -198,8 +198,8 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"L5: a busy owner is not drained for a request", "manager/follow.go",
-		"s.life.blocked[id] = true", "_ = id",
+		"L5: a busy owner is not drained for a request", "manager/plan.go",
+		"p.blocked[id] = true", "_ = id",
 		"./manager -run AlwaysBusy",
 	},
 	{
@@ -213,7 +213,7 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"N1: work goes on behind the barrier", "manager/follow.go",
+		"N1: work goes on behind the barrier", "manager/halt.go",
 		" || p.RequestedTotal > 0\n", "\n",
 		"./manager -run Repartition",
 	},
@@ -228,18 +228,18 @@ var mutants = []mutant{
 		"./internal/plan",
 	},
 	{
-		"S2: a change of one's own queues unnoticed", "manager/life.go",
+		"S2: a change of one's own queues unnoticed", "manager/view.go",
 		"newest == p.OwnedPlan && ", "",
 		"./manager -run Matches",
 	},
 	{
-		"S2: queues read anew when others' have changed", "manager/life.go",
-		"return l.view.QueueTotal == ", "return l.view.PlanVersion == p.PlanVersion && l.view.QueueTotal == ",
+		"S2: queues read anew when others' have changed", "manager/view.go",
+		"return v.QueueTotal == ", "return v.PlanVersion == p.PlanVersion && v.QueueTotal == ",
 		"./manager -run TwoStatements",
 	},
 	{
-		"S2: a queue that is to be removed unnoticed", "manager/life.go",
-		"slices.Equal(l.view.Removing, p.Removing)", "slices.Equal(p.Removing, p.Removing)",
+		"S2: a queue that is to be removed unnoticed", "manager/view.go",
+		"slices.Equal(v.Removing, p.Removing)", "slices.Equal(p.Removing, p.Removing)",
 		"./manager -run Matches",
 	},
 	{
@@ -258,8 +258,8 @@ var mutants = []mutant{
 		"./manager -run Lease",
 	},
 	{
-		"S6: the old uuid used again", "manager/life.go",
-		"uuid:       newUUID(host),", "uuid:     fmt.Sprintf(\"%s:%d:again\", host, os.Getpid()),",
+		"S6: the old uuid used again", "manager/registration.go",
+		"uuid:     newUUID(host),", "uuid:     host + \":1:again\",",
 		"./manager -run JoinsAnew",
 	},
 	{
@@ -278,7 +278,7 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"S7: no expiry guard", "manager/lease.go",
+		"S7: no expiry guard", "manager/watch.go",
 		"return !w.since.IsZero() && w.watched() >= w.judgeDead", "return !w.since.IsZero()",
 		"./manager -run Watch",
 	},
@@ -288,8 +288,8 @@ var mutants = []mutant{
 		"./center -run Conformance",
 	},
 	{
-		"S8: waiting without looking", "manager/states.go",
-		"if s.awaiting() {", "if s == nil {",
+		"S8: waiting without looking", "manager/wait.go",
+		"if s.mustPoll() {", "if s == nil {",
 		"./manager -run HandOver",
 	},
 	{
@@ -303,13 +303,13 @@ var mutants = []mutant{
 		"./center -run Conformance$",
 	},
 	{
-		"S8: who hands over does not look", "manager/states.go",
-		"time.After(time.Until(s.life.looked.Add(pollInterval)))", "time.After(pollInterval)",
+		"S8: who hands over does not look", "manager/wait.go",
+		"time.After(time.Until(s.view.checked.Add(pollInterval)))", "time.After(pollInterval)",
 		"./manager -run HandsOver",
 	},
 	{
-		"S8: a poll that looks at nothing", "manager/states.go",
-		"awaits == s.life.view.Awaits(s.life.uuid)", "awaits.Queues >= 0",
+		"S8: a poll that looks at nothing", "manager/view.go",
+		"awaits == v.Awaits(v.uuid)", "awaits.Queues >= 0",
 		"./manager -run HandOver",
 	},
 	{
@@ -344,12 +344,12 @@ var mutants = []mutant{
 	},
 	{
 		"H4: a gap while the requester does not know", "manager/decide.go",
-		"asked := row.Req != \"\" && row.Known", "asked := row.Req != \"\"",
+		"requested := row.Req != \"\" && row.Known", "requested := row.Req != \"\"",
 		"./manager -run Decide",
 	},
 	{
 		"a window that closes for the one who found it empty only", "manager/window.go",
-		"!q.WindowDone.Before(window.Since)", "false",
+		"!q.WindowDone.Before(state.Since)", "false",
 		"./manager -run OpenEnded",
 	},
 	{

@@ -30,7 +30,7 @@ var runMutants = []mutant{
 	},
 	{
 		"runs: a queue that was not released is not taken back", "manager/decide.go",
-		"\tcase spent:\n", "\tcase spent && !f.inRuns:\n",
+		"\tcase retired:\n", "\tcase retired && !f.inRuns:\n",
 		"./manager -run NotReleased",
 	},
 	{
@@ -84,8 +84,8 @@ var runMutants = []mutant{
 		"./internal/faults -run TestFaults/sqlite/run-queue-removed",
 	},
 	{
-		"runs: the number of queues is that of the moment", "manager/sweep.go",
-		"s.must(s.proc.Grant(q, sw.QueueTotal))", "s.must(s.proc.Grant(q, s.life.view.QueueTotal))",
+		"runs: the number of queues is that of the moment", "center/run_claim.go",
+		"r.params, r.queue_total,", "r.params, (SELECT t.queue_total FROM schedule_task_running t WHERE t.task_type = r.task_type AND t.own_sign = r.own_sign),",
 		"./internal/faults -run TestFaults/sqlite/run-repartitioned",
 	},
 	{
@@ -105,7 +105,7 @@ var runMutants = []mutant{
 	},
 	{
 		"runs: a rerun counts the failures of the first time", "manager/sweep.go",
-		"base := center.Progress{ItemsDone: sw.ItemsDone}", "base := center.Progress{ItemsDone: sw.ItemsDone, ItemsFailed: sw.ItemsFailed}",
+		"before := center.Progress{ItemsDone: sw.ItemsDone}", "before := center.Progress{ItemsDone: sw.ItemsDone, ItemsFailed: sw.ItemsFailed}",
 		"./manager -run AfterTheCure",
 	},
 }

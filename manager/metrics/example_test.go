@@ -24,5 +24,5 @@ func Example() {
 		return prometheus.Register(mx)
 	}
 	fmt.Println(serve())
-	// Output: no task: a manager needs something to do
+	// Output: no task: a manager needs at least one
 }

@@ -6,11 +6,11 @@
 //	mx.Watch(m, c)
 //	prometheus.MustRegister(mx)
 //
-// Names and units are those that Prometheus recommends; every metric begins with rota_. Labels are few: the task
-// type, the environment, and what a counter counts. Queues and servers are none, for there may be thousands:
-// those questions are for SELECTs.
+// Names and units follow the conventions of Prometheus. Every name begins with rota_. There are few labels: the task type,
+// the environment, and what a counter counts. Queues and servers are no labels, because there may be thousands: SELECTs
+// answer those questions.
 //
-// github.com/prometheus/client_golang does the counting and the text.
+// The package counts and formats with github.com/prometheus/client_golang.
 package metrics
 
 import (
@@ -27,14 +27,14 @@ import (
 
 // Metrics is a prometheus.Collector and a manager.Observer. All methods may be called concurrently.
 type Metrics struct {
-	beats    *prometheus.HistogramVec // by result
-	moves    *prometheus.CounterVec
-	handover *prometheus.HistogramVec
-	takeover *prometheus.HistogramVec
-	selects  *prometheus.HistogramVec
-	batches  *prometheus.HistogramVec
-	fenced   *prometheus.CounterVec
-	sweeps   *prometheus.HistogramVec
+	heartbeats *prometheus.HistogramVec
+	moves      *prometheus.CounterVec
+	handovers  *prometheus.HistogramVec
+	expiries   *prometheus.HistogramVec
+	selects    *prometheus.HistogramVec
+	batches    *prometheus.HistogramVec
+	fenced     *prometheus.CounterVec
+	sweeps     *prometheus.HistogramVec
 
 	mu sync.Mutex
 	m  *manager.Manager
@@ -46,7 +46,7 @@ var (
 	_ manager.Observer     = (*Metrics)(nil)
 )
 
-// New returns metrics that nothing has been counted for yet.
+// New returns metrics whose counters are zero.
 func New() *Metrics {
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
@@ -56,40 +56,41 @@ func New() *Metrics {
 	}
 	short, long := prometheus.ExponentialBuckets(0.0005, 4, 10), prometheus.ExponentialBuckets(0.025, 2, 14)
 	return &Metrics{
-		beats:    histogram("rota_heartbeat_duration_seconds", "How long heartbeats took.", short, "result"),
-		moves:    counter("rota_moves_total", "Queues that came to this process or left it.", "task_type", "kind"),
-		handover: histogram("rota_handover_duration_seconds", "From the begin of a drain to the release of the queue.", long, "task_type"),
-		takeover: histogram("rota_takeover_silence_seconds", "For how long servers had been silent that this process buried.", long, "task_type"),
-		selects:  histogram("rota_select_duration_seconds", "How long selects took.", short, "task_type", "result"),
-		batches:  histogram("rota_batch_duration_seconds", "How long calls of Execute took.", short, "task_type", "result"),
-		fenced:   counter("rota_fence_rejections_total", "Batches that met the loss of their queue.", "task_type"),
-		sweeps:   histogram("rota_sweep_duration_seconds", "How long sweeps of queues of runs took here.", long, "task_type", "result"),
+		heartbeats: histogram("rota_heartbeat_duration_seconds", "Duration of heartbeats.", short, "result"),
+		moves:      counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "task_type", "kind"),
+		handovers:  histogram("rota_handover_duration_seconds", "Time from the beginning of a drain to the release of the queue.", long, "task_type"),
+		expiries:   histogram("rota_expired_server_silence_seconds", "How long the servers that this process expired had been silent.", long, "task_type"),
+		selects:    histogram("rota_select_duration_seconds", "Duration of selects.", short, "task_type", "result"),
+		batches:    histogram("rota_batch_duration_seconds", "Duration of calls of Execute.", short, "task_type", "result"),
+		fenced:     counter("rota_fence_rejections_total", "Batches that the fence rejected because their queue was lost.", "task_type"),
+		sweeps:     histogram("rota_sweep_duration_seconds", "Duration of sweeps of queues of runs in this process.", long, "task_type", "result"),
 	}
 }
 
-// Watch makes the metrics include what can be read at any time: what the manager has, and what the Center has
-// asked of the database. It is called once, before the metrics are collected.
+// Watch adds the gauges and counters that are read when the metrics are collected: the status of the manager, and what the
+// Center has asked of the database. Call it once, before the metrics are collected.
 func (x *Metrics) Watch(m *manager.Manager, c *center.Center) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.m, x.c = m, c
 }
 
-// Beat implements manager.Observer.
-func (x *Metrics) Beat(took time.Duration, err error) {
-	x.beats.WithLabelValues(result(err)).Observe(took.Seconds())
+// Heartbeat implements manager.Observer.
+func (x *Metrics) Heartbeat(took time.Duration, err error) {
+	x.heartbeats.WithLabelValues(result(err)).Observe(took.Seconds())
 }
 
 // Moved implements manager.Observer.
 func (x *Metrics) Moved(taskType, kind string, took time.Duration) {
-	switch kind {
-	case manager.MoveReleased:
-		x.handover.WithLabelValues(taskType).Observe(took.Seconds())
-	case manager.MoveTakenOver: // a server, not a queue
-		x.takeover.WithLabelValues(taskType).Observe(took.Seconds())
-		return
+	if kind == manager.MoveReleased {
+		x.handovers.WithLabelValues(taskType).Observe(took.Seconds())
 	}
 	x.moves.WithLabelValues(taskType, kind).Inc()
+}
+
+// Expired implements manager.Observer.
+func (x *Metrics) Expired(taskType string, silent time.Duration) {
+	x.expiries.WithLabelValues(taskType).Observe(silent.Seconds())
 }
 
 // Swept implements manager.Observer.
@@ -97,7 +98,7 @@ func (x *Metrics) Swept(taskType, result string, took time.Duration) {
 	x.sweeps.WithLabelValues(taskType, result).Observe(took.Seconds())
 }
 
-// Hooks returns what measures selects and batches. A user who has hooks of their own calls these from within.
+// Hooks returns hooks that measure selects and batches. A program with hooks of its own calls these from them.
 func (x *Metrics) Hooks() processor.Hooks {
 	return processor.Hooks{
 		Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
@@ -125,7 +126,7 @@ func result(err error) string {
 }
 
 func (x *Metrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{x.beats, x.moves, x.handover, x.takeover, x.selects, x.batches, x.fenced, x.sweeps}
+	return []prometheus.Collector{x.heartbeats, x.moves, x.handovers, x.expiries, x.selects, x.batches, x.fenced, x.sweeps}
 }
 
 // Describe implements prometheus.Collector.
@@ -139,7 +140,7 @@ func (x *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, g := range runMetrics {
 		out <- g.desc
 	}
-	for _, d := range []*prometheus.Desc{transactions, tries, databaseErrors, runsEnded} {
+	for _, d := range []*prometheus.Desc{transactions, attempts, databaseErrors, runsEnded} {
 		out <- d
 	}
 }

@@ -81,24 +81,24 @@ func live(t *testing.T, task manager.Task, check func(*prometheus.Registry)) {
 func TestMetrics(t *testing.T) {
 	live(t, manager.Serve("settle", &dealer{}, manager.Settings{Queues: 1}), func(registry *prometheus.Registry) {
 		want := `
-# HELP rota_items_total Items by what became of them: done, failed, skipped (not started), dead.
+# HELP rota_items_total Items by result: done, failed, skipped (not started), dead.
 # TYPE rota_items_total counter
 rota_items_total{own_sign="BASE",result="dead",task_type="settle"} 1
 rota_items_total{own_sign="BASE",result="done",task_type="settle"} 9
 rota_items_total{own_sign="BASE",result="failed",task_type="settle"} 1
 rota_items_total{own_sign="BASE",result="skipped",task_type="settle"} 0
-# HELP rota_queues_owned Queues that this process has.
+# HELP rota_queues_owned Queues that this process owns.
 # TYPE rota_queues_owned gauge
 rota_queues_owned{own_sign="BASE",task_type="settle"} 1
-# HELP rota_server_trusted 1 if the server may believe that it owns its queues.
-# TYPE rota_server_trusted gauge
-rota_server_trusted{own_sign="BASE",task_type="settle"} 1
-# HELP rota_moves_total Queues that came to this process or left it.
-# TYPE rota_moves_total counter
-rota_moves_total{kind="granted",task_type="settle"} 1
+# HELP rota_server_lease_valid 1 if the lease of the server is valid, so that it may work its queues.
+# TYPE rota_server_lease_valid gauge
+rota_server_lease_valid{own_sign="BASE",task_type="settle"} 1
+# HELP rota_queue_moves_total Queues that this process got or lost, by kind of move.
+# TYPE rota_queue_moves_total counter
+rota_queue_moves_total{kind="granted",task_type="settle"} 1
 `
 		err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-			"rota_items_total", "rota_queues_owned", "rota_server_trusted", "rota_moves_total")
+			"rota_items_total", "rota_queues_owned", "rota_server_lease_valid", "rota_queue_moves_total")
 		if err != nil {
 			t.Error(err)
 		}
@@ -123,16 +123,16 @@ func TestMetricsOfRuns(t *testing.T) {
 	settings := manager.Settings{Queues: 2, Mode: center.ModeRun, Every: 5 * time.Second}
 	live(t, manager.Serve("sweep", half, settings), func(registry *prometheus.Registry) {
 		want := `
-# HELP rota_queues_owned Queues that this process has.
+# HELP rota_queues_owned Queues that this process owns.
 # TYPE rota_queues_owned gauge
 rota_queues_owned{own_sign="BASE",task_type="sweep"} 2
-# HELP rota_run_last_success_timestamp_seconds The slot of the newest run that has succeeded; 0 if none that is kept has.
+# HELP rota_run_last_success_timestamp_seconds The slot of the newest successful run that is kept; 0 if there is none.
 # TYPE rota_run_last_success_timestamp_seconds gauge
 rota_run_last_success_timestamp_seconds{own_sign="BASE",task_type="sweep"} 0
 # HELP rota_run_open 1 if a run of the task type is RUNNING.
 # TYPE rota_run_open gauge
 rota_run_open{own_sign="BASE",task_type="sweep"} 0
-# HELP rota_runs_total Runs whose end this process has written, by what they came to.
+# HELP rota_runs_total Runs that this process has ended, by their last state.
 # TYPE rota_runs_total counter
 rota_runs_total{own_sign="BASE",state="FAILED",task_type="sweep"} 1
 # HELP rota_sweeps_running Queues that this process sweeps.
@@ -178,10 +178,10 @@ func valuesOf(t *testing.T, registry *prometheus.Registry, name string) map[stri
 // Beats and moves that a short life does not show.
 func TestObserved(t *testing.T) {
 	x := metrics.New()
-	x.Beat(time.Millisecond, nil)
-	x.Beat(time.Second, errors.New("no"))
+	x.Heartbeat(time.Millisecond, nil)
+	x.Heartbeat(time.Second, errors.New("no"))
 	x.Moved("settle", manager.MoveReleased, 300*time.Millisecond)
-	x.Moved("settle", manager.MoveTakenOver, 11*time.Second)
+	x.Expired("settle", 11*time.Second)
 	end := func(v processor.Verdict) {
 		_, done := x.Hooks().Execute(t.Context(), processor.Batch{TaskType: "settle"})
 		done(processor.Result{Verdict: v, Took: time.Second})
@@ -200,8 +200,8 @@ func TestObserved(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]uint64{
-		"rota_heartbeat_duration_seconds": 2, "rota_handover_duration_seconds": 1, "rota_takeover_silence_seconds": 1,
-		"rota_moves_total": 1, "rota_fence_rejections_total": 1, "rota_batch_duration_seconds": 1,
+		"rota_heartbeat_duration_seconds": 2, "rota_handover_duration_seconds": 1, "rota_expired_server_silence_seconds": 1,
+		"rota_queue_moves_total": 1, "rota_fence_rejections_total": 1, "rota_batch_duration_seconds": 1,
 	} {
 		if counts[name] != want {
 			t.Errorf("%s: %d, want %d", name, counts[name], want)

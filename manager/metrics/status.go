@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/manager"
 )
 
-// taskMetric is read from the status of a task type when the metrics are collected.
+// taskMetric is a metric that is read from the status of a task type when the metrics are collected.
 type taskMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -26,21 +26,21 @@ func counter(name, help string, value func(manager.Status) float64) taskMetric {
 	return taskMetric{prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.CounterValue, value, ""}
 }
 
-var items = prometheus.NewDesc("rota_items_total", "Items by what became of them: done, failed, skipped (not started), dead.", []string{"task_type", "own_sign", "result"}, nil)
+var items = prometheus.NewDesc("rota_items_total", "Items by result: done, failed, skipped (not started), dead.", []string{"task_type", "own_sign", "result"}, nil)
 
 func itemsOf(result string, value func(manager.Status) float64) taskMetric {
 	return taskMetric{items, prometheus.CounterValue, value, result}
 }
 
 var taskMetrics = []taskMetric{
-	gauge("rota_queues_owned", "Queues that this process has.", func(s manager.Status) float64 { return float64(s.Queues) }),
-	gauge("rota_queues_draining", "Queues of them that drain.", func(s manager.Status) float64 { return float64(s.Draining) }),
-	gauge("rota_server_trusted", "1 if the server may believe that it owns its queues.", func(s manager.Status) float64 { return boolean(s.Trusted) }),
-	gauge("rota_heartbeat_age_seconds", "Since the last successful heartbeat began.", func(s manager.Status) float64 { return s.BeatAge.Seconds() }),
-	gauge("rota_items_in_hand", "Items that are fetched and not done.", func(s manager.Status) float64 { return float64(s.Work.InHand) }),
-	gauge("rota_items_parked", "Failed items of this process's queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
-	gauge("rota_oldest_call_seconds", "For how long the oldest call of the dealer has been running; 0 if none runs.", oldest),
-	counter("rota_selects_total", "Selects that ran.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
+	gauge("rota_queues_owned", "Queues that this process owns.", func(s manager.Status) float64 { return float64(s.Queues) }),
+	gauge("rota_queues_draining", "Owned queues that are draining.", func(s manager.Status) float64 { return float64(s.Draining) }),
+	gauge("rota_server_lease_valid", "1 if the lease of the server is valid, so that it may work its queues.", func(s manager.Status) float64 { return boolean(s.LeaseValid) }),
+	gauge("rota_heartbeat_age_seconds", "Time since the last successful heartbeat began.", func(s manager.Status) float64 { return s.HeartbeatAge.Seconds() }),
+	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InHand) }),
+	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
+	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),
+	counter("rota_selects_total", "Selects that have ended.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
 	counter("rota_items_fetched_total", "Items that selects returned.", func(s manager.Status) float64 { return float64(s.Work.FetchItemCount) }),
 	itemsOf("done", func(s manager.Status) float64 { return float64(s.Work.SuccessCount) }),
 	itemsOf("failed", func(s manager.Status) float64 { return float64(s.Work.FailureCount) }),
@@ -48,12 +48,12 @@ var taskMetrics = []taskMetric{
 	itemsOf("dead", func(s manager.Status) float64 { return float64(s.Work.DeadCount) }),
 }
 
-// runMetrics are of task types of mode RUN.
+// runMetrics are the metrics of task types of mode RUN.
 var runMetrics = []taskMetric{
 	gauge("rota_sweeps_running", "Queues that this process sweeps.", func(s manager.Status) float64 { return float64(s.Sweeps) }),
 	gauge("rota_run_open", "1 if a run of the task type is RUNNING.", func(s manager.Status) float64 { return boolean(s.Runs.Open != "") }),
-	gauge("rota_run_age_seconds", "Since the run that is RUNNING was opened; 0 if there is none.", runAge),
-	gauge("rota_run_last_success_timestamp_seconds", "The slot of the newest run that has succeeded; 0 if none that is kept has.", func(s manager.Status) float64 { return unix(s.Runs.LastSuccess) }),
+	gauge("rota_run_age_seconds", "Time since the RUNNING run was opened; 0 if there is none.", runAge),
+	gauge("rota_run_last_success_timestamp_seconds", "The slot of the newest successful run that is kept; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.LastSuccess) }),
 	gauge("rota_trigger_next_fire_timestamp_seconds", "When the next trigger of the task type is due; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.NextFire) }),
 }
 
@@ -102,16 +102,16 @@ func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {
 }
 
 var (
-	transactions   = prometheus.NewDesc("rota_database_transactions_total", "What was done in the database, however often it had to be tried.", nil, nil)
-	tries          = prometheus.NewDesc("rota_database_tries_total", "Tries of that.", nil, nil)
-	runsEnded      = prometheus.NewDesc("rota_runs_total", "Runs whose end this process has written, by what they came to.", []string{"task_type", "own_sign", "state"}, nil)
-	databaseErrors = prometheus.NewDesc("rota_database_errors_total", "Tries that failed, by what the error meant.", []string{"class"}, nil)
+	transactions   = prometheus.NewDesc("rota_database_transactions_total", "Transactions and statements, each counted once however often it was tried.", nil, nil)
+	attempts       = prometheus.NewDesc("rota_database_attempts_total", "Attempts at transactions and statements.", nil, nil)
+	runsEnded      = prometheus.NewDesc("rota_runs_total", "Runs that this process has ended, by their last state.", []string{"task_type", "own_sign", "state"}, nil)
+	databaseErrors = prometheus.NewDesc("rota_database_errors_total", "Attempts that failed, by class of error.", []string{"class"}, nil)
 )
 
 func collectDatabase(c *center.Center, out chan<- prometheus.Metric) {
 	s := c.Stats()
 	out <- prometheus.MustNewConstMetric(transactions, prometheus.CounterValue, float64(s.Done))
-	out <- prometheus.MustNewConstMetric(tries, prometheus.CounterValue, float64(s.Tries))
+	out <- prometheus.MustNewConstMetric(attempts, prometheus.CounterValue, float64(s.Tries))
 	for _, class := range []string{center.ErrorRolledBack, center.ErrorInterrupted, center.ErrorBroken, center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther} {
 		out <- prometheus.MustNewConstMetric(databaseErrors, prometheus.CounterValue, float64(s.Errors[class]), class)
 	}

@@ -1,0 +1,58 @@
+package manager
+
+import (
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// drainedAll reports whether nothing of the queues is in flight.
+func drainedAll(holdings []processor.Holding) bool {
+	for _, h := range holdings {
+		if !h.Drained {
+			return false
+		}
+	}
+	return true
+}
+
+// lostByFence reports whether a dealer met the fence: then the rows are not what the server has read.
+func lostByFence(holdings []processor.Holding) bool {
+	for _, h := range holdings {
+		if h.Lost {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetDrained forgets the queues of which nothing is in flight and returns how many are left.
+func forgetDrained(p *processor.Processor) (left int) {
+	for _, h := range p.Held() {
+		if !p.Forget(h.Queue.ID) {
+			left++
+		}
+	}
+	return left
+}
+
+// cancelDrain cancels what is in flight, waits for the grace, and returns the queues that do not drain (H5).
+func cancelDrain(p *processor.Processor, grace time.Duration) (notDrained []string) {
+	for _, h := range p.Held() {
+		p.Revoke(h.Queue.ID)
+	}
+	over := time.After(grace)
+	for !drainedAll(p.Held()) {
+		select {
+		case <-p.Drained():
+		case <-over:
+			for _, h := range p.Held() {
+				if !h.Drained {
+					notDrained = append(notDrained, h.Queue.ID)
+				}
+			}
+			return notDrained
+		}
+	}
+	return nil
+}

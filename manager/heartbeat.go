@@ -1,0 +1,156 @@
+package manager
+
+import (
+	"context"
+	"encoding/hex"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// heartbeater sends the heartbeats of all servers of the process at once (S1). It has a goroutine of its own that does
+// nothing else: no plan, no release and no dealer can delay it.
+type heartbeater struct {
+	roster   *center.Center
+	log      logrus.FieldLogger
+	observer Observer
+
+	mu            sync.Mutex
+	registrations map[string]*registration
+
+	token   string // of the next heartbeat, or of the one under way; kept until one has succeeded
+	failing bool   // the last heartbeat failed
+}
+
+func newHeartbeater(c *center.Center, cfg Config) *heartbeater {
+	return &heartbeater{roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{}, token: newToken()}
+}
+
+// newToken returns 16 random hexadecimal digits.
+func newToken() string {
+	id := uuid.New()
+	return hex.EncodeToString(id[8:])
+}
+
+func (h *heartbeater) add(r *registration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.registrations[r.uuid] = r
+}
+
+func (h *heartbeater) remove(r *registration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.registrations, r.uuid)
+}
+
+// idleInterval is how often the heartbeater looks for registrations while there is none.
+const idleInterval = 100 * time.Millisecond
+
+func (h *heartbeater) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			timer.Reset(h.beat(ctx))
+		}
+	}
+}
+
+// beat sends one heartbeat and returns the pause until the next. After a failure the pause is a quarter of the interval,
+// so that a short outage costs little of the lease.
+func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
+	registrations, interval := h.snapshot()
+	if len(registrations) == 0 {
+		return idleInterval
+	}
+	b := center.Beat{Token: h.token}
+	for _, r := range registrations {
+		b.Servers = append(b.Servers, r.report())
+		if !slices.Contains(b.Was, r.token) {
+			b.Was = append(b.Was, r.token)
+		}
+	}
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout(interval))
+	defer cancel()
+	replies, err := h.roster.Beat(ctx, b)
+	h.logChange(ctx, err)
+	if h.observer != nil {
+		h.observer.Heartbeat(time.Since(start), err)
+	}
+	if err != nil {
+		return interval / 4
+	}
+	h.token = newToken()
+	for _, r := range registrations {
+		if reply, ok := replies[r.uuid]; ok {
+			r.renew(b.Token, start, reply)
+		} else {
+			h.expire(r)
+		}
+	}
+	return max(0, interval-time.Since(start))
+}
+
+// statementTimeout returns the limit of a heartbeat, which is below the interval, so that a database that does not
+// answer is noticed before the lease expires.
+func statementTimeout(heartbeat time.Duration) time.Duration { return heartbeat * 3 / 4 }
+
+func (h *heartbeater) snapshot() (all []*registration, interval time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.registrations {
+		all = append(all, r)
+		if interval == 0 || r.interval < interval {
+			interval = r.interval
+		}
+	}
+	return all, interval
+}
+
+// logChange logs the first failure and the recovery, and nothing in between.
+func (h *heartbeater) logChange(ctx context.Context, err error) {
+	switch {
+	case err != nil && !h.failing && ctx.Err() != context.Canceled:
+		h.log.WithError(err).Warn("heartbeat failed; trying again")
+	case err == nil && h.failing:
+		h.log.Info("heartbeats succeed again")
+	}
+	h.failing = err != nil
+}
+
+// expire ends a registration whose row is gone.
+func (h *heartbeater) expire(r *registration) {
+	h.remove(r)
+	r.lease.end()
+	close(r.gone)
+}
+
+// renew renews the lease after a heartbeat and hands the reply to the session. It replaces a reply that the session has
+// not read yet.
+func (r *registration) renew(token string, start time.Time, p center.Pulse) {
+	now := time.Now()
+	r.token, r.ring = token, p.Ring
+	r.lease.renew(start)
+	r.clock.Store(&clockPair{db: p.Now, local: now})
+	r.watch.observe(p.Now, now)
+	reply := heartbeatReply{Pulse: p}
+	if r.watch.mayExpire() {
+		reply.watched = r.watch.watched()
+		reply.inherited = r.watch.since.Before(r.joined) && p.Now.Sub(r.joined) < r.watch.judgeDead
+	}
+	select {
+	case <-r.replies:
+	default:
+	}
+	r.replies <- reply
+}

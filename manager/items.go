@@ -1,0 +1,72 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// storeTimeout limits what an executor does with the database, so that a database that does not answer cannot keep a
+// queue from being drained for longer than a dealer may.
+const storeTimeout = 5 * time.Second
+
+// itemStore keeps the processor's failed items in schedule_failed_item.
+type itemStore struct{ s *server }
+
+// Load implements processor.ItemStore.
+func (i itemStore) Load(ctx context.Context, q processor.Queue) ([]processor.FailedItem, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	rows, err := i.s.runs.FailedItems(ctx, i.s.taskType, q.ID, 0)
+	items := make([]processor.FailedItem, len(rows))
+	for n, r := range rows {
+		items[n] = processor.FailedItem{Key: r.Key, Attempts: r.Attempts, Dead: r.State == center.ItemDead, LastError: r.LastError, RetryIn: r.RetryIn}
+	}
+	return items, err
+}
+
+// Save implements processor.ItemStore.
+func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processor.FailedItem) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	rows := make([]center.FailedItem, len(items))
+	for n, item := range items {
+		rows[n] = center.FailedItem{
+			Key: item.Key, QueueID: q.ID, State: center.ItemRetry, Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
+		}
+		if item.Dead {
+			rows[n].State = center.ItemDead
+		}
+	}
+	return i.s.runs.SaveFailedItems(ctx, i.s.taskType, rows)
+}
+
+// Delete implements processor.ItemStore.
+func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return i.s.runs.ForgetFailedItems(ctx, i.s.taskType, keys)
+}
+
+// cursorStore keeps the processor's cursors in the queues' rows, and those of sweeps in the rows of the run.
+type cursorStore struct{ s *server }
+
+// Load implements processor.CursorStore.
+func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	uuid, queue := c.s.session.Load().uuid, center.Held{ID: q.ID, Epoch: q.Epoch}
+	if q.Run != nil {
+		return c.s.runs.SweepCursor(ctx, q.Run.ID, uuid, queue)
+	}
+	return c.s.roster.Cursor(ctx, c.s.taskType, uuid, queue)
+}
+
+// Save implements processor.CursorStore. The cursor is the one that ctx carries.
+func (c cursorStore) Save(ctx context.Context, _ processor.Queue, _ string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	return center.SaveCursor(ctx)
+}

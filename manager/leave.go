@@ -1,0 +1,82 @@
+package manager
+
+import (
+	"context"
+	"time"
+)
+
+// leaving lets the other servers take over, and works on until they know of it, so that no queue is idle for a heartbeat,
+// but not for long. Then it drains everything while the heartbeats go on, hands over the queues that are requested, and
+// the rest in one transaction (H4).
+func (s *session) leaving(stop context.Context) stateFunc {
+	s.server.state.Store(stateLeaving)
+	ctx := context.WithoutCancel(stop)
+	if s.reg.ended() {
+		return nil // there is nothing left to hand over
+	}
+	s.log.Info("leaving: draining")
+	s.halt.leaving = true
+	s.halt.handOver()
+	s.announce(ctx)
+	notDrained := s.drainAll(ctx)
+	if s.sweeper != nil {
+		s.sweeper.suspendAll(ctx, notDrained)
+	}
+	s.heartbeater.remove(s.reg) // so that the lease expires, and with it the attempts to leave
+	s.handOverAll(ctx, notDrained)
+	s.reg.lease.stop()
+	return nil
+}
+
+// announce marks the server as draining, so that it is dealt no queue and its queues are requested. If the database does
+// not answer soon, requesters are not waited for: handOverAll hands everything over.
+func (s *session) announce(ctx context.Context) {
+	ctx, cancel := context.WithDeadline(ctx, s.halt.giveBy)
+	defer cancel()
+	if err := s.roster.Drain(ctx, s.taskType, s.uuid); err != nil {
+		s.log.WithError(err).Debug("drain not announced")
+		s.halt.giveBy = time.Now()
+	}
+}
+
+// drainAll waits until nothing is in flight, for drain_timeout at most and only while the lease is valid. Then it
+// cancels, and returns the queues that do not drain even so.
+func (s *session) drainAll(ctx context.Context) (notDrained []string) {
+	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
+	defer cancel()
+	s.reconcile(deadline, true)
+	for !drainedAll(s.proc.Held()) {
+		switch s.wait(deadline) {
+		case stopped:
+			s.log.Warnf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout)
+			return cancelDrain(s.proc, s.cfg.Grace)
+		case lost:
+			s.log.Warn("lease expired before everything was drained: cancelling")
+			return cancelDrain(s.proc, s.cfg.Grace)
+		case handled:
+		}
+	}
+	return nil
+}
+
+// handOverAll removes the server from the roster and hands over what it still owns. It repeats that while the database
+// does not answer, until the lease expires: after that the other servers take over anyway.
+func (s *session) handOverAll(ctx context.Context, notDrained []string) {
+	for {
+		call, cancel := s.call(ctx)
+		err := s.roster.Leave(call, s.taskType, s.uuid, notDrained)
+		cancel()
+		if err == nil {
+			s.log.Info("left")
+			for _, h := range s.proc.Held() {
+				s.moved(MoveReleased, s.reconciler.drainedFor(h.Queue.ID))
+			}
+			return
+		}
+		if !s.roster.IsTransient(err) || !s.reg.lease.valid() {
+			s.log.WithError(err).Warn("could not leave in order; the other servers take over after judge_dead_interval")
+			return
+		}
+		sleep(ctx, s.settings.HeartbeatInterval/4)
+	}
+}

@@ -1,0 +1,110 @@
+package manager
+
+import (
+	"context"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// planner makes the calls that change the whole roster and not only this server's queues: it rebalances, changes the
+// number of queues, and audits.
+type planner struct {
+	*base
+	view *ownView
+
+	busy    int             // how often in succession the lock row was busy
+	blocked map[string]bool // queues that shall move while this server's own transactions hold their rows (L5)
+}
+
+// follow rebalances, or changes the number of queues, if a heartbeat's reply says that this is due.
+func (p *planner) follow(ctx context.Context, r heartbeatReply, barrierPassed bool) error {
+	if r.MembershipVersion == r.PlannedVersion {
+		p.blocked = nil // the plan is written, by this server or another
+	}
+	if r.AnyDead && r.watched > 0 || r.MembershipVersion != r.PlannedVersion {
+		if err := p.rebalance(ctx, r, false); err != nil {
+			return err
+		}
+	}
+	if barrierPassed {
+		return p.finishRepartition(ctx)
+	}
+	return nil
+}
+
+// maxBusy is how often in succession a server that is not the only one to plan backs off when the lock row is busy.
+const maxBusy = 3
+
+// rebalance deals the queues. It expires dead servers first if the reply says that this server has watched for long
+// enough; the zero reply expires none.
+//
+// Unless mustPlan is set, it backs off when the lock row is busy: most likely another server makes the same plan, and
+// the next heartbeat tells if it is still due. A lock row that is never free, as when runs are submitted without a pause,
+// would then keep dead servers alive for ever (S7). So a server that sees a dead one waits for the lock row in the end.
+// The next audit makes every other plan.
+func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
+	call, cancel := p.call(ctx)
+	defer cancel()
+	done, err := p.roster.Assign(call, p.taskType, center.Assignment{
+		Actor: p.uuid, BeatWithin: 2 * p.settings.HeartbeatInterval,
+		Watched: r.watched, Seen: r.Now, Inherited: r.inherited,
+		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),
+	})
+	if err == nil && done.Busy {
+		p.busy++
+		return nil // the reply after the other server's plan tells what has changed
+	}
+	p.busy = 0
+	p.view.invalidate()
+	if err != nil {
+		return err
+	}
+	p.blocked = map[string]bool{}
+	for _, id := range done.Blocked {
+		p.blocked[id] = true
+	}
+	if p.cfg.Observer != nil {
+		for _, silent := range done.Silent {
+			p.cfg.Observer.Expired(p.taskType, silent)
+		}
+	}
+	return nil
+}
+
+// replan rebalances again, after the queues are drained whose rows this server's own transactions held (L5). It reports
+// whether fewer queues are blocked now.
+func (p *planner) replan(ctx context.Context) (fewer bool, err error) {
+	before := len(p.blocked)
+	err = p.rebalance(ctx, heartbeatReply{}, true)
+	return len(p.blocked) < before, err
+}
+
+// finishRepartition changes the number of queues, after all servers have drained (N1).
+func (p *planner) finishRepartition(ctx context.Context) error {
+	return p.view.change(ctx, func(ctx context.Context) error {
+		done, err := p.roster.FinishRepartition(ctx, p.taskType, p.uuid)
+		if done {
+			p.log.Info("number of queues changed")
+		}
+		return err
+	})
+}
+
+// audit repairs rows that were edited by hand and deletes old ones, once per audit interval and roster (S4).
+func (p *planner) audit(ctx context.Context, r heartbeatReply) error {
+	ctx, cancel := p.call(ctx)
+	defer cancel()
+	turn, err := p.roster.Audit(ctx, p.taskType, p.uuid)
+	if err != nil || !turn {
+		return err
+	}
+	p.view.invalidate()
+	if _, err = p.roster.Clean(ctx, p.cfg.Retention); err != nil || r.watched == 0 {
+		return err
+	}
+	expired, err := p.roster.ExpireOwnSigns(ctx, p.taskType, p.uuid, r.Now, 2*p.settings.HeartbeatInterval)
+	for _, sign := range expired {
+		p.log.Infof("environment %s deleted: no server has served it for %s", sign, p.settings.ExpireOwnSignInterval)
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// reconciler brings the processor and the roster in line: it reads the server's rows, decides, and performs the steps.
+type reconciler struct {
+	*base
+	view    *ownView
+	planner *planner
+	halt    *halt
+	window  *permitWindow
+	sweeper *sweeper // nil in mode CONTINUOUS
+
+	drains  map[string]time.Time // when the drain of a queue began
+	lost    map[string]bool      // queues that were taken away and of which something is still in flight
+	retired map[string]int64     // epochs under which a release was sent: never worked again (H3)
+}
+
+// reconcile takes all steps that can be taken at once. A step that waits for something is taken by a later call: there is
+// one after each heartbeat, each drain and each change of the permit window.
+func (r *reconciler) reconcile(ctx context.Context) error {
+	r.window.update()
+	if err := r.window.closeEmpty(ctx, r.view); err != nil {
+		return err
+	}
+	for {
+		if err := r.view.read(ctx); err != nil {
+			return err
+		}
+		if r.sweeper != nil {
+			r.sweeper.settle(ctx, r.view)
+		}
+		again, err := r.perform(ctx, decide(r.facts()))
+		if err != nil {
+			return err
+		}
+		if !again {
+			r.halt.acknowledge()
+			return nil
+		}
+	}
+}
+
+func (r *reconciler) facts() facts {
+	return facts{
+		uuid: r.uuid, rows: r.view.Queues, holdings: r.proc.Held(),
+		retired: r.retired, blocked: r.planner.blocked, closed: r.closed(),
+		halted: r.halt.halted, handingOver: r.halt.handingOver(), overdue: r.halt.overdue(), inRuns: r.inRuns(),
+	}
+}
+
+// closed returns the queues that must not be worked now.
+func (r *reconciler) closed() map[string]bool {
+	if r.sweeper != nil {
+		return r.sweeper.idle(r.view.Queues)
+	}
+	return r.window.closed(r.view.Queues)
+}
+
+// restricted reports whether some queues must not be worked now.
+func (r *reconciler) restricted() bool {
+	return r.halt.halted || r.halt.handingOver() || len(r.window.closed(r.view.Queues)) > 0
+}
+
+// claimable returns the queues that a sweep may begin with: own ones that are to stay.
+func (r *reconciler) claimable() (free []center.ViewQueue) {
+	for _, row := range r.view.Queues {
+		if row.Cur == r.uuid && row.Req == "" && !row.Removing && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
+			free = append(free, row)
+		}
+	}
+	return free
+}

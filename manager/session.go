@@ -1,0 +1,190 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// The states of a server, as Ready and Status report them. See the package comment for the picture.
+const (
+	stateJoining = "joining"
+	stateServing = "serving"
+	stateFenced  = "fenced"
+	stateLeaving = "leaving"
+)
+
+// session is one registration of a server, from the insertion of its row to its end. Its methods run in the server's own
+// goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session, under
+// a new uuid (S6).
+//
+// Its methods are the states, the events that they wait for, and the steps of leaving. They share all fields.
+type session struct {
+	*base
+	server      *server
+	reg         *registration
+	heartbeater *heartbeater
+
+	view       *ownView
+	planner    *planner
+	reconciler *reconciler
+	halt       *halt
+	window     *permitWindow
+	alerter    *alerter
+	config     *configurer
+	ticker     *runTicker // nil in mode CONTINUOUS,
+	sweeper    *sweeper   // and so is this
+
+	lapsed atomic.Bool // the lease has expired since the last reply: the rows must be read again
+	rejoin bool        // the row is gone, and another session is to begin
+}
+
+// newSession returns a session that is not registered yet.
+func newSession(s *server) *session {
+	b := s.base
+	ss := &session{server: s, base: &b, heartbeater: s.heartbeater}
+	ss.reg = newRegistration(s.host, b.settings, func() {
+		if s.session.Load() == ss {
+			ss.cancelAll()
+		}
+	})
+	ss.reg.report = ss.report
+	b.uuid = ss.reg.uuid
+	b.log = b.log.WithField("server", b.uuid)
+	ss.view = &ownView{base: &b}
+	ss.planner = &planner{base: &b, view: ss.view}
+	ss.halt = &halt{base: &b}
+	ss.window = &permitWindow{base: &b, reg: ss.reg}
+	ss.config = &configurer{base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion}
+	ss.alerter = &alerter{base: &b, incoming: s.alerts, raised: s.raised, lastBusy: time.Now(), progressAt: time.Now()}
+	if b.inRuns() {
+		ss.ticker = &runTicker{base: &b}
+		ss.sweeper = &sweeper{base: &b, ticker: ss.ticker, sweeps: map[string]*sweep{}}
+	}
+	ss.reconciler = &reconciler{
+		base: &b, view: ss.view, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
+		drains: map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
+	}
+	return ss
+}
+
+// stateFunc is a state. It runs until the session leaves it and returns the next one, or nil at the end of the session.
+type stateFunc func(context.Context) stateFunc
+
+// run lives through the states and reports whether another session is to begin.
+func (s *session) run(ctx context.Context) (rejoin bool) {
+	for state := s.serving; state != nil; {
+		state = state(ctx)
+	}
+	return s.rejoin
+}
+
+// serving follows the roster while the lease is valid.
+func (s *session) serving(ctx context.Context) stateFunc {
+	s.server.state.Store(stateServing)
+	s.proc.Wake()
+	if err := s.planner.rebalance(ctx, heartbeatReply{}, false); err != nil && !s.roster.IsTransient(err) {
+		s.log.WithError(err).Error("first plan failed")
+	}
+	s.reconcile(ctx, true)
+	for {
+		switch s.wait(ctx) {
+		case stopped:
+			return s.leaving
+		case lost:
+			return s.fenced
+		case handled:
+		}
+	}
+}
+
+// reconcile brings processor and roster in line. With reread it reads the rows again first, whatever it knows of them.
+func (s *session) reconcile(ctx context.Context, reread bool) {
+	if reread {
+		s.view.invalidate()
+	}
+	if err := s.reconciler.reconcile(ctx); err != nil {
+		s.retry(err)
+	}
+}
+
+// retry lets the next heartbeat's reply try again what has failed.
+func (s *session) retry(err error) {
+	s.view.invalidate()
+	if !s.roster.IsTransient(err) && !errors.Is(err, context.Canceled) {
+		s.log.WithError(err).Error("reconciliation with the roster failed")
+		return
+	}
+	s.log.WithError(err).Debug("reconciliation with the roster failed; trying again")
+}
+
+// fenced cancels what is in flight and starts nothing, because the server no longer believes that it owns its queues (S6).
+// If the row is still there when the database answers again, work resumes under the same epochs after a fresh read. If
+// the row is gone, another session begins when the old batches have ended, or after the grace.
+func (s *session) fenced(ctx context.Context) stateFunc {
+	s.server.state.Store(stateFenced)
+	s.cancelAll()
+	if !s.reg.ended() {
+		s.log.Warn("lease expired without a heartbeat; all work is stopped until the database answers")
+		select {
+		case <-ctx.Done():
+			return s.leaving
+		case <-s.reg.replies:
+			s.log.Info("the database answers and the row is still there; work resumes")
+			return s.serving
+		case <-s.reg.gone:
+		}
+	}
+	s.log.Warn("expired by another server; joining again without queues")
+	grace := time.After(s.cfg.Grace)
+	for forgetDrained(s.proc) > 0 {
+		select {
+		case <-ctx.Done():
+			return nil // there is nothing left to hand over
+		case <-s.proc.Drained():
+		case <-grace:
+			s.log.Warn("a dealer still works a lost queue; the queue is not granted again before the dealer returns")
+			s.rejoin = true
+			return nil
+		}
+	}
+	s.rejoin = true
+	return nil
+}
+
+// cancelAll cancels what is in flight. It may be called from any goroutine.
+func (s *session) cancelAll() {
+	s.lapsed.Store(true)
+	for _, h := range s.proc.Held() {
+		s.proc.Revoke(h.Queue.ID)
+	}
+}
+
+// report returns what the heartbeat tells of this server. It is called from the heartbeater's goroutine.
+func (s *session) report() center.ServerBeat {
+	stats := s.proc.Stats()
+	b := center.ServerBeat{
+		UUID: s.uuid, TaskType: s.taskType, State: center.StateStandby,
+		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
+		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
+		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),
+		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInHand: s.reg.dbTime(stats.OldestInHandSince),
+		WatchingSince: s.reg.watch.since, Ring: s.reg.ring, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
+	}
+	if w := s.window.state.Load(); w != nil {
+		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
+	}
+	if s.view.owned.Load() > 0 {
+		b.State = center.StateServing
+	}
+	switch bad := s.server.rejected.Load(); {
+	case bad != nil:
+		b.LastError, b.LastErrorAt = bad.text, s.reg.dbTime(bad.at)
+	case stats.LastError != nil:
+		b.LastError, b.LastErrorAt = stats.LastError.Error(), s.reg.dbTime(stats.LastErrorTime)
+	}
+	return b
+}

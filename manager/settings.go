@@ -1,0 +1,89 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// unknownVersion makes the first reply read the settings again.
+const unknownVersion = -2
+
+// rejectedSettings says why the settings in the row are not in force, and since when.
+type rejectedSettings struct {
+	text string
+	at   time.Time
+}
+
+// configurer applies what an operator has changed: the task type's settings, and its failed items.
+type configurer struct {
+	*base
+	window   *permitWindow
+	rejected *atomic.Pointer[rejectedSettings]
+
+	settingsVersion int64 // of the settings in force
+	itemVersion     int64 // of the failed items that the processor knows
+}
+
+// follow applies the settings if a heartbeat's reply says that they have changed.
+func (c *configurer) follow(ctx context.Context, p center.Pulse) error {
+	if p.SettingsVersion == c.settingsVersion || p.SettingsVersion < 0 {
+		return nil
+	}
+	return c.apply(ctx, p.SettingsVersion)
+}
+
+// followItems makes the processor load its failed items again if a heartbeat's reply says that they have changed.
+func (c *configurer) followItems(p center.Pulse) {
+	if p.ItemVersion != c.itemVersion {
+		c.itemVersion = p.ItemVersion
+		c.proc.Reload()
+	}
+}
+
+// apply applies settings that were changed in the row. It rejects bad ones: the last good ones stay in force.
+func (c *configurer) apply(ctx context.Context, version int64) error {
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	row, err := c.roster.Settings(ctx, c.taskType)
+	if err != nil {
+		return err
+	}
+	first := c.settingsVersion == unknownVersion
+	c.settingsVersion = version
+	err = row.Validate()
+	if err == nil && row.Mode != c.settings.Mode && !first {
+		err = fmt.Errorf("mode (%s) takes effect when the worker starts again: it works in mode %s", row.Mode, c.settings.Mode)
+	}
+	if err == nil {
+		err = c.proc.Configure(processorSettings(row))
+	}
+	if err != nil {
+		c.log.WithError(err).Error("settings in schedule_task_type rejected")
+		c.rejected.Store(&rejectedSettings{"settings rejected: " + err.Error(), time.Now()})
+		return nil
+	}
+	c.rejected.Store(nil)
+	// The intervals stay what this server's row tells the others. Another mode needs another process.
+	row.Mode = c.settings.Mode
+	row.HeartbeatInterval, row.JudgeDeadInterval = c.settings.HeartbeatInterval, c.settings.JudgeDeadInterval
+	*c.settings = row
+	c.window.reset()
+	if !first {
+		c.log.Info("settings in schedule_task_type applied")
+	}
+	return nil
+}
+
+func processorSettings(s Settings) processor.Settings {
+	return processor.Settings{
+		ThreadNumber: s.ThreadNumber, FetchNumber: s.FetchNumber, ExecuteNumber: s.ExecuteNumber,
+		SleepTimeNoData: s.SleepTimeNoData, SleepTimeInterval: s.SleepTimeInterval,
+		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, RatePerSecond: s.RatePerSecond, BatchTimeout: s.BatchTimeout,
+		Retry: s.ItemRetry, RetryMax: s.ItemRetryMax, ItemMaxAttempts: s.ItemMaxAttempts, Parameter: s.TaskParameter,
+	}
+}

@@ -1,0 +1,59 @@
+package manager
+
+import (
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// Status is a task type as this process sees it, for metrics and for people.
+type Status struct {
+	TaskType, OwnSign string
+	Server            string        // uuid; empty before the server has joined
+	State             string        // joining, serving, fenced or leaving
+	LeaseValid        bool          // the server may believe that it owns its queues
+	HeartbeatAge      time.Duration // since the start of the last successful heartbeat; 0 before the server has joined
+	Queues            int           // that the server owns, as of its last read
+	Draining          int           // of these
+	Work              processor.Stats
+
+	// In mode RUN: how many queues are being swept here, and what the last tick found.
+	InRuns bool
+	Sweeps int
+	Runs   center.Ticked
+}
+
+// Status returns all task types of this process, in the order in which they were given to New. It asks no database, and
+// may be called at any time.
+func (m *Manager) Status() []Status {
+	list := make([]Status, len(m.servers))
+	for i, s := range m.servers {
+		list[i] = s.status()
+	}
+	return list
+}
+
+func (s *server) status() Status {
+	st := Status{TaskType: s.taskType, OwnSign: s.roster.OwnSign(), State: s.state.Load().(string)}
+	session := s.session.Load()
+	if session == nil {
+		return st
+	}
+	lease := session.reg.lease
+	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
+	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
+	holdings := s.proc.Held()
+	for _, h := range holdings {
+		if h.Draining {
+			st.Draining++
+		}
+	}
+	if session.ticker == nil {
+		return st
+	}
+	if found := session.ticker.last.Load(); found != nil {
+		st.InRuns, st.Sweeps, st.Runs = true, len(holdings), *found
+	}
+	return st
+}

@@ -1,0 +1,171 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// settle takes the queues of sweeps that have ended, or must end, from the processor, and saves how the sweeps ended.
+func (s *sweeper) settle(ctx context.Context, view *ownView) {
+	s.dropLost(view)
+	for _, h := range s.proc.Held() {
+		switch sw := s.sweeps[h.Queue.ID]; {
+		case sw == nil:
+			s.proc.Forget(h.Queue.ID) // once it is drained
+		case sw.end == nil:
+			s.checkEnd(sw, h)
+		}
+	}
+	for id, sw := range s.sweeps {
+		if sw.end == nil {
+			continue
+		}
+		err := sw.end(ctx, sw)
+		if err != nil && s.runs.IsTransient(err) {
+			s.queueLog(id).WithError(err).Debug("end of a sweep not saved; trying again")
+			continue
+		}
+		if err != nil && !errors.Is(err, center.ErrRunOver) && !center.IsFenced(err) {
+			s.queueLog(id).WithError(err).Error("end of a sweep not saved")
+		}
+		delete(s.sweeps, id)
+		s.ticker.soon() // there may be room for another sweep, or for another run
+	}
+}
+
+// dropLost forgets the sweeps of queues that this server does not own any more. Their owners continue them.
+func (s *sweeper) dropLost(view *ownView) {
+	own := map[string]int64{}
+	for _, row := range view.Queues {
+		if row.Cur == s.uuid {
+			own[row.ID] = row.Epoch
+		}
+	}
+	for id, sw := range s.sweeps {
+		if epoch, ok := own[id]; !ok || epoch != sw.Epoch {
+			delete(s.sweeps, id)
+			s.ended(sw, SweepLost)
+		}
+	}
+}
+
+// checkEnd notes how a sweep is to end, if it has ended or must, and its queue is drained.
+func (s *sweeper) checkEnd(sw *sweep, h processor.Holding) {
+	sw.last = sw.progress(h)
+	end := s.endOf(sw, h)
+	if end == nil {
+		return
+	}
+	s.proc.Drain(h.Queue.ID)
+	if s.proc.Forget(h.Queue.ID) {
+		sw.end = end
+	}
+}
+
+// endOf returns the function that saves how a sweep has ended. It returns nil while the sweep goes on.
+func (s *sweeper) endOf(sw *sweep, h processor.Holding) func(context.Context, *sweep) error {
+	open, paused := s.ticker.open()
+	switch {
+	case sw.over || sw.RunID != open: // the run was cancelled, or is past its deadline
+		s.proc.Revoke(h.Queue.ID)
+		return func(context.Context, *sweep) error {
+			s.ended(sw, SweepLost)
+			return nil
+		}
+	case h.Sweep.Failed, h.Sweep.Swept && sw.last.ItemsFailed > 0:
+		cause := fmt.Sprintf("items that failed: %d", sw.last.ItemsFailed)
+		if h.Sweep.Err != nil {
+			cause = h.Sweep.Err.Error() + "; " + cause
+		}
+		final := h.Sweep.Permanent
+		return func(ctx context.Context, sw *sweep) error { return s.fail(ctx, sw, cause, final) }
+	case h.Sweep.Swept:
+		return s.finish
+	case paused && h.Drained:
+		return s.suspendOne
+	}
+	return nil
+}
+
+func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	err := s.runs.FinishSweep(ctx, sw.Sweep, sw.last)
+	if err == nil {
+		s.ended(sw, SweepDone)
+		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("items", sw.last.ItemsDone).Info("queue swept")
+	}
+	return err
+}
+
+func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool) error {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	failed, err := s.runs.FailSweep(ctx, sw.Sweep, sw.last, cause, final)
+	if err == nil {
+		result := SweepRetry
+		if failed {
+			result = SweepFailed
+		}
+		s.ended(sw, result)
+		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).WithField("final", failed).Error("sweep failed: ", cause)
+	}
+	return err
+}
+
+func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
+	ctx, cancel := s.call(ctx)
+	defer cancel()
+	err := s.runs.SuspendSweep(ctx, sw.Sweep, sw.last)
+	if err == nil {
+		s.ended(sw, SweepSuspended)
+	}
+	return err
+}
+
+// ended tells the observer how a sweep has ended.
+func (s *sweeper) ended(sw *sweep, result string) {
+	if s.cfg.Observer != nil {
+		s.cfg.Observer.Swept(s.taskType, result, time.Since(sw.began))
+	}
+}
+
+// suspend suspends the sweeps of drained queues that are about to be handed over, so that the next owner continues where
+// they stopped. If that fails, the next owner continues from what was saved last.
+func (s *sweeper) suspend(ctx context.Context, queues ...string) {
+	for _, h := range s.proc.Held() {
+		if sw := s.sweeps[h.Queue.ID]; sw != nil && slices.Contains(queues, h.Queue.ID) {
+			sw.last = sw.progress(h)
+		}
+	}
+	for _, id := range queues {
+		sw := s.sweeps[id]
+		if sw == nil {
+			continue
+		}
+		delete(s.sweeps, id)
+		if sw.end != nil {
+			continue // how it ended could not be saved, and the next owner finds it out again
+		}
+		if err := s.suspendOne(ctx, sw); err != nil {
+			s.queueLog(id).WithError(err).Debug("sweep not suspended")
+		}
+	}
+}
+
+// suspendAll suspends all sweeps, because the server leaves, except those of queues that did not drain.
+func (s *sweeper) suspendAll(ctx context.Context, notDrained []string) {
+	var queues []string
+	for id := range s.sweeps {
+		if !slices.Contains(notDrained, id) {
+			queues = append(queues, id)
+		}
+	}
+	s.suspend(ctx, queues...)
+}

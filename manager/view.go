@@ -1,0 +1,102 @@
+package manager
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// ownView is the server's part of the roster as it was last read: the queues that it owns or waits for. Every call that
+// may change the roster goes through change, because after it the rows must be read again.
+type ownView struct {
+	*base
+	center.View
+
+	fresh   bool         // nothing has happened since the read that could have changed the rows
+	checked time.Time    // when the rows were last read or compared with the roster
+	owned   atomic.Int64 // how many queues the server owns; also read by the heartbeater and by Status
+}
+
+// invalidate makes the next reconciliation read the rows again.
+func (v *ownView) invalidate() { v.fresh = false }
+
+// change makes a call that may change the roster. The rows must be read again afterwards, also if the call fails or
+// finds nothing to change.
+func (v *ownView) change(ctx context.Context, do func(context.Context) error) error {
+	v.invalidate()
+	ctx, cancel := v.call(ctx)
+	defer cancel()
+	return do(ctx)
+}
+
+// read reads the rows, unless they are fresh.
+func (v *ownView) read(ctx context.Context) error {
+	if v.fresh {
+		return nil
+	}
+	ctx, cancel := v.call(ctx)
+	defer cancel()
+	rows, err := v.roster.View(ctx, v.taskType, v.uuid)
+	if err != nil {
+		return err
+	}
+	v.replace(rows)
+	v.fresh, v.checked = true, time.Now()
+	return nil
+}
+
+func (v *ownView) replace(rows center.View) {
+	owned := int64(0)
+	for _, q := range rows.Queues {
+		if q.Cur == v.uuid {
+			owned++
+		}
+	}
+	v.View = rows
+	v.owned.Store(owned)
+}
+
+// mustRead reports whether a heartbeat's reply calls for a fresh read.
+func (v *ownView) mustRead(p center.Pulse) bool { return !v.matches(p) || v.requesterUnaware() }
+
+// matches reports whether the rows are still what the heartbeat saw (S2). Whatever changes the owner or the requester of
+// a queue gives its row a higher plan_version. A plan that changed only other servers' queues does not count, because in
+// a large roster that happens with each heartbeat. The number of queues and requests and the sum of the epochs reveal
+// edits by hand, too.
+func (v *ownView) matches(p center.Pulse) bool {
+	var owned, requested, epochs, newest, awaited int64
+	for _, q := range v.Queues {
+		if q.Cur != v.uuid {
+			awaited++
+			continue
+		}
+		owned, epochs, newest = owned+1, epochs+q.Epoch, max(newest, q.PlanVersion)
+		if q.Req != "" {
+			requested++
+		}
+	}
+	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) && newest == p.OwnedPlan && owned == p.Owned && epochs == p.EpochSum &&
+		requested == p.Requested && awaited == p.Awaited
+}
+
+// requesterUnaware reports whether a requester of an own queue did not know at the last read that it is one (H4).
+func (v *ownView) requesterUnaware() bool {
+	return slices.ContainsFunc(v.Queues, func(q center.ViewQueue) bool { return q.Cur == v.uuid && q.Req != "" && !q.Known })
+}
+
+// waits reports whether the server waits for a queue of another server.
+func (v *ownView) waits() bool {
+	return slices.ContainsFunc(v.Queues, func(q center.ViewQueue) bool { return q.Cur != v.uuid })
+}
+
+// unchanged reports whether the queues that the server waits for are still the same. It does so in one statement that
+// reads no queue (S8), and returns false if it fails.
+func (v *ownView) unchanged(ctx context.Context) bool {
+	ctx, cancel := v.call(ctx)
+	defer cancel()
+	awaits, err := v.roster.Awaits(ctx, v.uuid)
+	return err == nil && awaits == v.Awaits(v.uuid)
+}

@@ -1,0 +1,90 @@
+package manager
+
+import (
+	"context"
+	"time"
+)
+
+// pollInterval is how often a server that waits for a requested queue looks whether the queue has arrived (S8).
+const pollInterval = 200 * time.Millisecond
+
+// outcome is how a wait ended.
+type outcome int
+
+const (
+	handled outcome = iota // something happened and was dealt with
+	stopped                // the context is done
+	lost                   // the row is gone, or the lease has expired
+)
+
+// wait waits for the next event of a session whose lease is valid, and deals with it.
+func (s *session) wait(ctx context.Context) outcome {
+	var poll, tick <-chan time.Time
+	if s.mustPoll() {
+		poll = time.After(time.Until(s.view.checked.Add(pollInterval)))
+	}
+	if s.ticker != nil {
+		tick = s.ticker.timer()
+	}
+	if !s.reg.lease.valid() {
+		return lost
+	}
+	expiry := time.NewTimer(s.reg.lease.left())
+	defer expiry.Stop()
+	select {
+	case <-ctx.Done():
+		return stopped
+	case <-s.reg.gone:
+		return lost
+	case <-expiry.C:
+		if !s.reg.lease.valid() { // a heartbeat may have renewed it meanwhile
+			return lost
+		}
+	case r := <-s.reg.replies:
+		s.follow(ctx, r)
+	case <-s.proc.Drained():
+		s.reconcile(ctx, lostByFence(s.proc.Held()))
+	case <-s.proc.Emptied():
+		s.reconcile(ctx, false)
+	case <-s.window.timer():
+		s.reconcile(ctx, false)
+	case <-tick:
+		s.tick(ctx)
+	case <-poll:
+		s.poll(ctx)
+	}
+	return handled
+}
+
+// mustPoll reports whether it is worth to look soon: another server still has a queue that is to be this one's, or this
+// one hands everything over and waits until the requesters know of it. A server that keeps working looks for that with
+// each heartbeat only: when many servers join, every other one has to hand a queue over, and a look by each every 200 ms
+// would be most of what the database does.
+func (s *session) mustPoll() bool {
+	return s.halt.handingOver() && !s.halt.overdue() || s.view.waits()
+}
+
+// poll looks whether a queue has arrived. A server that hands everything over reads all its queues, because it waits
+// until their requesters know of it.
+func (s *session) poll(ctx context.Context) {
+	defer func() { s.view.checked = time.Now() }() // at the end, so that a slow database gets a rest
+	if !s.halt.handingOver() && s.view.fresh && s.view.unchanged(ctx) {
+		return
+	}
+	s.reconcile(ctx, true)
+}
+
+// tick does what is due for the runs, and claims queues of the open one.
+func (s *session) tick(ctx context.Context) {
+	if !s.ticker.tick(ctx) {
+		return
+	}
+	s.sweeper.saveProgress(ctx)
+	s.reconcile(ctx, false)
+	if open, paused := s.ticker.open(); open == "" || paused || s.halt.halted || s.halt.handingOver() {
+		return
+	}
+	if err := s.sweeper.claim(ctx, s.reconciler.claimable()); err != nil {
+		s.log.WithError(err).Debug("queues of the run not claimed; trying again")
+	}
+}
