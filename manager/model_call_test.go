@@ -7,12 +7,12 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// call is a statement or transaction under way: sent, applied, and then its reply is under way. Its
-// sender may give it up at any time; whether it is applied is then open, and when.
+// call is a statement or transaction under way: it is sent, then applied, and then its reply is under way. Its sender may
+// give it up at any time. Then it is open whether it is applied, and when.
 type call struct {
 	kind    callKind
 	proc    int
-	life    int
+	session int
 	uuid    string
 	sent    time.Time // by the sender's clock
 	applied bool
@@ -21,17 +21,17 @@ type call struct {
 	patience time.Duration
 	seen     time.Time
 	handover []center.Handover
-	stale    bool   // release: the view was to be read again before
+	mustRead bool   // release: the view was to be read again before
 	queue    string // retake, remove
 	epoch    int64
-	token    int // of a beat; the one before is the row's
+	token    int // of a heartbeat; the row has the one before
 
 	done     bool // the reply
 	blocked  []string
 	released []string
 	at       time.Time
-	since    time.Time // register's reply, beat's argument
-	pulse    *center.Pulse
+	since    time.Time // register's reply, heartbeat's argument
+	reply    *center.Pulse
 	view     center.View
 }
 
@@ -39,7 +39,7 @@ type callKind int
 
 const (
 	callRegister callKind = iota
-	callBeat
+	callHeartbeat
 	callAssign
 	callAudit
 	callView
@@ -51,7 +51,7 @@ const (
 )
 
 func (k callKind) String() string {
-	return [...]string{"register", "beat", "assign", "audit", "view", "retake", "release", "remove", "announce", "leave"}[k]
+	return [...]string{"register", "heartbeat", "assign", "audit", "view", "retake", "release", "remove", "announce", "leave"}[k]
 }
 
 func (c *call) String() string {
@@ -74,8 +74,8 @@ func (w *world) apply(c *call) {
 	switch c.kind {
 	case callRegister:
 		w.register(c)
-	case callBeat:
-		w.beat(c)
+	case callHeartbeat:
+		w.heartbeat(c)
 	case callAssign:
 		w.expire(c)
 		c.blocked = w.assign(c.uuid, false)
@@ -96,33 +96,33 @@ func (w *world) apply(c *call) {
 	}
 }
 
-// applicable reports that the database can apply the call. No lock keeps it from that: rows that a fenced
-// transaction holds are passed over.
+// applicable reports whether the database can apply the call. No lock prevents it: rows that a fenced transaction holds
+// are skipped.
 func (w *world) applicable(c *call) bool {
 	return !c.applied && !w.outage
 }
 
-// reachable reports that the heart's or the store's connection of a process works.
-func (w *world) reachable(p *process, heart bool) bool {
-	if heart {
-		return !w.outage && !p.noHeart
+// reachable reports whether a connection of a process works: the heartbeater's, or that of the server's own goroutine.
+func (w *world) reachable(p *process, heartbeater bool) bool {
+	if heartbeater {
+		return !w.outage && !p.noHeartbeat
 	}
-	return !w.outage && !p.noStore
+	return !w.outage && !p.noRoster
 }
 
 // send starts a call of the server's own goroutine.
 func (w *world) send(p *process, c call) {
-	c.proc, c.life, c.uuid, c.sent = p.index, p.lives, p.uuid, w.local(p)
-	p.store = &c
+	c.proc, c.session, c.uuid, c.sent = p.index, p.sessions, p.uuid, w.local(p)
+	p.request = &c
 }
 
-// sendBeat starts a heartbeat.
-func (w *world) sendBeat(p *process) {
-	c := call{kind: callBeat, proc: p.index, life: p.lives, uuid: p.uuid, sent: w.local(p), since: p.watch.since, token: p.token + 1}
-	p.heart, p.tried = &c, c.sent
+// sendHeartbeat starts a heartbeat.
+func (w *world) sendHeartbeat(p *process) {
+	c := call{kind: callHeartbeat, proc: p.index, session: p.sessions, uuid: p.uuid, sent: w.local(p), since: p.watch.since, token: p.token + 1}
+	p.heartbeat, p.tried = &c, c.sent
 }
 
-// abandon lets the sender give up; the call may still arrive.
+// abandon makes the sender give up. The call may still arrive.
 func (w *world) abandon(at **call) {
 	c := **at
 	*at = nil
@@ -131,32 +131,32 @@ func (w *world) abandon(at **call) {
 	}
 }
 
-// deliver is the heart's: a pulse, or the news that the row is gone.
+// deliver brings the heartbeater a reply, or the news that the row is gone.
 func (w *world) deliver(p *process) {
-	c := p.heart
-	p.heart = nil
+	c := p.heartbeat
+	p.heartbeat = nil
 	switch {
-	case c.life != p.lives:
+	case c.session != p.sessions:
 	case !c.done:
-		p.beating, p.gone = false, true
+		p.registered, p.gone = false, true
 	default:
-		p.start, p.pulse, p.token, p.watched = c.sent, c.pulse, c.token, 0
-		if p.watch.observe(c.pulse.Now, w.local(p)); p.watch.mayExpire() || w.without.watch {
+		p.start, p.reply, p.token, p.watched = c.sent, c.reply, c.token, 0
+		if p.watch.observe(c.reply.Now, w.local(p)); p.watch.mayExpire() || w.without.watch {
 			p.watched = max(p.watch.watched(), modelJudgeDead)
 		}
 	}
 }
 
-// reply tells the server's own goroutine how its call went. err: it does not know.
+// reply tells the server's own goroutine the outcome of its call. With err the outcome is unknown.
 func (w *world) reply(p *process, err bool) {
-	c := *p.store
+	c := *p.request
 	if err {
-		w.abandon(&p.store)
+		w.abandon(&p.request)
 	}
-	p.store = nil
+	p.request = nil
 	switch c.kind {
 	case callRegister:
-		w.registered(p, c, err)
+		w.joined(p, c, err)
 	case callAnnounce:
 		w.announced(p, err)
 	case callLeave:

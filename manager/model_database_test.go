@@ -7,23 +7,23 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// database is what the tables say.
+// database is the tables.
 type database struct {
 	step                      time.Duration // by which its clock was set
 	membership, planned, plan int64         // versions
 	audited                   time.Time
-	servers                   []registered // in the order of their age
-	rows                      []row
+	servers                   []serverRow // in the order of their age
+	rows                      []queueRow
 }
 
-type registered struct {
+type serverRow struct {
 	uuid                           string
 	draining, suspended            bool
 	token                          int
 	registered, heartbeat, watched time.Time
 }
 
-type row struct {
+type queueRow struct {
 	id, cur, req string
 	epoch        int64
 	edited       int64 // up to this epoch, somebody edited the row by hand
@@ -34,9 +34,9 @@ type row struct {
 	removing, gone bool      // an operator removes the queue; its row is not there
 }
 
-func (w *world) dbNow() time.Time { return dawn.Add(w.now + w.db.step) }
+func (w *world) dbNow() time.Time { return startTime.Add(w.now + w.db.step) }
 
-func (d *database) server(uuid string) *registered {
+func (d *database) server(uuid string) *serverRow {
 	for i := range d.servers {
 		if d.servers[i].uuid == uuid {
 			return &d.servers[i]
@@ -45,7 +45,7 @@ func (d *database) server(uuid string) *registered {
 	return nil
 }
 
-func (d *database) row(id string) *row {
+func (d *database) row(id string) *queueRow {
 	for i := range d.rows {
 		if d.rows[i].id == id {
 			return &d.rows[i]
@@ -54,8 +54,8 @@ func (d *database) row(id string) *row {
 	return nil
 }
 
-// eligible servers are dealt queues.
-func (s registered) eligible() bool { return !s.draining && !s.suspended }
+// eligible reports whether the server may be dealt queues.
+func (s serverRow) eligible() bool { return !s.draining && !s.suspended }
 
 func (w *world) register(c *call) {
 	now := w.dbNow()
@@ -65,7 +65,7 @@ func (w *world) register(c *call) {
 			since = s.watched
 		}
 	}
-	if slices.ContainsFunc(w.db.servers, func(s registered) bool { return s.heartbeat.Sub(now) >= modelJudgeDead/2 }) {
+	if slices.ContainsFunc(w.db.servers, func(s serverRow) bool { return s.heartbeat.Sub(now) >= modelJudgeDead/2 }) {
 		since = now
 	}
 	w.insert(c.uuid, since)
@@ -75,17 +75,17 @@ func (w *world) register(c *call) {
 
 func (w *world) insert(uuid string, since time.Time) {
 	if w.db.server(uuid) == nil {
-		w.db.servers = append(w.db.servers, registered{uuid: uuid, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since})
+		w.db.servers = append(w.db.servers, serverRow{uuid: uuid, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since})
 	}
 }
 
-func (w *world) beat(c *call) {
+func (w *world) heartbeat(c *call) {
 	s, now := w.db.server(c.uuid), w.dbNow()
 	if c.done = s != nil; !c.done {
 		return
 	}
 	if s.token != c.token && s.token != c.token-1 {
-		c.done = false // another's, or an older beat
+		c.done = false // another process's row, or an older heartbeat
 		return
 	}
 	s.token = c.token
@@ -96,30 +96,30 @@ func (w *world) beat(c *call) {
 		s.watched = now
 	}
 	s.heartbeat = now
-	c.pulse = &center.Pulse{
+	c.reply = &center.Pulse{
 		UUID: c.uuid, Now: now, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
 		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
 	}
 	if s.suspended && !s.draining {
-		c.pulse.State = center.StatePaused
+		c.reply.State = center.StatePaused
 	}
-	c.pulse.Removing = w.removing()
+	c.reply.Removing = w.removing()
 	for _, q := range w.db.rows {
 		switch c.uuid {
 		case q.cur:
-			c.pulse.Owned++
-			c.pulse.EpochSum += q.epoch
-			c.pulse.OwnedPlan = max(c.pulse.OwnedPlan, q.plan)
+			c.reply.Owned++
+			c.reply.EpochSum += q.epoch
+			c.reply.OwnedPlan = max(c.reply.OwnedPlan, q.plan)
 			if q.req != "" {
-				c.pulse.Requested++
+				c.reply.Requested++
 			}
 		case q.req:
-			c.pulse.Awaited++
+			c.reply.Awaited++
 		}
 	}
 }
 
-func (w *world) dead(s registered) bool { return w.dbNow().Sub(s.heartbeat).Abs() > modelJudgeDead }
+func (w *world) dead(s serverRow) bool { return w.dbNow().Sub(s.heartbeat).Abs() > modelJudgeDead }
 
 func (w *world) read(c *call) {
 	v := center.View{PlanVersion: w.db.plan, Removing: w.removing()}
@@ -131,10 +131,10 @@ func (w *world) read(c *call) {
 	c.view, c.done = v, true
 }
 
-// awaits is what a poll reads. It is one statement without an effect, so that its reply is taken as it is asked.
+// awaits is what a poll reads. It is one statement without an effect, so its reply arrives at once.
 func (w *world) awaits(p *process) (a center.Awaits) {
 	if !w.reachable(p, false) {
-		return center.Awaits{Queues: -1} // the poll fails, and all is read again
+		return center.Awaits{Queues: -1} // the poll fails, and all queues are read again
 	}
 	for _, q := range w.db.rows {
 		if q.req == p.uuid && q.cur != p.uuid {
@@ -162,7 +162,7 @@ func (w *world) release(c *call) {
 }
 
 // stamp notes the version that the plan gets with this transaction.
-func (w *world) stamp(q *row) { q.plan = w.db.plan + 1 }
+func (w *world) stamp(q *queueRow) { q.plan = w.db.plan + 1 }
 
 func (w *world) retake(c *call) {
 	q := w.db.row(c.queue)
@@ -179,8 +179,8 @@ func (w *world) retake(c *call) {
 	w.db.plan++
 }
 
-// known: the requester has beaten since it was named, by the database's clock as it is now.
-func (w *world) known(q row) bool {
+// known reports whether the requester has sent a heartbeat since it was named, by the database's present clock.
+func (w *world) known(q queueRow) bool {
 	to := w.db.server(q.req)
 	return q.since.After(w.dbNow()) || to != nil && to.heartbeat.After(q.since)
 }
@@ -202,7 +202,7 @@ func (w *world) leave(c *call) {
 			w.checkMove(c.uuid, q)
 		}
 	}
-	w.db.servers = slices.DeleteFunc(w.db.servers, func(s registered) bool { return s.uuid == c.uuid })
+	w.db.servers = slices.DeleteFunc(w.db.servers, func(s serverRow) bool { return s.uuid == c.uuid })
 	w.db.membership++
 	w.assign(c.uuid, false)
 }

@@ -9,18 +9,18 @@ import (
 
 var modelDeeper = flag.Int("model.deeper", 0, "how many steps deeper than by default all interleavings of the model are explored")
 
-// settleEach is of how many states one must settle.
-const settleEach = 500
+// convergeEach is the number of states of which one must converge.
+const convergeEach = 500
 
-// node is a state and the way to it.
+// node is a state and the path to it.
 type node struct {
 	*world
 	from *node
 	step step
 }
 
-// explore visits all states that can be reached in so many steps, each once. It returns how many
-// there are, and the way to the first that is wrong.
+// explore visits once each state that can be reached in so many steps. It returns the number of states, and the path to the
+// first that is wrong.
 func explore(start *world, depth int) (states int, wrong *node) {
 	seed := maphash.MakeSeed()
 	seen := map[uint64]struct{}{}
@@ -40,9 +40,9 @@ func explore(start *world, depth int) (states int, wrong *node) {
 					continue
 				}
 				seen[hash] = struct{}{}
-				if c.wrong == "" && len(seen)%settleEach == 0 {
+				if c.wrong == "" && len(seen)%convergeEach == 0 {
 					end := c.clone()
-					end.settle()
+					end.converge()
 					c.wrong = end.wrong
 				}
 				if c.wrong != "" {
@@ -50,22 +50,22 @@ func explore(start *world, depth int) (states int, wrong *node) {
 				}
 				next = append(next, c)
 			}
-			n.world = nil // only the way is needed any more
+			n.world = nil // only the path is needed any more
 		}
 		layer = next
 	}
 	return len(seen), nil
 }
 
-// way returns the steps to a node.
-func (n *node) way() (steps []step) {
+// path returns the steps to a node.
+func (n *node) path() (steps []step) {
 	for ; n.from != nil; n = n.from {
 		steps = append([]step{n.step}, steps...)
 	}
 	return steps
 }
 
-// menus are the kinds of faults of one exploration each: all at once would not get far.
+// menus are the kinds of faults of each exploration. With all kinds at once an exploration would not get deep.
 var menus = []struct {
 	name   string
 	faults int
@@ -73,7 +73,7 @@ var menus = []struct {
 	kinds  []stepKind
 }{
 	{"no faults", 0, 9, nil},
-	{"network", 2, 6, []stepKind{stepFail, stepBeatFail, stepCutHeart, stepCutStore}},
+	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}},
 	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}},
 	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}},
 	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}},
@@ -90,7 +90,7 @@ func TestModelExhaustively(t *testing.T) {
 				w.scene.faults, w.menu = m.faults, m.kinds
 				states, wrong := explore(w.clone(), depth)
 				if wrong != nil {
-					k := &walk{scene: *w.scene, start: w, steps: wrong.way()}
+					k := &walk{scene: *w.scene, start: w, steps: wrong.path()}
 					t.Fatalf("%v", k.replay(k.steps, func(step, *world) {}))
 				}
 				t.Logf("%d states to depth %d in %v", states, depth, time.Since(start))
@@ -99,7 +99,7 @@ func TestModelExhaustively(t *testing.T) {
 	}
 }
 
-// beginnings are where the exhaustive exploration starts: two servers and two queues.
+// beginnings are the states at which the exhaustive exploration starts: two servers and two queues.
 var beginnings = []struct {
 	name  string
 	world func() *world
@@ -126,8 +126,8 @@ var beginnings = []struct {
 	}},
 }
 
-// pair is a server that owns both queues, and one that has not joined. Time goes by in steps of two
-// heartbeats, so that a lease ends and a server is dead after a few.
+// pair returns a server that owns both queues, and one that has not joined. A tick is two heartbeats, so that a lease
+// expires and a server is dead after a few ticks.
 func pair() *world {
 	w := newWorld(&scene{tick: 2 * modelHeartbeat, faults: 3}, 2, 2)
 	w.join(&w.procs[0])

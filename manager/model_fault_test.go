@@ -4,19 +4,19 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepBeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepCutHeart, stepCutStore, stepOutage, stepClock, stepEdit, stepDrop:
+	case stepFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop:
 		return true
 	}
-	return false // waking, healing and recovering are none
+	return false // to wake, heal and recover are no faults
 }
 
-// strike lets a fault happen, or end.
-func (w *world) strike(p *process, s step) {
+// inject makes a fault begin or end.
+func (w *world) inject(p *process, s step) {
 	switch s.kind {
 	case stepFail:
 		w.reply(p, true)
-	case stepBeatFail:
-		w.abandon(&p.heart)
+	case stepHeartbeatFail:
+		w.abandon(&p.heartbeat)
 	case stepCrash:
 		w.end(p)
 	case stepPause:
@@ -27,12 +27,12 @@ func (w *world) strike(p *process, s step) {
 		p.stop = true
 	case stepSuspend, stepUnsuspend:
 		w.suspend(p.uuid, s.kind == stepSuspend)
-	case stepCutHeart:
-		p.noHeart = true
-	case stepCutStore:
-		p.noStore = true
+	case stepCutHeartbeat:
+		p.noHeartbeat = true
+	case stepCutRoster:
+		p.noRoster = true
 	case stepHeal:
-		p.noHeart, p.noStore = false, false
+		p.noHeartbeat, p.noRoster = false, false
 	case stepOutage:
 		w.outage = true
 	case stepRecover:
@@ -49,7 +49,7 @@ func (w *world) strike(p *process, s step) {
 	}
 }
 
-// wake: a process that was stopped goes on with the calls that it was in.
+// wake makes a stopped process go on with the calls that it was in.
 func (w *world) wake(p *process) {
 	p.paused = false
 	for i := range p.calls {
@@ -64,7 +64,7 @@ func (w *world) suspend(uuid string, suspended bool) {
 	w.assign("", false)
 }
 
-// edit is an operator's UPDATE of queue n: another owner, nobody, or another epoch.
+// edit is an operator's UPDATE of queue n/3: another owner, no owner, or another epoch.
 func (w *world) edit(proc, n int) {
 	q := &w.db.rows[n/3]
 	w.edited, q.edited = true, q.epoch
@@ -79,7 +79,7 @@ func (w *world) edit(proc, n int) {
 	}
 }
 
-// possible lists all steps.
+// possible appends all steps that can be taken.
 func (w *world) possible(steps []step) []step {
 	steps = append(steps, step{kind: stepTick})
 	for i := range w.procs {
@@ -146,23 +146,28 @@ func (w *world) faultsOfAll(steps []step) []step {
 	return steps
 }
 
-func (w *world) possibleFor(p *process, steps []step) []step {
-	add := func(when bool, k stepKind, n int) {
-		if when {
-			steps = append(steps, step{k, p.index, n})
+// adder returns a function that appends a step of the process if it is possible.
+func (p *process) adder(steps *[]step) func(bool, stepKind, int) {
+	return func(possible bool, k stepKind, n int) {
+		if possible {
+			*steps = append(*steps, step{k, p.index, n})
 		}
 	}
+}
+
+func (w *world) possibleFor(p *process, steps []step) []step {
+	add := p.adder(&steps)
 	add(p.paused, stepWake, 0)
 	s := w.db.server(p.uuid)
 	add(s != nil && s.suspended, stepUnsuspend, 0)
-	add(p.noHeart || p.noStore, stepHeal, 0)
+	add(p.noHeartbeat || p.noRoster, stepHeal, 0)
 	// The network and the database go on while a process is stopped.
 	for _, c := range []struct {
 		call               *call
-		heart              bool
+		heartbeater        bool
 		done, apply, reply stepKind
-	}{{p.heart, true, stepBeatDone, stepBeatApply, stepBeatReply}, {p.store, false, stepDone, stepApply, stepReply}} {
-		if c.call != nil && w.reachable(p, c.heart) {
+	}{{p.heartbeat, true, stepHeartbeatDone, stepHeartbeatApply, stepHeartbeatReply}, {p.request, false, stepDone, stepApply, stepReply}} {
+		if c.call != nil && w.reachable(p, c.heartbeater) {
 			add(w.applicable(c.call) && p.running(), c.done, 0)
 			add(w.applicable(c.call), c.apply, 0)
 			add(c.call.applied && p.running(), c.reply, 0)
@@ -171,48 +176,44 @@ func (w *world) possibleFor(p *process, steps []step) []step {
 	if !p.running() {
 		return steps
 	}
-	add(w.beatDue(p), stepBeat, 0)
+	add(w.heartbeatDue(p), stepHeartbeat, 0)
 	for i, e := range p.calls {
 		add(!e.locked && w.reachable(p, false), stepFence, i)
 		add(e.locked && w.reachable(p, false), stepCommit, i)
 		add(true, stepFinish, i)
 	}
-	for i, h := range p.held {
-		add(!h.draining && !w.over(p) && p.inHand(h.id) == 0, stepBegin, i)
+	for i, h := range p.queues {
+		add(!h.draining && !w.over(p) && p.inFlight(h.id) == 0, stepBegin, i)
 	}
-	if p.store == nil {
+	if p.request == nil {
 		w.possibleNext(p, add)
 	}
 	return steps
 }
 
-// possibleNext is what the server's own goroutine may wait for.
+// possibleNext adds the events that the server's own goroutine waits for.
 func (w *world) possibleNext(p *process, add func(bool, stepKind, int)) {
-	active := p.state == serving || p.state == leaving && !p.cutShort && !p.quiet()
-	add(p.state == joining || p.state == forgetting && p.quiet(), stepJoin, 0)
-	add(p.pulse != nil && (active || p.state == fenced && !p.gone), stepPulse, 0)
+	active := p.state == serving || p.state == leaving && !p.cutShort && !p.drainedAll()
+	add(p.state == joining || p.state == forgetting && p.drainedAll(), stepJoin, 0)
+	add(p.reply != nil && (active || p.state == fenced && !p.gone), stepFollow, 0)
 	add(p.drained && active, stepDrained, 0)
-	add(active && w.awaiting(p), stepPoll, 0)
+	add(active && w.mustPoll(p), stepPoll, 0)
 	add(w.isLost(p), stepLost, 0)
 	add(p.stop && p.state != leaving, stepStop, 0)
-	add(p.state == leaving && p.quiet(), stepLeave, 0)
+	add(p.state == leaving && p.drainedAll(), stepLeave, 0)
 }
 
 func (w *world) faultsFor(p *process, steps []step) []step {
-	add := func(when bool, k stepKind, n int) {
-		if when {
-			steps = append(steps, step{k, p.index, n})
-		}
-	}
-	add(p.store != nil && p.running(), stepFail, 0)
-	add(p.heart != nil && p.running(), stepBeatFail, 0)
+	add := p.adder(&steps)
+	add(p.request != nil && p.running(), stepFail, 0)
+	add(p.heartbeat != nil && p.running(), stepHeartbeatFail, 0)
 	add(p.state != away, stepCrash, 0)
 	add(p.state == away, stepJoin, 0)
 	add(p.running(), stepPause, 0)
 	add(p.running() && !p.stop, stepQuit, 0)
 	s := w.db.server(p.uuid)
 	add(s != nil && !s.suspended, stepSuspend, 0)
-	add(!p.noHeart, stepCutHeart, 0)
-	add(!p.noStore, stepCutStore, 0)
+	add(!p.noHeartbeat, stepCutHeartbeat, 0)
+	add(!p.noRoster, stepCutRoster, 0)
 	return steps
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// key writes down what matters of a state, so that two states with the same key have the same future:
-// times are relative to now, and of versions the order counts.
+// key writes down what matters of a state. Two states with the same key have the same future. Times are relative to now, and
+// only the order of versions counts.
 type key struct {
 	b []byte
 	w *world
@@ -46,7 +46,7 @@ func (w *world) key(b []byte) []byte {
 	return k.b
 }
 
-// ranks puts versions in order: they are compared and nothing else, and those to come are higher than all.
+// ranks puts versions in order. Versions are only compared, and later ones are higher than all.
 type ranks []int64
 
 func (r *ranks) add(version int64) {
@@ -60,17 +60,17 @@ func (r *ranks) of(version int64) int64 {
 	return int64(at)
 }
 
-// rank collects the versions of all that is kept or under way.
+// rank collects all versions that are stored or under way.
 func (k *key) rank() {
 	for _, q := range k.w.db.rows {
 		k.plans.add(q.plan)
 	}
 	for i := range k.w.procs {
 		p := &k.w.procs[i]
-		k.rankPulse(p.pulse)
+		k.rankReply(p.reply)
 		k.rankView(p.view)
-		k.rankCall(p.heart)
-		k.rankCall(p.store)
+		k.rankCall(p.heartbeat)
+		k.rankCall(p.request)
 	}
 	for i := range k.w.late {
 		k.rankCall(&k.w.late[i])
@@ -79,12 +79,12 @@ func (k *key) rank() {
 
 func (k *key) rankCall(c *call) {
 	if c != nil {
-		k.rankPulse(c.pulse)
+		k.rankReply(c.reply)
 		k.rankView(c.view)
 	}
 }
 
-func (k *key) rankPulse(p *center.Pulse) {
+func (k *key) rankReply(p *center.Pulse) {
 	if p != nil {
 		k.plans.add(p.OwnedPlan)
 	}
@@ -114,7 +114,7 @@ func (k *key) flags(all ...bool) {
 	}
 }
 
-// times: what is long ago is equally long ago.
+// times writes times relative to now. All that are long ago are the same.
 func (k *key) times(now time.Time, all ...time.Time) {
 	for _, t := range all {
 		k.ints(int64(min(now.Sub(t), 3*modelJudgeDead)))
@@ -124,15 +124,15 @@ func (k *key) times(now time.Time, all ...time.Time) {
 func (k *key) process(p *process) {
 	k.here = k.w.local(p)
 	k.text(p.uuid)
-	k.ints(int64(p.token), int64(p.state), int64(p.lives))
-	k.flags(p.paused, p.stop, p.cutShort, p.noHeart, p.noStore, p.beating, p.gone, p.entering, p.stale, p.auditDue, p.changed, p.drained, !p.giveBy.IsZero(), k.w.isLate(p), p.replan, p.lapsed)
+	k.ints(int64(p.token), int64(p.state), int64(p.sessions))
+	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.entering, p.mustRead, p.auditDue, p.changed, p.drained, !p.giveBy.IsZero(), k.w.overdue(p), p.replan, p.lapsed)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
-	k.pulse(p.pulse)
+	k.heartbeatReply(p.reply)
 	k.ints(int64(p.watched))
 	k.view(p.view)
 	for _, q := range k.w.db.rows {
-		k.ints(p.spent[q.id])
+		k.ints(p.retired[q.id])
 		k.flags(p.blocked[q.id])
 	}
 	for _, a := range p.todo {
@@ -140,7 +140,7 @@ func (k *key) process(p *process) {
 		k.text(a.id + a.row.Req)
 	}
 	k.handovers(p.handover)
-	for _, h := range p.held {
+	for _, h := range p.queues {
 		k.text(h.id)
 		k.ints(h.epoch)
 		k.flags(h.draining, h.lost)
@@ -150,8 +150,8 @@ func (k *key) process(p *process) {
 		k.ints(e.epoch)
 		k.flags(e.locked, e.cancelled, e.overdue)
 	}
-	k.call(p.heart)
-	k.call(p.store)
+	k.call(p.heartbeat)
+	k.call(p.request)
 }
 
 func (k *key) handovers(all []center.Handover) {
@@ -162,7 +162,7 @@ func (k *key) handovers(all []center.Handover) {
 	k.ints(-1)
 }
 
-func (k *key) pulse(p *center.Pulse) {
+func (k *key) heartbeatReply(p *center.Pulse) {
 	if p == nil {
 		k.ints(-1)
 		return
@@ -187,13 +187,13 @@ func (k *key) call(c *call) {
 		k.ints(-2)
 		return
 	}
-	k.ints(int64(c.kind), int64(c.life), int64(c.token), int64(c.within), int64(c.patience), c.epoch)
+	k.ints(int64(c.kind), int64(c.session), int64(c.token), int64(c.within), int64(c.patience), c.epoch)
 	k.text(c.uuid + c.queue)
 	k.text(strings.Join(c.released, " "))
-	k.flags(c.applied, c.done, c.stale)
+	k.flags(c.applied, c.done, c.mustRead)
 	k.times(k.here, c.sent)
 	k.times(k.now, c.seen, c.at, c.since)
 	k.handovers(c.handover)
-	k.pulse(c.pulse)
+	k.heartbeatReply(c.reply)
 	k.view(c.view)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 )
 
-// expire buries the dead, if the actor may tell who is dead.
+// expire expires dead servers, if the actor may do so.
 func (w *world) expire(c *call) {
 	own := w.db.server(c.uuid)
 	away := own == nil || w.dbNow().Sub(own.heartbeat).Abs() > c.within || own.heartbeat.Sub(c.seen).Abs() > c.within
@@ -21,7 +21,7 @@ func (w *world) expire(c *call) {
 		at = c.seen
 	}
 	n := len(w.db.servers)
-	w.db.servers = slices.DeleteFunc(w.db.servers, func(s registered) bool {
+	w.db.servers = slices.DeleteFunc(w.db.servers, func(s serverRow) bool {
 		dead := at.Sub(s.heartbeat) > modelJudgeDead+c.patience || s.heartbeat.Sub(last) > modelJudgeDead
 		if w.without.dbClock {
 			dead = c.sent.Sub(s.heartbeat) > modelJudgeDead
@@ -36,7 +36,7 @@ func (w *world) expire(c *call) {
 	}
 }
 
-// assign plans. always is the audit's, which expires nobody.
+// assign rebalances. With always it does so even if no plan is due, as the audit does.
 func (w *world) assign(actor string, always bool) (blocked []string) {
 	if w.db.planned == w.db.membership && !always {
 		return nil
@@ -46,7 +46,7 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 	for _, c := range changes {
 		q := w.db.row(c.QueueID)
 		if w.locked(q.id) {
-			complete = false // skipped, and waits for the next beat (L5)
+			complete = false // skipped, and waits for the next heartbeat (L5)
 			if c.OldOwner == actor && c.Requester != "" {
 				blocked = append(blocked, c.QueueID)
 			}

@@ -6,14 +6,14 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// held is a queue that a processor works, or has worked.
-type held struct {
+// heldQueue is a queue that was granted to a processor.
+type heldQueue struct {
 	id             string
 	epoch          int64
 	draining, lost bool
 }
 
-// execution is a call of the dealer, from the look at the lease to its end.
+// execution is a call of the dealer, from the check of the lease to its end.
 type execution struct {
 	queue, uuid string
 	epoch       int64
@@ -22,16 +22,16 @@ type execution struct {
 	overdue     bool // its process was stopped for longer than its lease
 }
 
-func (p *process) holding(id string) *held {
-	for i := range p.held {
-		if p.held[i].id == id {
-			return &p.held[i]
+func (p *process) holding(id string) *heldQueue {
+	for i := range p.queues {
+		if p.queues[i].id == id {
+			return &p.queues[i]
 		}
 	}
 	return nil
 }
 
-func (p *process) inHand(id string) (n int) {
+func (p *process) inFlight(id string) (n int) {
 	for _, e := range p.calls {
 		if e.queue == id {
 			n++
@@ -40,10 +40,10 @@ func (p *process) inHand(id string) (n int) {
 	return n
 }
 
-// holdings is what decide is told.
+// holdings returns what the processor would tell decide.
 func (w *world) holdings(p *process) (all []processor.Holding) {
-	for _, h := range p.held {
-		n := p.inHand(h.id)
+	for _, h := range p.queues {
+		n := p.inFlight(h.id)
 		all = append(all, processor.Holding{
 			Queue: processor.Queue{ID: h.id, Epoch: h.epoch}, Draining: h.draining, Lost: h.lost,
 			InHand: n, Drained: h.draining && (n == 0 || w.without.drainWait),
@@ -54,16 +54,16 @@ func (w *world) holdings(p *process) (all []processor.Holding) {
 
 func (w *world) grant(p *process, id string, epoch int64) {
 	if p.holding(id) != nil {
-		w.fail("%s is granted queue %s, which it still holds", p.uuid, id)
+		w.fail("%s is granted queue %s, which it still has", p.uuid, id)
 		return
 	}
-	p.held = append(p.held, held{id: id, epoch: epoch})
+	p.queues = append(p.queues, heldQueue{id: id, epoch: epoch})
 }
 
 func (w *world) drain(p *process, id string) {
 	if h := p.holding(id); h != nil && !h.draining {
 		h.draining = true
-		p.drained = p.drained || p.inHand(id) == 0
+		p.drained = p.drained || p.inFlight(id) == 0
 	}
 }
 
@@ -86,7 +86,7 @@ func (w *world) revoke(p *process, id string) {
 }
 
 func (w *world) revokeAll(p *process) {
-	for _, h := range p.held {
+	for _, h := range p.queues {
 		w.revoke(p, h.id)
 	}
 }
@@ -96,14 +96,14 @@ func (w *world) forget(p *process, id string) bool {
 	if h == nil {
 		return true
 	}
-	if !h.draining || p.inHand(id) > 0 && !w.without.drainWait {
+	if !h.draining || p.inFlight(id) > 0 && !w.without.drainWait {
 		return false
 	}
-	p.held = slices.DeleteFunc(p.held, func(h held) bool { return h.id == id })
+	p.queues = slices.DeleteFunc(p.queues, func(h heldQueue) bool { return h.id == id })
 	return true
 }
 
-// begin takes a call of the dealer into hand, if the lease allows it.
+// begin starts a call of the dealer.
 func (w *world) begin(p *process, id string) {
 	h := p.holding(id)
 	e := execution{queue: id, uuid: p.uuid, epoch: h.epoch}
@@ -126,7 +126,7 @@ func (w *world) pass(p *process, i int) {
 	w.finish(p, i)
 }
 
-// locked reports that a fenced transaction holds the row.
+// locked reports whether a fenced transaction holds the row.
 func (w *world) locked(id string) bool {
 	if w.without.fence || w.without.fenceLock {
 		return false
@@ -141,16 +141,16 @@ func (w *world) locked(id string) bool {
 	return false
 }
 
-// finish is the end of a call, whatever its transaction came to.
+// finish ends a call, committed or not.
 func (w *world) finish(p *process, i int) {
 	id := p.calls[i].queue
 	p.calls = slices.Delete(p.calls, i, i+1)
-	if h := p.holding(id); h != nil && h.draining && p.inHand(id) == 0 {
+	if h := p.holding(id); h != nil && h.draining && p.inFlight(id) == 0 {
 		p.drained = true
 	}
 }
 
-// quiet reports that nothing is in hand.
-func (p *process) quiet() bool {
-	return !slices.ContainsFunc(p.held, func(h held) bool { return !h.draining || p.inHand(h.id) > 0 })
+// drainedAll reports whether nothing is in flight.
+func (p *process) drainedAll() bool {
+	return !slices.ContainsFunc(p.queues, func(h heldQueue) bool { return !h.draining || p.inFlight(h.id) > 0 })
 }

@@ -1,18 +1,18 @@
 package manager
 
-// What follows are the transactions of queue.go of package center.
+// This file has the transactions of queue.go of package center.
 
 // drop is an operator's RemoveQueue.
-func (w *world) drop(q *row) {
+func (w *world) drop(q *queueRow) {
 	q.removing = true
 	w.queuesChanged()
 	w.sweep()
 }
 
-// add is an operator's AddQueue, of a queue that was removed, or is being removed.
-func (w *world) add(q *row) {
+// add is an operator's AddQueue, for a queue that was removed or is being removed.
+func (w *world) add(q *queueRow) {
 	if q.gone && w.without.epochHigh {
-		q.epoch = 0 // as if nobody had kept in mind how high it was
+		q.epoch = 0 // as if its highest epoch were not kept
 	}
 	if q.gone {
 		q.epoch++
@@ -21,7 +21,7 @@ func (w *world) add(q *row) {
 	w.queuesChanged()
 }
 
-// sweep deletes the rows of queues that are to go and have no owner.
+// sweep deletes the rows of queues that are to be removed and have no owner.
 func (w *world) sweep() {
 	for i := range w.db.rows {
 		if q := &w.db.rows[i]; q.removing && q.cur == "" {

@@ -1,94 +1,90 @@
 package manager
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 )
 
-// What follows are the states of states.go and the steps of server.go, cut at each call.
+// This file has the states of a session and the steps of its reconciler, cut at each call.
 
-// join begins a life.
+// join begins a session.
 func (w *world) join(p *process) {
-	p.lives++
-	p.uuid = p.name + strconv.Itoa(p.lives)
+	p.sessions++
+	p.uuid = p.name + strconv.Itoa(p.sessions)
 	if w.without.newUUID {
 		p.uuid = p.name + "1"
 	}
-	p.state, p.start, p.spent = joining, w.local(p), map[string]int64{}
+	p.state, p.start, p.retired = joining, w.local(p), nil
 	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
-	p.view, p.pulse, p.gone, p.giveBy, p.token = center.View{}, nil, false, time.Time{}, 0
+	p.view, p.reply, p.gone, p.giveBy, p.token = center.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.lapsed = nil, false
 	w.send(p, call{kind: callRegister})
 }
 
-func (w *world) registered(p *process, c call, err bool) {
+func (w *world) joined(p *process, c call, err bool) {
 	if err {
 		return // joining: the next attempt has another uuid
 	}
 	p.watch.begin(c.since, c.at, w.local(p))
-	p.beating, p.joined = true, c.at
+	p.registered, p.joined = true, c.at
 	w.enter(p)
 }
 
-// enter is the beginning of serving.
+// enter begins to serve.
 func (w *world) enter(p *process) {
-	p.state, p.stale, p.entering = serving, true, true
-	if w.without.resumeView && p.view.Queues != nil {
-		p.stale, p.entering = false, false
-		w.look(p)
-		return
-	}
+	p.state, p.mustRead, p.entering = serving, true, true
 	w.send(p, call{kind: callAssign})
 }
 
-// refresh is what a pulse (or nil: something else) starts.
-func (w *world) refresh(p *process, pulse *center.Pulse) {
-	if pulse == nil {
-		w.look(p)
+// refresh reconciles after a heartbeat's reply, or after another event if reply is nil.
+func (w *world) refresh(p *process, reply *center.Pulse) {
+	if reply == nil {
+		w.readOrDecide(p)
 		return
 	}
-	v := ownView{base: &base{uuid: p.uuid}, View: p.view}
-	if p.lapsed || !v.matches(*pulse) && !w.without.compare || v.requesterUnaware() {
-		p.stale, p.lapsed = true, false
+	v := p.ownView()
+	if p.lapsed || !v.matches(*reply) && !w.without.compare || v.requesterUnaware() {
+		p.mustRead, p.lapsed = true, false
 	}
-	if pulse.MembershipVersion == pulse.PlannedVersion {
-		p.blocked = nil // the plan is written: nothing waits any more
+	if reply.MembershipVersion == reply.PlannedVersion {
+		p.blocked = nil // the plan is written
 	}
-	p.auditDue = pulse.AuditDue
-	switch paused := pulse.State == center.StatePaused; {
+	p.auditDue = reply.AuditDue
+	switch paused := reply.State == center.StatePaused; {
 	case paused && p.giveBy.IsZero():
 		p.give(w)
 	case !paused && p.state != leaving:
 		p.giveBy = time.Time{}
 	}
-	if dead := pulse.AnyDead && p.watched > 0; dead || pulse.MembershipVersion != pulse.PlannedVersion {
+	if dead := reply.AnyDead && p.watched > 0; dead || reply.MembershipVersion != reply.PlannedVersion {
 		c := call{kind: callAssign}
 		if dead || w.without.dbClock {
-			c.within, c.seen = 2*modelHeartbeat, pulse.Now
-			if p.watch.since.Before(p.joined) && pulse.Now.Sub(p.joined) < modelJudgeDead {
+			c.within, c.seen = 2*modelHeartbeat, reply.Now
+			if p.watch.since.Before(p.joined) && reply.Now.Sub(p.joined) < modelJudgeDead {
 				c.patience = modelJudgeDead / 2
 			}
 		}
-		p.stale = true
+		p.mustRead = true
 		w.send(p, c)
 		return
 	}
-	w.auditOrLook(p)
+	w.auditOrRead(p)
 }
 
-func (w *world) auditOrLook(p *process) {
+func (w *world) auditOrRead(p *process) {
 	if p.auditDue {
 		p.auditDue = false
 		w.send(p, call{kind: callAudit})
 		return
 	}
-	w.look(p)
+	w.readOrDecide(p)
 }
 
-func (w *world) look(p *process) {
-	if p.stale {
+func (w *world) readOrDecide(p *process) {
+	if p.mustRead {
 		w.send(p, call{kind: callView})
 		return
 	}
@@ -96,8 +92,8 @@ func (w *world) look(p *process) {
 }
 
 func (w *world) decide(p *process) {
-	f := facts{uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.spent, blocked: p.blocked, handingOver: !p.giveBy.IsZero(), overdue: w.isLate(p)}
-	if w.without.spent {
+	f := facts{uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.retired, blocked: p.blocked, handingOver: !p.giveBy.IsZero(), overdue: w.overdue(p)}
+	if w.without.retired {
 		f.retired = nil
 	}
 	p.todo, p.handover, p.changed, p.replan = decide(f), nil, false, false
@@ -123,13 +119,13 @@ func (w *world) perform(p *process) {
 		case release:
 			p.handover = append(p.handover, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
 		case retake:
-			p.stale = true
+			p.mustRead = true
 			w.send(p, call{kind: callRetake, queue: a.id, epoch: a.row.Epoch})
 			return
 		case remove:
 			w.forget(p, a.id)
-			p.spent[a.id] = a.row.Epoch
-			p.stale = true
+			p.retire(a.id, a.row.Epoch)
+			p.mustRead = true
 			w.send(p, call{kind: callRemove, queue: a.id, epoch: a.row.Epoch})
 			return
 		case replan:
@@ -137,43 +133,43 @@ func (w *world) perform(p *process) {
 		}
 	}
 	if p.replan {
-		p.stale = true
+		p.mustRead = true
 		w.send(p, call{kind: callAssign})
 		return
 	}
 	w.handOver(p)
 }
 
-// handOver is the end of perform.
+// handOver ends perform.
 func (w *world) handOver(p *process) {
 	if len(p.handover) > 0 {
 		w.sendRelease(p)
 		return
 	}
 	if p.changed {
-		w.look(p)
+		w.readOrDecide(p)
 	}
 }
 
 func (w *world) sendRelease(p *process) {
 	for _, h := range p.handover {
 		w.forget(p, h.QueueID)
-		p.spent[h.QueueID] = h.Epoch
+		p.retire(h.QueueID, h.Epoch)
 	}
-	w.send(p, call{kind: callRelease, handover: p.handover, stale: p.stale})
-	p.stale = true
+	w.send(p, call{kind: callRelease, handover: p.handover, mustRead: p.mustRead})
+	p.mustRead = true
 	p.handover = nil
 }
 
-// refreshed goes on with a refresh after one of its calls.
+// refreshed continues a refresh after one of its calls.
 func (w *world) refreshed(p *process, c call, err bool) {
 	switch {
 	case p.entering:
 		p.entering = false
-		w.look(p)
+		w.readOrDecide(p)
 	case err:
 		p.replan = false
-		p.stale, p.todo, p.handover, p.auditDue = true, nil, nil, false
+		p.mustRead, p.todo, p.handover, p.auditDue = true, nil, nil, false
 	case c.kind == callAssign:
 		before := len(p.blocked)
 		p.blocked = map[string]bool{}
@@ -185,30 +181,27 @@ func (w *world) refreshed(p *process, c call, err bool) {
 			w.handOver(p)
 			return
 		}
-		w.auditOrLook(p)
+		w.auditOrRead(p)
 	case c.kind == callAudit:
-		p.stale = p.stale || c.done
-		w.look(p)
+		p.mustRead = p.mustRead || c.done
+		w.readOrDecide(p)
 	case c.kind == callView:
-		p.view, p.stale = c.view, false
-		if w.without.freshView {
-			p.view.Removing = w.removing() // as if the lock row were read after the queues
-		}
+		p.view, p.mustRead = c.view, false
 		w.decide(p)
 	case c.kind == callRetake, c.kind == callRemove:
 		p.changed = p.changed || c.done
 		w.perform(p)
 	case c.kind == callRelease:
 		if len(c.released) == len(c.handover) {
-			p.view, p.stale = p.view.Without(c.released), c.stale
+			p.view, p.mustRead = p.view.Without(c.released), c.mustRead
 		}
 		if p.changed = p.changed || len(c.released) > 0; p.changed {
-			w.look(p)
+			w.readOrDecide(p)
 		}
 	}
 }
 
-// lost: the row is gone, or the lease is over.
+// lost is what a server does when its row is gone or its lease has expired.
 func (w *world) lost(p *process) {
 	if p.state == leaving {
 		p.cutShort = true
@@ -224,7 +217,7 @@ func (w *world) lost(p *process) {
 	}
 }
 
-// quit is the end of the context: drain, hand over, leave.
+// quit is what a server does when its context is done: it drains, hands over, and leaves.
 func (w *world) quit(p *process) {
 	p.stop = true
 	switch p.state {
@@ -237,17 +230,17 @@ func (w *world) quit(p *process) {
 	w.send(p, call{kind: callAnnounce})
 }
 
-// give is that of life.
+// give is halt.handOver.
 func (p *process) give(w *world) { p.giveBy = w.local(p).Add(modelHeartbeat * 5 / 4) }
 
-func (w *world) isLate(p *process) bool { return !p.giveBy.IsZero() && !w.local(p).Before(p.giveBy) }
+func (w *world) overdue(p *process) bool { return !p.giveBy.IsZero() && !w.local(p).Before(p.giveBy) }
 
 func (w *world) announced(p *process, err bool) {
 	if err {
 		p.giveBy = w.local(p)
 	}
-	p.stale = true
-	w.look(p)
+	p.mustRead = true
+	w.readOrDecide(p)
 }
 
 func (w *world) left(p *process, err bool) {
@@ -256,24 +249,25 @@ func (w *world) left(p *process, err bool) {
 	}
 }
 
-// end is the end of the process, in order or not.
+// end ends the process, in order or not.
 func (w *world) end(p *process) {
-	for _, c := range []**call{&p.heart, &p.store} {
+	for _, c := range []**call{&p.heartbeat, &p.request} {
 		if *c != nil {
 			w.abandon(c)
 		}
 	}
-	*p = process{index: p.index, name: p.name, lives: p.lives, skew: p.skew, pace: p.pace, noHeart: p.noHeart, noStore: p.noStore}
+	*p = process{index: p.index, name: p.name, sessions: p.sessions, skew: p.skew, pace: p.pace, noHeartbeat: p.noHeartbeat, noRoster: p.noRoster}
 }
 
-func (w *world) awaiting(p *process) bool {
-	if !p.giveBy.IsZero() && !w.isLate(p) {
-		return true
-	}
-	for _, q := range p.view.Queues {
-		if q.Cur != p.uuid {
-			return true
-		}
-	}
-	return false
+// mustPoll is that of session.
+func (w *world) mustPoll(p *process) bool {
+	return !p.giveBy.IsZero() && !w.overdue(p) || p.ownView().waits()
+}
+
+// retire copies the map, which other states of the model share.
+func (p *process) retire(id string, epoch int64) {
+	retired := map[string]int64{}
+	maps.Copy(retired, p.retired)
+	retired[id] = epoch
+	p.retired = retired
 }

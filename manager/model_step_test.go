@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// step is one atomic event. proc is whose, n is what the kind needs: a queue, a call, an amount.
+// step is one atomic event. proc is the process, n is what the kind needs: a queue, a call, an amount.
 type step struct {
 	kind    stepKind
 	proc, n int
@@ -14,36 +14,36 @@ type step struct {
 type stepKind int
 
 const (
-	stepTick      stepKind = iota
-	stepJoin               // a process starts, or a life
-	stepBeat               // the heart sends
-	stepDone               // the store's call is applied and its reply delivered
-	stepApply              // only the first
-	stepReply              // only the second
-	stepBeatDone           // the same for the heart's
-	stepBeatApply          //
-	stepBeatReply          //
-	stepPulse              // the server's goroutine takes the pulse,
-	stepDrained            // the processor's signal,
-	stepPoll               // looks for a queue that it waits for,
-	stepLost               // notices the end of its lease or row,
-	stepLeave              // or has drained and leaves
-	stepStop               // begins to leave
-	stepBegin              // an executor takes queue n into hand
-	stepFence              // call n passes the fence, or not,
-	stepCommit             // commits,
-	stepFinish             // or ends without an effect
-	stepLate               // a call that was given up arrives after all
-	stepFail               // the store's call fails for its sender
-	stepBeatFail
+	stepTick           stepKind = iota
+	stepJoin                    // a process starts, or begins a session
+	stepHeartbeat               // the heartbeater sends
+	stepDone                    // the request is applied and its reply delivered
+	stepApply                   // the request is applied
+	stepReply                   // its reply is delivered
+	stepHeartbeatDone           // the same for the heartbeat
+	stepHeartbeatApply          //
+	stepHeartbeatReply          //
+	stepFollow                  // the server follows the heartbeat's reply,
+	stepDrained                 // takes the processor's signal,
+	stepPoll                    // looks for a queue that it waits for,
+	stepLost                    // notices that its lease or row is gone,
+	stepLeave                   // has drained and leaves,
+	stepStop                    // or begins to leave
+	stepBegin                   // an executor starts to work queue n
+	stepFence                   // call n passes the fence, or not,
+	stepCommit                  // commits,
+	stepFinish                  // or ends without an effect
+	stepLate                    // a call that was given up arrives after all
+	stepFail                    // the request fails for its sender
+	stepHeartbeatFail           // the heartbeat does
 	stepCrash
 	stepPause
 	stepWake
 	stepQuit
-	stepSuspend
+	stepSuspend // an operator pauses the server,
 	stepUnsuspend
-	stepCutHeart
-	stepCutStore
+	stepCutHeartbeat
+	stepCutRoster
 	stepHeal
 	stepOutage
 	stepRecover
@@ -56,15 +56,15 @@ const (
 
 func (k stepKind) String() string {
 	return [...]string{
-		"tick", "join", "beat", "done", "apply", "reply", "beat done", "beat apply", "beat reply", "pulse", "drained", "poll", "lost",
-		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "beat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "cut heart",
-		"cut store", "heal", "outage", "recover", "clock", "edit", "drop", "add",
+		"tick", "join", "heartbeat", "done", "apply", "reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
+		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "cut heartbeat",
+		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add",
 	}[k]
 }
 
 func (s step) String() string { return fmt.Sprintf("%s %c %d", s.kind, 'a'+s.proc, s.n) }
 
-// clockSteps is by how much the database's clock is set.
+// clockSteps are the amounts by which the database's clock is set.
 var clockSteps = []time.Duration{time.Minute, -time.Minute, 4 * time.Second}
 
 // take takes a step that is possible.
@@ -77,22 +77,22 @@ func (w *world) take(s step) {
 	case stepTick:
 		w.elapse(w.tick)
 	case stepJoin:
-		for _, h := range p.held {
+		for _, h := range p.queues {
 			w.forget(p, h.id)
 		}
 		w.join(p)
-	case stepBeat:
-		w.sendBeat(p)
-	case stepBeatDone, stepBeatApply, stepBeatReply:
-		if s.kind != stepBeatReply {
-			w.apply(p.heart)
+	case stepHeartbeat:
+		w.sendHeartbeat(p)
+	case stepHeartbeatDone, stepHeartbeatApply, stepHeartbeatReply:
+		if s.kind != stepHeartbeatReply {
+			w.apply(p.heartbeat)
 		}
-		if s.kind != stepBeatApply {
+		if s.kind != stepHeartbeatApply {
 			w.deliver(p)
 		}
 	case stepDone, stepApply, stepReply:
 		if s.kind != stepReply {
-			w.apply(p.store)
+			w.apply(p.request)
 		}
 		if s.kind != stepApply {
 			w.reply(p, false)
@@ -101,10 +101,10 @@ func (w *world) take(s step) {
 		c := w.late[s.n]
 		w.late = append(w.late[:s.n:s.n], w.late[s.n+1:]...)
 		w.apply(&c)
-	case stepPulse, stepDrained, stepPoll, stepLost, stepLeave, stepStop:
+	case stepFollow, stepDrained, stepPoll, stepLost, stepLeave, stepStop:
 		w.wakeUp(p, s.kind)
 	case stepBegin:
-		w.begin(p, p.held[s.n].id)
+		w.begin(p, p.queues[s.n].id)
 	case stepFence:
 		w.pass(p, s.n)
 	case stepCommit:
@@ -113,30 +113,30 @@ func (w *world) take(s step) {
 	case stepFinish:
 		w.finish(p, s.n)
 	default:
-		w.strike(p, s)
+		w.inject(p, s)
 	}
 }
 
-// wakeUp lets the server's goroutine deal with one thing.
+// wakeUp lets the server's own goroutine deal with one event.
 func (w *world) wakeUp(p *process, k stepKind) {
 	switch k {
-	case stepPulse:
-		pulse := p.pulse
-		p.pulse = nil
+	case stepFollow:
+		reply := p.reply
+		p.reply = nil
 		if p.state == fenced {
 			w.enter(p)
 			return
 		}
-		w.refresh(p, pulse)
+		w.refresh(p, reply)
 	case stepDrained:
 		p.drained = false
-		for _, h := range p.held {
-			p.stale = p.stale || h.lost
+		for _, h := range p.queues {
+			p.mustRead = p.mustRead || h.lost
 		}
 		w.refresh(p, nil)
 	case stepPoll:
-		if p.stale || !p.giveBy.IsZero() || w.awaits(p) != p.view.Awaits(p.uuid) {
-			p.stale = true
+		if p.mustRead || !p.giveBy.IsZero() || w.awaits(p) != p.view.Awaits(p.uuid) {
+			p.mustRead = true
 			w.refresh(p, nil)
 		}
 	case stepLost:
@@ -144,13 +144,13 @@ func (w *world) wakeUp(p *process, k stepKind) {
 	case stepStop:
 		w.quit(p)
 	case stepLeave:
-		p.beating = false // so that the lease ends, and with it the tries to leave in order
+		p.registered = false // so that the lease expires, and with it the attempts to leave
 		w.send(p, call{kind: callLeave})
 	}
 }
 
-// elapse lets time go by. What a process that runs does at once has happened by then: cancelled calls
-// end, hearts beat, statements run into their timeouts, and the end of a lease is noticed.
+// elapse lets time pass. A running process does some things at once, and they happen here: cancelled calls end, heartbeats
+// are sent, statements time out, and the end of a lease is noticed.
 func (w *world) elapse(d time.Duration) {
 	for i := range w.procs {
 		p := &w.procs[i]
@@ -163,25 +163,25 @@ func (w *world) elapse(d time.Duration) {
 	w.now += d
 	for i := range w.procs {
 		if p := &w.procs[i]; p.running() {
-			w.hurry(p)
+			w.catchUp(p)
 		}
 	}
 }
 
-func (w *world) hurry(p *process) {
+func (w *world) catchUp(p *process) {
 	timeout := statementTimeout(modelHeartbeat)
-	if p.heart != nil && elapsed(p.heart.sent, w.local(p)) >= timeout {
-		w.abandon(&p.heart)
+	if p.heartbeat != nil && elapsed(p.heartbeat.sent, w.local(p)) >= timeout {
+		w.abandon(&p.heartbeat)
 	}
-	if w.beatDue(p) && w.reachable(p, true) {
-		w.sendBeat(p)
-		w.apply(p.heart)
+	if w.heartbeatDue(p) && w.reachable(p, true) {
+		w.sendHeartbeat(p)
+		w.apply(p.heartbeat)
 		w.deliver(p)
 	}
-	if p.store != nil && elapsed(p.store.sent, w.local(p)) >= timeout {
+	if p.request != nil && elapsed(p.request.sent, w.local(p)) >= timeout {
 		w.reply(p, true)
 	}
-	if w.over(p) && p.beating { // the lease's own alarm, whatever the server waits for
+	if w.over(p) && p.registered { // the lease's own alarm, which waits for no statement
 		p.lapsed = true
 		w.revokeAll(p)
 	}
@@ -190,8 +190,8 @@ func (w *world) hurry(p *process) {
 	}
 }
 
-func (w *world) beatDue(p *process) bool {
-	return p.running() && p.beating && p.heart == nil && elapsed(p.tried, w.local(p)) >= modelHeartbeat
+func (w *world) heartbeatDue(p *process) bool {
+	return p.running() && p.registered && p.heartbeat == nil && elapsed(p.tried, w.local(p)) >= modelHeartbeat
 }
 
 func (w *world) isLost(p *process) bool {

@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -10,12 +9,12 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// The model: several servers, their processors, a database and the network between them, in discrete
-// time, small enough to be explored. What is decided is decided by the real code: plan.Plan, decide,
-// watch, margin and the lease's arithmetic, life.matches, statementTimeout. The model only copies
-// what those are embedded in: the transactions of package center as atomic steps (model_database_test.go),
-// the order in which a server takes its steps (model_server_test.go), and what a processor does with queues
-// (model_processor_test.go). The steps are in model_step_test.go, what must hold in model_check_test.go.
+// The model is several servers, their processors, a database and the network between them, in discrete time, small enough
+// to be explored. The real code makes all decisions: plan.Plan, decide, watch, margin and the lease's arithmetic,
+// ownView.matches, statementTimeout. The model only copies what these are embedded in: the transactions of package center
+// as atomic steps (model_database_test.go), the order in which a server takes its steps (model_server_test.go), and what a
+// processor does with queues (model_processor_test.go). The steps are in model_step_test.go, and what must hold is in
+// model_check_test.go.
 
 const (
 	modelHeartbeat = 2 * time.Second
@@ -27,16 +26,15 @@ const (
 type scene struct {
 	tick    time.Duration
 	faults  int        // how many may happen
-	menu    []stepKind // of which kinds; nil: of all
+	menu    []stepKind // the kinds of faults that may happen; nil: all
 	without without
 }
 
 // without names the rule that a mutant lacks.
 type without struct {
-	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID       bool
-	fence, fenceOwner, fenceLock, requester, releaseEpoch, spent, retakeEpoch bool
-	unassignEpoch, grantEpoch, freshView, resumeView, eligibleCheck, compare  bool
-	removeEpoch, epochHigh                                                    bool
+	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID         bool
+	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch bool
+	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh   bool
 }
 
 // world is a state of the model.
@@ -49,15 +47,15 @@ type world struct {
 	outage bool
 	faults int
 	edited bool // by hand, so that only the audit repairs it
-	// steady: until then the database's clock is not set again. Even so, walks of tens of millions of steps
-	// find an assign that is applied minutes late, after the clock was set back twice to about the time of
-	// its pulse, and buries the healthy. The real one is given up after judge_dead_interval.
+	// steady is the time before which the database's clock is not set again. Walks of tens of millions of steps find an
+	// assign that is applied minutes late, after the clock was set back twice to about the time of its reply, and that
+	// expires healthy servers. The real assign is given up after judge_dead_interval.
 	steady time.Duration
 	wrong  string // the first violation
 }
 
-// withoutRaceDetector skips what the race detector makes ten times slower, where it has nothing to find: the model
-// is one goroutine. make test runs it once more without.
+// withoutRaceDetector skips a test that the race detector makes ten times slower and that has one goroutine. make test
+// runs it once more without the race detector.
 func withoutRaceDetector(t *testing.T) {
 	t.Helper()
 	if raced {
@@ -65,17 +63,17 @@ func withoutRaceDetector(t *testing.T) {
 	}
 }
 
-// dawn is an arbitrary moment at which all clocks agree.
-var dawn = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// startTime is an arbitrary moment at which all clocks agree.
+var startTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newWorld has servers that have not joined yet, and queues without owners.
+// newWorld returns a world with servers that have not joined yet and queues without owners.
 func newWorld(s *scene, servers, queues int) *world {
-	w := &world{scene: s, db: database{audited: dawn}}
+	w := &world{scene: s, db: database{audited: startTime}}
 	for i := range servers {
 		w.procs = append(w.procs, process{index: i, name: string(rune('a' + i)), pace: 100})
 	}
 	for i := range queues {
-		w.db.rows = append(w.db.rows, row{id: strconv.Itoa(i)})
+		w.db.rows = append(w.db.rows, queueRow{id: strconv.Itoa(i)})
 	}
 	return w
 }
@@ -91,71 +89,67 @@ func (w *world) clone() *world {
 	return &c
 }
 
-// process is a server over all its lives, with its heart and its processor.
+// process is a server over all its sessions, with its heartbeater and its processor. It has a field for each thing that
+// two states of the model may differ in, so that key can write all of them down.
 type process struct {
-	index int
-	name  string
-	token int // of the last beat that was confirmed
-	lives int
-	uuid  string
+	index    int
+	name     string
+	token    int // of the last heartbeat that was confirmed
+	sessions int
+	uuid     string
 
-	state                   lifeState
-	paused, stop, cutShort  bool
-	noHeart, noStore        bool // its connections are cut
-	beating, gone, entering bool
+	state                      processState
+	paused, stop, cutShort     bool
+	noHeartbeat, noRoster      bool // the connections of the heartbeater and of the server's own goroutine are cut
+	registered, gone, entering bool
 
 	skew   time.Duration // of the wall clock
 	pace   time.Duration // of its clocks, in percent
-	giveBy time.Time     // leaving or paused: how long requesters are waited for
+	giveBy time.Time     // zero, or everything is handed over, and requesters are waited for until then
 	start  time.Time     // of the last successful heartbeat
-	tried  time.Time     // when the heart beat last
+	tried  time.Time     // when the last heartbeat was sent
 	watch  watch
 	joined time.Time     // by the database's clock
-	pulse  *center.Pulse // the mailbox, of capacity 1
+	reply  *center.Pulse // of the last heartbeat, not followed yet
 
 	view     center.View
-	stale    bool
-	spent    map[string]int64
+	mustRead bool
+	retired  map[string]int64 // replaced, never changed
 	auditDue bool
 	changed  bool
 	replan   bool
-	lapsed   bool // the lease was over since the view was read
-	blocked  map[string]bool
-	watched  time.Duration // what came with the pulse
+	lapsed   bool            // the lease has expired since the view was read
+	blocked  map[string]bool // replaced, never changed
+	watched  time.Duration   // came with the reply
 	todo     []action
 	handover []center.Handover
 
-	held    []held
-	calls   []execution
-	drained bool  // the processor's signal
-	heart   *call // what the heart waits for,
-	store   *call // and what the server's own goroutine waits for
+	queues    []heldQueue // that the processor has
+	calls     []execution
+	drained   bool  // the processor's signal
+	heartbeat *call // that the heartbeater waits for
+	request   *call // that the server's own goroutine waits for
 }
 
-type lifeState int
+type processState int
 
 const (
-	away    lifeState = iota // not started, crashed, or at its end
-	joining                  // the goroutine is between two attempts to register, or in one
+	away    processState = iota // not started, crashed, or at its end
+	joining                     // between two attempts to register, or in one
 	serving
-	fenced     // the lease is over
-	forgetting // the row is gone; waiting for what is in hand
+	fenced     // the lease has expired
+	forgetting // the row is gone, and something is still in flight
 	leaving
 )
 
-func (s lifeState) String() string {
+func (s processState) String() string {
 	return [...]string{"away", "joining", "serving", "fenced", "forgetting", "leaving"}[s]
 }
 
 func (p *process) detach() {
-	p.held, p.calls = slices.Clone(p.held), slices.Clone(p.calls)
+	p.queues, p.calls = slices.Clone(p.queues), slices.Clone(p.calls)
 	p.handover = slices.Clone(p.handover)
-	if len(p.spent) > 0 {
-		spent := make(map[string]int64, len(p.spent))
-		maps.Copy(spent, p.spent)
-		p.spent = spent
-	}
-	for _, c := range []**call{&p.heart, &p.store} {
+	for _, c := range []**call{&p.heartbeat, &p.request} {
 		if *c != nil {
 			copied := **c
 			*c = &copied
@@ -163,29 +157,33 @@ func (p *process) detach() {
 	}
 }
 
-// local is what the process's own clock says.
+// local returns what the process's own clock says.
 func (w *world) local(p *process) time.Time {
-	return dawn.Add(p.skew + w.now*p.pace/100)
+	return startTime.Add(p.skew + w.now*p.pace/100)
 }
 
-// over reports that the process does not trust itself any more (S5).
+// over reports whether the lease of the process has expired (S5), as the mutant computes it.
 func (w *world) over(p *process) bool {
-	if w.without.lease {
+	switch {
+	case w.without.lease:
 		return false
+	case w.without.margin:
+		return elapsed(p.start, w.local(p)) >= modelJudgeDead
 	}
-	length := modelJudgeDead - margin(modelJudgeDead, modelHeartbeat)
-	if w.without.margin {
-		length = modelJudgeDead
-	}
-	return length-elapsed(p.start, w.local(p)) <= 0
+	return !w.trusted(p)
 }
 
-// trusted is the lease by the rules, whatever the mutant does.
+// trusted reports whether the lease is valid by the rules, whatever the mutant does.
 func (w *world) trusted(p *process) bool {
-	return elapsed(p.start, w.local(p)) < modelJudgeDead-margin(modelJudgeDead, modelHeartbeat)
+	return elapsed(p.start, w.local(p)) < leaseLength(modelJudgeDead, modelHeartbeat)
 }
 
 func (p *process) running() bool { return p.state != away && !p.paused }
 
-// idle reports that the server's own goroutine waits for something to happen.
-func (p *process) idle() bool { return p.running() && p.store == nil }
+// idle reports whether the server's own goroutine waits for something to happen.
+func (p *process) idle() bool { return p.running() && p.request == nil }
+
+// ownView returns what the real server would know of its queues.
+func (p *process) ownView() *ownView {
+	return &ownView{base: &base{uuid: p.uuid}, View: p.view}
+}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// lines shows the world, for a trace.
+// lines describes the world, for a trace.
 func (w *world) lines() []string {
 	lines := []string{
 		fmt.Sprintf("%v, database's clock %+v, outage %t", w.now, w.db.step, w.outage),
@@ -16,7 +16,7 @@ func (w *world) lines() []string {
 		lines[1] += fmt.Sprintf(" [%s: %s>%s %d]", q.id, q.cur, q.req, q.epoch)
 	}
 	for _, r := range w.db.servers {
-		lines = append(lines, fmt.Sprintf("row of %s, eligible %t, beaten at %v", r.uuid, r.eligible(), r.heartbeat.Sub(dawn)))
+		lines = append(lines, fmt.Sprintf("row of %s, eligible %t, heartbeat at %v", r.uuid, r.eligible(), r.heartbeat.Sub(startTime)))
 	}
 	for i := range w.late {
 		lines = append(lines, fmt.Sprintf("late: %s of %s", w.late[i].String(), w.late[i].uuid))
@@ -36,28 +36,28 @@ func (p *process) line(trusted bool) string {
 		name string
 	}{
 		{p.paused, "paused"},
-		{!trusted, "lease over"},
+		{!trusted, "lease expired"},
 		{p.stop, "stopping"},
-		{p.noHeart, "heart cut"},
-		{p.noStore, "store cut"},
+		{p.noHeartbeat, "heartbeater cut"},
+		{p.noRoster, "roster cut"},
 		{p.gone, "row gone"},
-		{!p.giveBy.IsZero(), "halted"},
-		{p.pulse != nil, "has a pulse"},
-		{p.stale, "stale"},
+		{!p.giveBy.IsZero(), "handing over"},
+		{p.reply != nil, "has a reply"},
+		{p.mustRead, "mustRead"},
 		{p.drained, "drained"},
 	} {
 		if f.is {
 			s += ", " + f.name
 		}
 	}
-	s += fmt.Sprintf("; heart %v, store %v; holds", p.heart, p.store)
-	for _, h := range p.held {
+	s += fmt.Sprintf("; heartbeat %v, request %v; has", p.heartbeat, p.request)
+	for _, h := range p.queues {
 		s += fmt.Sprintf(" %s/%d", h.id, h.epoch)
 		if h.draining {
 			s += " draining"
 		}
 	}
-	s += "; in hand"
+	s += "; in flight"
 	for _, e := range p.calls {
 		s += fmt.Sprintf(" %s/%d", e.queue, e.epoch)
 		if e.locked {
@@ -70,7 +70,7 @@ func (p *process) line(trusted bool) string {
 	return s
 }
 
-// String is the trace: each step, and what it changed.
+// String returns the trace: each step, and what it changed.
 func (k *walk) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, %d steps: %s\n", k.seed, len(k.steps), k.wrong)

@@ -13,20 +13,20 @@ var (
 	modelSeed  = flag.Uint64("model.seed", 0, "take this walk alone, and print it")
 )
 
-// walkLength is after how many steps the faults end, and everything must settle.
+// walkLength is the number of steps after which the faults end and everything must converge.
 const walkLength = 1000
 
-// walk is one random walk; its seed says everything about it.
+// walk is one random walk. Its seed determines it.
 type walk struct {
 	seed  uint64
 	scene scene
 	start *world
 	steps []step
 	wrong string
-	took  int // rounds to settle
+	took  int // rounds to converge
 }
 
-// newWalk draws the scene. Three servers serve; the clocks of some do not run alike.
+// newWalk draws the scene: three servers, whose clocks may run at different speeds.
 func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), without: lacks}}
@@ -42,7 +42,7 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	for range r.IntN(15) {
 		w.round()
 	}
-	switch { // a late call is dangerous when what it was sent for comes back, which little else may disturb
+	switch { // a late call is dangerous when the state that it was sent in comes back, so few other faults may happen
 	case seed%strandEach != 0:
 	case seed%(2*strandEach) == 0 && len(w.db.rows) > 1:
 		w.drop(&w.db.rows[0])
@@ -57,10 +57,10 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	return k, r
 }
 
-// strandEach is of how many walks one begins with a release or a removal under way that its sender has given up.
+// strandEach is the number of walks of which one begins with a release or a removal that its sender has given up.
 const strandEach = 4
 
-// joinOne lets one more process join.
+// joinOne makes one more process join.
 func (w *world) joinOne() {
 	for i := range w.procs {
 		if w.procs[i].state == away {
@@ -70,13 +70,13 @@ func (w *world) joinOne() {
 	}
 }
 
-// strand leaves a call under way that its sender has given up.
+// strand leaves one call under way that its sender has given up.
 func (w *world) strand(kind callKind) {
 	for range 100 {
 		for i := range w.procs {
 			p := &w.procs[i]
 			for w.advance(p) {
-				if p.store != nil && p.store.kind == kind {
+				if p.request != nil && p.request.kind == kind {
 					w.reply(p, true)
 					return
 				}
@@ -86,10 +86,10 @@ func (w *world) strand(kind callKind) {
 	}
 }
 
-// run walks until something is wrong, or to the end and until everything has settled.
+// run walks until something is wrong, or to the end and until everything has converged.
 func (k *walk) run(r *rand.Rand) {
 	w := k.start.clone()
-	weights := moods(r)
+	weights := drawWeights(r)
 	if k.scene.menu != nil {
 		weights[stepSuspend], weights[stepUnsuspend], weights[stepLate], weights[stepFinish] = 4, 8, 1, 6
 		weights[stepDrop], weights[stepAdd] = 6, 12
@@ -108,15 +108,15 @@ func (k *walk) run(r *rand.Rand) {
 
 func (k *walk) finish(w *world) {
 	if w.wrong == "" {
-		k.took = w.settle()
+		k.took = w.converge()
 	}
 	k.wrong = w.wrong
 }
 
-// moods draws how often each kind of step is taken when it is possible: time must go by slowly enough for
-// the rest to happen, and faults be rare enough to have their consequences. Each walk has likes and
-// dislikes of its own: where everything happens equally often, little happens often enough.
-func moods(r *rand.Rand) (weights [stepKinds]int) {
+// drawWeights draws how often each kind of step is taken when it is possible. Time must pass slowly enough for the rest to
+// happen, and faults must be rare enough to have their consequences. Each walk has weights of its own: where everything
+// happens equally often, nothing happens often enough.
+func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 	for k := range weights {
 		switch kind := stepKind(k); {
 		case kind == stepTick:
@@ -161,7 +161,7 @@ func pick(r *rand.Rand, weights [stepKinds]int, steps []step) step {
 	panic("unreachable")
 }
 
-// replay takes those of the steps that are possible, and returns them.
+// replay takes the steps that are possible, and returns a walk of them.
 func (k *walk) replay(steps []step, show func(step, *world)) *walk {
 	w := k.start.clone()
 	again := &walk{seed: k.seed, scene: k.scene, start: k.start}
@@ -184,7 +184,7 @@ func (w *world) can(s step) bool {
 	return slices.Contains(w.possible(nil), s)
 }
 
-// shrink leaves out what is not needed for the violation.
+// shrink leaves out steps that the violation does not need.
 func (k *walk) shrink() *walk {
 	for size := len(k.steps) / 2; size > 0; size /= 2 {
 		for from := 0; from+size <= len(k.steps); {
@@ -211,9 +211,9 @@ func TestModelRandomWalks(t *testing.T) {
 	for seed := uint64(1); seed <= uint64(*modelSteps/walkLength); seed++ {
 		k, r := newWalk(seed, without{})
 		if k.run(r); k.wrong != "" {
-			t.Fatalf("replay with -model.seed=%d; the shortest that is wrong as well:\n%v", seed, k.shrink())
+			t.Fatalf("replay with -model.seed=%d; the shortest walk that is wrong as well:\n%v", seed, k.shrink())
 		}
 		longest = max(longest, k.took)
 	}
-	t.Logf("%d steps in %v; settled after at most %d s", *modelSteps, time.Since(start), longest)
+	t.Logf("%d steps in %v; converged after at most %d s", *modelSteps, time.Since(start), longest)
 }

@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// settle ends all faults and lets everybody do what is to be done, in rounds of one tick. Within a
-// bound, each queue must have a living owner that works it, evenly, and then nothing may change any
-// more. It returns the number of rounds it took.
-func (w *world) settle() int {
+// converge ends all faults and lets every server do what there is to do, in rounds of one tick. Within a bound, each queue
+// must have a live owner that works it, the queues must be spread evenly, and then nothing may change any more. It returns
+// the number of rounds.
+func (w *world) converge() int {
 	w.heal()
 	bound := 3 * int(modelJudgeDead/w.tick)
 	if w.edited {
 		bound += int(modelAudit/w.tick) + 1
 	}
-	beat := int(modelHeartbeat/w.tick) + 1 // until then somebody may yet take a pulse from before
+	beat := int(modelHeartbeat/w.tick) + 1 // until then a server may still follow an earlier reply
 	rounds := 0
-	for ; rounds < bound && w.wrong == "" && (rounds < beat || w.unsettled() != ""); rounds++ {
+	for ; rounds < bound && w.wrong == "" && (rounds < beat || w.unfinished() != ""); rounds++ {
 		w.round()
 	}
-	if why := w.unsettled(); why != "" {
-		w.fail("not settled after %d rounds: %s", rounds, why)
+	if why := w.unfinished(); why != "" {
+		w.fail("not converged after %d rounds: %s", rounds, why)
 	}
 	before, version := slices.Clone(w.db.rows), w.db.plan
 	for range 3 {
 		w.round()
 	}
-	if !slices.Equal(before, w.db.rows) || version != w.db.plan || w.unsettled() != "" {
-		w.fail("settled, and yet something changes: %s", w.unsettled())
+	if !slices.Equal(before, w.db.rows) || version != w.db.plan || w.unfinished() != "" {
+		w.fail("converged, and yet something changes: %s", w.unfinished())
 	}
 	return rounds
 }
@@ -37,7 +37,7 @@ func (w *world) heal() {
 	alive := false
 	for i := range w.procs {
 		p := &w.procs[i]
-		p.noHeart, p.noStore = false, false
+		p.noHeartbeat, p.noRoster = false, false
 		if p.paused {
 			w.wake(p)
 		}
@@ -53,7 +53,7 @@ func (w *world) heal() {
 		}
 		w.join(p)
 	}
-	for len(w.late) > 0 && w.wrong == "" { // whatever is under way arrives, or is lost: those that can, arrive
+	for len(w.late) > 0 && w.wrong == "" { // what can arrive does, and the rest is lost
 		if w.applicable(&w.late[0]) {
 			w.take(step{kind: stepLate})
 			continue
@@ -62,7 +62,7 @@ func (w *world) heal() {
 	}
 }
 
-// round: everybody does what there is to do, what is in hand ends, and each queue is worked once.
+// round lets every server do what there is to do, ends what is in flight, and works each queue once.
 func (w *world) round() {
 	for i := range w.procs {
 		p := &w.procs[i]
@@ -70,22 +70,22 @@ func (w *world) round() {
 		for n := len(p.calls); n > 0 && w.wrong == ""; n-- {
 			w.conclude(p)
 		}
-		for _, h := range slices.Clone(p.held) {
+		for _, h := range slices.Clone(p.queues) {
 			if p.running() && !h.draining && !w.over(p) && w.wrong == "" {
 				w.begin(p, h.id)
 				w.conclude(p)
 			}
 		}
 		w.drive(p)
-		w.lookAgain(p)
+		w.pollAgain(p)
 	}
 	if w.wrong == "" {
 		w.take(step{kind: stepTick})
 	}
 }
 
-// lookAgain is a poll, if the process waits for something.
-func (w *world) lookAgain(p *process) {
+// pollAgain polls, if the process waits for something.
+func (w *world) pollAgain(p *process) {
 	var buffer [64]step
 	steps := w.possibleFor(p, buffer[:0])
 	if i := slices.IndexFunc(steps, func(s step) bool { return s.kind == stepPoll }); i >= 0 && w.wrong == "" {
@@ -94,7 +94,7 @@ func (w *world) lookAgain(p *process) {
 	}
 }
 
-// conclude brings the oldest call to its end.
+// conclude ends the oldest call.
 func (w *world) conclude(p *process) {
 	n := len(p.calls)
 	if !p.calls[0].locked {
@@ -105,16 +105,16 @@ func (w *world) conclude(p *process) {
 	}
 }
 
-// drive takes steps of a process until it rests.
+// drive takes steps of a process until there are none.
 func (w *world) drive(p *process) {
 	for n := 0; w.wrong == "" && w.advance(p); n++ {
 		if n > 50+20*len(w.db.rows) {
-			w.fail("%s does not come to rest", p.uuid)
+			w.fail("%s takes steps without end", p.uuid)
 		}
 	}
 }
 
-// advance takes a step that gets a server on, if there is one.
+// advance takes one step of the server itself, and reports whether there was one.
 func (w *world) advance(p *process) bool {
 	var buffer [64]step
 	steps := w.possibleFor(p, buffer[:0])
@@ -125,17 +125,17 @@ func (w *world) advance(p *process) bool {
 	return i >= 0
 }
 
-// drives reports that a step gets the server itself on.
+// drives reports whether a step is one of the server itself.
 func (k stepKind) drives() bool {
 	switch k {
-	case stepJoin, stepDone, stepReply, stepBeatDone, stepBeatReply, stepPulse, stepDrained, stepLost, stepLeave, stepStop:
+	case stepJoin, stepDone, stepReply, stepHeartbeatDone, stepHeartbeatReply, stepFollow, stepDrained, stepLost, stepLeave, stepStop:
 		return true
 	}
 	return false
 }
 
-// unsettled says what is not as it should be.
-func (w *world) unsettled() string {
+// unfinished says what is not as it should be in the end.
+func (w *world) unfinished() string {
 	owned := make([]int, len(w.procs))
 	for _, s := range w.db.servers {
 		if !slices.ContainsFunc(w.procs, func(p process) bool { return p.uuid == s.uuid && p.state == serving }) {
@@ -151,7 +151,7 @@ func (w *world) unsettled() string {
 		}
 		i := slices.IndexFunc(w.procs, func(p process) bool { return p.uuid == q.cur })
 		if q.cur == "" || i < 0 {
-			return fmt.Sprintf("queue %s is %q's, who is not there", q.id, q.cur)
+			return fmt.Sprintf("queue %s belongs to %q, which is not there", q.id, q.cur)
 		}
 		p := &w.procs[i]
 		h := p.holding(q.id)
@@ -164,7 +164,7 @@ func (w *world) unsettled() string {
 	for i := range w.procs {
 		p := &w.procs[i]
 		switch {
-		case p.state == serving && (p.stop || p.stale || p.store != nil):
+		case p.state == serving && (p.stop || p.mustRead || p.request != nil):
 			return p.name + " is busy"
 		case p.state == serving:
 			least, most = min(least, owned[i]), max(most, owned[i])
