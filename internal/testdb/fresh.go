@@ -60,8 +60,26 @@ func create(ctx context.Context, server *url.URL, name string) error {
 	}
 	// Closed at once: a test may look for leaked goroutines before it ends.
 	defer db.Close()
-	_, err = db.ExecContext(ctx, "CREATE DATABASE "+name)
+	strategy := ""
+	if server.Scheme == Postgres {
+		if strategy, err = cheapest(ctx, db); err != nil {
+			return err
+		}
+	}
+	_, err = db.ExecContext(ctx, "CREATE DATABASE "+name+strategy)
 	return err
+}
+
+// cheapest returns the option with which PostgreSQL copies the files of its template. By default PostgreSQL 15
+// and later write each page to the log: creating and dropping a database then takes three times the processor
+// time. Older versions copy files and know no option.
+func cheapest(ctx context.Context, db *sql.DB) (option string, err error) {
+	var version int
+	err = db.QueryRowContext(ctx, "SELECT CAST(current_setting('server_version_num') AS integer)").Scan(&version)
+	if err != nil || version < 150000 {
+		return "", err
+	}
+	return " STRATEGY FILE_COPY", nil
 }
 
 // drop drops the database. It cuts the connections to it first, lest one that a failed test left open,
