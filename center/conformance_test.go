@@ -1,6 +1,7 @@
 package center_test
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,23 +12,34 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// The tests wait more than they compute, for locks, time limits and the database.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 
 func TestConformance(t *testing.T) {
-	testdb.Each(t, centertest.Run)
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		centertest.Run(t, url)
+	})
 }
 
 // Workers an hour ahead of the database, or behind it, decide the same: its clock alone counts (L2). The
 // database's clock is moved by a function that stands in the search path before PostgreSQL's own.
 func TestConformanceWithSkewedClocks(t *testing.T) {
+	t.Parallel()
 	for _, skew := range []string{"1 hour", "-1 hour"} {
 		t.Run(skew, func(t *testing.T) {
+			t.Parallel()
 			url := testdb.URL(t, testdb.Postgres)
 			c := centertest.Open(t, url, center.Options{})
 			execAll(t, c, `CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$
 				SELECT pg_catalog.clock_timestamp() + INTERVAL '`+skew+`' $$`)
-			centertest.Run(t, url+"&search_path=public,pg_catalog")
+			centertest.RunAbout(t, url+"&search_path=public,pg_catalog", centertest.Clock)
 		})
 	}
 }

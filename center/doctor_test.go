@@ -33,6 +33,7 @@ func wantFinding(t *testing.T, c *center.Center, check, want string) {
 }
 
 func TestDoctorTellsHowFarClocksAreApart(t *testing.T) {
+	t.Parallel()
 	for skew, want := range map[string]string{
 		"1 hour": "NOTE this host's clock is 1h0m0s behind the database's", "-1 hour": "NOTE this host's clock is 1h0m0s ahead of the database's", "0": "OK this host's clock is the database's within ",
 	} {
@@ -45,6 +46,7 @@ func TestDoctorTellsHowFarClocksAreApart(t *testing.T) {
 
 // What differs from a database as it comes is told: the isolation, what stands in between, Galera.
 func TestDoctorTellsOfTheDatabase(t *testing.T) {
+	t.Parallel()
 	raw := testdb.URL(t, testdb.Postgres)
 	c := centertest.Open(t, raw, center.Options{})
 	wantFinding(t, c, "database", "OK isolation read committed")
@@ -72,7 +74,9 @@ func TestDoctorTellsOfTheDatabase(t *testing.T) {
 
 // In a rolling upgrade the tables come first.
 func TestDoctorTellsOfANewerSchema(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		wantFinding(t, c, "schema", "OK version ")
 		execAll(t, c, "INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)")

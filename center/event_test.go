@@ -12,6 +12,7 @@ import (
 
 // EventKinds is each constant, once.
 func TestEventKindsAreAll(t *testing.T) {
+	t.Parallel()
 	source, err := os.ReadFile("event.go")
 	if err != nil {
 		t.Fatal(err)

@@ -94,6 +94,7 @@ func (m *many) addRuns() {
 
 // With 1,000 servers and 10,000 queues, and 10,000 runs, every question is a statement or two.
 func TestQuestionsAreFewStatements(t *testing.T) {
+	t.Parallel()
 	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	m := newMany(t, centertest.Open(t, url, center.Options{}))
 	m.addRuns()
@@ -111,6 +112,7 @@ func TestQuestionsAreFewStatements(t *testing.T) {
 
 // A database that has not been analyzed looks servers up by their key, not by their task type, of which all are.
 func TestAssignmentBeforeTheFirstAnalyze(t *testing.T) {
+	t.Parallel()
 	m := newMany(t, centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{}))
 	rows, err := m.c.DB().QueryContext(t.Context(), `EXPLAIN SELECT * FROM schedule_assignment WHERE task_type = 'settle' AND own_sign = 'BASE'`)
 	if err != nil {
@@ -132,6 +134,7 @@ func TestAssignmentBeforeTheFirstAnalyze(t *testing.T) {
 
 // Lists of events end with the last of them, whatever lies before: no filter makes SQLite sort a week's events.
 func TestListsOfEventsSortNothing(t *testing.T) {
+	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
 	for index, f := range map[string]center.EventFilter{
 		"idx_schedule_event_kind":  {Kind: center.EventForced, TaskType: "settle"},

@@ -28,6 +28,7 @@ func waiting(t *testing.T, db *sql.DB) (line, row int) {
 
 // Each who waited for the row itself would wake up with each version of it (see lockBy).
 func TestOneWaitsForTheLockRow(t *testing.T) {
+	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
 	if _, err := c.Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
@@ -71,6 +72,7 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 
 // A roster whose lock is held must not hold up its namesake in another schema.
 func TestEachSchemaHasItsOwnLine(t *testing.T) {
+	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)
 	first := centertest.Open(t, url, center.Options{})
 	if _, err := first.DB().ExecContext(t.Context(), `CREATE SCHEMA second`); err != nil {
@@ -100,6 +102,7 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 // A try that ended with the connection would leave a session in the server, which waits on, and soon there would be no
 // room for others.
 func TestWhoGivesUpLeavesNoSession(t *testing.T) {
+	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)
 	c := centertest.Open(t, url, center.Options{})
 	if _, err := c.Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {

@@ -32,6 +32,7 @@ func openError(t *testing.T, url string, o center.Options) string {
 }
 
 func TestBadDatabases(t *testing.T) {
+	t.Parallel()
 	for url, want := range map[string]string{
 		"oracle://app:secret@h/d": `database URL "oracle://app:xxxxx@h/d": unknown scheme "oracle"; want postgres, mysql or sqlite`,
 		"sqlite:":                 `database URL "sqlite:": no file; want sqlite:FILE`,
@@ -49,6 +50,7 @@ func TestBadDatabases(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
+	t.Parallel()
 	for want, o := range map[string]center.Options{
 		`schema ("maybe") must be auto, create or require`:                                {Schema: "maybe"},
 		`own_sign (" x") must be printable, without white space around it`:                {OwnSign: " x"},
@@ -61,6 +63,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{"postgres://app:secret@127.0.0.1:1/d", "mysql://app:secret@127.0.0.1:1/d", "sqlite:/no/such/folder/x.db"} {
 		got := openError(t, url, center.Options{})
 		if !strings.Contains(got, "cannot connect") || strings.Contains(got, "secret") || strings.Contains(got, "\n") {
@@ -70,13 +73,16 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestMySQLNeedsADatabase(t *testing.T) {
+	t.Parallel()
 	if got := openError(t, "mysql://app@127.0.0.1:1/", center.Options{}); !strings.Contains(got, "the URL names no database") {
 		t.Error(got)
 	}
 }
 
 func TestSchemaModes(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		got := openError(t, url, center.Options{Schema: center.SchemaRequire})
 		if !strings.Contains(got, `run "rota migrate up"`) || strings.Contains(got, "\n") {
 			t.Fatal(got)
@@ -97,6 +103,7 @@ func TestSchemaModes(t *testing.T) {
 }
 
 func TestVoidDatabasesAreRefused(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := centertest.Open(t, url, center.Options{})
 		execAll(t, c, "UPDATE schedule_schema_lock SET edition = 1")
@@ -111,6 +118,7 @@ func TestVoidDatabasesAreRefused(t *testing.T) {
 
 // What must be there already is not made by looking for it.
 func TestNoFileIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none.db")
 	openError(t, "sqlite:"+path, center.Options{Schema: center.SchemaRequire})
 	if _, err := center.MigrationStatus(t.Context(), sqlite.URL("sqlite:"+path)); err == nil {
@@ -122,7 +130,9 @@ func TestNoFileIsLeftBehind(t *testing.T) {
 }
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		from, to, err := center.Migrate(t.Context(), anydb.URL(url))
 		if err != nil || from != 0 || to != schema.Latest() {
 			t.Fatalf("%d -> %d, %v", from, to, err)
@@ -137,6 +147,7 @@ func TestMigrate(t *testing.T) {
 
 // A migration makes an index as long as the table is; other statements of the roster end after sqldb.IOTimeout.
 func TestMigrationsTakeTheirTime(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(t *testing.T, url string){
 		"migrate": func(t *testing.T, url string) {
 			if _, _, err := center.Migrate(t.Context(), anydb.URL(url)); err != nil {
@@ -165,6 +176,7 @@ func TestMigrationsTakeTheirTime(t *testing.T) {
 }
 
 func TestReadOnlyServersAreRefused(t *testing.T) {
+	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {
 		url := testdb.URL(t, testdb.Postgres)
 		got := openError(t, url+"&default_transaction_read_only=on", center.Options{})
@@ -190,6 +202,7 @@ func exec(t *testing.T, url, query string) {
 }
 
 func TestEngineWithoutTransactionsIsRefused(t *testing.T) {
+	t.Parallel()
 	url := testdb.URL(t, testdb.MySQL)
 	exec(t, url, "ALTER TABLE schedule_server ENGINE = MyISAM")
 	got := openError(t, url, center.Options{})
@@ -199,6 +212,7 @@ func TestEngineWithoutTransactionsIsRefused(t *testing.T) {
 }
 
 func TestSettingsRules(t *testing.T) {
+	t.Parallel()
 	ok := center.Settings{Queues: 1}
 	cases := map[string]func(*center.Settings){
 		"": func(*center.Settings) {},

@@ -21,12 +21,14 @@ func pooled(t *testing.T) string {
 
 // Behind a PgBouncer in transaction mode each transaction may be on another connection.
 func TestConformanceThroughPgBouncer(t *testing.T) {
-	centertest.Run(t, pooled(t))
+	t.Parallel()
+	centertest.RunAbout(t, pooled(t), centertest.Session)
 }
 
 // What makes that work is that a statement with parameters is one round trip (binary_parameters): in two,
 // PgBouncer sends the second to a server where another statement was prepared, and its rows come back.
 func TestPgBouncerMixesUpPreparedStatements(t *testing.T) {
+	t.Parallel()
 	url := pooled(t)
 	plain, err := sql.Open("postgres", url)
 	if err != nil {

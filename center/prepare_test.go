@@ -60,6 +60,7 @@ func beatAgain(t *testing.T, c *center.Center) {
 }
 
 func TestHeartbeatsArePrepared(t *testing.T) {
+	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
 	beatTimes(t, c, 1)
 	if n := preparedIn(t, c.Heart()); n != 0 {
@@ -142,6 +143,7 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 }
 
 func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
+	t.Parallel()
 	server := testdb.Own(t, testdb.MySQL) // whose limit is ours to set
 	c := centertest.Open(t, server.URL(), center.Options{})
 	c.DB().SetMaxOpenConns(1)
@@ -192,6 +194,7 @@ func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
 
 // Dealers' statements are the user's: he prepares what he wants prepared.
 func TestDealersStatementsAreNotPrepared(t *testing.T) {
+	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
 	c.DB().SetMaxOpenConns(1)
 	for range 5 {
@@ -206,6 +209,7 @@ func TestDealersStatementsAreNotPrepared(t *testing.T) {
 
 // Whatever stands between may send the next statement elsewhere.
 func TestNothingIsPreparedThroughOthers(t *testing.T) {
+	t.Parallel()
 	through, _ := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	for name, url := range map[string]string{"proxy": through, "PgBouncer": pooled(t)} {
 		t.Run(name, func(t *testing.T) {

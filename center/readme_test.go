@@ -46,7 +46,9 @@ func statements(t *testing.T, word string) (list []string) {
 // The operator's questions run as they stand, on each database, and none asks the reader to reckon
 // with dates.
 func TestReadmeSelects(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		execAll(t, c, statements(t, "UPDATE")...)
@@ -101,6 +103,7 @@ func liveOnce(t *testing.T, c *center.Center) {
 
 // What the doctor looks for is what the README grants a worker.
 func TestDoctorTriesTheReadmesGrants(t *testing.T) {
+	t.Parallel()
 	var want []string
 	for _, grant := range statements(t, "GRANT") {
 		if rights, ok := strings.CutSuffix(grant, " TO app"); ok {
@@ -114,6 +117,7 @@ func TestDoctorTriesTheReadmesGrants(t *testing.T) {
 
 // The README's grants are enough for all that a worker and an operator do.
 func TestReadmeGrants(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
 			owner := testdb.URL(t, kind)

@@ -48,6 +48,7 @@ var runTasks = map[string][]center.After{
 // Over random interleavings of firing, opening, claiming, finishing, rerunning and crashing: every slot has at most
 // one run, every run ends, no two epochs commit to one queue of a run, no dependant begins before its upstreams.
 func TestRunsThroughRandomHistories(t *testing.T) {
+	t.Parallel()
 	if raced {
 		t.Skip("one goroutine at a time: it is run without the race detector")
 	}

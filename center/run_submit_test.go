@@ -11,6 +11,7 @@ import (
 
 // A commit whose reply is lost has made the run all the same. The second try finds it, and cannot tell whose it is.
 func TestSubmitOnceAfterALostReply(t *testing.T) {
+	t.Parallel()
 	direct := testdb.URL(t, testdb.Postgres)
 	db := centertest.Open(t, direct, center.Options{}).DB()
 	url, proxy := testdb.Through(t, direct)

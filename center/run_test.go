@@ -32,7 +32,9 @@ func runRoster(t testing.TB, c *center.Center, tasks ...string) {
 // R7: a run that was open when its queues were looked for was cancelled and rerun since. Its queue is PENDING again,
 // but the run is not open: another one may be.
 func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		runRoster(t, c, "settle")
 		id, err := c.Submit(t.Context(), "settle", "k", "")
@@ -49,7 +51,9 @@ func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 
 // R2: a trigger that was edited by hand while it fires is read again.
 func TestTriggerEditedWhileItFires(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		runRoster(t, c, "settle")
 		defineTriggers(t, c, 2, "settle")
@@ -61,7 +65,9 @@ func TestTriggerEditedWhileItFires(t *testing.T) {
 
 // R5: two who draw the two halves of a cycle at once. A third lets nobody write before both have looked, or wait to look.
 func TestCycleDrawnByTwo(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		one, two := centertest.Open(t, url, center.Options{}), centertest.Open(t, url, center.Options{})
 		runRoster(t, one, "a", "b")
 		third, err := one.DB().BeginTx(t.Context(), nil)
@@ -98,6 +104,7 @@ func TestCycleDrawnByTwo(t *testing.T) {
 
 // A tick is one statement when nothing is due, and a claim, too; a page of triggers is a handful.
 func TestStatementsOfRuns(t *testing.T) {
+	t.Parallel()
 	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	c := centertest.Open(t, url, center.Options{})
 	runRoster(t, c, "settle")

@@ -24,6 +24,7 @@ import (
 // two halves go to different servers, and another statement's rows come back. One round trip has
 // one Sync message.
 func TestPostgresParametersInOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	url, p := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	c := centertest.Open(t, url+"&binary_parameters=no", center.Options{})
 	for name, db := range map[string]interface {
@@ -56,6 +57,7 @@ func messages(sent []byte) map[byte]int {
 // lib/pq does not heed a context's deadline when the network swallows packets (its issue 620): it
 // would hang for minutes.
 func TestSwallowedPackets(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
 			url, p := testdb.Through(t, testdb.URL(t, kind))
@@ -78,7 +80,9 @@ func TestSwallowedPackets(t *testing.T) {
 // however patient its busy_timeout, unless it takes the write lock at its start. On the other
 // databases the row is locked by the SELECT, and the same holds.
 func TestReadThenWrite(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		if _, err := c.Define(t.Context(), "count", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
@@ -122,7 +126,9 @@ func TestReadThenWrite(t *testing.T) {
 
 // MySQL counts changed rows unless it is told to count matched ones, and a compare-and-set would lie.
 func TestMatchedRowsCount(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		if _, err := c.Define(t.Context(), "same", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
@@ -144,6 +150,7 @@ func TestMatchedRowsCount(t *testing.T) {
 // MySQL: the end of a context closes the connection and not the statement, which would wait for a lock in
 // the server for 50 s more. The roster's own wait for a second.
 func TestMySQLWaitsBriefly(t *testing.T) {
+	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
 	var lock, idle int
 	err := c.Store().QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout, @@idle_transaction_timeout").Scan(&lock, &idle)
@@ -154,6 +161,7 @@ func TestMySQLWaitsBriefly(t *testing.T) {
 
 // A transaction of ours whose client says nothing more is ended by the server.
 func TestPostgresEndsIdleTransactions(t *testing.T) {
+	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
 	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
@@ -181,7 +189,9 @@ func TestPostgresEndsIdleTransactions(t *testing.T) {
 // L2: the clock is read after the lock. PostgreSQL's now() is the start of the transaction, MySQL's
 // NOW() the start of the statement: both would be from before the wait.
 func TestClockIsReadAfterTheLock(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		if _, err := c.Define(t.Context(), "clock", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
@@ -218,7 +228,9 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 // F3: where share locks do not reach every writer the fence writes, and batches of one queue run one
 // by one.
 func TestFenceByWriting(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		c.FenceByWriting()
 		centertest.Fence(t, c)
@@ -227,7 +239,9 @@ func TestFenceByWriting(t *testing.T) {
 
 // L4: a plan whose rows are no longer as they were read is not written, not even in part.
 func TestPlanIsCompareAndSet(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		if _, err := c.Define(t.Context(), "race", center.Settings{Queues: 2}); err != nil {
 			t.Fatal(err)
@@ -257,7 +271,9 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 
 // L3: a server that has beaten since it was read survives.
 func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		if _, err := c.Define(t.Context(), "expire", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
@@ -273,7 +289,9 @@ func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
 
 // A clock that was set back leaves heartbeats in the future: whose are never followed by another are dead.
 func TestHeartbeatsFromTheFuture(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
@@ -312,6 +330,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 // F1: the fence of some queues locks these and no others. InnoDB locks what a statement reads, and with
 // IN the optimizer may choose to read the whole roster.
 func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
 			c := centertest.Open(t, testdb.URL(t, kind), center.Options{})

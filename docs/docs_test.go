@@ -88,15 +88,15 @@ type citation struct {
 	origin origin
 }
 
-// testSuite is a package of tests that is not in files named _test.go.
-const testSuite = "center/centertest"
+// testSuites are packages of tests that are not in files named _test.go.
+var testSuites = []string{"center/centertest", "internal/plan/plantest"}
 
 func originOf(path string) origin {
 	under := func(folder string) bool { return strings.HasPrefix(path, folder+"/") }
 	switch {
 	case under("bench"), under("docs"), under("internal/mutants"), under("internal/testdb"):
 		return fromOther
-	case strings.HasSuffix(path, "_test.go"), under(testSuite):
+	case strings.HasSuffix(path, "_test.go"), slices.ContainsFunc(testSuites, under):
 		return fromTest
 	case under("internal/faults"):
 		return fromOther
