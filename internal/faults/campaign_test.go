@@ -30,16 +30,16 @@ func TestCampaign(t *testing.T) {
 	for round := uint64(0); round == 0 || time.Now().Before(end); round++ {
 		fmt.Fprintf(os.Stderr, "round %d, seed %d, %s left\n", round+1, first+round, time.Until(end).Round(time.Second))
 		t.Run(fmt.Sprintf("round-%d", round+1), func(t *testing.T) {
-			each(testdb.Kinds(t), func(kind string, sc scenario) {
-				score := c.of(kind, sc.name)
-				t.Run(kind+"/"+sc.name, func(t *testing.T) {
+			for _, p := range plays(testdb.Kinds(t)) {
+				score := c.of(p.kind, p.scenario.name)
+				t.Run(p.name(), func(t *testing.T) {
 					t.Parallel()
 					if time.Now().After(end) {
 						t.Skip("the time is up")
 					}
-					score.play(t, kind, sc, first+round)
+					score.play(t, p.kind, p.scenario, first+round)
 				})
-			})
+			}
 		})
 	}
 	if err := c.print(first); err != nil {

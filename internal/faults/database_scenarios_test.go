@@ -10,9 +10,9 @@ import (
 // databaseScenarios are what happens to the database. It is lost by all workers alike, so that none of them
 // may take another for dead.
 var databaseScenarios = []scenario{
-	{name: "database-restart", play: databaseRestart, own: true, always: true},
+	{name: "database-restart", play: databaseRestart, own: true, quick: true},
 	{name: "database-crashes", play: databaseCrashes, own: true},
-	{name: "database-outage", play: databaseOutage, own: true, always: true},
+	{name: "database-outage", play: databaseOutage, own: true, quick: true},
 	{name: "lock-row-held", play: lockRowHeld},
 }
 

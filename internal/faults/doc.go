@@ -7,10 +7,14 @@
 // must find nothing wrong with it. The scenarios wait for what must happen rather than for a time, and a
 // machine that is too busy shows in the record, so that it is not taken for a fault of the roster.
 //
-//	go test -race ./internal/faults                               the short form, below a minute
-//	ROTA_FAULTS=all go test -race -timeout 20m ./internal/faults  all scenarios
+//	go test ./internal/faults                                20 of the quick plays, chosen by the seed
+//	ROTA_FAULTS=long go test ./internal/faults               20 of all plays
+//	ROTA_FAULTS=all go test -timeout 30m ./internal/faults   all plays
 //	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
-//	MINUTES=60 make faults                                        all scenarios, again and again, and a table
+//	MINUTES=60 make faults                                   all plays, again and again, and a table
+//
+// A play is a scenario on one kind of database. Each choice has each kind of database and each family of scenarios. The
+// seed is that of ROTA_FAULTS_SEED or another one each time.
 //
 // A scenario that fails prints its seed and how to play it again; a seed fixes what is chosen at random, not
 // what the processes do with it. The processes need Linux: they end with the test, even those that are

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -20,7 +19,8 @@ type scenario struct {
 	name    string
 	play    func(*stage)
 	kinds   []string // databases; nil for PostgreSQL and MariaDB
-	always  bool     // it belongs to the short form
+	quick   bool     // it may be played for each change
+	family  string   // of scenarios that have something in common; set by scenarios
 	own     bool     // it stops its database
 	proxied bool     // it troubles the network
 	threads int      // of each worker; 0 for 2
@@ -39,37 +39,45 @@ type scenario struct {
 
 var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
 
-func scenarios() []scenario {
-	return slices.Concat(processScenarios, databaseScenarios, networkScenarios, limitScenarios, pooledScenarios, standbyScenarios, powerScenarios,
-		runScenarios, stepScenarios, triggerScenarios, operateScenarios)
+func scenarios() (list []scenario) {
+	families := []struct {
+		name string
+		list []scenario
+	}{
+		{"process", processScenarios},
+		{"database", databaseScenarios},
+		{"network", networkScenarios},
+		{"limit", limitScenarios},
+		{"pooled", pooledScenarios},
+		{"standby", standbyScenarios},
+		{"power", powerScenarios},
+		{"run", runScenarios},
+		{"step", stepScenarios},
+		{"trigger", triggerScenarios},
+		{"operate", operateScenarios},
+	}
+	for _, f := range families {
+		for _, sc := range f.list {
+			sc.family = f.name
+			list = append(list, sc)
+		}
+	}
+	return list
 }
 
-// which is the variable that says whether all scenarios are played, or the short form.
-const which = "ROTA_FAULTS"
-
-// TestFaults plays the scenarios. Each can be run alone, by its name, and again, by its seed.
+// TestFaults plays the scenarios that are chosen. Each can be run alone, by its name, and again, by its seed.
 func TestFaults(t *testing.T) {
 	seed := seed(t)
-	each(testdb.Kinds(t), func(kind string, sc scenario) {
-		t.Run(kind+"/"+sc.name, func(t *testing.T) {
-			if !sc.always && os.Getenv(which) != "all" {
-				t.Skip("only with ROTA_FAULTS=all")
+	list := plays(testdb.Kinds(t))
+	names := wanted(t, list, seed)
+	for _, p := range list {
+		t.Run(p.name(), func(t *testing.T) {
+			if !names[p.name()] {
+				t.Skip("not chosen; ROTA_FAULTS=all plays it")
 			}
 			t.Parallel()
-			sc.run(t, kind, seed)
+			p.run(t, p.kind, seed)
 		})
-	})
-}
-
-// each calls f for every scenario on each of the kinds of database that it is for.
-func each(kinds []string, f func(kind string, sc scenario)) {
-	for _, kind := range kinds {
-		for _, sc := range scenarios() {
-			if sc.kinds == nil && kind == testdb.SQLite || sc.kinds != nil && !slices.Contains(sc.kinds, kind) {
-				continue
-			}
-			f(kind, sc)
-		}
 	}
 }
 

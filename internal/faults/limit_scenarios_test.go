@@ -29,7 +29,7 @@ var limitScenarios = []scenario{
 	{name: "plan-not-allowed", play: planNotAllowed, own: true, guest: true},
 	{name: "statement-timeout", play: statementTimeout, own: true, guest: true, proxied: true},
 	{name: "disk-full", play: diskFull, kinds: []string{testdb.Postgres}, disk: true},
-	{name: "pool-exhausted", play: poolExhausted, pool: 3, always: true},
+	{name: "pool-exhausted", play: poolExhausted, pool: 3, quick: true},
 	{name: "cpu-starved", play: cpuStarved, kinds: everywhere},
 	{name: "default-settings", play: killAtDefaults, slow: true, review: resumedInTime},
 }

@@ -10,13 +10,13 @@ import (
 
 // networkScenarios are what happens between the workers and the database.
 var networkScenarios = []scenario{
-	{name: "connections-cut", play: connectionsCut, proxied: true, always: true},
-	{name: "replies-lost-at-random", play: repliesLostAtRandom, proxied: true, always: true},
+	{name: "connections-cut", play: connectionsCut, proxied: true, quick: true},
+	{name: "replies-lost-at-random", play: repliesLostAtRandom, proxied: true, quick: true},
 	{name: "delays", play: delays, proxied: true},
 	{name: "kill-at-a-distance", play: killAtADistance, proxied: true},
-	{name: "partition-of-one", play: partitionOfOne, proxied: true, always: true},
+	{name: "partition-of-one", play: partitionOfOne, proxied: true, quick: true},
 	{name: "partition-of-most", play: partitionOfMost, proxied: true},
-	{name: "partition-of-all", play: partitionOfAll, proxied: true, always: true},
+	{name: "partition-of-all", play: partitionOfAll, proxied: true, quick: true},
 	{name: "trickle-and-resets", play: trickleAndResets, proxied: true},
 	{name: "refused-one", play: refusedOne, proxied: true},
 	{name: "replies-lost-by-one", play: repliesLostByOne, proxied: true},

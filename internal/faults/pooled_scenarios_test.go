@@ -11,7 +11,7 @@ import (
 // pooledScenarios are some of the others with a PgBouncer in transaction mode before the database, and its
 // own end.
 var pooledScenarios = []scenario{
-	{name: "pooled-kill", play: kill, kinds: pooledKinds, pooled: true, always: true},
+	{name: "pooled-kill", play: kill, kinds: pooledKinds, pooled: true, quick: true},
 	{name: "pooled-pause-before-commit", play: pauseBeforeCommit, kinds: pooledKinds, pooled: true, threads: 1},
 	{name: "pooled-rolling-restart", play: rollingRestart, kinds: pooledKinds, pooled: true},
 	{name: "pooled-connections-cut", play: connectionsCut, kinds: pooledKinds, pooled: true, proxied: true},

@@ -24,16 +24,16 @@ const (
 
 // powerScenarios are some of the others, with dealers that can do more.
 var powerScenarios = []scenario{
-	{name: "notsleep-kill", play: kill, power: notSleep, kinds: everywhere, always: true},
+	{name: "notsleep-kill", play: kill, power: notSleep, kinds: everywhere, quick: true},
 	{name: "notsleep-pause-in-item", play: pauseInItem, power: notSleep, threads: 1},
 	{name: "notsleep-rolling-restart", play: rollingRestart, power: notSleep},
 	{name: "notsleep-replies-lost-at-random", play: repliesLostAtRandom, power: notSleep, proxied: true},
-	{name: "cursor-kill", play: kill, power: inOrder, kinds: everywhere, always: true},
+	{name: "cursor-kill", play: kill, power: inOrder, kinds: everywhere, quick: true},
 	{name: "cursor-kill-before-commit", play: killBeforeCommit, power: inOrder},
 	{name: "cursor-pause-in-item", play: pauseInItem, power: inOrder, threads: 1},
 	{name: "cursor-pause-before-commit", play: pauseBeforeCommit, power: inOrder, threads: 1},
 	{name: "cursor-rolling-restart", play: rollingRestart, power: inOrder, kinds: everywhere},
-	{name: "cursor-replies-lost-at-random", play: repliesLostAtRandom, power: inOrder, proxied: true, always: true},
+	{name: "cursor-replies-lost-at-random", play: repliesLostAtRandom, power: inOrder, proxied: true, quick: true},
 	{name: "cursor-partition-of-one", play: partitionOfOne, power: inOrder, proxied: true},
 }
 

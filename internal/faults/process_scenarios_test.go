@@ -12,17 +12,17 @@ import (
 
 // processScenarios are what happens to processes.
 var processScenarios = []scenario{
-	{name: "kill", play: kill, kinds: everywhere, always: true},
+	{name: "kill", play: kill, kinds: everywhere, quick: true},
 	{name: "kill-before-commit", play: killBeforeCommit},
-	{name: "pause-in-item", play: pauseInItem, kinds: everywhere, always: true, threads: 1},
-	{name: "pause-before-commit", play: pauseBeforeCommit, always: true, threads: 1},
+	{name: "pause-in-item", play: pauseInItem, kinds: everywhere, quick: true, threads: 1},
+	{name: "pause-before-commit", play: pauseBeforeCommit, quick: true, threads: 1},
 	{name: "pause-idle", play: pauseIdle, kinds: everywhere, idle: true},
 	{name: "pause-in-heartbeat", play: pauseInHeartbeat, proxied: true, idle: true},
 	{name: "pause-below-lease", play: pauseBelowLease, kinds: everywhere},
 	{name: "pause-around-lease", play: pauseAroundLease},
-	{name: "terminate", play: terminate, kinds: everywhere, always: true},
-	{name: "rolling-restart", play: rollingRestart, kinds: everywhere, always: true},
-	{name: "all-die", play: allDie, kinds: everywhere, always: true},
+	{name: "terminate", play: terminate, kinds: everywhere, quick: true},
+	{name: "rolling-restart", play: rollingRestart, kinds: everywhere, quick: true},
+	{name: "all-die", play: allDie, kinds: everywhere, quick: true},
 }
 
 func kill(s *stage) {

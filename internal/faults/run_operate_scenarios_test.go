@@ -12,13 +12,13 @@ import (
 
 // operateScenarios are runs that fail, that somebody stops, and whose queues change.
 var operateScenarios = []scenario{
-	{name: "run-poison", play: poisonAndCure, power: poisoned, kinds: everywhere, idle: true, always: true},
+	{name: "run-poison", play: poisonAndCure, power: poisoned, kinds: everywhere, idle: true, quick: true},
 	{name: "run-endless", play: endlessAndCure, power: endless, kinds: everywhere, idle: true},
 	{name: "run-rows-come", play: rowsCome, power: sweeping, kinds: everywhere},
 	{name: "run-cancel", play: cancelWithDeadOwner, power: sweeping, kinds: everywhere},
 	{name: "run-paused", play: pausedInRun, power: sweeping, kinds: everywhere},
 	{name: "run-deadline", play: deadlineWithoutOwners, power: sweeping, kinds: everywhere},
-	{name: "run-database-restart", play: inRun(databaseRestarts), power: sweeping, own: true, always: true},
+	{name: "run-database-restart", play: inRun(databaseRestarts), power: sweeping, own: true, quick: true},
 	{name: "run-database-outage", play: inRun(databaseFails), power: sweeping, own: true},
 	{name: "run-queue-removed", play: queueRemovedInRun, power: byName, kinds: everywhere},
 	{name: "run-repartitioned", play: repartitionedInRun, power: sweeping, kinds: everywhere},

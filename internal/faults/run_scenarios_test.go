@@ -12,21 +12,21 @@ import (
 // runScenarios are what happens to runs while they sweep. Items keep coming all the time: what comes after the
 // beginning of a run is left to the next.
 var runScenarios = []scenario{
-	{name: "run-kill", play: inRun(killInItem), power: sweeping, kinds: everywhere, always: true},
+	{name: "run-kill", play: inRun(killInItem), power: sweeping, kinds: everywhere, quick: true},
 	{name: "run-kill-before-commit", play: inRun(killAtCommit), power: sweeping},
 	{name: "run-kill-after-the-last-select", play: inRun(killWhenEmpty), power: sweeping, kinds: everywhere},
 	{name: "run-kill-at-random", play: killAtRandomInRuns, power: sweeping, kinds: everywhere},
 	{name: "run-pause-in-item", play: pauseInRun("work"), power: sweeping, threads: 1, kinds: everywhere},
 	{name: "run-pause-before-commit", play: pauseInRun("commit"), power: sweeping, threads: 1},
 	{name: "run-pause-after-the-last-select", play: pauseInRun("empty"), power: sweeping, threads: 1, kinds: everywhere},
-	{name: "run-terminate", play: terminateInRun, power: sweeping, kinds: everywhere, always: true},
+	{name: "run-terminate", play: terminateInRun, power: sweeping, kinds: everywhere, quick: true},
 	{name: "run-rolling-restart", play: inRun(rollingRestartInRun), power: sweeping, kinds: everywhere},
 	{name: "run-all-die", play: inRun(allDieInRun), power: sweeping, kinds: everywhere},
 	{name: "run-replies-lost-at-random", play: inRun(loseReplies), power: sweeping, proxied: true},
 	{name: "run-cursor-kill", play: inPreparedRun(killInItem), power: tracking, idle: true, kinds: everywhere},
 	{name: "run-cursor-kill-before-commit", play: inPreparedRun(killAtCommit), power: tracking, idle: true},
 	{name: "run-cursor-rolling-restart", play: inPreparedRun(rollingRestartInRun), power: tracking, idle: true},
-	{name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), power: tracking, idle: true, proxied: true, always: true},
+	{name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), power: tracking, idle: true, proxied: true, quick: true},
 }
 
 // inRun plays something in the middle of a run, which succeeds all the same.

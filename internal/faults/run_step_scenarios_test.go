@@ -31,17 +31,17 @@ const (
 var stepScenarios = []scenario{
 	{name: "run-kill-at-opening", play: killAt(opening), power: sweeping, proxied: true},
 	{name: "run-kill-at-claiming", play: killAt(claiming), power: sweeping, proxied: true},
-	{name: "run-kill-at-finishing", play: killAt(finishing), power: sweeping, proxied: true, always: true},
+	{name: "run-kill-at-finishing", play: killAt(finishing), power: sweeping, proxied: true, quick: true},
 	{name: "run-kill-at-closing", play: killAt(closing), power: sweeping, proxied: true},
 	{name: "run-kill-at-giving", play: killInDrain, power: sweeping, proxied: true},
-	{name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), power: sweeping, proxied: true, always: true},
-	{name: "run-pause-before-finishing", play: zombieFinishes, power: sweeping, proxied: true, idle: true, threads: 1, always: true},
+	{name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), power: sweeping, proxied: true, quick: true},
+	{name: "run-pause-before-finishing", play: zombieFinishes, power: sweeping, proxied: true, idle: true, threads: 1, quick: true},
 	{name: "run-pause-in-finishing", play: pauseInFinishing, power: sweeping, proxied: true},
 }
 
 var moments = []testdb.Moment{testdb.BeforeStatement, testdb.BeforeCommit, testdb.AfterCommit}
 
-// some returns all, or, in the short form, one of them.
+// some returns all of them where all scenarios are played, else one that the seed chooses.
 func some[T any](s *stage, all []T) []T {
 	if os.Getenv(which) == "all" {
 		return all

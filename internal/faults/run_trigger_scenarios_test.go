@@ -11,10 +11,10 @@ import (
 
 // triggerScenarios are runs that begin by themselves: by the clock, or after others.
 var triggerScenarios = []scenario{
-	{name: "run-trigger-skip", play: fireOften(center.OverlapSkip), power: sweeping, kinds: everywhere, always: true},
+	{name: "run-trigger-skip", play: fireOften(center.OverlapSkip), power: sweeping, kinds: everywhere, quick: true},
 	{name: "run-trigger-wait", play: fireOften(center.OverlapWait), power: sweeping, kinds: everywhere},
 	{name: "run-kill-at-firing", play: killAtFiring, power: sweeping, proxied: true},
-	{name: "run-graph", play: killInGraph, power: graph, kinds: everywhere, always: true},
+	{name: "run-graph", play: killInGraph, power: graph, kinds: everywhere, quick: true},
 	{name: "run-graph-kill-at-settling", play: killAtSettling, power: graph, proxied: true},
 	{name: "run-graph-replies-lost", play: replyLostInGraph, power: graph, proxied: true},
 	{name: "run-dependant-without-servers", play: dependantWithoutServers, power: sweeping, proxied: true},
