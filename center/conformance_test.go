@@ -1,7 +1,6 @@
 package center_test
 
 import (
-	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -12,11 +11,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	// The tests wait more than they compute, for locks, time limits and the database.
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
-	}
 	goleak.VerifyTestMain(m)
 }
 

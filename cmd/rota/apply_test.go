@@ -21,7 +21,9 @@ func (s *stage) file(tasks string) {
 const same = "  settle: {queues: 4, execute_number: 10}\n  regions: {queues: [north, south]}\n"
 
 func TestTaskApply(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.file(same)
 		s.says("task apply", `^regions\$BASE: nothing to do\n\nsettle\$BASE: nothing to do\n$`)
@@ -51,7 +53,9 @@ func TestTaskApply(t *testing.T) {
 
 // A task type that is not there is created; a worker that comes later finds it as the file has it.
 func TestTaskApplyCreates(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.file("  push: {queues: 3, thread_number: 7}\n")
 		s.says("task apply --dry-run", `^push\$BASE: would be created, with 3 queues\n$`)
@@ -66,7 +70,9 @@ func TestTaskApplyCreates(t *testing.T) {
 
 // What begins runs is shown and applied like the other settings; to delete the trigger asks first.
 func TestTaskApplySchedule(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.file("  after: {queues: 1, mode: RUN, after: [before]}\n  before: {queues: 2, mode: RUN, cron: '0 0 2 * * ?', time_zone: Europe/Berlin}\n")
 		s.says("task apply", `^before\$BASE: is created, with 2 queues\n\nafter\$BASE: is created, with 1 queue\n$`)
@@ -90,7 +96,9 @@ func TestTaskApplySchedule(t *testing.T) {
 
 // Another number of queues is a barrier, and says so; fewer, or fewer names, ask first.
 func TestTaskApplyQueues(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		requested := func() (n int) {
 			s.must(s.c.DB().QueryRowContext(t.Context(), "SELECT COALESCE(requested_total, 0) FROM schedule_task_running WHERE task_type = 'settle'").Scan(&n))
@@ -126,6 +134,7 @@ func TestTaskApplyQueues(t *testing.T) {
 
 // What is wrong in the file is told with its line, before anything of it is written.
 func TestTaskApplyBadFile(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	before := snapshot(t, s.c.DB())
 	s.file("  push: {queues: 3}\n  settle: {queues: 4, judge_dead_interval: 8s}\n")
@@ -143,7 +152,9 @@ func TestTaskApplyBadFile(t *testing.T) {
 
 // Settings are written all or none: somebody else's change in between makes it say so.
 func TestTaskApplyOverAnothersChange(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		wanted := center.Settings{Queues: 4, ExecuteNumber: 500}
 		a, err := s.c.CompareSettings(t.Context(), "settle", wanted)

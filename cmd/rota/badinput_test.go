@@ -27,6 +27,7 @@ var leaves = []string{
 
 // Every command tells of a roster that it cannot have in one line, and makes none.
 func TestCommandsWithoutRoster(t *testing.T) {
+	t.Parallel()
 	file := "sqlite:" + t.TempDir() + "/rota.db"
 	for _, args := range leaves {
 		t.Run(args, func(t *testing.T) {
@@ -60,8 +61,10 @@ func TestCommandsWithoutRoster(t *testing.T) {
 
 // A database without the tables is refused, and stays without.
 func TestCommandsWithoutSchema(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := &stage{T: t, url: testdb.URL(t, kind), dir: t.TempDir()}
 			for _, args := range leaves {
 				s.refused(1, `run "rota migrate up"`, args)
@@ -71,7 +74,9 @@ func TestCommandsWithoutSchema(t *testing.T) {
 }
 
 func TestBadInputOfOperators(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.runs()
 		for _, test := range []struct {
@@ -203,8 +208,10 @@ func (s *stage) as(kind, role string) *stage {
 
 // The README's grants: an operator may look and change nothing, which is told in one line; an admin may do all.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, testdb.URL(t, kind))
 			s.file("  settle: {queues: 5, execute_number: 11}\n  regions: {queues: [north, west]}\n  push: {queues: 2}\n")
 			s.runs()
@@ -239,6 +246,7 @@ func TestRights(t *testing.T) {
 
 // Every command has an example, and its help fits a terminal.
 func TestEveryCommandHasHelp(t *testing.T) {
+	t.Parallel()
 	var visit func(cmd *cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
@@ -266,6 +274,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 // The 1,000 servers and 10,000 queues of a large roster are shown, not only read, in one go.
 func TestManyQueuesAreRendered(t *testing.T) {
+	t.Parallel()
 	queues := make([]center.QueueRecord, 10_000)
 	for i := range queues {
 		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)

@@ -10,7 +10,9 @@ import (
 )
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		extract, report := s.runs()
 		s.must(s.c.CancelRun(t.Context(), extract, "test"))
@@ -65,6 +67,7 @@ func TestCompletion(t *testing.T) {
 
 // A shell is no place for errors.
 func TestCompletionIsSilent(t *testing.T) {
+	t.Parallel()
 	stdout, stderr, code := runRota(t, t.TempDir(), "__completeNoDesc", "task", "show", "--database", "postgres://u@127.0.0.1:1/d", "")
 	if code != 0 || stdout != ":4\n" || strings.Contains(stderr, "cannot connect") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)

@@ -12,7 +12,9 @@ import (
 )
 
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.exec("DELETE FROM schedule_queue WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_running WHERE task_type = 'regions'")
@@ -44,7 +46,9 @@ func TestDoctor(t *testing.T) {
 
 // A roster that cannot be opened is a finding, too.
 func TestDoctorWithoutSchema(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		stdout, stderr, code := runRota(t, t.TempDir(), "doctor", "--database", url)
 		if code != 1 || stderr != "rota: there is a problem\n" || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "rota migrate up") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
@@ -54,6 +58,7 @@ func TestDoctorWithoutSchema(t *testing.T) {
 
 // A transaction that stalls is what the doctor is called for, and does not keep it from looking.
 func TestDoctorWhileALockIsHeld(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	lock, err := s.c.DB().BeginTx(t.Context(), nil)
 	s.must(err)
@@ -66,6 +71,7 @@ func TestDoctorWhileALockIsHeld(t *testing.T) {
 
 // A replica, or a role that may only read, is told with what to do.
 func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.Postgres))
 	s.url += "&default_transaction_read_only=on"
 	stdout, _, code := s.try("doctor")
@@ -76,6 +82,7 @@ func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 
 // A process with two task types has one host:pid for two servers: commands that the doctor names say which.
 func TestDoctorNamesServersThatCommandsFind(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	_, err := s.c.Register(t.Context(), center.Server{UUID: "web2:2:00000003", TaskType: "regions", Host: "web2", PID: 2, JudgeDeadInterval: time.Hour})
 	s.must(err)
@@ -93,7 +100,9 @@ func TestDoctorNamesServersThatCommandsFind(t *testing.T) {
 
 // The last error is told with how long ago it was: it may be over for long.
 func TestLastErrorsHaveTheirTime(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.exec("UPDATE schedule_server SET last_error = 'no such\ntable', last_error_at = '2020-01-01 00:00:00.000000' WHERE uuid = '" + web1 + "'")
 		s.exec("UPDATE schedule_server SET last_error = 'an older program tells no time' WHERE uuid = '" + web2 + "'")

@@ -17,7 +17,9 @@ import (
 
 // Each list: people get a table, programs JSON and CSV with the columns' names.
 func TestLists(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.must(s.c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{{Key: "a b", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
 		for _, test := range []struct {
@@ -87,7 +89,9 @@ func (s *stage) namesAreColumns(args string, record map[string]any, table string
 }
 
 func TestTaskShow(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.says("task show settle", `(?m)^ execute_number +10 +1$`)
 		s.says("task show settle", `(?m)^ queues +4$`)
@@ -108,7 +112,9 @@ func TestTaskShow(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		before := snapshot(t, s.c.DB())
 		s.says("plan settle", `(?m)^ 1 +web1:1:00000001 +web2:2:00000002 +its owner has more than its share; asked for already$`)

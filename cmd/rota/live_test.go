@@ -12,6 +12,7 @@ import (
 
 // What an operator changes, a worker that runs does: more queues, other settings, pause, drain, resume.
 func TestOperateAWorker(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, dir := openOrders(t, url, 100)
@@ -56,6 +57,7 @@ func TestOperateAWorker(t *testing.T) {
 
 // What a worker's own file says and the database does not is found without that file.
 func TestDoctorComparesWorkersSettings(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, dir := openOrders(t, url, 1)

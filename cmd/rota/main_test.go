@@ -63,6 +63,7 @@ const goodDealer = `
 
 // Whatever is wrong is one line on stderr, nothing on stdout, and nothing is created.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	const head = "database: sqlite:rota.db\ntasks:\n  settle:\n    "
 	for name, test := range map[string]struct {
 		args string
@@ -119,6 +120,7 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for _, args := range []string{"", "--help", "migrate", "worker --help", "migrate up --help"} {
 		stdout, stderr, code := runRota(t, t.TempDir(), strings.Fields(args)...)
 		if code != 0 || stderr != "" || !strings.Contains(stdout, "Usage:") || strings.Contains(stdout, "\x1b") {
@@ -133,6 +135,7 @@ func TestHelp(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	stdout, stderr, code := runRota(t, t.TempDir(), "version")
 	if code != 0 || stderr != "" || !strings.Contains(stdout, fmt.Sprintf("\nschema %d\ngo     go1.", schema.Latest())) {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)

@@ -12,7 +12,9 @@ import (
 )
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		dir := t.TempDir()
 		if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
 			writeFile(t, path, "") // as with a server, there is a database without tables
@@ -44,6 +46,7 @@ func TestMigrateRefusesAVoidDatabase(t *testing.T) {
 }
 
 func TestMigrateReadsTheFileInItsDirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "rota.yaml"), "database: sqlite:here.db\n")
 	stdout, stderr, code := runRota(t, dir, "migrate", "up")

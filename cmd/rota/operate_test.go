@@ -12,7 +12,9 @@ import (
 
 // What operators do is done, is told, and stands in the events with who did it.
 func TestOperate(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		state := func(uuid string) (state string) {
 			s.must(s.c.DB().QueryRowContext(t.Context(), "SELECT state FROM schedule_server WHERE uuid = '"+uuid+"'").Scan(&state))
@@ -64,6 +66,7 @@ func TestOperate(t *testing.T) {
 
 // What deletes asks first, and without a terminal there is nobody to ask.
 func TestDeletingWantsYes(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	s.refused(2, "this will remove queue north of regions$BASE: its items are not processed any more: say --yes", "queue remove regions north")
 	s.refused(2, "this will delete the task type regions in all environments, its settings, queues, failed items and triggers: say --yes", "task delete regions")
@@ -74,6 +77,7 @@ func TestDeletingWantsYes(t *testing.T) {
 }
 
 func TestOwnSignOfCommands(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	other, err := center.Open(t.Context(), anydb.URL(s.url), center.Options{OwnSign: "TEST"})
 	s.must(err)

@@ -25,6 +25,7 @@ var longServer = center.ServerRecord{
 // On a terminal a table fits, by shorter uuids first, then without what matters least, then by cutting texts; a
 // pipe gets everything.
 func TestTablesFit(t *testing.T) {
+	t.Parallel()
 	servers := []center.ServerRecord{longServer}
 	for _, width := range []int{200, 120, 80} {
 		got := render(screen{width: width}, servers, serverFields)
@@ -47,6 +48,7 @@ func TestTablesFit(t *testing.T) {
 
 // Colours tell what a state means, and are there only where they are wanted.
 func TestColours(t *testing.T) {
+	t.Parallel()
 	queues := []center.QueueRecord{{Status: "HELD"}, {Status: "MOVING"}, {Status: "ORPHAN"}}
 	got := render(screen{width: 80, color: true}, queues, queueFields)
 	for _, want := range []string{"\x1b[32mHELD\x1b[0m", "\x1b[33mMOVING\x1b[0m", "\x1b[31mORPHAN\x1b[0m"} {
@@ -60,6 +62,7 @@ func TestColours(t *testing.T) {
 }
 
 func TestAge(t *testing.T) {
+	t.Parallel()
 	for want, d := range map[string]time.Duration{
 		"0.0s": 0, "1.3s": 1300 * time.Millisecond, "42s": 42 * time.Second, "3m": 3 * time.Minute, "3m5s": 185 * time.Second,
 		"2h": 2 * time.Hour, "2h10m": 130 * time.Minute, "4d3h": 99 * time.Hour,
@@ -75,6 +78,7 @@ func TestAge(t *testing.T) {
 }
 
 func TestFindingsOnATerminal(t *testing.T) {
+	t.Parallel()
 	findings := []finding{{Status: "PROBLEM", Check: "requests", TaskType: "settle", Finding: strings.Repeat("a long finding ", 20), Hint: strings.Repeat("some advice ", 20)}}
 	if got := findingsText(screen{width: 80, height: 24, color: true}, findings); widest(got) > 80 || strings.Count(got, "finding") != 20 || strings.Count(got, "advice") != 20 {
 		t.Errorf("%d characters wide:\n%s", widest(got), got)

@@ -20,6 +20,7 @@ func node(name, state, why string) center.Run {
 
 // A diamond is drawn once, each run below the last of its upstreams, whatever the order of the rows.
 func TestRunGraph(t *testing.T) {
+	t.Parallel()
 	g := runGraph{
 		Runs: []center.Run{
 			node("predict", "DEPENDENT_FAILED", "conditional FAILED: no such table"), node("prior", "SUCCESS", ""),
@@ -48,6 +49,7 @@ func TestRunGraph(t *testing.T) {
 
 // A cycle, which only a hand can make, is shown and not walked for ever.
 func TestRunGraphWithACycle(t *testing.T) {
+	t.Parallel()
 	g := runGraph{
 		Runs: []center.Run{node("a", "WAITING", ""), node("b", "WAITING", "")},
 		Deps: []center.RunDep{{Run: "a", Upstream: "b", Rule: "SUCCESS"}, {Run: "b", Upstream: "a", Rule: "SUCCESS"}},
@@ -59,6 +61,7 @@ func TestRunGraphWithACycle(t *testing.T) {
 
 // As many runs as are ever read are drawn at once.
 func TestLargeRunGraph(t *testing.T) {
+	t.Parallel()
 	g := runGraph{Runs: []center.Run{node("root", "SUCCESS", "")}}
 	for i := range 1_000 {
 		name := fmt.Sprint(i)
@@ -86,6 +89,7 @@ func longRun() shownRun {
 
 // A run fits a terminal, and what somebody may have to look after comes first.
 func TestRunFitsATerminal(t *testing.T) {
+	t.Parallel()
 	for _, width := range []int{80, 120, 200} {
 		got := longRun().text(screen{width: width, height: 24, color: true})
 		if n := widest(got); n > width {
@@ -104,6 +108,7 @@ func TestRunFitsATerminal(t *testing.T) {
 }
 
 func TestRunBar(t *testing.T) {
+	t.Parallel()
 	r := longRun().run
 	r.TaskType = "sweep"
 	for _, test := range []struct {
@@ -126,6 +131,7 @@ func TestRunBar(t *testing.T) {
 
 // Into a pipe there is a line when the state changes, and else seldom.
 func TestWaitTellsSeldom(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	w := waiter{out: &out}
 	tell := func(state string, items int64, note string) int {

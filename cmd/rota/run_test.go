@@ -25,7 +25,9 @@ const (
 
 // What becomes of a run and its dependant is what the commands tell.
 func TestRuns(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		extract, report := s.runs()
 		s.lists("run list", report+` +report +WAITING +- +0 +0 +\S+ ago +- +- +first`, "schedule_run", 2, runsBeside)
@@ -65,7 +67,9 @@ func TestRuns(t *testing.T) {
 
 // JSON of a run is one object whose names are columns; what is NULL is null.
 func TestRunShowJSON(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		extract, report := s.runs()
 		s.serve("extract", web3)
@@ -96,7 +100,9 @@ func TestRunShowJSON(t *testing.T) {
 }
 
 func TestRunSubmit(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		extract, _ := s.runs()
 		stdout, stderr, code := s.try("run submit extract --key first")
@@ -120,6 +126,7 @@ func TestRunSubmit(t *testing.T) {
 
 // SIGINT ends the wait, and not the run.
 func TestWaitIsLeft(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	extract, _ := s.runs()
 	wait := rota(context.WithoutCancel(t.Context()), s.dir, "run", "wait", "extract", "--database", s.url)
@@ -142,8 +149,10 @@ func TestWaitIsLeft(t *testing.T) {
 
 // A wait outlasts the database, and says so.
 func TestWaitThroughAnOutage(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, testdb.URL(t, kind))
 			s.runs()
 			url, proxy := testdb.Through(t, s.url)
@@ -191,6 +200,7 @@ tasks:
 // A worker that comes while somebody waits sweeps the run; the wait ends with it. A run that fails takes its dependant
 // along, and both say why.
 func TestWaitForAWorker(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		const orders = 100

@@ -16,7 +16,9 @@ const dawn = `trigger apply dawn --task extract --misfire ALL --overlap WAIT --t
 
 // A trigger is made, changed, and left alone when there is nothing to change; a dry run does none of it.
 func TestTriggerApply(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		s.runs()
 		row := func() center.Trigger {
@@ -64,7 +66,9 @@ func TestTriggerApply(t *testing.T) {
 }
 
 func TestTriggers(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		s := newStage(t, url)
 		first, _ := s.runs()
 		s.lists("trigger list", `nightly +extract +ACTIVE +0 0 2 \* \* \? Europe/Berlin +in \S+ +- +0 +0 +WAIT +ONE`, "schedule_trigger", 1, "")

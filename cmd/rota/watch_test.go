@@ -11,6 +11,7 @@ import (
 
 // Into a pipe, a watch prints again and again, without moving a cursor; SIGINT is its good end.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, testdb.URL(t, testdb.SQLite))
 	for args, want := range map[string]string{
 		"queue list settle --watch=100ms": " TASK ",

@@ -163,7 +163,9 @@ func count(t *testing.T, db *sql.DB, from string) (n int) {
 
 // The life of a worker as its user sees it.
 func TestWorker(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		const orders = 200
 		db, dir := openOrders(t, url, orders)
 		p := startWorker(t, dir)
@@ -213,6 +215,7 @@ func probe(t *testing.T, address, path, want string) {
 
 // With the write lock taken, the worker cannot leave; the second signal does not care.
 func TestSecondSignalLeavesAtOnce(t *testing.T) {
+	t.Parallel()
 	db, dir := openOrders(t, testdb.URL(t, testdb.SQLite), 1)
 	p := startWorker(t, dir)
 	eventually(t, "it works", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })

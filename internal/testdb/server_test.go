@@ -13,8 +13,10 @@ import (
 )
 
 func TestServerKeepsCommits(t *testing.T) {
+	t.Parallel()
 	for _, kind := range serverKinds(t) {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			server := Own(t, kind)
 			db := connect(t, server.URL())
 			if _, err := db.ExecContext(t.Context(), "CREATE TABLE orders (id INT)"); err != nil {
@@ -43,6 +45,7 @@ func TestServerKeepsCommits(t *testing.T) {
 }
 
 func TestServerEndsWithItsOwner(t *testing.T) {
+	t.Parallel()
 	ends := map[string]func(*exec.Cmd, io.Closer) error{
 		"killed": func(owner *exec.Cmd, _ io.Closer) error { return owner.Process.Kill() },
 		"normal": func(_ *exec.Cmd, input io.Closer) error { return input.Close() },
@@ -50,6 +53,7 @@ func TestServerEndsWithItsOwner(t *testing.T) {
 	for _, kind := range serverKinds(t) {
 		for name, end := range ends {
 			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				owner, input, server, dir := startOwner(t, kind)
 				if err := end(owner, input); err != nil {
 					t.Fatal(err)

@@ -18,6 +18,7 @@ func wantPostgres(t *testing.T) {
 // In transaction mode two sessions of ours take turns on connections to the server: what one has set, the
 // other one meets, and it has lost it itself.
 func TestPooledIsInTransactionMode(t *testing.T) {
+	t.Parallel()
 	wantPostgres(t)
 	db := connect(t, Pooled(t, URL(t, Postgres)).URL())
 	pid := func(q interface {
@@ -49,6 +50,7 @@ func TestPooledIsInTransactionMode(t *testing.T) {
 }
 
 func TestPooledStopsAndStarts(t *testing.T) {
+	t.Parallel()
 	wantPostgres(t)
 	pooler := Pooled(t, Own(t, Postgres).URL())
 	db := connect(t, pooler.URL())
@@ -69,6 +71,7 @@ func TestPooledStopsAndStarts(t *testing.T) {
 }
 
 func TestStandbyFollowsAndIsPromoted(t *testing.T) {
+	t.Parallel()
 	wantPostgres(t)
 	primary := Own(t, Postgres)
 	server, replication := Standby(t, primary)
@@ -102,6 +105,7 @@ func TestStandbyFollowsAndIsPromoted(t *testing.T) {
 }
 
 func TestDiskIsFilledAndFreed(t *testing.T) {
+	t.Parallel()
 	wantPostgres(t)
 	server := OwnDisk(t)
 	db := connect(t, server.URL())

@@ -12,6 +12,7 @@ import (
 )
 
 func TestEachGivesEmptyDatabases(t *testing.T) {
+	t.Parallel()
 	Each(t, func(t *testing.T, first string) {
 		kind, _, _ := strings.Cut(first, ":")
 		for _, u := range []string{first, URL(t, kind)} {
@@ -23,6 +24,7 @@ func TestEachGivesEmptyDatabases(t *testing.T) {
 }
 
 func TestDatabasesAreDropped(t *testing.T) {
+	t.Parallel()
 	for _, kind := range serverKinds(t) {
 		var dropped string
 		outer := t

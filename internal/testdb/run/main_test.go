@@ -32,6 +32,7 @@ func self(args ...string) *exec.Cmd {
 }
 
 func TestExitCode(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name      string
 		databases string
@@ -47,6 +48,7 @@ func TestExitCode(t *testing.T) {
 		{"unknown database", "oracle", []string{"--", "true"}, 1, `"oracle"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			command := self(test.args...)
 			command.Env = append(command.Env, "ROTA_TEST_DATABASES="+test.databases)
 			output, _ := command.CombinedOutput() // its error is the exit code
@@ -61,6 +63,7 @@ func TestExitCode(t *testing.T) {
 }
 
 func TestGivenServersAreUsed(t *testing.T) {
+	t.Parallel()
 	const given = "postgres://here mysql://there"
 	command := self("--", "sh", "-c", `echo "$ROTA_TEST_POSTGRES_URL $ROTA_TEST_MYSQL_URL"`)
 	command.Env = append(command.Env, "ROTA_TEST_POSTGRES_URL=postgres://here", "ROTA_TEST_MYSQL_URL=mysql://there")
@@ -71,8 +74,10 @@ func TestGivenServersAreUsed(t *testing.T) {
 }
 
 func TestServersEndWithTheCommand(t *testing.T) {
+	t.Parallel()
 	for signal, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130, syscall.SIGKILL: -1} {
 		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
 			command, servers := start(t)
 			if err := command.Process.Signal(signal); err != nil {
 				t.Fatal(err)
