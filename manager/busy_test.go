@@ -70,7 +70,10 @@ func (p *process) count(t *testing.T, query string) (n int) {
 func onServers(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
-		t.Run(kind, func(t *testing.T) { f(t, testdb.URL(t, kind)) })
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f(t, testdb.URL(t, kind))
+		})
 	}
 }
 
@@ -104,6 +107,7 @@ func (e endless) Execute(ctx context.Context, _ []int) error {
 // L5: the request for a queue cannot be written while its owner holds the row, and with one fenced
 // transaction after the other it would never be. The owner, which plans too, drains it for that.
 func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
 		var batches [2]atomic.Int64
 		var both sync.WaitGroup
@@ -151,7 +155,9 @@ func hold(t *testing.T, url string) func() {
 
 // A database that is busy when a worker starts is waited for.
 func TestJoinWaitsForABusyDatabase(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		release := hold(t, url)
 		p := startProcess(t, url, nothing, quick)
 		select {
@@ -172,6 +178,7 @@ func TestJoinWaitsForABusyDatabase(t *testing.T) {
 
 // Whoever is to leave while the roster cannot be locked goes when its lease is over, at the latest.
 func TestLeaveEndsThoughTheLockRowIsHeld(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
 		p := startProcess(t, url, nothing, quick)
 		until(t, "it joins", func() bool {
@@ -194,6 +201,7 @@ func TestLeaveEndsThoughTheLockRowIsHeld(t *testing.T) {
 // S7: who looks for the dead finds the lock row taken each time, for whoever has it gives it to one who waits, and to nobody
 // else.
 func TestTheDeadAreBuriedThoughTheLockRowIsNeverFree(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
 		p := startProcess(t, url, nothing, quick)
 		ownsAll := func() bool {

@@ -290,7 +290,7 @@ func TestTriggerAndDependant(t *testing.T) {
 			return nil
 		})
 		nightly := inRuns
-		nightly.Cron = "0 0 2 * * ?"
+		nightly.Cron = "0 5 0 * * ?"
 		after := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: "settle"}}}
 		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("report", report, after), manager.Serve("settle", s, nightly))
 		if err != nil {
@@ -298,7 +298,7 @@ func TestTriggerAndDependant(t *testing.T) {
 		}
 		cl.run(m)
 		s.put(40)
-		sleepUntil(2, 1, 0)
+		sleepUntil(0, 6, 0)
 		runs, err := cl.c.Runs(cl.Context(), "", 10)
 		if err != nil || len(runs) != 2 {
 			cl.Fatal(runs, err)

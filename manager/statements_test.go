@@ -24,6 +24,7 @@ func (idle) Execute(context.Context, []int) error                       { return
 // when nothing changes: no lock is taken. Nor does it read its queues when others' change, which in a large roster happens
 // with each heartbeat. They are counted on the wire.
 func TestTwoStatementsPerHeartbeat(t *testing.T) {
+	t.Parallel()
 	s := manager.Settings{Queues: 3, HeartbeatInterval: 100 * time.Millisecond, JudgeDeadInterval: time.Minute}
 	runs := s
 	runs.Mode, runs.Cron = center.ModeRun, "0 0 2 1 1 ? 2099"
@@ -48,6 +49,7 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 // S2 S8 H2: what a hand-over costs those who are concerned. The owner reads its queues when the pulse tells of the request,
 // and not once more after the release, which says all that is new; who waits polls without reading its queues.
 func TestHandOverIsReadOnce(t *testing.T) {
+	t.Parallel()
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, manager.Settings{
 		Queues: 3, HeartbeatInterval: 300 * time.Millisecond, JudgeDeadInterval: time.Minute, // time for a poll in between
 	}))

@@ -127,6 +127,32 @@ func (c *crew) dismiss() {
 	}
 }
 
+// work lets the workers work for a time, and until an item of each queue was done: else a move of a queue would not be
+// seen on a slow machine.
+func (c *crew) work(d time.Duration) error {
+	begin := time.Now()
+	for time.Sleep(d); ; time.Sleep(5 * time.Millisecond) {
+		if n := c.queuesDone(begin); n == c.o.Queues {
+			return nil
+		} else if time.Since(begin) > d+patience {
+			return fmt.Errorf("only %d of %d queues were worked within %s", n, c.o.Queues, d+patience)
+		}
+	}
+}
+
+// queuesDone returns the number of queues of which an item was begun after the time, and is done.
+func (c *crew) queuesDone(after time.Time) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	queues := map[int]bool{}
+	for _, s := range c.done {
+		if s.begin.After(after) {
+			queues[s.queue] = true
+		}
+	}
+	return len(queues)
+}
+
 // patience is for what must come.
 const patience = time.Minute
 

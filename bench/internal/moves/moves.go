@@ -101,7 +101,9 @@ func (c *crew) play(r *Result) error {
 		return err
 	}
 	calm := time.Now()
-	time.Sleep(c.o.Calm)
+	if err := c.work(c.o.Calm); err != nil {
+		return err
+	}
 	from := time.Now()
 	for _, w := range slices.Clone(c.all) {
 		stage.Progress("moves: %s: restart of worker %d", r.Database, w.cmd.Process.Pid)
@@ -109,15 +111,22 @@ func (c *crew) play(r *Result) error {
 			return err
 		}
 	}
+	if err := c.work(0); err != nil {
+		return err
+	}
 	to := time.Now()
-	time.Sleep(c.o.Calm)
+	if err := c.work(c.o.Calm); err != nil {
+		return err
+	}
 	for _, w := range c.all[len(c.all)-c.o.Kills:] {
 		stage.Progress("moves: %s: kill -9 of worker %d", r.Database, w.cmd.Process.Pid)
 		if err := c.replace(r, w, c.kill); err != nil {
 			return err
 		}
 	}
-	time.Sleep(c.o.Calm)
+	if err := c.work(c.o.Calm); err != nil {
+		return err
+	}
 	end := time.Now()
 	if err := c.finish(); err != nil {
 		return err
