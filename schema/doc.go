@@ -3,11 +3,11 @@
 // # Migrations
 //
 // The directories postgres, mysql and sqlite hold the same migrations under the same numbers, as SQL that a person
-// can read, review and apply by hand. docs/tables.md describes the result for people who query it.
+// can read, review and apply by hand. docs/tables.md describes the result for users that query it.
 //
-// Until the first release there is one migration, 1, and changes of the tables edit it. Each edit raises [edition],
-// which the database keeps in schedule_schema_lock.edition. [Up], [Check] and [Status] refuse the databases of an
-// earlier edition with [ErrVoid]. The version alone does not tell: a later release has a version 2, as the databases
+// Until the first release there is one migration, 1, and changes of the tables edit it. Each edit raises the
+// edition, which the database keeps in schedule_schema_lock.edition. [Up], [Check] and [Status] refuse the databases of
+// an earlier edition with [ErrVoid]. The version alone does not tell: a later release has a version 2, as the databases
 // before the first release had.
 //
 // From the first release on migrations are append-only: a released migration is never edited, because databases have

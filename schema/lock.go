@@ -31,7 +31,7 @@ type lease struct {
 func newLease(g *grammar, db *sql.DB) *lease {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown" // The name is for people who read the table. The random text makes the holder unique.
+		host = "unknown" // The name helps a reader of the table. The random text makes the holder unique.
 	}
 	return &lease{grammar: g, db: db, holder: fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()), time: leaseTime}
 }

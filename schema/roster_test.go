@@ -2,7 +2,6 @@ package schema
 
 import (
 	"database/sql"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,7 +95,7 @@ func writesAsBefore(t *testing.T, url string) {
 	}
 }
 
-// oneRowEach makes a row in each table.
+// oneRowEach inserts a row into each table.
 func oneRowEach(t *testing.T, db *sql.DB) {
 	t.Helper()
 	const at = `'2026-01-01 00:00:00.000000'`
@@ -165,7 +164,7 @@ func settings(t *testing.T, db *sql.DB) {
 	}
 }
 
-// recent checks that a time that the database has set is UTC.
+// recent checks that a time that the database has set is near now in UTC.
 func recent(t *testing.T, db *sql.DB, query string) {
 	t.Helper()
 	var at time.Time
@@ -177,7 +176,7 @@ func recent(t *testing.T, db *sql.DB, query string) {
 	}
 }
 
-// Byte order is the order of locks: alike in Go and in every database.
+// Rows are locked in the order of their bytes, which Go and every database must agree on.
 func TestQueueIDsSortByBytes(t *testing.T) {
 	ids := []string{"10", "2", "a", "A", "b", "B", "_", "-", "~", "a b", "a-b", "ab", "é", "e\u0301", "ß", "z", "ﬀ", "語", "😀", "\uffff"}
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -192,7 +191,7 @@ func TestQueueIDsSortByBytes(t *testing.T) {
 	})
 }
 
-// The servers of the tests sort by bytes anyway; others do not.
+// The test servers sort by bytes by default. Other servers may not, so that the columns need their own collation.
 func TestIdentifiersHaveTheirCollation(t *testing.T) {
 	for kind, want := range map[string]string{testdb.Postgres: "C", testdb.MySQL: "utf8mb4_bin"} {
 		t.Run(kind, func(t *testing.T) {
@@ -208,7 +207,7 @@ func TestIdentifiersHaveTheirCollation(t *testing.T) {
 	}
 }
 
-// Keys at their full length fit into the indexes.
+// Identifiers of the greatest length fit into the keys and indexes.
 func TestLongestIdentifiers(t *testing.T) {
 	wide := func(n int) string { return strings.Repeat("😀", n) }
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -225,67 +224,4 @@ func TestLongestIdentifiers(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_run_queue (run_id, queue_id, server) VALUES (?, ?, ?)`, wide(36), wide(150), wide(150))
 		execute(t, db, `INSERT INTO schedule_run_dep (run_id, upstream_run_id) VALUES (?, ?)`, wide(36), wide(36))
 	})
-}
-
-func TestAssignment(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
-		db, d := migrated(t, url)
-		g, err := d.grammar()
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := func(uuid, taskType string, ageMS int) {
-			execute(t, db, `INSERT INTO schedule_server (uuid, task_type, host_name, pid, judge_dead_interval_ms, heartbeat_time)
-				VALUES (?, ?, 'web1', 4711, 3600000, `+g.soon+`)`, uuid, taskType, -ageMS)
-		}
-		server("alive", "settle", 12250)
-		server("late", "settle", 3600250)
-		server("other", "push", 0)
-		queue := func(id string, cur, req any) {
-			execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index, cur_server, req_server, cur_since)
-				VALUES ('settle', ?, 0, ?, ?, `+g.soon+`)`, id, cur, req, -90_500)
-		}
-		queue("1 UNASSIGNED", nil, nil)
-		queue("2 UNASSIGNED", nil, "alive")
-		queue("3 ORPHAN", "gone", "alive")
-		queue("4 ORPHAN", "other", nil) // of another task type: it owns nothing here
-		queue("5 OVERDUE", "late", "alive")
-		queue("6 MOVING", "alive", "late")
-		queue("7 HELD", "alive", nil)
-		got := texts(t, db, `SELECT status FROM schedule_assignment ORDER BY queue_id`)
-		for i, id := range texts(t, db, `SELECT queue_id FROM schedule_queue ORDER BY queue_id`) {
-			if id[2:] != got[i] {
-				t.Errorf("queue %s is %s", id, got[i])
-			}
-		}
-		ages(t, db)
-	})
-}
-
-func ages(t *testing.T, db *sql.DB) {
-	t.Helper()
-	var host, pid, age, held string
-	var reqHost, requested sql.NullString
-	err := db.QueryRowContext(t.Context(), `SELECT cur_host, cur_pid, cur_heartbeat_age_s, held_s, req_host, requested_s
-		FROM schedule_assignment WHERE queue_id = '7 HELD'`).Scan(&host, &pid, &age, &held, &reqHost, &requested)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if host != "web1" || pid != "4711" || reqHost.Valid || requested.Valid {
-		t.Errorf("host %s, pid %s, req_host %v, requested_s %v", host, pid, reqHost, requested)
-	}
-	between(t, "cur_heartbeat_age_s", age, 12.25)
-	between(t, "held_s", held, 90.5)
-}
-
-// between allows for the time that the test has taken since.
-func between(t *testing.T, name, text string, from float64) {
-	t.Helper()
-	var v float64
-	if _, err := fmt.Sscan(text, &v); err != nil || v < from || v > from+600 {
-		t.Errorf("%s = %q, want about %v", name, text, from)
-	}
-	if _, decimals, _ := strings.Cut(text, "."); len(decimals) > 3 {
-		t.Errorf("%s = %q, want 3 decimals", name, text)
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -113,7 +112,7 @@ func TestOlderProgramsBesideASchema(t *testing.T) {
 	})
 }
 
-// oldestCompanion returns the version that the head of the newest migration tells people.
+// oldestCompanion returns the version that the head of the newest migration names.
 func oldestCompanion(t *testing.T, d Dialect) (version int64) {
 	t.Helper()
 	last := known.steps[len(known.steps)-1]
@@ -161,42 +160,6 @@ func TestNewerUnderTheLeaseIsRefused(t *testing.T) {
 			t.Errorf("up = %v", err)
 		}
 	})
-}
-
-func TestStatus(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
-		db, d := session(t, url, awayFromUTC(url))
-		want := []Migration{{Version: 1, Name: "roster"}}
-		got, err := Status(t.Context(), db, d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("before (-want +got):\n%s", diff)
-		}
-		if _, _, err := Up(t.Context(), db, d); err != nil {
-			t.Fatal(err)
-		}
-		got, err = Status(t.Context(), db, d)
-		if err != nil || len(got) != len(want) || got[0].Name != "roster" || got[0].AppliedAt.Location() != time.UTC {
-			t.Fatalf("after: %+v, %v", got, err)
-		}
-		if age := time.Since(got[0].AppliedAt).Abs(); age > time.Hour {
-			t.Errorf("applied at %s, which is %s off", got[0].AppliedAt, age)
-		}
-	})
-}
-
-// awayFromUTC returns a statement that puts a session into another time zone. SQLite has none.
-func awayFromUTC(url string) string {
-	switch {
-	case strings.HasPrefix(url, "postgres"):
-		return `SET TIME ZONE 'Asia/Tokyo'`
-	case strings.HasPrefix(url, "mysql"):
-		return `SET time_zone = '+09:00'`
-	default:
-		return `SELECT 1`
-	}
 }
 
 // A connection that may only read is enough for Check, and for Up if nothing is pending.

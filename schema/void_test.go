@@ -79,7 +79,7 @@ func TestVoidUnderTheLeaseIsRefused(t *testing.T) {
 	})
 }
 
-// An operator who follows the message gets a working database.
+// After the drop that the message asks for, the database works.
 func TestVoidDatabaseAfterTheDrop(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)

@@ -164,7 +164,7 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     INDEX idx_schedule_queue_req_server (req_server)                  -- the queues that a server waits for
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The queues with the servers that own them and wait for them, for people who ask. Ages are in seconds.
+-- The queues with the servers that own them and wait for them, made for operators. Ages are in seconds.
 -- SQL SECURITY INVOKER: the view must work when the account that migrated is gone.
 -- Servers are joined by their key alone: see postgres.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW schedule_assignment AS

@@ -162,7 +162,7 @@ CREATE TABLE schedule_queue (
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
 CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
 
--- The queues with the servers that own them and wait for them, for people who ask. Ages are in seconds.
+-- The queues with the servers that own them and wait for them, made for operators. Ages are in seconds.
 -- statement_timestamp() is one instant for all rows of a SELECT; now() would be the start of its transaction.
 -- Servers are joined by their key alone. With task_type and own_sign in the join, PostgreSQL takes the index on these
 -- for as good until the tables are analyzed, and then reads all servers for each queue.

@@ -162,7 +162,7 @@ CREATE TABLE schedule_queue (
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
 CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
 
--- The queues with the servers that own them and wait for them, for people who ask. Ages are in seconds.
+-- The queues with the servers that own them and wait for them, made for operators. Ages are in seconds.
 -- SQLite reads 'now' once per statement, so that all rows of a SELECT are of one instant.
 -- Servers are joined by their key alone: see postgres.
 CREATE VIEW schedule_assignment AS
