@@ -11,57 +11,52 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// The databases from before the first release, by what they had: the first edition of the tables came in five
-// migrations, and did not mark itself.
-var voidDatabases = map[string][]string{
-	"five migrations": {
+// voidDatabases are the databases from before the first release, from the newest to the oldest. Each follows from the one
+// before. The first edition of the tables came in five migrations, and did not mark itself.
+var voidDatabases = []struct {
+	name    string
+	changes []string
+}{
+	{"another edition", []string{`UPDATE schedule_schema_lock SET edition = 1`}},
+	{"five migrations", []string{
 		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
 		`UPDATE schedule_schema_lock SET oldest_companion = 2`,
 		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (2, TRUE), (3, TRUE), (4, TRUE), (5, TRUE)`,
-	},
-	"three migrations, which allow older programs": {
-		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
-		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (2, TRUE), (3, TRUE)`,
-	},
-	"one migration": {
-		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
+	}},
+	{"three migrations, which allow older programs", []string{
+		`UPDATE schedule_schema_lock SET oldest_companion = 1`,
+		`DELETE FROM schedule_schema_version WHERE version_id > 3`,
+	}},
+	{"one migration", []string{
 		`ALTER TABLE schedule_schema_lock DROP COLUMN oldest_companion`,
-	},
-	"half a migration": {
-		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
-		`ALTER TABLE schedule_schema_lock DROP COLUMN oldest_companion`,
-		`DELETE FROM schedule_schema_version WHERE version_id > 0`,
-	},
-	"another edition": {
-		`UPDATE schedule_schema_lock SET edition = 1`,
-	},
+		`DELETE FROM schedule_schema_version WHERE version_id > 1`,
+	}},
+	{"half a migration", []string{`DELETE FROM schedule_schema_version WHERE version_id > 0`}},
 }
 
 func TestVoidDatabasesAreRefused(t *testing.T) {
-	for name, changes := range voidDatabases {
-		t.Run(name, func(t *testing.T) {
-			testdb.Each(t, func(t *testing.T, url string) {
-				db, d := migrated(t, url)
-				for _, change := range changes {
-					execute(t, db, change)
+	testdb.Each(t, func(t *testing.T, url string) {
+		db, d := migrated(t, url)
+		for _, void := range voidDatabases {
+			for _, change := range void.changes {
+				execute(t, db, change)
+			}
+			tables, lock := relations(t, db, d), columnsOf(t, db, "schedule_schema_lock")
+			_, _, up := Up(t.Context(), db, d)
+			_, status := Status(t.Context(), db, d)
+			for _, err := range []error{up, status, Check(t.Context(), db, d)} {
+				if !errors.Is(err, ErrVoid) || errors.Is(err, ErrMissing) || strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s: got %v, want %v", void.name, err, ErrVoid)
 				}
-				tables, locks := relations(t, db, d), columnsOf(t, db, "schedule_schema_lock")
-				_, _, up := Up(t.Context(), db, d)
-				_, status := Status(t.Context(), db, d)
-				for _, err := range []error{up, status, Check(t.Context(), db, d)} {
-					if !errors.Is(err, ErrVoid) || errors.Is(err, ErrMissing) || strings.Contains(err.Error(), "\n") {
-						t.Errorf("got %v, want %v", err, ErrVoid)
-					}
-				}
-				if diff := cmp.Diff(tables, relations(t, db, d)); diff != "" {
-					t.Errorf("changed (-before +after):\n%s", diff)
-				}
-				if !slices.Equal(locks, columnsOf(t, db, "schedule_schema_lock")) {
-					t.Error("the lock table changed")
-				}
-			})
-		})
-	}
+			}
+			if diff := cmp.Diff(tables, relations(t, db, d)); diff != "" {
+				t.Errorf("%s: changed (-before +after):\n%s", void.name, diff)
+			}
+			if !slices.Equal(lock, columnsOf(t, db, "schedule_schema_lock")) {
+				t.Errorf("%s: the lock table changed", void.name)
+			}
+		}
+	})
 }
 
 // Another process has brought the tables of an earlier edition while this one waited for the lease.
