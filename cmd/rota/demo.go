@@ -17,29 +17,28 @@ func newDemoCommand() *cobra.Command {
 		Short: "See several workers share one table of work, and proof that they did it right",
 		Long: `See several workers share one table of work: three processes settle 20,000
 orders in 8 queues, a fourth joins, one is killed. At the end SELECTs prove that
-each order took effect exactly once, how many queues moved, and how long the
-take-over lasted. Exit 0, or 1 if anything is off.
+each order took effect exactly once and that no queue moved without need. The
+exit code is 0, or 1 if the demo failed.
 
-Nothing is needed: it works in a SQLite file in a temporary folder. With --db it
-works on your PostgreSQL or MySQL, in a schema or a database of its own, called
-rota_demo_ and something random, which it removes at the end; the user must be
-allowed to create one. A sqlite:FILE must not exist yet, and is removed too.`,
+The demo needs nothing: it uses a SQLite file in a temporary folder. With --db it
+uses your PostgreSQL or MySQL server. It creates a schema (MySQL: a database)
+named rota_demo_ and something random, and removes it at the end. The user needs
+the right to create one.`,
 		Example: `  rota demo
   rota demo --keep demo-files
   rota demo --db postgres://postgres@127.0.0.1/postgres`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out = cmd.OutOrStdout()
-			// Also when the terminal or the reader of our pipe goes away, the workers are to be ended and the folder removed.
+			// The demo also ends its workers and removes its folder when the terminal or the reader of its pipe is gone.
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 			defer stop()
 			return demo.Run(ctx, o)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Database, "db", "", "URL of the database to use: postgres://, mysql:// or sqlite:FILE")
-	flags.StringVar(&o.Keep, "keep", "", "empty or new directory in which everything stays for reading")
-	flags.BoolVar(&o.Plain, "plain", false, "write lines also on a terminal (as with NO_COLOR)")
-	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "give up after this time")
+	flags.StringVar(&o.Database, "db", "", "URL of the server to use: postgres:// or mysql://")
+	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the database; it stays")
+	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "time limit")
 	return cmd
 }

@@ -1,26 +1,20 @@
 package demo
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// hire starts a crew of scripts, each of which says when it is ready.
-func hire(t *testing.T, scripts ...string) *crew {
+// startScripts starts a crew of scripts. Each writes a line when it is ready.
+func startScripts(t *testing.T, scripts ...string) *crew {
 	t.Helper()
 	c := &crew{folder: t.TempDir()}
 	t.Cleanup(c.kill)
 	for _, script := range scripts {
-		c.program = filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(c.program, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		w, err := c.hire()
+		c.program = writeScript(t, script)
+		w, err := c.start()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,60 +26,44 @@ func hire(t *testing.T, scripts ...string) *crew {
 	return c
 }
 
-func TestFarewell(t *testing.T) {
-	const obey = "trap 'exit %' TERM; echo ready; while :; do sleep 0.01; done"
-	c := hire(t, strings.Replace(obey, "%", "0", 1), strings.Replace(obey, "%", "3", 1), "echo ready; exec sleep 60")
-	if err := c.check(); err != nil {
-		t.Errorf("before anybody has left: %v", err)
+func writeScript(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+		t.Fatal(err)
 	}
-	c.workers[2].kill()
-	c.terminate()
-	eventually(t, "all have ended", c.ended)
-	if err := c.check(); err != nil {
-		t.Errorf("all ended as they were told: %v", err)
-	}
-	err := c.farewell()
-	if want := "worker 2 was told to leave and must exit 0: exit status 3; its last words: ready"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	return path
 }
 
-func TestLeaveWantsExit0(t *testing.T) {
-	s := &story{
-		watch: watch{roster(t, testdb.URL(t, testdb.SQLite))},
-		crew:  hire(t, "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done"),
-		view:  newPlainView(io.Discard, ""),
-	}
-	if err := s.leave(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("got %v", err)
+func TestWorkersMustLeaveInOrder(t *testing.T) {
+	const obey = "trap 'exit %' TERM; echo ready; while :; do sleep 0.01; done"
+	for code, want := range map[string]string{
+		"0": "",
+		"3": "worker 1 (pid PID) ended unexpectedly: exit status 3; last line of its log: ready",
+	} {
+		c := startScripts(t, strings.Replace(obey, "%", code, 1), "echo ready; exec sleep 60")
+		if err := c.check(); err != nil {
+			t.Errorf("both run: %v", err)
+		}
+		c.workers[1].kill()
+		c.terminate()
+		eventually(t, "both have ended", c.ended)
+		got := ""
+		if err := c.check(); err != nil {
+			got = err.Error()
+		}
+		if want = strings.Replace(want, "PID", pidOf(c.workers[0]), 1); got != want {
+			t.Errorf("exit %s: got %q, want %q", code, got, want)
+		}
 	}
 }
 
 func TestWorkersEnvironment(t *testing.T) {
 	t.Setenv("ROTA_DATABASE", "postgres://production/")
 	t.Setenv("ROTA_SCHEMA", "create")
-	t.Setenv("NOT_ROTA_DATABASE", "is passed on")
+	t.Setenv("NOT_ROTA_DATABASE", "stays")
 	env := strings.Join(ownEnviron(), "\n")
-	if strings.Contains(env, "production") || strings.Contains(env, "ROTA_SCHEMA") || !strings.Contains(env, "is passed on") {
+	if strings.Contains(env, "production") || strings.Contains(env, "ROTA_SCHEMA") || !strings.Contains(env, "stays") {
 		t.Error(env)
-	}
-}
-
-func TestCrewOf(t *testing.T) {
-	c, _ := cast()
-	for uuid, want := range map[string]string{
-		"host:4711:0123abcd":      "worker 1",
-		"fe80::1:4712:0123abcd":   "worker 2", // a host name with colons
-		"host:9:0123abcd":         "host:9:0123abcd",
-		"host:no number:0123abcd": "host:no number:0123abcd",
-		"0123abcd":                "0123abcd",
-		"":                        "",
-	} {
-		if got := c.name(uuid); got != want {
-			t.Errorf("%q is %q, want %q", uuid, got, want)
-		}
-	}
-	if c.employs("h:4712:b") || !c.employs("h:4711:a") || c.living() != 3 {
-		t.Error("worker 2 was killed, the others were not")
 	}
 }

@@ -1,8 +1,8 @@
 package demo
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +13,12 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 )
 
-// What is shown. The settings that pace it stand in rota.yaml.
+// What the demo shows. queueCount, ownSign and the intervals are also in rota.yaml.
 const (
 	orderCount   = 20_000
 	queueCount   = 8
 	firstWorkers = 3
+	ownSign      = "DEMO"
 
 	heartbeatInterval = 500 * time.Millisecond
 	judgeDeadInterval = 2500 * time.Millisecond
@@ -26,145 +27,72 @@ const (
 	takeOverPromise = judgeDeadInterval + 3*heartbeatInterval
 )
 
-// DefaultTimeout is the time that a demo gets. It needs about 10 s.
+// DefaultTimeout is the time limit of a demo. A demo takes about 10 s.
 const DefaultTimeout = 2 * time.Minute
 
-// Options are what the user may choose.
+// Options are the user's choices.
 type Options struct {
-	// Database is the URL of a PostgreSQL or MySQL server, or of a SQLite file that does not exist yet. Defaults
-	// to a SQLite file in the demo's folder.
+	// Database is the URL of a PostgreSQL or MySQL server. Defaults to a SQLite file in the demo's folder.
 	Database string
 
-	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file, which then stay
-	// there. Defaults to a temporary folder that is removed at the end, unless something was off.
+	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file. The demo leaves them
+	// there. Defaults to a temporary folder, which the demo removes at the end unless it fails.
 	Keep string
 
-	// Timeout ends the demo, as a failure. Defaults to DefaultTimeout.
+	// Timeout ends the demo as a failure. Defaults to DefaultTimeout.
 	Timeout time.Duration
 
-	// Plain asks for lines instead of a live view, also on a terminal.
-	Plain bool
-
-	// Out gets the view and the proof. It is never written to concurrently.
+	// Out gets the view and the proof. The demo writes to it from one goroutine.
 	Out io.Writer
 
-	// Program is what is started as `PROGRAM worker -c rota.yaml`. Defaults to the running program.
+	// Program is started as `PROGRAM worker -c rota.yaml`. Defaults to the running program.
 	Program string
 }
 
-func (o Options) withDefaults() (Options, error) {
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Timeout < 0 {
-		return o, fmt.Errorf("--timeout (%s) must be above 0", o.Timeout)
-	}
-	if o.Program != "" {
-		return o, nil
-	}
-	program, err := os.Executable()
-	if err != nil {
-		return o, fmt.Errorf("find the program to start as worker: %w", err)
-	}
-	o.Program = program
-	return o, nil
-}
-
-// demo is what has to be ended again.
-type demo struct {
-	Options
-	folder *folder
-	place  *place
-	center *center.Center
-	crew   *crew
-	view   view
-}
-
-// Run shows the demo and returns nil if everything was proved. It blocks; when ctx ends, it ends the workers, removes
-// what it made and returns an error. It leaves no process behind, and on Linux not even when it is killed itself.
+// Run shows the demo and returns nil if the proof holds. When ctx ends, Run kills the workers, removes what it made and
+// returns an error. It leaves no process behind, on Linux not even when it is killed itself.
 func Run(ctx context.Context, o Options) (err error) {
-	o, err = o.withDefaults()
-	if err != nil {
-		return err
+	if o.Program == "" {
+		if o.Program, err = os.Executable(); err != nil {
+			return fmt.Errorf("find the program to start as worker: %w", err)
+		}
 	}
-	d := &demo{Options: o, crew: &crew{program: o.Program}}
-	defer func() { err = d.end(ctx, err) }()
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not within --timeout %s", o.Timeout))
 	defer cancel()
-	return because(limited, d.show(limited))
-}
-
-// because adds why ctx ended, if that is why err came.
-func because(ctx context.Context, err error) error {
-	cause := context.Cause(ctx)
-	if err == nil || cause == nil || errors.Is(err, cause) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", cause, err)
-}
-
-func (d *demo) show(ctx context.Context) error {
-	if err := d.prepare(ctx); err != nil {
-		return err
-	}
-	s := &story{watch: watch{d.db()}, crew: d.crew, view: d.view}
-	return s.tell(ctx, d.prove)
-}
-
-// prepare makes everything that the workers need.
-func (d *demo) prepare(ctx context.Context) (err error) {
-	if d.folder, err = newFolder(d.Keep); err != nil {
-		return err
-	}
-	d.crew.folder = d.folder.path
-	if d.place, err = newPlace(ctx, d.Database, d.folder.path); err != nil {
-		return err
-	}
-	d.center, err = center.Open(ctx, anydb.URL(d.place.url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
+	f, err := newFolder(o.Keep)
 	if err != nil {
 		return err
 	}
-	if err := createOrders(ctx, d.db()); err != nil {
+	defer func() { err = errors.Join(err, f.end(o.Out, err != nil && ctx.Err() == nil)) }()
+	db, err := newDatabase(limited, o.Database, f.path)
+	if err != nil {
 		return err
 	}
-	if err := d.folder.writeConfig(d.place.url); err != nil {
+	defer func() { err = errors.Join(err, db.drop(context.WithoutCancel(ctx))) }()
+	return play(limited, o, f, db)
+}
+
+// play makes the tables and rota.yaml, lets the workers work and prints the proof.
+func play(ctx context.Context, o Options, f *folder, db *database) (err error) {
+	c, err := center.Open(ctx, anydb.URL(db.url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
+	if err != nil {
 		return err
 	}
-	d.view = newView(d.Out, d.Plain, d.headline())
-	return nil
-}
-
-func (d *demo) db() *sql.DB { return d.center.DB() }
-
-func (d *demo) headline() string {
-	return fmt.Sprintf("%s orders, %d queues, %s", count(orderCount), queueCount, d.place.name)
-}
-
-// prove shows what the database answered, and fails if anything is off.
-func (d *demo) prove(findings []finding) error {
-	d.view.close()
-	return report(d.Out, findings)
-}
-
-// end undoes what was prepared, as far as it came. What was off stays for reading, unless the user broke it off.
-func (d *demo) end(ctx context.Context, err error) error {
-	interrupted := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
-	defer cancel()
-	if d.view != nil {
-		d.view.close()
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := createOrders(ctx, c.DB()); err != nil {
+		return err
 	}
-	d.crew.kill()
-	errs := []error{err}
-	if d.center != nil {
-		errs = append(errs, d.center.Close())
+	if err := f.writeConfig(db.url); err != nil {
+		return err
 	}
-	if d.place != nil {
-		errs = append(errs, d.place.remove(ctx))
+	v := newView(o.Out)
+	v.write(fmt.Sprintf("Rota demo: %s orders, %d queues, %s", comma(orderCount), queueCount, db.name))
+	s := &story{db: c.DB(), view: v, crew: &crew{program: o.Program, folder: f.path}}
+	defer s.crew.kill()
+	findings, err := s.tell(ctx)
+	if err != nil {
+		return err
 	}
-	if d.folder != nil {
-		off := errors.Join(errs...) != nil
-		errs = append(errs, d.folder.end(d.Out, off && !interrupted))
-	}
-	return errors.Join(errs...)
+	return report(o.Out, findings)
 }

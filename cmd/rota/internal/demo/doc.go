@@ -1,32 +1,23 @@
-// Package demo is "rota demo": several `rota worker` processes share one table of orders while one more joins and
-// one is killed, and SELECTs prove at the end that nothing was lost or done twice.
+// Package demo is "rota demo": several `rota worker` processes settle one table of orders while one joins and one is
+// killed. At the end SELECTs prove that each order took effect exactly once.
 //
-// The demo uses no back door. It starts the program that a user would start, with a rota.yaml that a user could
-// have written, and from then on only signals the processes and reads tables: schedule_assignment and
-// schedule_event for the view, these, schedule_server_history and orders for the proof. [Run] tells the story,
-// step by step.
+// The demo uses no back door. It starts the program that a user would start, with a rota.yaml that a user could have
+// written. From then on it only signals the processes and reads tables. story.go has the scenes in order.
 //
-// # Where it works
+// # The database
 //
-// Without a URL in a SQLite file in its folder. On PostgreSQL in a schema, on MySQL in a database, that it creates
-// under a random name and drops at the end, also when it failed or was interrupted. So it cannot touch a table of
-// the user's, not even a roster that is there already, it needs no list of what to remove, and one that was killed
-// leaves one thing to drop, which its first line names. Tables beside the user's own were the alternative: they
-// would have to be told apart by name. The price is the right to create a schema or database, which an
-// application's user may not have (the refusal says so), and that a PgBouncer in between has to let search_path pass.
+// Without --db the demo works in a SQLite file in its folder. On a server it creates a schema (MySQL: a database) with
+// a random name, and drops it at the end, also after a failure or an interruption. So the demo cannot touch a table of
+// the user, and a demo that was killed leaves one thing to drop, which its first line names. Tables beside the
+// user's own were the alternative: only their names would tell them apart. The price is the right to create a schema.
+// A PgBouncer in between must let search_path pass.
 //
-// # What it does not promise
+// # Not promised
 //
-// The work is slowed down on purpose, so that there is something to see: it measures nothing. Ownership, effects
-// and the number of moves must be right on any machine. How long the take-over lasted depends on the machine too,
-// hence there is a warning above the promise and a failure only at three times as much. A machine that stops a
-// worker for longer than judge_dead_interval makes the others bury a worker that lives; then the demo fails, and
-// says why.
+// The demo measures nothing: a pause between selects slows the work down, so that there is something to see. A machine
+// that stops a worker for longer than judge_dead_interval makes the others evict a running worker. Then the proof fails
+// and says so.
 //
-// # Libraries
-//
-// jedib0t/go-pretty gives colours, widths that know escape sequences, and tables, and leaves the screen to its
-// caller; the rest of a view that is written anew five times a second is "cursor home, lines, erase the rest".
-// bubbletea would bring an event loop, raw mode and key bindings for a view that takes no input, and has to
-// restore the terminal of whoever kills it; schollz/progressbar draws one line, and this is a screen.
+// On a terminal the view redraws its last lines with "cursor up, erase below". A crash leaves nothing to restore, unlike
+// with the raw mode of bubbletea.
 package demo

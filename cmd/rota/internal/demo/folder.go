@@ -1,25 +1,24 @@
 package demo
 
 import (
-	_ "embed"
-	"errors"
+	_ "embed" // for rota.yaml
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/template"
 )
 
-const (
-	configName = "rota.yaml"
-	ownSign    = "DEMO"
-)
+const configName = "rota.yaml"
 
-// folder holds what the demo leaves for reading.
+//go:embed rota.yaml
+var configText string
+
+// folder holds rota.yaml, the workers' logs and the SQLite file.
 type folder struct {
 	path string
 	keep bool
+	used bool // it has a rota.yaml
 }
 
 // newFolder makes the directory keep, or a temporary one.
@@ -29,10 +28,10 @@ func newFolder(keep string) (*folder, error) {
 		return &folder{path: path}, err
 	}
 	path, err := filepath.Abs(keep)
-	if err != nil {
-		return nil, fmt.Errorf("--keep %s: %w", keep, err)
+	if err == nil {
+		err = os.MkdirAll(path, 0o700)
 	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("--keep %s: %w", keep, err)
 	}
 	list, err := os.ReadDir(path)
@@ -40,37 +39,23 @@ func newFolder(keep string) (*folder, error) {
 		return nil, fmt.Errorf("--keep %s: %w", keep, err)
 	}
 	if len(list) > 0 {
-		return nil, fmt.Errorf("--keep %s: must be an empty or a new directory, and holds %s", keep, list[0].Name())
+		return nil, fmt.Errorf("--keep %s: the directory must be empty or new, but contains %s", keep, list[0].Name())
 	}
 	return &folder{path: path, keep: true}, nil
 }
 
-//go:embed rota.yaml.tmpl
-var configText string
-
-// The single quotes of YAML know one escape.
-var configTemplate = template.Must(template.New(configName).Funcs(template.FuncMap{
-	"quote": func(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" },
-}).Delims("<<", ">>").Parse(configText))
-
-// writeConfig writes the workers' rota.yaml. It is for the user's eyes only: the URL may hold a password.
-func (f *folder) writeConfig(url string) (err error) {
-	file, err := os.OpenFile(filepath.Join(f.path, configName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return configTemplate.Execute(file, map[string]any{
-		"Database": url, "OwnSign": ownSign, "Queues": queueCount,
-		"HeartbeatInterval": heartbeatInterval, "JudgeDeadInterval": judgeDeadInterval,
-	})
+// writeConfig writes the workers' rota.yaml. Only the user may read it: the URL may hold a password.
+func (f *folder) writeConfig(url string) error {
+	f.used = true
+	// YAML has one escape within single quotes.
+	text := strings.Replace(configText, "DATABASE", strings.ReplaceAll(url, "'", "''"), 1)
+	return os.WriteFile(filepath.Join(f.path, configName), []byte(text), 0o600)
 }
 
-// end removes the folder, or says where it is. What was off is for reading once there is something to read.
-func (f *folder) end(out io.Writer, off bool) error {
-	_, err := os.Stat(filepath.Join(f.path, configName))
-	if (f.keep || off) && err == nil {
-		_, err = fmt.Fprintf(out, "Left for reading: %s\n", f.path)
+// end removes the folder, or prints its path if the files stay. A failed demo leaves its files too.
+func (f *folder) end(out io.Writer, failed bool) error {
+	if f.used && (f.keep || failed) {
+		_, err := fmt.Fprintf(out, "Files kept in %s\n", f.path)
 		return err
 	}
 	if f.keep {

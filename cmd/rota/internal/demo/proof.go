@@ -2,131 +2,100 @@ package demo
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"strconv"
-	"time"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// check is one claim, the SELECTs that ask for it and what their answers must be.
+// check is a claim, the SELECT that tests it and the rows that prove it.
 type check struct {
-	claim   string
-	queries []string
-	judge   func(answers []answer) verdict
+	claim string
+	query string
+	want  [][]string
 }
 
-// verdict is what the answers say about a claim.
-type verdict struct {
-	grade grade
-	text  string
-}
-
-type grade string
-
-const (
-	proved  grade = "ok"
-	slow    grade = "slow" // not as promised, though right: the machine may be to blame
-	refuted grade = "OFF"
+var (
+	ordersCheck = check{
+		claim: "each order took effect exactly once",
+		query: `SELECT state, effects, COUNT(*) AS orders, MIN(id) AS first, MAX(id) AS last
+  FROM orders GROUP BY state, effects ORDER BY state, effects`,
+		want: [][]string{{"SETTLED", "1", strconv.Itoa(orderCount), "1", strconv.Itoa(orderCount)}},
+	}
+	workersCheck = check{
+		claim: "one worker was evicted, the others left in order",
+		query: `SELECT reason, COUNT(*) AS workers
+  FROM schedule_server_history GROUP BY reason ORDER BY reason`,
+		want: [][]string{{"EXPIRED", "1"}, {"LEFT", strconv.Itoa(firstWorkers)}},
+	}
+	// Each of the four workers has two queues after the join, however the three shared eight queues before. So the
+	// join must move two, and the crash two.
+	movesCheck = check{
+		claim: "the join and the crash moved as few queues as possible",
+		query: `SELECT kind, COUNT(*) AS moves
+  FROM schedule_event
+ WHERE kind IN ('GRANTED', 'RELEASED', 'TAKEN_OVER', 'FORCED', 'UNASSIGNED')
+   AND event_id > (SELECT MAX(event_id)
+                     FROM schedule_event WHERE kind = 'JOINED')
+ GROUP BY kind ORDER BY kind`,
+		want: [][]string{{"RELEASED", "2"}, {"TAKEN_OVER", "2"}},
+	}
 )
 
-// finding is a check that was asked.
+// finding is a check with the answer of the database.
 type finding struct {
 	check
-	answers []answer
-	verdict verdict
+	answer answer
 }
 
-// answer is the result of a SELECT.
-type answer struct {
-	columns []string
-	rows    [][]string
-}
-
-// querier is a database, or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// ask asks the database for each check.
-func ask(ctx context.Context, db querier, checks []check) ([]finding, error) {
+func ask(ctx context.Context, db querier, checks ...check) ([]finding, error) {
 	findings := make([]finding, len(checks))
 	for i, c := range checks {
-		findings[i].check = c
-		for _, query := range c.queries {
-			a, err := read(ctx, db, query)
-			if err != nil {
-				return nil, fmt.Errorf("ask whether %s: %w", c.claim, err)
-			}
-			findings[i].answers = append(findings[i].answers, a)
+		a, err := read(ctx, db, c.query)
+		if err != nil {
+			return nil, fmt.Errorf("prove that %s: %w", c.claim, err)
 		}
-		findings[i].verdict = c.judge(findings[i].answers)
+		findings[i] = finding{c, a}
 	}
 	return findings, nil
 }
 
-func read(ctx context.Context, db querier, query string) (a answer, err error) {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return answer{}, err
-	}
-	defer rows.Close()
-	if a.columns, err = rows.Columns(); err != nil {
-		return answer{}, err
-	}
-	for rows.Next() {
-		row := make([]cell, len(a.columns))
-		into := make([]any, len(row))
-		for i := range row {
-			into[i] = &row[i]
+// report prints the SELECTs, the answers and the claims. It returns an error if a claim is false.
+func report(out io.Writer, findings []finding) error {
+	var selects, claims strings.Builder
+	var errs []error
+	for _, f := range findings {
+		selects.WriteString(indent(text.Faint.Sprint(f.query)) + indent(f.answer.String()) + "\n")
+		if reflect.DeepEqual(f.answer.rows, f.want) {
+			fmt.Fprintf(&claims, "%s  %s\n", text.FgGreen.Sprint("ok   "), f.claim)
+			continue
 		}
-		if err := rows.Scan(into...); err != nil {
-			return answer{}, err
-		}
-		texts := make([]string, len(row))
-		for i, c := range row {
-			texts[i] = string(c)
-		}
-		a.rows = append(a.rows, texts)
+		fmt.Fprintf(&claims, "%s  %s\n", text.FgHiRed.Sprint("FALSE"), f.claim)
+		errs = append(errs, fmt.Errorf("it is false that %s: got %v, want %v", f.claim, f.answer.rows, f.want))
 	}
-	return a, rows.Err()
+	if len(errs) > 0 {
+		fmt.Fprintf(&claims, "\nIf the machine stops a worker for longer than %s, the others evict it.\n", judgeDeadInterval)
+	}
+	_, err := io.WriteString(out, selects.String()+claims.String())
+	return errors.Join(append(errs, err)...)
 }
 
-// cell scans any column as text. Times look alike whatever the database: UTC with microseconds.
-type cell string
-
-const timeLayout = "2006-01-02 15:04:05.000000"
-
-// Scan implements sql.Scanner.
-func (c *cell) Scan(src any) error {
-	if t, ok := src.(time.Time); ok {
-		*c = cell(t.UTC().Format(timeLayout))
-		return nil
+// String returns the answer as a table.
+func (a answer) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{a.columns}, a.rows...) {
+		fmt.Fprintln(w, strings.Join(row, "\t")) //nolint:errcheck // a strings.Builder does not fail
 	}
-	var s sql.NullString
-	err := s.Scan(src)
-	*c = cell(s.String)
-	return err
+	_ = w.Flush() // the same
+	return b.String()
 }
 
-// number returns the number in a cell; what is not a number counts as -1, which no check expects.
-func (a answer) number(row, column int) int {
-	n, err := strconv.Atoi(a.rows[row][column])
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-// sum adds up a column.
-func (a answer) sum(column int) int {
-	total := 0
-	for row := range a.rows {
-		total += a.number(row, column)
-	}
-	return total
-}
-
-// is tells whether the rows are these.
-func (a answer) is(rows ...[]string) bool {
-	return fmt.Sprint(a.rows) == fmt.Sprint(rows)
+func indent(s string) string {
+	return "   " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n   ") + "\n"
 }

@@ -2,116 +2,94 @@ package demo
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// story is what happens between the first worker's start and the last one's end.
+// story is what happens between the start of the first worker and the end of the last one.
 type story struct {
-	watch watch
-	crew  *crew
-	view  view
-	stage stage
+	db   *sql.DB
+	view *view
+	crew *crew
+	told int // events that the view has shown
 }
 
-// tell goes through the story and hands the evidence to prove.
-func (s *story) tell(ctx context.Context, prove func([]finding) error) error {
-	for _, chapter := range []func(context.Context) error{s.start, s.join, s.crash, s.settle} {
-		if err := chapter(ctx); err != nil {
-			return err
+// scene is one step of the story.
+type scene struct {
+	title string
+	begin func() error
+	ends  func(snapshot) bool
+}
+
+// tell plays the scenes and returns the evidence.
+func (s *story) tell(ctx context.Context) ([]finding, error) {
+	var moves []finding
+	leave := func() (err error) {
+		moves, err = ask(ctx, s.db, movesCheck) // before the workers leave: that moves queues too
+		s.crew.terminate()
+		return err
+	}
+	for _, scene := range []scene{
+		{fmt.Sprintf("%d workers start and share the queues", firstWorkers), s.start(firstWorkers), s.shared},
+		{"they settle a quarter of the orders", nothing, settled(25)},
+		{"worker 4 joins: queues move to it, one owner at a time", s.start(1), s.shared},
+		{"4 workers settle half of the orders", nothing, settled(50)},
+		{fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), s.killSecond, s.shared},
+		{"3 workers settle the rest", nothing, settled(100)},
+		{"SIGTERM: the workers finish what is in flight and leave", leave, func(snapshot) bool { return s.crew.ended() }},
+	} {
+		if err := s.play(ctx, scene); err != nil {
+			return nil, fmt.Errorf("scene %q: %w", scene.title, err)
 		}
 	}
-	// Asked before the last workers leave, since that moves queues too.
-	moves, err := ask(ctx, s.watch.db, moveChecks())
-	if err != nil {
-		return err
-	}
-	if err := s.leave(ctx); err != nil {
-		return err
-	}
-	effects, err := ask(ctx, s.watch.db, effectChecks())
-	if err != nil {
-		return err
-	}
-	return prove(append(effects, moves...))
+	findings, err := ask(ctx, s.db, ordersCheck, workersCheck)
+	return append(findings, moves...), err
 }
 
-func (s *story) start(ctx context.Context) error {
-	s.say("%d workers start and share the queues", firstWorkers)
-	for range firstWorkers {
-		if err := s.hire(); err != nil {
-			return err
-		}
-	}
-	if err := s.await(ctx, "the first workers to share the queues", s.shared); err != nil {
-		return err
-	}
-	s.say("%d workers settle orders; at 25 %% one more joins", firstWorkers)
-	return s.await(ctx, "25 % of the orders", settled(25))
-}
+func nothing() error { return nil }
 
-func (s *story) join(ctx context.Context) error {
-	if err := s.hire(); err != nil {
-		return err
-	}
-	w := s.crew.last()
-	s.say("%s joins: planned moves, nothing overlaps", w)
-	if err := s.await(ctx, w.String()+" to get its share", s.shared); err != nil {
-		return err
-	}
-	s.say("%d workers settle orders; at 55 %% one is killed", len(s.crew.workers))
-	return s.await(ctx, "55 % of the orders", settled(55))
-}
-
-func (s *story) crash(ctx context.Context) error {
-	victim := s.crew.workers[1]
-	victim.kill()
-	s.say("%s is dead: the others take over what it held within %s", victim, takeOverPromise)
-	s.stage.tell("%s was killed with SIGKILL", victim)
-	return s.await(ctx, "the others to take over what "+victim.String()+" held", s.shared)
-}
-
-func (s *story) settle(ctx context.Context) error {
-	s.say("%d workers settle the rest", len(s.crew.workers)-1)
-	return s.await(ctx, "the last order", settled(100))
-}
-
-func (s *story) leave(ctx context.Context) error {
-	s.say("SIGTERM: the workers finish what is in hand, hand over and leave")
-	s.crew.terminate()
-	if err := s.await(ctx, "the workers to leave", func(scene) bool { return s.crew.ended() }); err != nil {
-		return err
-	}
-	return s.crew.farewell()
-}
-
-func (s *story) hire() error {
-	w, err := s.crew.hire()
-	if err != nil {
-		return err
-	}
-	s.stage.tell("%s started, pid %d", w, w.pid)
+func (s *story) killSecond() error {
+	s.crew.workers[1].kill()
 	return nil
 }
 
-func (s *story) say(format string, args ...any) { s.stage.step = fmt.Sprintf(format, args...) }
+func (s *story) start(n int) func() error {
+	return func() error {
+		for range n {
+			w, err := s.crew.start()
+			if err != nil {
+				return err
+			}
+			s.view.write(fmt.Sprintf("   %s started, pid %d", w.coloured(), w.pid))
+		}
+		return nil
+	}
+}
 
 // lookInterval is the pause between two looks at the database.
 const lookInterval = 200 * time.Millisecond
 
-// await shows what goes on until it is what is waited for, or until a worker ends that should not.
-func (s *story) await(ctx context.Context, what string, is func(scene) bool) error {
+// play shows what goes on until the scene ends, or until a worker ends unexpectedly.
+func (s *story) play(ctx context.Context, scene scene) error {
+	s.view.write("== " + scene.title)
+	if err := scene.begin(); err != nil {
+		return err
+	}
 	for {
-		scene, err := s.look(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return fmt.Errorf("waiting for %s: %w", what, context.Cause(ctx))
-		case err != nil:
-			return fmt.Errorf("waiting for %s: %w", what, err)
+		now, err := look(ctx, s.db)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		s.view.show(scene)
-		if is(scene) {
-			return nil
+		if err != nil {
+			return err
+		}
+		ends := scene.ends(now)
+		s.view.show(s.crew.news(now.events[s.told:]), s.crew.state(now), ends)
+		s.told = len(now.events)
+		if err := s.crew.check(); err != nil || ends {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -120,33 +98,25 @@ func (s *story) await(ctx context.Context, what string, is func(scene) bool) err
 	}
 }
 
-func (s *story) look(ctx context.Context) (scene, error) {
-	if err := s.crew.check(); err != nil {
-		return scene{}, err
-	}
-	seen, err := s.watch.look(ctx)
-	if err != nil {
-		return scene{}, err
-	}
-	return s.stage.scene(seen, s.crew), nil
-}
-
-// shared tells that each living worker holds its share of the queues and nothing is about to move.
-func (s *story) shared(now scene) bool {
-	least := queueCount / s.crew.living()
-	for _, w := range now.workers {
-		if w.state == working && w.queues < least {
+// shared reports whether each running worker holds its share of the queues, and no queue is about to move.
+func (s *story) shared(now snapshot) bool {
+	holds := map[*worker]int{}
+	for _, q := range now.queues {
+		w := s.crew.of(q.owner)
+		if w == nil || w.killed || q.status != "HELD" {
 			return false
 		}
+		holds[w]++
 	}
-	for _, q := range now.queues {
-		if q.status != "HELD" || !s.crew.employs(q.owner) {
+	running := slices.DeleteFunc(slices.Clone(s.crew.workers), func(w *worker) bool { return w.killed })
+	for _, w := range running {
+		if holds[w] < queueCount/len(running) {
 			return false
 		}
 	}
 	return len(now.queues) == queueCount
 }
 
-func settled(percent int) func(scene) bool {
-	return func(now scene) bool { return now.settled*100 >= percent*orderCount }
+func settled(percent int) func(snapshot) bool {
+	return func(now snapshot) bool { return now.orders()*100 >= percent*orderCount }
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 )
 
 // worker is one `rota worker` process.
@@ -18,11 +18,11 @@ type worker struct {
 	pid     int
 	process *os.Process
 	log     string // the file that gets its output
-	killed  bool   // by us
-	leaving bool   // told to
+	killed  bool   // by the demo
+	leaving bool   // after SIGTERM
 
 	gone chan struct{} // closed when the process has ended
-	err  error         // how; to be read after gone
+	err  error         // how the process ended; to be read after gone
 }
 
 func (w *worker) String() string { return fmt.Sprintf("worker %d", w.number) }
@@ -40,7 +40,7 @@ func startWorker(number int, program, folder string) (*worker, error) {
 	cmd.SysProcAttr = dieWithParent()
 	started := make(chan error, 1)
 	go func() {
-		// Linux ends the child when the thread that started it ends, so this goroutine keeps its thread until then.
+		// Linux kills the child when the thread that started it ends, so this goroutine keeps its thread until then.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(w.gone)
@@ -49,7 +49,7 @@ func startWorker(number int, program, folder string) (*worker, error) {
 		if err == nil {
 			w.err = cmd.Wait()
 		}
-		_ = log.Close() // it was the child's to write to
+		_ = log.Close() // only the child has written to it
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", w, err)
@@ -58,8 +58,8 @@ func startWorker(number int, program, folder string) (*worker, error) {
 	return w, nil
 }
 
-// ownEnviron is the environment without what would win over rota.yaml: with the user's ROTA_DATABASE the workers
-// would go to the user's roster. What the tests say to the program is passed on.
+// ownEnviron returns the environment without the variables that would override rota.yaml: with the user's
+// ROTA_DATABASE the workers would join the user's roster. Variables of the tests stay.
 func ownEnviron() []string {
 	var list []string
 	for _, v := range os.Environ() {
@@ -73,13 +73,7 @@ func ownEnviron() []string {
 // kill ends the process as a crash would.
 func (w *worker) kill() {
 	w.killed = true
-	_ = w.process.Kill() // it fails if there is nobody to kill
-}
-
-// terminate asks the process to leave in order.
-func (w *worker) terminate() {
-	w.leaving = true
-	_ = w.process.Signal(syscall.SIGTERM) // a process that has ended by itself is found out soon
+	_ = w.process.Kill() // fails if the process has ended already
 }
 
 func (w *worker) ended() bool {
@@ -91,20 +85,9 @@ func (w *worker) ended() bool {
 	}
 }
 
-// failure is how the process ended and the last line that it wrote.
+// failure returns how the process ended and the last line of its log.
 func (w *worker) failure() error {
-	err := w.err
-	if err == nil {
-		err = errors.New("exit status 0")
-	}
-	text, readErr := os.ReadFile(w.log)
-	if readErr != nil {
-		return errors.Join(err, readErr)
-	}
+	text, _ := os.ReadFile(w.log) // without the log there is still the exit status
 	text = bytes.TrimSpace(text)
-	last := string(text[bytes.LastIndexByte(text, '\n')+1:])
-	if last == "" {
-		return err
-	}
-	return fmt.Errorf("%w; its last words: %s", err, last)
+	return fmt.Errorf("%w; last line of its log: %s", cmp.Or(w.err, errors.New("exit status 0")), text[bytes.LastIndexByte(text, '\n')+1:])
 }

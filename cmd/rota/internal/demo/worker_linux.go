@@ -2,8 +2,8 @@ package demo
 
 import "syscall"
 
-// dieWithParent makes the kernel kill the worker when the demo is gone, however that ends, and keeps the Ctrl-C of
-// the terminal from it: how the workers end is the demo's to say.
+// dieWithParent makes the kernel kill the worker when the demo has ended, for whatever reason. The process group of its
+// own keeps the terminal's Ctrl-C from the worker: the demo ends the workers.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

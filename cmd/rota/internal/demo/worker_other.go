@@ -4,6 +4,6 @@ package demo
 
 import "syscall"
 
-// dieWithParent does nothing where the kernel offers nothing: there a demo that is killed with SIGKILL leaves its
-// workers behind, and a Ctrl-C reaches them too, which only makes them leave a little earlier.
+// dieWithParent does nothing: these kernels have no such signal. A demo that is killed with SIGKILL leaves its workers
+// behind. A Ctrl-C reaches the workers too, so that they leave a little earlier.
 func dieWithParent() *syscall.SysProcAttr { return nil }
