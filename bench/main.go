@@ -1,9 +1,9 @@
-// Command bench measures Rota beside what users would pick instead, at scale, and while queues move; it writes one
-// report. `make bench` runs it; README.md says what the figures mean.
+// Command bench measures Rota next to the alternatives, at scale, and while queues move. It writes one report.
+// `make bench` runs it. README.md explains the figures.
 //
 //	bench [-short] [-out DIR] [all|rows|moves|scale|plan]...
 //
-// It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private ones.
+// It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private servers.
 package main
 
 import (
@@ -34,8 +34,8 @@ func main() {
 	if moves.IsWorker() {
 		exit(moves.Work(ctx))
 	}
-	short := flag.Bool("short", false, "tiny sizes: everything runs once, and the figures mean nothing")
-	out := flag.String("out", "results", "the directory for report.md, report.json, the plots and the profiles")
+	short := flag.Bool("short", false, "run everything once with tiny sizes; the figures mean nothing")
+	out := flag.String("out", "results", "`directory` for report.md, report.json, the plot and the profiles")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan]...")
 		flag.PrintDefaults()
@@ -57,7 +57,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// part is a benchmark that writes a part of the report.
+// part is one of the benchmarks. Each fills a part of the report.
 type part struct {
 	name string
 	run  func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error)
@@ -85,7 +85,7 @@ func pick[T any](short bool, tiny, full T) T {
 	return full
 }
 
-// choose returns the parts with the names, all if there is none.
+// choose returns the parts with the names, and all parts if there are no names.
 func choose(names []string) ([]part, error) {
 	if len(names) == 0 || slices.Contains(names, "all") {
 		return parts, nil
@@ -94,15 +94,14 @@ func choose(names []string) ([]part, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%q is no benchmark: want all, rows, moves, scale or plan", name)
+			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale or plan", name)
 		}
 		chosen = append(chosen, parts[i])
 	}
 	return chosen, nil
 }
 
-// run runs the parts and writes the report. Goals that are missed are told, and are no error: they depend on the
-// machine.
+// run runs the parts and writes the report. A missed goal is not an error: it depends on the machine.
 func run(ctx context.Context, wanted []part, short bool, out string) (err error) {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -118,22 +117,22 @@ func run(ctx context.Context, wanted []part, short bool, out string) (err error)
 	}
 	r.Machine.Pace = append(r.Machine.Pace, report.Pace())
 	for _, p := range wanted {
-		found, err := p.profiled(ctx, servers, short, out)
+		measured, err := p.profiled(ctx, servers, short, out)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		r.Parts = append(r.Parts, found)
+		r.Parts = append(r.Parts, measured)
 		r.Machine.Pace = append(r.Machine.Pace, report.Pace())
 	}
 	r.Took = time.Since(r.Started)
 	if err := r.Write(out); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
-	tell(&r, out)
+	printGoals(&r, out)
 	return nil
 }
 
-// profiled leaves the processor profile of a part beside the report: it explains what misses its goal.
+// profiled runs the part and writes its CPU profile next to the report. The profile helps to explain a missed goal.
 func (p part) profiled(ctx context.Context, servers []*stage.Server, short bool, out string) (report.Part, error) {
 	f, err := os.Create(filepath.Join(out, p.name+".pprof"))
 	if err != nil {
@@ -143,13 +142,13 @@ func (p part) profiled(ctx context.Context, servers []*stage.Server, short bool,
 		return report.Part{}, errors.Join(err, f.Close())
 	}
 	start := time.Now()
-	found, err := p.run(ctx, servers, short)
+	measured, err := p.run(ctx, servers, short)
 	stage.Progress("%s took %s", p.name, time.Since(start).Round(time.Second))
 	pprof.StopCPUProfile()
-	return found, errors.Join(err, f.Close())
+	return measured, errors.Join(err, f.Close())
 }
 
-func tell(r *report.Report, out string) {
+func printGoals(r *report.Report, out string) {
 	for _, p := range r.Parts {
 		for _, g := range p.Goals {
 			fmt.Printf("%-12s %s: %s; got %s, want %s\n", strings.ToUpper(g.Verdict), p.Name, g.What, g.Got, g.Want)

@@ -12,7 +12,7 @@ import (
 //go:embed corpus.txt
 var corpusText string
 
-// document is a line of the corpus. One whose class is to be found out has none in the database.
+// document is a line of the corpus. A document to classify has no class in the database.
 type document struct {
 	id    int64
 	class string
@@ -29,12 +29,12 @@ func corpus() (documents []document) {
 	return documents
 }
 
-// words splits a text.
+// words returns the words of a text in lower case.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// bucket is the number by which a word belongs to a queue.
+// bucket returns the number that decides the queue of a word.
 func bucket(word string) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(word)) // a hash returns no errors

@@ -10,17 +10,17 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// All that the dealers write they write in a fenced transaction that also marks the document as done in this run: a
-// batch that a crash has cut off is executed again, and takes effect once.
+// The dealers write in a fenced transaction that also marks the document as done in this run. So a batch that is executed
+// again after a crash takes effect once.
 
-// item is a document that a sweep has found.
+// item is a document in a sweep.
 type item struct {
 	id   int64
 	text string
 	run  string
 }
 
-// selectItems returns the next documents of a queue that this run has not done.
+// selectItems returns the next documents of a queue that this run has not done yet.
 func selectItems(ctx context.Context, db *sql.DB, sel processor.Selection, where string) (items []item, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT id, text FROM document WHERE mod(id, ?) = ? AND `+where+` <> ? ORDER BY id LIMIT ?`,
 		sel.Total, sel.Queue.Index, sel.Run.ID, sel.Limit)
@@ -68,7 +68,7 @@ func (d extract) Execute(ctx context.Context, items []item) error {
 	})
 }
 
-// prior computes how probable each class is.
+// prior computes the probability of each class.
 type prior struct{ db *sql.DB }
 
 func (d prior) compute(ctx context.Context, _ processor.Selection) error {
@@ -82,7 +82,7 @@ func (d prior) compute(ctx context.Context, _ processor.Selection) error {
 	})
 }
 
-// conditional computes how probable each word of a queue is in each class, with Laplace's correction.
+// conditional computes the probability of each word of a queue in each class, with Laplace's correction.
 type conditional struct{ db *sql.DB }
 
 func (d conditional) compute(ctx context.Context, sel processor.Selection) error {
@@ -102,7 +102,7 @@ func (d conditional) compute(ctx context.Context, sel processor.Selection) error
 	})
 }
 
-// predict finds the most probable class of documents that have none.
+// predict finds the most probable class of the documents without a class.
 type predict struct{ db *sql.DB }
 
 // Select implements processor.TaskDealer.
@@ -131,7 +131,7 @@ func (d predict) Execute(ctx context.Context, items []item) error {
 	})
 }
 
-// mostProbable ignores words that no document with a class has.
+// mostProbable returns the most probable class of a document. It ignores words that occur in no document with a class.
 func mostProbable(ctx context.Context, tx *sql.Tx, id int64) (class string, logP float64, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT p.class, p.log_p + COALESCE((SELECT SUM(w.n * c.log_p) FROM word w
 		JOIN conditional c ON c.word = w.word AND c.class = p.class WHERE w.document_id = ?), 0) FROM prior p ORDER BY p.class`, id)

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// model is the same computed in memory, from the texts.
+// model is the same classifier, computed in memory from the texts.
 type model struct {
 	documents  int
 	classes    map[string]*counts
 	vocabulary map[string]bool
 }
 
-// counts are of the documents of a class.
+// counts has the counts of one class.
 type counts struct {
 	documents, words int
 	word             map[string]int
@@ -62,11 +62,11 @@ func (m *model) classify(text string) (class string, logP float64) {
 	return class, logP
 }
 
-// compare tells the predictions, and fails if any is another than the one that is computed directly.
+// compare returns a report of the predictions. It fails if a prediction differs from the direct computation.
 func compare(ctx context.Context, db *sql.DB, documents []document) (string, error) {
 	m := learn(documents)
 	var out strings.Builder
-	fmt.Fprintf(&out, "%-10s %-10s text\n", "predicted", "is")
+	fmt.Fprintf(&out, "%-10s %-10s text\n", "predicted", "actual")
 	right, n := 0, 0
 	for _, d := range documents {
 		if !d.find {
@@ -78,13 +78,13 @@ func compare(ctx context.Context, db *sql.DB, documents []document) (string, err
 			return "", fmt.Errorf("document %d: %w", d.id, err)
 		}
 		if want, wantP := m.classify(d.text); class != want || math.Abs(logP-wantP) > 1e-9*math.Abs(wantP) {
-			return "", fmt.Errorf("document %d: %s with %g, and directly %s with %g", d.id, class, logP, want, wantP)
+			return "", fmt.Errorf("document %d: got %s with %g, but the direct computation gives %s with %g", d.id, class, logP, want, wantP)
 		}
 		fmt.Fprintf(&out, "%-10s %-10s %.50s...\n", class, d.class, d.text)
 		if n++; class == d.class {
 			right++
 		}
 	}
-	fmt.Fprintf(&out, "\n%d of %d are right; a direct computation says the same of all.\n", right, n)
+	fmt.Fprintf(&out, "\n%d of %d are right; a direct computation gives the same predictions.\n", right, n)
 	return out.String(), nil
 }

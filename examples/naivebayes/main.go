@@ -1,13 +1,13 @@
-// Command naivebayes classifies texts in four runs that depend on each other, the example with which Hadoop's
-// JobControl was explained:
+// Command naivebayes classifies texts in four runs that depend on each other. Hadoop's JobControl was explained with this
+// example:
 //
 //	extract --+--> prior --------+--> predict
 //	          +--> conditional --+
 //
-// extract counts the words of each document, prior and conditional turn the counts into probabilities side by side, and
-// predict tells the most probable class of the documents that have none. Each is a task type of mode RUN whose
-// documents or words are partitioned over queues, and two workers share the queues. Whoever submits a run of extract
-// gets the other three. In the end the program computes the same directly, and compares.
+// extract counts the words of each document. prior and conditional turn the counts into probabilities, in parallel.
+// predict finds the most probable class of the documents without a class. Each is a task type of mode RUN with its
+// documents or words partitioned over queues, and two workers share the queues. A run of extract creates the other three
+// runs. At the end the program computes the same directly and compares.
 //
 //	go run ./examples/naivebayes
 package main
@@ -42,7 +42,7 @@ func main() {
 	fmt.Print(report)
 }
 
-// run makes the corpus, lets two workers do the runs, and reports.
+// run makes the tables, lets two workers do the runs, and returns the report.
 func run(ctx context.Context, database string) (string, error) {
 	c, err := center.Open(ctx, anydb.URL(database), center.Options{})
 	if err != nil {
@@ -55,7 +55,7 @@ func run(ctx context.Context, database string) (string, error) {
 	}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	workers, working := errgroup.WithContext(working) // one that fails ends the others, and the waiting
+	workers, working := errgroup.WithContext(working) // a failed worker ends the other and the waiting
 	for range 2 {
 		workers.Go(func() error { return work(working, database) })
 	}
@@ -64,7 +64,7 @@ func run(ctx context.Context, database string) (string, error) {
 	return report, errors.Join(err, workers.Wait())
 }
 
-// work is a worker: on other hosts, or in another program, it would be the same.
+// work is a worker. It could as well run in another program or on another host.
 func work(ctx context.Context, database string) error {
 	c, err := center.Open(context.WithoutCancel(ctx), anydb.URL(database), center.Options{})
 	if err != nil {
@@ -88,7 +88,7 @@ func work(ctx context.Context, database string) error {
 	return m.Run(ctx)
 }
 
-// classify submits a run, waits for what depends on it, and tells what has come of it.
+// classify submits a run of extract, waits for it and the runs that depend on it, and returns the report.
 func classify(ctx context.Context, c *center.Center, documents []document) (string, error) {
 	id, err := submit(ctx, c)
 	if err != nil {
@@ -103,14 +103,15 @@ func classify(ctx context.Context, c *center.Center, documents []document) (stri
 	for _, r := range runs {
 		fmt.Fprintf(&out, "%-12s %-8s %5d\n", r.TaskType, r.State, r.ItemsDone)
 		if r.State != center.RunSuccess {
-			return "", fmt.Errorf("run of %s is %s: %s", r.TaskType, r.State, r.Message)
+			return "", fmt.Errorf("run of %s ended as %s: %s", r.TaskType, r.State, r.Message)
 		}
 	}
 	predictions, err := compare(ctx, c.DB(), documents)
 	return out.String() + "\n" + predictions, err
 }
 
-// submit waits until the workers have defined what runs after what: a run makes the runs of those that are known then.
+// submit submits a run of extract. It first waits until the workers have defined the dependencies: a run creates only
+// the dependent runs that are known when it is submitted.
 func submit(ctx context.Context, c *center.Center) (string, error) {
 	for {
 		after, err := c.After(ctx, "predict")
@@ -126,7 +127,7 @@ func submit(ctx context.Context, c *center.Center) (string, error) {
 	}
 }
 
-// wait waits until everything has ended that a run has made.
+// wait waits until a run and all runs that depend on it have ended.
 func wait(ctx context.Context, c *center.Center, id string) ([]center.Run, error) {
 	for {
 		runs, _, err := c.RunGraph(ctx, id)

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The runs come to what a direct computation says: run compares.
+// run compares the predictions with a direct computation.
 func TestRun(t *testing.T) {
 	report, err := run(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "bayes.db"))
 	if err != nil {
@@ -18,10 +18,10 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		"extract      SUCCESS     33\n", "prior        SUCCESS      1\n", "conditional  SUCCESS      4\n", "predict      SUCCESS      9\n",
-		"a direct computation says the same of all.",
+		"a direct computation gives the same predictions.",
 	} {
 		if !strings.Contains(report, want) {
-			t.Errorf("%q is missing in:\n%s", want, report)
+			t.Errorf("no %q in:\n%s", want, report)
 		}
 	}
 }

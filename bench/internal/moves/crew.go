@@ -15,14 +15,14 @@ import (
 	"github.com/dutyrota/rota/bench/internal/stage"
 )
 
-// span is an item, from its beginning to its end.
+// span is the time of one item.
 type span struct {
 	queue      int
 	pid        int
 	begin, end time.Time
 }
 
-// crew is the worker processes on one database, and what they have done.
+// crew is the worker processes on one database, with the items that they have done.
 type crew struct {
 	ctx  context.Context
 	db   *stage.Database
@@ -32,16 +32,16 @@ type crew struct {
 	done []span
 }
 
-// worker is one of the processes.
+// worker is one process.
 type worker struct {
 	cmd    *exec.Cmd
 	input  io.Closer
-	gone   chan struct{} // closed when it has ended and all that it told was read
-	err    error         // how it ended; to be read after gone
-	killed time.Time     // zero: it was not
+	gone   chan struct{} // closed when the process has ended and its output has been read
+	err    error         // how the process ended; to be read after gone
+	killed time.Time     // zero if it was not killed
 }
 
-// start starts a worker.
+// start starts a worker process.
 func (c *crew) start() (*worker, error) {
 	text, err := json.Marshal(order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item})
 	if err != nil {
@@ -72,13 +72,13 @@ func (c *crew) start() (*worker, error) {
 	return w, nil
 }
 
-// listen keeps what a worker tells, until it has ended.
+// listen records the items of a worker until it has ended.
 func (c *crew) listen(pid int, output io.Reader) {
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		var queue int
 		var begin, end int64
 		if _, err := fmt.Sscan(lines.Text(), &queue, &begin, &end); err != nil {
-			continue // it was killed in the middle of a line
+			continue // the kill has cut the line off
 		}
 		c.mu.Lock()
 		c.done = append(c.done, span{queue, pid, time.Unix(0, begin), time.Unix(0, end)})
@@ -86,7 +86,7 @@ func (c *crew) listen(pid int, output io.Reader) {
 	}
 }
 
-// terminate asks a worker to leave, and waits until it has.
+// terminate asks a worker to leave and waits for its end.
 func (c *crew) terminate(w *worker) error {
 	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *crew) terminate(w *worker) error {
 		return err
 	}
 	if w.err != nil {
-		return fmt.Errorf("worker %d was asked to leave and ended with %w", w.cmd.Process.Pid, w.err)
+		return fmt.Errorf("terminate worker %d: %w", w.cmd.Process.Pid, w.err)
 	}
 	return nil
 }
@@ -108,20 +108,20 @@ func (c *crew) kill(w *worker) error {
 	return c.await(w)
 }
 
-// await waits until a worker has ended.
+// await waits for the end of a worker.
 func (c *crew) await(w *worker) error {
 	select {
 	case <-w.gone:
 		return nil
 	case <-time.After(patience):
-		return fmt.Errorf("worker %d has not ended within %s", w.cmd.Process.Pid, patience)
+		return fmt.Errorf("worker %d still runs after %s", w.cmd.Process.Pid, patience)
 	}
 }
 
-// dismiss ends all workers, however the benchmark ended.
+// dismiss ends all workers, also after a failure.
 func (c *crew) dismiss() {
 	for _, w := range c.all {
-		_ = w.input.Close() // it ends with its input,
+		_ = w.input.Close() // the worker ends with its input
 		_ = w.cmd.Process.Kill()
 		<-w.gone
 	}
@@ -153,10 +153,10 @@ func (c *crew) queuesDone(after time.Time) int {
 	return len(queues)
 }
 
-// patience is for what must come.
+// patience is the time limit for each step.
 const patience = time.Minute
 
-// settle waits until so many workers share the queues evenly and nothing moves.
+// settle waits until this number of workers share the queues evenly and no queue moves.
 func (c *crew) settle(workers int) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		held, err := c.held()
@@ -175,7 +175,7 @@ func (c *crew) settle(workers int) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the queues of %d workers have not settled within %s: %v, %d moving", workers, patience, held, moving)
+			return fmt.Errorf("share the queues over %d workers: not within %s: %v, %d moving", workers, patience, held, moving)
 		}
 	}
 }

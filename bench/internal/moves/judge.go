@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// bin is how the time is divided for the plot.
+// bin is the width of a step of the plot.
 const bin = 500 * time.Millisecond
 
-// judge reads from the items what the moves have cost. Everybody was calm at first, and restarted between from
-// and to.
+// judge computes the cost of the moves from the times of the items. The restarts happened between from and to, and
+// nothing happened between calm and from.
 func (c *crew) judge(r *Result, calm, from, to time.Time) {
 	slices.SortFunc(c.done, func(a, b span) int { return a.begin.Compare(b.begin) })
 	killed := map[int]time.Time{}
@@ -36,7 +36,7 @@ func (c *crew) judge(r *Result, calm, from, to time.Time) {
 	for second := from; !second.Add(time.Second).After(to); second = second.Add(bin) {
 		r.Worst = min(r.Worst, rate(c.done, second, second.Add(time.Second)))
 	}
-	if math.IsInf(r.Worst, 1) { // the restart was shorter
+	if math.IsInf(r.Worst, 1) { // the restart took less than a second
 		r.Worst = r.Rolling
 	}
 	end := c.done[len(c.done)-1].begin
@@ -46,12 +46,12 @@ func (c *crew) judge(r *Result, calm, from, to time.Time) {
 	r.From, r.To = from.Sub(calm).Seconds(), to.Sub(calm).Seconds()
 }
 
-// moved notes that a queue went from one worker to another, after a kill or not.
+// moved records that a queue moved from one worker to another. killed is the time of the kill of the old worker, or zero.
 func (r *Result) moved(old, now span, killed time.Time) {
 	gap := now.begin.Sub(old.end)
 	switch {
 	case gap < 0:
-		r.Overlaps = append(r.Overlaps, fmt.Sprintf("queue %d: worker %d began %s before worker %d ended", now.queue, now.pid, -gap, old.pid))
+		r.Overlaps = append(r.Overlaps, fmt.Sprintf("queue %d: worker %d began %s before the end of worker %d", now.queue, now.pid, -gap, old.pid))
 	case killed.IsZero() || now.begin.Before(killed):
 		r.Planned = append(r.Planned, gap)
 	default:
@@ -59,7 +59,7 @@ func (r *Result) moved(old, now span, killed time.Time) {
 	}
 }
 
-// rate is how many items ended in a second.
+// rate returns the number of items per second that ended between from and to.
 func rate(done []span, from, to time.Time) float64 {
 	n := 0
 	for _, s := range done {

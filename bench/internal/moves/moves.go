@@ -1,5 +1,5 @@
-// Package moves measures what it costs that queues move: real worker processes are restarted one after the other
-// under load, and killed.
+// Package moves measures the cost of moving queues. It restarts real worker processes under load, one after the other,
+// and then kills some.
 package moves
 
 import (
@@ -19,19 +19,19 @@ import (
 type Options struct {
 	Workers   int
 	Queues    int
-	Item      time.Duration // how long an item takes, beside its UPDATE
+	Item      time.Duration // the time of an item without its UPDATE
 	Kills     int
-	Calm      time.Duration // how long everybody works undisturbed, before and after
+	Calm      time.Duration // how long the workers work undisturbed, before and after
 	Heartbeat time.Duration // 0: the default
 }
 
-// Full is what `make bench` runs, Short what the tests do.
+// `make bench` runs Full, the tests run Short.
 var (
 	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second}
 	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond}
 )
 
-// settings: a worker has an executor for each queue that it may ever have.
+// settings gives a worker an executor for each queue that it can own.
 func (o Options) settings() manager.Settings {
 	return manager.Settings{
 		Queues: o.Queues, ThreadNumber: o.Queues/max(1, o.Workers-1) + 2,
@@ -39,19 +39,19 @@ func (o Options) settings() manager.Settings {
 	}
 }
 
-// Result is what was seen on one database.
+// Result has the measurements on one database.
 type Result struct {
 	Database string
 	Planned  []time.Duration // gaps of planned moves
-	Resumed  []time.Duration // from a kill to the next item of each queue of the killed
+	Resumed  []time.Duration // from a kill to the next item of each queue of the killed worker
 	Overlaps []string
-	Moves    int64 // changes of owner,
-	Minimum  int64 // and the fewest that were possible
+	Moves    int64 // changes of owner
+	Minimum  int64 // the fewest possible changes of owner
 	Calm     float64
 	Rolling  float64   // items per second
-	Worst    float64   // the least of any second while the workers were restarted
-	Rates    []float64 // items per second, over time, by halves of a second
-	From, To float64   // the restart, in seconds since the beginning of Rates
+	Worst    float64   // the smallest rate of any second during the restarts
+	Rates    []float64 // items per second, one for each bin
+	From, To float64   // begin and end of the restarts, in seconds since the beginning of Rates
 }
 
 // Run runs the benchmark on the servers.
@@ -90,7 +90,7 @@ func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
 	return r, c.play(r)
 }
 
-// play restarts the workers one after the other, then kills some.
+// play restarts the workers one after the other and then kills some.
 func (c *crew) play(r *Result) error {
 	for range c.o.Workers {
 		if _, err := c.start(); err != nil {
@@ -131,13 +131,13 @@ func (c *crew) play(r *Result) error {
 	if err := c.finish(); err != nil {
 		return err
 	}
-	// As everybody leaves, those who are left have more queues than executors: that is no gap of a move.
+	// While the workers leave, the remaining ones have more queues than executors. That is not a gap of a move.
 	c.done = slices.DeleteFunc(c.done, func(s span) bool { return s.begin.After(end) })
 	c.judge(r, calm, from, to)
 	return nil
 }
 
-// replace ends a worker, lets the others settle, and starts a new one.
+// replace ends a worker, lets the others settle and starts a new worker.
 func (c *crew) replace(r *Result, w *worker, end func(*worker) error) error {
 	if err := c.count(r, c.o.Workers-1, func() error { return end(w) }); err != nil {
 		return err
@@ -145,21 +145,20 @@ func (c *crew) replace(r *Result, w *worker, end func(*worker) error) error {
 	return c.count(r, c.o.Workers, func() error { _, err := c.start(); return err })
 }
 
-// count makes a change, waits until so many workers have settled, and counts the moves that it took.
+// count makes a change, waits until this number of workers have settled, and counts the moves.
 func (c *crew) count(r *Result, workers int, change func() error) error {
 	held, err := c.held()
 	if err != nil {
 		return err
 	}
-	const epochs = `SELECT CAST(SUM(epoch) AS DECIMAL(20)) FROM schedule_queue` // each change of owner adds one
-	before, err := c.db.Number(c.ctx, epochs)
+	before, err := c.db.Epochs(c.ctx)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(change(), c.settle(workers)); err != nil {
 		return err
 	}
-	after, err := c.db.Number(c.ctx, epochs)
+	after, err := c.db.Epochs(c.ctx)
 	if err != nil {
 		return err
 	}
@@ -171,7 +170,7 @@ func (c *crew) count(r *Result, workers int, change func() error) error {
 	return nil
 }
 
-// finish asks everybody who is left to leave.
+// finish asks the remaining workers to leave.
 func (c *crew) finish() error {
 	var errs []error
 	for _, w := range c.all {
@@ -184,18 +183,18 @@ func (c *crew) finish() error {
 	return errors.Join(errs...)
 }
 
-// condense makes tables and goals of the results.
+// condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "moves", Data: results, About: fmt.Sprintf(`%d worker processes share %d queues; an item is an UPDATE and %s. The workers are
-restarted one after the other, by SIGTERM; then %d are killed. A gap is the time in which nobody worked a queue that moved.`, o.Workers, o.Queues, o.Item, o.Kills)}
+restarted one after the other with SIGTERM; then %d are killed. A gap is the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills)}
 	times := report.Table{Title: "Gaps", Columns: []string{"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest"}}
-	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "meanwhile", "kept", "worst second", "moves", "fewest possible"}}
+	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "during", "kept", "worst second", "moves", "fewest possible"}}
 	dead := o.settings().WithDefaults()
 	bound := (dead.JudgeDeadInterval + 3*dead.HeartbeatInterval).Seconds()
 	for _, r := range results {
-		planned, resumed := millis(r.Planned), millis(r.Resumed)
-		times.Add(r.Database, len(planned), ms(report.Median(planned)), ms(report.Percentile(planned, 99)), ms(report.Percentile(planned, 100)),
-			len(resumed), ms(report.Median(resumed)), ms(report.Percentile(resumed, 100)))
+		planned, resumed := report.Millis(r.Planned...), report.Millis(r.Resumed...)
+		times.Add(r.Database, len(planned), report.MS(0, report.Median(planned)), report.MS(0, report.Percentile(planned, 99)), report.MS(0, report.Percentile(planned, 100)),
+			len(resumed), report.MS(0, report.Median(resumed)), report.MS(0, report.Percentile(resumed, 100)))
 		kept := 100 * r.Rolling / r.Calm
 		rates.Add(r.Database, fmt.Sprintf("%.0f", r.Calm), fmt.Sprintf("%.0f", r.Rolling), fmt.Sprintf("%.0f %%", kept),
 			fmt.Sprintf("%.0f %%", 100*r.Worst/r.Calm), r.Moves, r.Minimum)
@@ -204,20 +203,11 @@ restarted one after the other, by SIGTERM; then %d are killed. A gap is the time
 			report.AtLeast(r.Database+": rate kept in a rolling restart", "%.0f %%", 90, kept),
 			report.AtMost(r.Database+": from kill -9 to the next item, the slowest queue", "%.1f s", bound, report.Percentile(resumed, 100)/1000),
 			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
-			report.Exactly(r.Database+": items of one queue at two workers at once", "%.0f", 0, float64(len(r.Overlaps))))
+			report.Exactly(r.Database+": items of one queue on two workers at the same time", "%.0f", 0, float64(len(r.Overlaps))))
 	}
 	part.Tables = []report.Table{times, rates}
 	part.Plots = []report.Plot{plot(results)}
 	return part
-}
-
-func ms(f float64) string { return fmt.Sprintf("%.0f ms", f) }
-
-func millis(list []time.Duration) (out []float64) {
-	for _, d := range list {
-		out = append(out, float64(d)/float64(time.Millisecond))
-	}
-	return out
 }
 
 func plot(results []*Result) report.Plot {

@@ -13,23 +13,23 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// orderVariable makes this program a worker: it holds an order.
+// orderVariable is the environment variable that holds the order of a worker process.
 const orderVariable = "ROTA_BENCH_WORKER"
 
-// order is what a worker process is told.
+// order tells a worker process what to do.
 type order struct {
 	URL      string
 	Settings manager.Settings
-	Item     time.Duration // how long an item takes, beside its UPDATE
+	Item     time.Duration // the time of an item without its UPDATE
 }
 
-// taskType is the one that the workers serve.
+// taskType is the task type that the workers serve.
 const taskType = "moves"
 
-// IsWorker reports that this process was started to be a worker.
+// IsWorker reports whether this process is a worker.
 func IsWorker() bool { return os.Getenv(orderVariable) != "" }
 
-// Work is the whole life of a worker process, until ctx is done.
+// Work runs a worker until ctx is done.
 func Work(ctx context.Context) error {
 	var o order
 	if err := json.Unmarshal([]byte(os.Getenv(orderVariable)), &o); err != nil {
@@ -48,13 +48,13 @@ func Work(ctx context.Context) error {
 	return m.Run(ctx)
 }
 
-// endWithParent ends the process with its standard input: whoever started it is gone.
+// endWithParent ends the process when its standard input is closed: the benchmark has ended.
 func endWithParent() {
-	_, _ = os.Stdin.Read(make([]byte, 1)) // nothing is ever written to it
+	_, _ = os.Stdin.Read(make([]byte, 1)) // the benchmark writes nothing
 	os.Exit(3)
 }
 
-// dealer has an item for each queue at any time.
+// dealer always has an item for each queue.
 type dealer struct {
 	c    *center.Center
 	item time.Duration
@@ -65,8 +65,7 @@ func (d *dealer) Select(_ context.Context, s processor.Selection) ([]int, error)
 	return []int{s.Queue.Index}, nil
 }
 
-// Execute implements processor.TaskDealer. It tells of each item with one write, so that what is told outlives the
-// process.
+// Execute implements processor.TaskDealer. It reports each item with one write, so that a kill loses no report.
 func (d *dealer) Execute(ctx context.Context, items []int) error {
 	begin := time.Now()
 	query := map[bool]string{true: `UPDATE work SET items = items + 1 WHERE queue = $1`, false: `UPDATE work SET items = items + 1 WHERE queue = ?`}

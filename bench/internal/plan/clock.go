@@ -40,7 +40,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = end
 }
 
-// events is a heap.
+// events implements heap.Interface.
 type events []event
 
 // Len implements heap.Interface.

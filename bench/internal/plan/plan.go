@@ -46,14 +46,15 @@ func Run(ctx context.Context, o Options) (report.Part, error) {
 	}
 	results := []Result{r.joins(1), r.joins(many), r.deaths(many)}
 	part := condense(results, o)
-	line := report.Line{Name: fmt.Sprintf("%d queues for each server", o.Queues/o.Servers)}
+	each := o.Queues / o.Servers
+	sizes := report.Table{Title: "A plan when a server joins", Columns: []string{"servers", "queues", "takes"}}
 	for _, n := range o.Sizes {
 		if err := ctx.Err(); err != nil {
 			return report.Part{}, err
 		}
-		line.Add(float64(n), timePlan(n, o.Queues/o.Servers).Seconds()*1000)
+		sizes.Add(n, n*each, report.MS(1, report.Median(report.Millis(timePlan(n, each)))))
 	}
-	part.Plots = []report.Plot{{File: "plan.svg", Title: "A plan when a server joins", X: "servers", Y: "milliseconds", LogX: true, LogY: true, Lines: []report.Line{line}}}
+	part.Tables = append(part.Tables, sizes)
 	return part, nil
 }
 
@@ -105,13 +106,10 @@ func condense(results []Result, o Options) report.Part {
 time that it takes are real. A scheduler with the seed %d decides when a server sends a heartbeat, plans, reads and hands over.`, o.Queues, o.Servers, o.Heartbeat, o.Seed)}
 	t := report.Table{Title: "Changes", Columns: []string{"change", "converged after", "in heartbeats", "moves", "fewest possible", "plans", "a plan takes, median", "longest"}}
 	for _, r := range results {
-		var took []float64
-		for _, d := range r.Plans {
-			took = append(took, float64(d)/1e6)
-		}
+		took := report.Millis(r.Plans...)
 		beats := float64(r.Took) / float64(o.Heartbeat)
 		t.Add(r.What, r.Took.Round(time.Millisecond), fmt.Sprintf("%.2f", beats), r.Moves, r.Minimum, len(took),
-			fmt.Sprintf("%.1f ms", report.Median(took)), fmt.Sprintf("%.1f ms", report.Percentile(took, 100)))
+			report.MS(1, report.Median(took)), report.MS(1, report.Percentile(took, 100)))
 		part.Goals = append(part.Goals,
 			report.AtMost(r.What+": heartbeats until converged", "%.1f", 3, beats),
 			report.Exactly(r.What+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),

@@ -37,6 +37,6 @@ func TestRosterIsRepeatable(t *testing.T) {
 		t.Errorf("the same seed gives\n%s\n%s", a, b)
 	}
 	if play(7) == play(8) {
-		t.Error("the seed does not matter")
+		t.Error("two seeds give the same result")
 	}
 }

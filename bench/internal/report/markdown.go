@@ -16,7 +16,7 @@ func (r *Report) json() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// markdown is the report for people. The goals come first: whoever reads one page reads those.
+// markdown returns the report for people. The goals come first, so that a reader of one page sees them.
 func (r *Report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Rota: benchmarks\n\n%s, %s; %s/%s, %d cores, %s, %s.\n", r.Started.UTC().Format(time.DateTime+" MST"),
@@ -25,12 +25,12 @@ func (r *Report) markdown() string {
 		fmt.Fprintf(&b, "%s.\n", d)
 	}
 	if pace := r.Machine.Pace; len(pace) > 0 {
-		fmt.Fprintf(&b, "Pace of the machine: %d to %d ms for what is always the same.\n",
+		fmt.Fprintf(&b, "Pace of the machine: %d to %d ms for the same computation.\n",
 			slices.Min(pace).Milliseconds(), slices.Max(pace).Milliseconds())
 	}
-	b.WriteString("What each figure means, and what it does not show, is in bench/README.md.\n")
+	b.WriteString("bench/README.md explains each figure and its limits.\n")
 	if r.Short {
-		b.WriteString("\n**Short form: everything ran, with sizes for which the figures mean nothing.**\n")
+		b.WriteString("\n**Short form: the sizes are so small that the figures mean nothing.**\n")
 	}
 	goals := Table{Columns: []string{"goal", "want", "got", "verdict"}}
 	for _, p := range r.Parts {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Pace tells how fast the machine is just now: how long a computation takes that is always the same, and waits for memory
-// as much as for the processor. A shared machine is not always as fast.
+// Pace returns the time of a fixed computation, which depends on the memory as much as on the processor. It shows how
+// fast a shared machine is at the moment.
 func Pace() time.Duration { return Time(func() { work() }) }
 
-// Time calls f three times, and returns the median of how long it took: one may be the first to use its memory.
+// Time calls f three times and returns the median duration. The first call may be slow because its memory is new.
 func Time(f func()) time.Duration {
 	var took [3]time.Duration
 	for i := range took {
@@ -22,7 +22,7 @@ func Time(f func()) time.Duration {
 	return took[1]
 }
 
-// work fills a map, and looks everything up in another order.
+// work fills a map and looks all keys up in another order.
 func work() (found int) {
 	r := rand.New(rand.NewPCG(1, 1))
 	keys := make([]uint64, 500_000)

@@ -1,5 +1,5 @@
-// Package report holds what a run of the benchmarks has found, and writes it: as Markdown for people, as JSON for
-// programs, and as plots.
+// Package report holds the results of a run of the benchmarks. It writes them as Markdown for people, as JSON for
+// programs, and as a plot.
 package report
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Report is one run.
+// Report is the result of one run.
 type Report struct {
 	Started time.Time
 	Took    time.Duration
@@ -21,25 +21,25 @@ type Report struct {
 	Parts   []Part
 }
 
-// Machine is where it ran.
+// Machine describes the machine of the run.
 type Machine struct {
 	OS, Arch, Go, CPU string
 	Cores             int
-	Databases         []string        // their versions
-	Pace              []time.Duration // before each part, and after the last
+	Databases         []string        // with their versions
+	Pace              []time.Duration // before each part and after the last
 }
 
-// Part is one of the benchmarks.
+// Part is the result of one benchmark.
 type Part struct {
 	Name   string
 	About  string
 	Goals  []Goal
 	Tables []Table
 	Plots  []Plot
-	Data   any `json:",omitempty"` // what was measured, before it was condensed into tables
+	Data   any `json:",omitempty"` // the measurements behind the tables
 }
 
-// Goal is what a figure should be, and is.
+// Goal compares a figure with what it should be.
 type Goal struct {
 	What    string
 	Want    string
@@ -54,22 +54,23 @@ const (
 	Unknown = "not measured"
 )
 
-// AtLeast is a goal that a larger figure meets. NaN is a figure that was not measured. Format is that of fmt.
+// AtLeast returns a goal for a figure of want or more. NaN stands for a figure that was not measured. The format is
+// one of package fmt.
 func AtLeast(what, format string, want, got float64) Goal {
 	return judged(what, "at least "+fmt.Sprintf(format, want), format, got, got >= want)
 }
 
-// Below is a goal that a smaller figure meets.
+// Below returns a goal for a figure of less than want.
 func Below(what, format string, want, got float64) Goal {
 	return judged(what, "below "+fmt.Sprintf(format, want), format, got, got < want)
 }
 
-// AtMost is a goal that a figure meets which is not larger.
+// AtMost returns a goal for a figure of want or less.
 func AtMost(what, format string, want, got float64) Goal {
 	return judged(what, "at most "+fmt.Sprintf(format, want), format, got, got <= want)
 }
 
-// Exactly is a goal that one figure alone meets.
+// Exactly returns a goal for the figure want.
 func Exactly(what, format string, want, got float64) Goal {
 	return judged(what, "exactly "+fmt.Sprintf(format, want), format, got, math.Abs(got-want) < 1e-9)
 }
@@ -93,7 +94,7 @@ type Table struct {
 	Rows    [][]string
 }
 
-// Add appends a row; each value is written as fmt's %v does.
+// Add appends a row. It formats each value with %v.
 func (t *Table) Add(values ...any) {
 	row := make([]string, len(values))
 	for i, v := range values {
@@ -102,14 +103,14 @@ func (t *Table) Add(values ...any) {
 	t.Rows = append(t.Rows, row)
 }
 
-// ThisMachine describes the machine that the program runs on.
+// ThisMachine returns a description of the machine that the program runs on.
 func ThisMachine() Machine {
 	return Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), CPU: cpuName(), Cores: runtime.NumCPU()}
 }
 
-// cpuName is what Linux calls the processor, or nothing.
+// cpuName returns the name of the processor on Linux, and nothing elsewhere.
 func cpuName() string {
-	text, _ := os.ReadFile("/proc/cpuinfo") // without it there is no name
+	text, _ := os.ReadFile("/proc/cpuinfo") // other systems have no such file
 	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)
@@ -118,7 +119,7 @@ func cpuName() string {
 	return ""
 }
 
-// Missed returns the goals that were missed.
+// Missed returns the missed goals.
 func (r *Report) Missed() (missed []Goal) {
 	for _, p := range r.Parts {
 		for _, g := range p.Goals {
@@ -130,7 +131,7 @@ func (r *Report) Missed() (missed []Goal) {
 	return missed
 }
 
-// Write writes report.md, report.json and the plots into a directory, which it makes.
+// Write writes report.md, report.json and the plots into a directory. It creates the directory.
 func (r *Report) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

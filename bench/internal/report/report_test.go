@@ -35,22 +35,22 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	if of[0] != 5 {
-		t.Error("the figures were sorted in place")
+		t.Error("Median sorts the caller's list")
 	}
 	if !math.IsNaN(Median(nil)) || !math.IsNaN(Spread(nil)) {
-		t.Error("figures of nothing are not NaN")
+		t.Error("the figures of an empty list are not NaN")
 	}
 }
 
-func TestReportShowsWhatIsMissed(t *testing.T) {
+func TestReportShowsMissedGoals(t *testing.T) {
 	dir := t.TempDir()
 	r := Report{
 		Started: time.Unix(0, 0), Took: time.Minute, Short: true,
 		Machine: ThisMachine(),
 		Parts: []Part{{
 			Name: "rows", About: "About rows.", Goals: []Goal{AtLeast("ratio", "%.1f", 0.9, 0.5)},
-			Tables: []Table{{Title: "Rates", Columns: []string{"who", "rows/s"}, Rows: [][]string{{"a|b", "7"}}}},
-			Plots: []Plot{{File: "rates.svg", Title: "rates", LogX: true, LogY: true, Lines: []Line{
+			Tables: []Table{{Title: "Rates", Columns: []string{"name", "rows/s"}, Rows: [][]string{{"a|b", "7"}}}},
+			Plots: []Plot{{File: "rates.svg", Title: "rates", Lines: []Line{
 				{Name: "one", Points: []Point{{1, 2}, {10, 3}}}, {Name: "none"},
 			}}},
 		}},
@@ -73,9 +73,9 @@ func TestReportShowsWhatIsMissed(t *testing.T) {
 	}
 	var back Report
 	if err := json.Unmarshal([]byte(read("report.json")), &back); err != nil || len(back.Missed()) != 1 {
-		t.Errorf("report.json: %v, %d goals are missed, want 1", err, len(back.Missed()))
+		t.Errorf("report.json: %v, %d missed goals, want 1", err, len(back.Missed()))
 	}
 	if !strings.Contains(read("rates.svg"), "<svg") {
-		t.Error("the plot is no SVG")
+		t.Error("rates.svg is not an SVG file")
 	}
 }

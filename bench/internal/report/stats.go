@@ -1,14 +1,17 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"time"
 )
 
 // Median returns the middle of some figures, or NaN if there are none.
 func Median(of []float64) float64 { return Percentile(of, 50) }
 
-// Percentile returns the smallest figure that so many percent of them do not exceed, or NaN if there are none.
+// Percentile returns the smallest figure that at least this percentage of the figures does not exceed, or NaN if there
+// are none.
 func Percentile(of []float64, percent int) float64 {
 	if len(of) == 0 {
 		return math.NaN()
@@ -17,10 +20,21 @@ func Percentile(of []float64, percent int) float64 {
 	return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 }
 
-// Spread returns by how many percent of the median the figures lie apart, from the least to the largest.
+// Spread returns the distance between the smallest and the largest figure, in percent of the median.
 func Spread(of []float64) float64 {
 	if len(of) == 0 {
 		return math.NaN()
 	}
 	return 100 * (slices.Max(of) - slices.Min(of)) / Median(of)
 }
+
+// Millis returns durations in milliseconds.
+func Millis(of ...time.Duration) (list []float64) {
+	for _, d := range of {
+		list = append(list, float64(d)/float64(time.Millisecond))
+	}
+	return list
+}
+
+// MS returns a text for milliseconds, with so many decimals.
+func MS(decimals int, ms float64) string { return fmt.Sprintf("%.*f ms", decimals, ms) }

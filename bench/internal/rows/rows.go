@@ -186,7 +186,6 @@ func condense(results []*Result, o Options) report.Part {
 	for _, database := range b.databases() {
 		for _, work := range []time.Duration{0, o.Work} {
 			part.Tables = append(part.Tables, b.table(database, work, o))
-			part.Plots = append(part.Plots, b.plot(database, work, o))
 			part.Goals = append(part.Goals, report.AtLeast(fmt.Sprintf("%s, %s of work: Rota / %s, the worst of all worker counts", database, work, hand),
 				"%.2f", 0.9, b.worst(database, work, rota, hand, o)))
 		}
@@ -279,21 +278,4 @@ func (b board) table(database string, work time.Duration, o Options) report.Tabl
 		}
 	}
 	return t
-}
-
-func (b board) plot(database string, work time.Duration, o Options) report.Plot {
-	p := report.Plot{
-		File:  strings.ToLower(fmt.Sprintf("rows-%s-%s.svg", database, work)),
-		Title: fmt.Sprintf("%s, %s of work", database, work), X: "workers", Y: "rows per second", LogX: true, LogY: true,
-	}
-	for _, peer := range peers() {
-		line := report.Line{Name: peer.name}
-		for _, workers := range o.Workers {
-			if r := b.find(database, work, workers, peer.name); r != nil {
-				line.Add(float64(workers), report.Median(r.Rates))
-			}
-		}
-		p.Lines = append(p.Lines, line)
-	}
-	return p
 }

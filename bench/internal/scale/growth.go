@@ -1,11 +1,9 @@
 package scale
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/bench/internal/report"
@@ -147,51 +145,3 @@ func flat(results []*Result, o Options) (goals []report.Goal) {
 }
 
 func perServer(g Growth) int { return g.Queues / g.Servers }
-
-// growthPlots show what grows with the servers, at as many queues for each, and with the queues, at as many servers.
-func growthPlots(results []*Result) (plots []report.Plot) {
-	figures := []struct {
-		name, unit string
-		of         func(Growth) float64
-	}{
-		{"A heartbeat", "rows read", func(g Growth) float64 { return g.RowsRead }},
-		{"A heartbeat", "milliseconds", func(g Growth) float64 { return float64(g.Beat) / 1e6 }},
-		{"The lock row is held when a server joins", "milliseconds", func(g Growth) float64 { return float64(g.Plan) / 1e6 }},
-	}
-	for i, figure := range figures {
-		for _, axis := range []string{"servers", "queues"} {
-			p := report.Plot{
-				File:  fmt.Sprintf("scale-%d-%s.svg", i, axis),
-				Title: figure.name, X: axis, Y: figure.unit, LogX: true, LogY: true,
-			}
-			for _, r := range results {
-				p.Lines = append(p.Lines, growthLine(r, axis, figure.of))
-			}
-			if len(p.Lines) > 0 && len(p.Lines[0].Points) > 1 {
-				plots = append(plots, p)
-			}
-		}
-	}
-	return plots
-}
-
-func growthLine(r *Result, axis string, of func(Growth) float64) report.Line {
-	line := report.Line{Name: r.Database}
-	first := r.Growth[0]
-	for _, g := range r.Growth {
-		y := max(of(g), 1e-3) // the scale has no 0
-		switch {
-		case axis == "servers" && perServer(g) == perServer(first):
-			line.Name = fmt.Sprintf("%s, %d queues each", r.Database, perServer(g))
-			line.Add(float64(g.Servers), y)
-		case axis == "queues" && g.Servers == middle(r):
-			line.Name = fmt.Sprintf("%s, %d servers", r.Database, g.Servers)
-			line.Add(float64(g.Queues), y)
-		}
-	}
-	slices.SortFunc(line.Points, func(a, b report.Point) int { return cmp.Compare(a.X, b.X) })
-	return line
-}
-
-// middle is the number of servers for which the queues grow.
-func middle(r *Result) int { return r.Growth[len(r.Growth)-1].Servers }

@@ -222,7 +222,7 @@ func (f *fleet) idle(ctx context.Context, o Options) (Idle, error) {
 func (f *fleet) change(ctx context.Context, what string, do func() (time.Time, error)) (Change, error) {
 	f.takeLocks()
 	fails := f.fails.Load()
-	before, err := f.epochs(ctx)
+	before, err := f.db.Epochs(ctx)
 	if err != nil {
 		return Change{}, err
 	}
@@ -235,7 +235,7 @@ func (f *fleet) change(ctx context.Context, what string, do func() (time.Time, e
 		return Change{}, late
 	}
 	c := Change{What: what, Took: time.Since(start), Failures: f.fails.Load() - fails, Late: late != nil}
-	after, err := f.epochs(ctx)
+	after, err := f.db.Epochs(ctx)
 	c.Moves = after - before
 	locks := f.takeLocks()
 	slices.Sort(locks)
@@ -243,10 +243,6 @@ func (f *fleet) change(ctx context.Context, what string, do func() (time.Time, e
 		c.Median, c.Longest = locks[(len(locks)-1)/2], locks[len(locks)-1]
 	}
 	return c, err
-}
-
-func (f *fleet) epochs(ctx context.Context) (int64, error) {
-	return f.db.Number(ctx, `SELECT CAST(SUM(epoch) AS DECIMAL(20)) FROM schedule_queue`)
 }
 
 // patience is for what must come.
@@ -321,7 +317,6 @@ process, over %d connections for heartbeats: what the database sees is what that
 	changes.Note = fmt.Sprintf("A change that takes "+patience.String()+" is given up, and what would come after it left out. The heartbeats of a death are counted from %s after the last heartbeat of the dead, when they may be judged.", 5*o.Heartbeat)
 	part.Tables = []report.Table{idle, changes, growthTable(results), intervals(results, o)}
 	part.Goals = append(part.Goals, flat(results, o)...)
-	part.Plots = growthPlots(results)
 	return part
 }
 

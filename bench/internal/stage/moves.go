@@ -2,8 +2,9 @@ package stage
 
 import "slices"
 
-// FewestMoves is the least number of moves that balances the queues, of which each server held so many, over the servers
-// that are there now: those of who is gone, and what the others held beyond their quotas.
+// FewestMoves returns the smallest number of moves that balances the queues over the servers in now. held has the
+// number of queues of each server before. The queues of the other servers must move, and so must the queues that a
+// server holds beyond its quota.
 func FewestMoves(held map[string]int, now []string) (moves int64) {
 	var total int
 	for _, n := range held {
@@ -15,7 +16,7 @@ func FewestMoves(held map[string]int, now []string) (moves int64) {
 		kept = append(kept, held[uuid])
 		left -= held[uuid]
 	}
-	slices.SortFunc(kept, func(a, b int) int { return b - a }) // who holds most gets the larger quotas
+	slices.SortFunc(kept, func(a, b int) int { return b - a }) // the servers with the most queues get the larger quotas
 	for i, n := range kept {
 		quota := total / len(kept)
 		if i < total%len(kept) {

@@ -1,5 +1,5 @@
-// Package stage gives the benchmarks their databases, and reads from the servers what they have done: statements,
-// rows, and processor time.
+// Package stage gives the benchmarks their databases. It reads the statements, rows and CPU time from the counters of
+// the servers.
 package stage
 
 import (
@@ -21,21 +21,21 @@ const (
 	MySQL    = testdb.MySQL
 )
 
-// Name is what people call a kind of database here.
+// Name returns the name of a kind of database for people.
 func Name(kind string) string {
 	return map[string]string{Postgres: "PostgreSQL", MySQL: "MariaDB"}[kind]
 }
 
-// Server is a database server: that of the environment (see package testdb), or a private one.
+// Server is a database server: a private server, or the server of the environment (see package testdb).
 type Server struct {
 	Kind    string
 	Version string
 
 	url     string
-	private *testdb.Server // nil: somebody else's
+	private *testdb.Server // nil for a server of the environment
 }
 
-// Start starts a server of a kind, or takes the one whose URL is in the environment.
+// Start starts a private server, unless the environment has the URL of a server of this kind.
 func Start(ctx context.Context, kind string) (s *Server, err error) {
 	s = &Server{Kind: kind, url: os.Getenv(testdb.Variable(kind))}
 	if s.url == "" {
@@ -45,7 +45,7 @@ func Start(ctx context.Context, kind string) (s *Server, err error) {
 		s.url = s.private.URL()
 	}
 	if err := s.readVersion(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("ask the %s server for its version: %w", kind, err), s.Close())
+		return nil, errors.Join(fmt.Errorf("read the version of the %s server: %w", kind, err), s.Close())
 	}
 	return s, nil
 }
@@ -64,7 +64,7 @@ func (s *Server) readVersion(ctx context.Context) error {
 	return nil
 }
 
-// Close ends a private server.
+// Close stops the server if it is private.
 func (s *Server) Close() error {
 	if s.private == nil {
 		return nil
@@ -72,7 +72,7 @@ func (s *Server) Close() error {
 	return s.private.Close()
 }
 
-// Database is a database of its own, with the roster's tables.
+// Database is a new database with the tables of the roster.
 type Database struct {
 	*center.Center
 	*sql.DB // the Center's pool for dealers
@@ -94,14 +94,13 @@ func (s *Server) Fresh(ctx context.Context) (*Database, error) {
 	return &Database{Center: c, DB: c.DB(), URL: url, Server: s, drop: drop}, nil
 }
 
-// Close closes the Center and drops the database, even if ctx is done. An error leaves the database behind, on a
-// server that ends soon.
+// Close closes the Center and drops the database, even if ctx is done. It ignores errors: the server ends soon.
 func (d *Database) Close(ctx context.Context) {
 	_ = d.Center.Close()
 	_ = d.drop(context.WithoutCancel(ctx))
 }
 
-// Do executes statements in turn.
+// Do executes the statements in order.
 func (d *Database) Do(ctx context.Context, statements ...string) error {
 	for _, s := range statements {
 		if _, err := d.ExecContext(ctx, s); err != nil {
@@ -111,7 +110,7 @@ func (d *Database) Do(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// Number asks for a number.
+// Number returns the number that the query selects.
 func (d *Database) Number(ctx context.Context, query string, args ...any) (n int64, err error) {
 	if err := d.QueryRowContext(ctx, query, args...).Scan(&n); err != nil {
 		return 0, fmt.Errorf("%s: %w", query, err)
@@ -119,10 +118,15 @@ func (d *Database) Number(ctx context.Context, query string, args ...any) (n int
 	return n, nil
 }
 
-// Progress tells on the standard error what is going on.
+// Epochs returns the sum of all epochs. Each change of owner adds one.
+func (d *Database) Epochs(ctx context.Context) (int64, error) {
+	return d.Number(ctx, `SELECT CAST(SUM(epoch) AS DECIMAL(20)) FROM schedule_queue`)
+}
+
+// Progress prints a line on the standard error.
 func Progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// StartAll starts a server of each kind, or takes those of the environment. The caller closes them with [CloseAll].
+// StartAll calls [Start] for each kind. The caller closes the servers with [CloseAll].
 func StartAll(ctx context.Context) (servers []*Server, err error) {
 	for _, kind := range []string{Postgres, MySQL} {
 		s, err := Start(ctx, kind)
@@ -134,7 +138,7 @@ func StartAll(ctx context.Context) (servers []*Server, err error) {
 	return servers, nil
 }
 
-// CloseAll ends the servers that are private.
+// CloseAll stops the private servers.
 func CloseAll(servers []*Server) error {
 	var errs []error
 	for _, s := range servers {
@@ -143,7 +147,7 @@ func CloseAll(servers []*Server) error {
 	return errors.Join(errs...)
 }
 
-// ForTest is StartAll for a test; the servers end with it.
+// ForTest calls [StartAll], and [CloseAll] when the test ends.
 func ForTest(t testing.TB) []*Server {
 	t.Helper()
 	servers, err := StartAll(t.Context())

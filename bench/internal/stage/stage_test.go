@@ -27,12 +27,12 @@ func TestMeasure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A server has threads of its own that do a little now and then.
+			// Background threads of the server add a few statements.
 			if u.Statements < 50 || u.Statements > 60 || u.RowsMade < 50 || u.RowsMade > 60 || u.Took <= 0 || u.Took > time.Minute {
-				t.Errorf("50 inserts were counted as %+v", u)
+				t.Errorf("50 inserts counted as %+v", u)
 			}
 			if s.private != nil && s.process() == 0 {
-				t.Error("the process of the private server was not found")
+				t.Error("process of the private server not found")
 			}
 		})
 	}

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Usage is what a server has done since some moment.
+// Usage is the work of a server during some time.
 type Usage struct {
-	Statements float64       // PostgreSQL: transactions, which are statements where nobody begins one
-	RowsRead   float64       // from tables, by way of indexes or not
+	Statements float64       // PostgreSQL: transactions, which equal statements without BEGIN
+	RowsRead   float64       // from tables, with or without an index
 	RowsMade   float64       // inserted, updated and deleted
-	CPU        time.Duration // of its processes; 0 where that is not known
+	CPU        time.Duration // of its processes; 0 if unknown
 	Took       time.Duration
 }
 
@@ -27,8 +27,8 @@ type reading struct {
 	at time.Time
 }
 
-// Measure returns what the server of a database does while f runs. It must do nothing else. Other sessions
-// of PostgreSQL tell what they have counted once a second, and when they end: f should take many seconds, or end them.
+// Measure returns the work of the server while f runs. Nothing else may use the server. Other sessions of PostgreSQL
+// report their counters once a second and when they end, so f should take many seconds or end its sessions.
 func (d *Database) Measure(ctx context.Context, f func() error) (Usage, error) {
 	if err := d.flush(ctx); err != nil {
 		return Usage{}, err
@@ -52,10 +52,10 @@ func (d *Database) Measure(ctx context.Context, f func() error) (Usage, error) {
 	}, err
 }
 
-// ownStatements are those of a Measure itself, as each kind of server counts them.
+// ownStatements is the number of statements of Measure itself, as each kind of server counts them.
 var ownStatements = map[string]float64{Postgres: 2, MySQL: 1}
 
-// flush waits until the counters hold what this session and those that were just closed have done.
+// flush waits until the counters include this session and the sessions that have just ended.
 func (d *Database) flush(ctx context.Context) error {
 	if d.Server.Kind != Postgres {
 		return nil
@@ -100,20 +100,21 @@ func (d *Database) read(ctx context.Context) (r reading, err error) {
 	return r, rows.Err()
 }
 
-// ticks is how many of its units of processor time Linux counts in a second, for programs.
+// ticks is the number of units of CPU time per second in /proc.
 const ticks = 100
 
-// cpu is the processor time of the server's processes, ended ones included; 0 if it does not run here, on Linux.
+// cpu returns the CPU time of the server's processes, including ended processes. It returns 0 if the server does not
+// run on this machine, and on systems other than Linux.
 func (s *Server) cpu() (sum time.Duration) {
 	main := s.process()
 	if main == 0 {
 		return 0
 	}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has just ended; its parent counts it
+			continue // the process has just ended; its parent counts it
 		}
 		name, rest, _ := bytes.Cut(text, []byte(") "))
 		fields := strings.Fields(string(rest))
@@ -131,20 +132,20 @@ func (s *Server) cpu() (sum time.Duration) {
 	return sum
 }
 
-// process returns the id of the server's main process, which has its port among its arguments; 0 without one.
+// process returns the id of the server's main process, or 0 without one. The process has the port among its arguments.
 func (s *Server) process() int {
 	u, err := url.Parse(s.url)
 	if err != nil {
 		return 0
 	}
 	want := map[string]string{Postgres: "-p\x00" + u.Port() + "\x00", MySQL: "--port=" + u.Port() + "\x00"}[s.Kind]
-	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is right
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
 		program, _, _ := bytes.Cut(text, []byte{0})
 		daemon := strings.HasSuffix(string(program), "postgres") || strings.HasSuffix(string(program), "mariadbd")
 		if err == nil && daemon && bytes.Contains(text, []byte(want)) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // the pattern asks for digits
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path))) // the pattern wants digits
 			return pid
 		}
 	}
