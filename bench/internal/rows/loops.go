@@ -37,8 +37,7 @@ func (t *task) mark(ctx context.Context, q querier, list []int64) error {
 	return err
 }
 
-// byHand is the loop that one would write who knows that nobody else is at the rows: as many goroutines as there
-// are workers, each with its own queues.
+// byHand is a loop for rows that no other process works: a goroutine for each worker, with queues of its own.
 func byHand(ctx context.Context, t *task) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for worker := range t.workers {
@@ -69,8 +68,7 @@ func (t *task) drain(ctx context.Context, queue int) error {
 	}
 }
 
-// bySkipLocked is the loop of those whose workers take rows from one heap: each claims a page, works it and marks it
-// in one transaction.
+// bySkipLocked is a loop of workers that share all rows: each claims a page, works it and marks it in one transaction.
 func bySkipLocked(ctx context.Context, t *task) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for range t.workers {
@@ -85,7 +83,7 @@ func bySkipLocked(ctx context.Context, t *task) error {
 					return err
 				case n > 0:
 					t.settled(n)
-				case t.count.Load() == int64(t.n): // else others hold the last rows, and may yet give them back
+				case t.count.Load() == int64(t.n): // otherwise other workers hold the last rows, and may give them back
 					return nil
 				}
 			}
@@ -94,13 +92,13 @@ func bySkipLocked(ctx context.Context, t *task) error {
 	return g.Wait()
 }
 
-// claim uses READ COMMITTED, as one has to in MySQL, where REPEATABLE READ would lock what is between the rows.
+// claim uses READ COMMITTED: REPEATABLE READ would lock the gaps between the rows on MySQL.
 func (t *task) claim(ctx context.Context) (int, error) {
 	tx, err := t.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return 0, err
 	}
-	defer tx.Rollback() // after a commit it does nothing
+	defer tx.Rollback() // does nothing after a commit
 	list, err := ids(ctx, tx, t.sql.claim, page(t.work))
 	if err != nil || len(list) == 0 {
 		return 0, err
@@ -112,7 +110,7 @@ func (t *task) claim(ctx context.Context) (int, error) {
 	return len(list), tx.Commit()
 }
 
-// deadlock reports that MySQL has rolled the transaction back for another's sake, or for a lock that took too long.
+// deadlock reports whether MySQL has rolled the transaction back because of a deadlock or a lock time-out.
 func deadlock(err error) bool {
 	var e *mysql.MySQLError
 	return errors.As(err, &e) && (e.Number == 1213 || e.Number == 1205)

@@ -14,20 +14,20 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// riverSettings are those of a client.
+// riverSettings are the settings of a client.
 type riverSettings struct {
-	workers        int           // jobs that it executes at once
-	cooldown, poll time.Duration // the shortest and the longest pause between fetches; 0: River's default
+	workers        int           // jobs in parallel
+	cooldown, poll time.Duration // the shortest and the longest pause between fetches; 0 for River's default
 }
 
 var (
-	// riverOfBenchmark is what River's own benchmark uses.
+	// riverOfBenchmark has the settings of River's own benchmark.
 	riverOfBenchmark = riverSettings{workers: 2_000, cooldown: 2 * time.Millisecond, poll: 20 * time.Millisecond}
-	// riverOfReadme is what River's README shows. It is meant to be gentle to the database: a fetch in 100 ms.
+	// riverOfReadme has the settings of River's README. One fetch per 100 ms keeps the load of the database low.
 	riverOfReadme = riverSettings{workers: 100}
 )
 
-// riverConns is how many connections a client may have.
+// riverConns is the number of connections of a client.
 const riverConns = 10
 
 // rowJob marks one row.
@@ -111,7 +111,7 @@ func insertJobs(ctx context.Context, t *task) error {
 	return t.db.Do(ctx, `VACUUM ANALYZE river_job`)
 }
 
-// startRiver starts a client, and returns what stops it.
+// startRiver starts a client and returns a function that stops it.
 func startRiver(ctx context.Context, t *task, settings riverSettings) (stop func(), err error) {
 	client, pool, err := newRiver(ctx, t, settings)
 	if err != nil {
@@ -122,12 +122,12 @@ func startRiver(ctx context.Context, t *task, settings riverSettings) (stop func
 		return nil, err
 	}
 	return func() {
-		_ = client.Stop(context.WithoutCancel(ctx)) // nothing is left to be done, or the run has failed anyway
+		_ = client.Stop(context.WithoutCancel(ctx)) // no job is left, or the run has failed
 		pool.Close()
 	}, nil
 }
 
-// newRiver makes a client, which can only insert if it has no workers.
+// newRiver makes a client. Without workers it can only insert.
 func newRiver(ctx context.Context, t *task, settings riverSettings) (*river.Client[pgx.Tx], *pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(t.db.URL)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// dealer is the hand-written loop's statements as a TaskDealer.
+// dealer is a TaskDealer with the statements of the hand-written loop.
 type dealer struct {
 	*task
 	inTx bool
@@ -40,7 +40,7 @@ func (d dealer) Execute(ctx context.Context, list []int64) error {
 // byRota runs one process with as many executors as there are workers.
 func byRota(inTx bool) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
-		// A task type's row wins over the code, so that each case has a task type of its own.
+		// The settings in the database win over those in the code, so each case has a task type of its own.
 		name := fmt.Sprintf("rows-%d-%d", t.workers, page(t.work))
 		m, err := manager.New(t.db.Center, manager.Config{}, manager.Serve(name, dealer{t, inTx}, manager.Settings{
 			Queues: queues, ThreadNumber: t.workers, FetchNumber: page(t.work), ExecuteNumber: page(t.work),

@@ -1,5 +1,5 @@
-// Package rows compares who marks N rows of a table done, and how fast: a hand-written loop, Rota, Rota with InTx,
-// River, and a loop with FOR UPDATE SKIP LOCKED.
+// Package rows compares how fast N rows of a table are marked done by a hand-written loop, Rota, Rota with InTx, River,
+// and a loop with FOR UPDATE SKIP LOCKED.
 package rows
 
 import (
@@ -16,39 +16,39 @@ import (
 
 // Options are the sizes of the benchmark.
 type Options struct {
-	Rows    int           // without work; see peer for who marks how many of them
-	Worked  int           // for each worker, with work
-	Work    time.Duration // for each row, in half of the cases
+	Rows    int           // without work; see peer.share
+	Worked  int           // per worker, with work
+	Work    time.Duration // per row, in half of the cases
 	Workers []int
-	Rounds  int // repetitions, in which all take turns
+	Rounds  int // repetitions; in each, all peers take turns
 }
 
-// Full is what `make bench` runs, Short what the tests do.
+// `make bench` runs Full, the tests run Short.
 var (
 	Full  = Options{Rows: 60_000, Worked: 400, Work: time.Millisecond, Workers: []int{1, 2, 4, 8}, Rounds: 5}
 	Short = Options{Rows: 400, Worked: 20, Work: time.Millisecond, Workers: []int{1, 8}, Rounds: 1}
 )
 
-// Result is what one peer has reached in one case.
+// Result has the rates of one peer in one case.
 type Result struct {
 	Database string
 	Peer     string
 	Workers  int
-	Work     time.Duration // for each row
-	Rates    []float64     // rows per second, a figure for each repetition
+	Work     time.Duration // per row
+	Rates    []float64     // rows per second, one for each repetition
 }
 
-// peer is somebody who can mark rows done.
+// peer is a way to mark rows done.
 type peer struct {
 	name  string
 	kinds []string // databases
-	share int      // in a turn it gets one of so many of the rows, because it needs longer for each, or has many turns
-	turns int      // in each repetition, without work: those whose ratio is near its goal have more
-	table string   // with the index that it wants
+	share int      // its turn has Rows/share rows: fewer if it is slow or has many turns
+	turns int      // per repetition, without work: more if its ratio is near the goal
+	table string   // with the index for this peer
 	run   func(ctx context.Context, t *task) error
 }
 
-// rows are those of a turn.
+// rows returns the number of rows of a turn.
 func (p peer) rows(o Options, workers int, work time.Duration) int {
 	if work > 0 {
 		return o.Worked * workers
@@ -79,8 +79,8 @@ const (
 	gentle = "River, settings of its README"
 )
 
-// Run runs the benchmark on the servers. In each repetition of a case all peers take turns, there and back, so that a
-// machine that gets slower does so for all.
+// Run runs the benchmark on the servers. In each repetition of a case all peers take turns, forwards and backwards, so
+// that a machine that becomes slower slows all peers.
 func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, error) {
 	var results []*Result
 	for _, s := range servers {
@@ -122,7 +122,7 @@ func inTurns(ctx context.Context, db *stage.Database, o Options, workers int, wo
 		results = append(results, &Result{Database: stage.Name(db.Server.Kind), Peer: p.name, Workers: workers, Work: work})
 	}
 	for range o.Rounds {
-		took := make([]time.Duration, len(crew)) // by each, in all its turns
+		took := make([]time.Duration, len(crew)) // by each peer, in all its turns
 		turns := make([]int, len(crew))
 		for _, i := range order(crew, work) {
 			p := crew[i]
@@ -140,8 +140,8 @@ func inTurns(ctx context.Context, db *stage.Database, o Options, workers int, wo
 	return results, nil
 }
 
-// order is who takes a turn after whom in one repetition, as indexes of the crew. With work, each takes one: the work
-// decides.
+// order returns the order of the turns in one repetition, as indexes of the crew. With work each peer has one turn,
+// because the work decides the rate.
 func order(crew []peer, work time.Duration) (order []int) {
 	for turn := 0; ; turn++ {
 		var round []int
@@ -160,7 +160,7 @@ func order(crew []peer, work time.Duration) (order []int) {
 	}
 }
 
-// time has n rows marked by a peer, and returns how long it took, from its first select on.
+// time lets a peer mark n rows and returns the time from its first select to the last row.
 func (p peer) time(ctx context.Context, db *stage.Database, n, workers int, work time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -179,7 +179,7 @@ func (p peer) time(ctx context.Context, db *stage.Database, n, workers int, work
 	return took, err
 }
 
-// condense makes tables and goals of the results.
+// condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "rows", About: about(o), Data: results}
 	b := board(results)
@@ -208,13 +208,13 @@ func about(o Options) string {
 	for _, p := range peers() {
 		turns = append(turns, fmt.Sprintf("%s %d x %d", p.name, p.turns, p.rows(o, 1, 0)))
 	}
-	return fmt.Sprintf(`Rows are marked done: without work for each row, %d per statement, in each repetition so many (turns x rows): %s.
-River's jobs are inserted beforehand. With work, %d per statement, each marks %d for each worker. Rates are rows per second,
-the median of %d repetitions in which all took turns, there and back, with the spread between the least and the largest in
-percent of it. Ratios are medians of the repetitions' ratios.`, page(0), strings.Join(turns, ", "), page(o.Work), o.Worked, o.Rounds)
+	return fmt.Sprintf(`Each peer marks rows done. Without work a statement marks %d rows, and a repetition has these turns x rows: %s.
+River's jobs are inserted beforehand. With work a statement marks %d rows, and each peer marks %d rows per worker. A rate is in
+rows per second, the median of %d repetitions in which all peers take turns, forwards and backwards. The spread is the distance
+between the smallest and the largest rate in percent of the median. A ratio is the median of the ratios in each repetition.`, page(0), strings.Join(turns, ", "), page(o.Work), o.Worked, o.Rounds)
 }
 
-// board is the results, to be looked up.
+// board finds results.
 type board []*Result
 
 func (b board) databases() (names []string) {
@@ -226,7 +226,7 @@ func (b board) databases() (names []string) {
 	return names
 }
 
-// find returns a result, nil if there is none.
+// find returns a result, or nil if there is none.
 func (b board) find(database string, work time.Duration, workers int, peer string) *Result {
 	i := slices.IndexFunc(b, func(r *Result) bool {
 		return r.Database == database && r.Work == work && r.Workers == workers && r.Peer == peer
@@ -237,7 +237,7 @@ func (b board) find(database string, work time.Duration, workers int, peer strin
 	return b[i]
 }
 
-// ratio is how many times as fast one is as another; NaN if one of them was not there.
+// ratio returns how many times as fast as other the peer one is, or NaN if one of them has no result.
 func (b board) ratio(database string, work time.Duration, workers int, one, other string) float64 {
 	mine, theirs := b.find(database, work, workers, one), b.find(database, work, workers, other)
 	if mine == nil || theirs == nil {

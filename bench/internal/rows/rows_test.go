@@ -8,7 +8,7 @@ import (
 	"github.com/dutyrota/rota/bench/internal/stage"
 )
 
-// Each peer marks all rows in each case, or the benchmark fails.
+// The benchmark fails unless each peer marks all rows in each case.
 func TestShort(t *testing.T) {
 	part, err := Run(t.Context(), stage.ForTest(t), Short)
 	if err != nil {
@@ -28,7 +28,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-func TestOrderIsThereAndBack(t *testing.T) {
+func TestOrderIsForwardsAndBackwards(t *testing.T) {
 	crew := []peer{{turns: 4}, {turns: 3}, {turns: 1}, {turns: 2}}
 	for work, want := range map[time.Duration][]int{
 		0:                {0, 1, 2, 3, 3, 1, 0, 0, 1, 0},

@@ -12,34 +12,35 @@ import (
 	"github.com/dutyrota/rota/bench/internal/stage"
 )
 
-// queues is by how many the rows are divided, for those who divide them.
+// queues is the number of queues of the peers that divide the rows.
 const queues = 8
 
-// block is how many neighbours go into one queue together, as the README advises: a page of rows is then on few of the
-// database's, as it is for who takes whatever comes next. Queues of every eighth row, mod(id, 8), cost PostgreSQL a third.
+// block is the number of neighbouring rows in the same queue, as the README advises. The rows of a statement are then on
+// few pages of the database, as they are for the SKIP LOCKED loop. Queues with every eighth row, mod(id, 8), cost
+// PostgreSQL a third.
 const block = 100
 
-// page is how many rows one statement marks.
+// page returns the number of rows that one statement marks.
 func page(work time.Duration) int {
 	if work > 0 {
-		return 100 // several pages for each worker, although there are fewer rows
+		return 100 // so that each worker has several pages of the fewer rows
 	}
 	return 500
 }
 
-// The tables: each has the index that its users want, and no other.
+// The tables. Each has only the index for the peers that use it.
 const (
 	sharded = "work_sharded"
 	claimed = "work_claimed"
 )
 
-// dialect is the statements of the peers in one database. What is not in them is bound.
+// dialect has the statements of the peers for one database.
 type dialect struct {
 	create []string
-	fill   string // the table and the number of rows are to be filled in
-	vacuum string // the same for the table
-	next   string // one queue's rows
-	claim  string // anybody's
+	fill   string // with placeholders for the table and the number of rows
+	vacuum string // with a placeholder for the table
+	next   string // the rows of one queue
+	claim  string // rows of any worker
 	settle func(table string, ids []int64) (query string, args []any)
 }
 
@@ -89,27 +90,27 @@ func prepare(ctx context.Context, db *stage.Database) error {
 	return nil
 }
 
-// task is a table of rows and who is at it.
+// task is a table of rows that a peer marks.
 type task struct {
 	db      *stage.Database
 	sql     dialect
 	table   string
 	n       int
 	workers int
-	work    time.Duration // for each row
+	work    time.Duration // per row
 
 	begun atomic.Pointer[time.Time]
 	count atomic.Int64
-	done  chan struct{} // closed when all rows are marked,
-	ended time.Time     // which was then
+	done  chan struct{} // closed when all rows are marked
+	ended time.Time     // when all rows were marked
 }
 
-// fill makes all rows new.
+// fill makes n new rows.
 func (t *task) fill(ctx context.Context) error {
 	return t.db.Do(ctx, `TRUNCATE TABLE `+t.table, fmt.Sprintf(t.sql.fill, t.table, t.n), fmt.Sprintf(t.sql.vacuum, t.table))
 }
 
-// begin notes when the first select began.
+// begin records the time of the first select.
 func (t *task) begin() {
 	if t.begun.Load() == nil {
 		now := time.Now()
@@ -117,7 +118,7 @@ func (t *task) begin() {
 	}
 }
 
-// settled notes that n rows were marked.
+// settled records that n rows were marked.
 func (t *task) settled(n int) {
 	if t.count.Add(int64(n)) == int64(t.n) {
 		t.ended = time.Now()
@@ -125,7 +126,7 @@ func (t *task) settled(n int) {
 	}
 }
 
-// labour is the work for the rows.
+// labour simulates the work for the rows.
 func (t *task) labour(rows int) {
 	if t.work > 0 {
 		for range rows {

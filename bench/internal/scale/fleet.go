@@ -16,27 +16,27 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 )
 
-// taskType is the one that all servers serve.
+// taskType is the task type that all servers serve.
 const taskType = "scale"
 
-// fleet is many servers of one roster in one process. Each asks the database what a worker process would, at the
-// times at which it would; but they share connections, which a database has not enough of for all.
+// fleet is many servers of one roster in one process. Each sends the statements that a worker process would send, at the
+// same times. The servers share connections: no database here has enough connections for all of them.
 type fleet struct {
 	db       *stage.Database
 	settings center.Settings
 	hearts   []*heart
 	running  sync.WaitGroup
-	life     context.Context // in which the servers act
-	beating  bool            // false: they are rows
+	life     context.Context // of the servers
+	beating  bool            // false while the servers are only rows
 
-	beats atomic.Int64 // that succeeded
-	fails atomic.Int64 // calls of the center that failed
+	beats atomic.Int64 // successful heartbeats
+	fails atomic.Int64 // failed calls of the center
 
 	mu    sync.Mutex
-	locks []time.Duration // for how long the lock row was held, since somebody asked last
+	locks []time.Duration // how long the lock row was held, since the last takeLocks
 }
 
-// heart beats for some of the servers, each in its turn, over a connection of its own.
+// heart sends the heartbeats of some of the servers, over a connection of its own.
 type heart struct {
 	f       *fleet
 	c       *center.Center
@@ -44,7 +44,7 @@ type heart struct {
 	servers []*server
 }
 
-// fleetHearts is how many hearts a fleet has: 80 connections at most.
+// fleetHearts is the number of hearts of a fleet. They use at most 80 connections.
 const fleetHearts = 16
 
 func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
@@ -68,23 +68,23 @@ func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 	return f, nil
 }
 
-// close ends the hearts, whose context must be done.
+// close waits for the hearts, whose context must be done, and drops the database.
 func (f *fleet) close(ctx context.Context) {
 	f.running.Wait()
 	for _, h := range f.hearts {
-		_ = h.c.Close() // nothing is under way
+		_ = h.c.Close() // no call is in flight
 	}
 	f.db.Close(ctx)
 }
 
-// held notes for how long the lock row was held.
+// held records how long the lock row was held.
 func (f *fleet) held(_ string, d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.locks = append(f.locks, d)
 }
 
-// takeLocks returns what was noted since the last call.
+// takeLocks returns the records since the last call.
 func (f *fleet) takeLocks() (locks []time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +92,7 @@ func (f *fleet) takeLocks() (locks []time.Duration) {
 	return locks
 }
 
-// beat starts the hearts, and the servers that are there.
+// beat starts the hearts and the registered servers.
 func (f *fleet) beat(ctx context.Context) {
 	f.life, f.beating = ctx, true
 	for _, h := range f.hearts {
@@ -106,7 +106,7 @@ func (f *fleet) beat(ctx context.Context) {
 	}
 }
 
-// register inserts so many servers, over all hearts at once. They beat from then on, if the hearts do.
+// register inserts n servers over all hearts in parallel. They start at once if the hearts have started.
 func (f *fleet) register(ctx context.Context, n int) ([]*server, error) {
 	var mu sync.Mutex
 	var all []*server
@@ -129,7 +129,7 @@ func (f *fleet) register(ctx context.Context, n int) ([]*server, error) {
 	return all, g.Wait()
 }
 
-// size is how many servers were ever registered.
+// size returns the number of servers that were ever registered.
 func (f *fleet) size() (n int) {
 	for _, h := range f.hearts {
 		h.mu.Lock()
@@ -139,7 +139,7 @@ func (f *fleet) size() (n int) {
 	return n
 }
 
-// known is how many queues the servers know to be theirs.
+// known returns the number of queues that their owners know.
 func (f *fleet) known() (n int64) {
 	for _, h := range f.hearts {
 		h.mu.Lock()
@@ -153,7 +153,7 @@ func (f *fleet) known() (n int64) {
 	return n
 }
 
-// join registers one server, under another uuid each time, until the database has it.
+// join registers one server. It tries again with a new uuid after a transient error.
 func (h *heart) join(ctx context.Context, number int) (*server, error) {
 	s := &server{h: h, token: "first", pulses: make(chan center.Pulse, 1)}
 	for {
@@ -180,13 +180,13 @@ func (h *heart) join(ctx context.Context, number int) (*server, error) {
 	return s, nil
 }
 
-// run beats for each server once in an interval.
+// run sends a heartbeat for each server once per interval.
 func (h *heart) run(ctx context.Context) {
 	interval := h.f.settings.HeartbeatInterval
 	for {
 		s := h.next()
 		if s == nil {
-			if !sleep(ctx, idleInterval/4) { // somebody may have joined by then
+			if !sleep(ctx, idleInterval/4) { // a server may have joined by then
 				return
 			}
 			continue
@@ -194,17 +194,17 @@ func (h *heart) run(ctx context.Context) {
 		s.beat(ctx)
 		h.mu.Lock()
 		s.due = s.due.Add(interval)
-		if time.Since(s.due) > 0 { // a whole interval late: what was missed is not made up for
+		if time.Since(s.due) > 0 { // a whole interval late: skip the missed heartbeat
 			s.due = time.Now().Add(interval)
 		}
 		h.mu.Unlock()
 	}
 }
 
-// idleInterval is how soon the heart of a process beats for a server that has joined, at the latest.
+// idleInterval is the longest time from a join to the first heartbeat.
 const idleInterval = 100 * time.Millisecond
 
-// next returns the server whose heartbeat is the most overdue, nil if none is due.
+// next returns the server whose heartbeat is the most overdue, or nil if no heartbeat is due.
 func (h *heart) next() (next *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,7 +219,7 @@ func (h *heart) next() (next *server) {
 	return next
 }
 
-// sleep reports false if the context is done.
+// sleep returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

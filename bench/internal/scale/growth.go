@@ -12,19 +12,19 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 )
 
-// Growth is what a roster of some size costs. It stands still, but for one server that beats.
+// Growth is the cost of a roster of some size. Only one of its servers sends heartbeats.
 type Growth struct {
 	Size
-	Statements, RowsRead float64       // for each heartbeat
-	CPU                  float64       // of the database: milliseconds for each heartbeat; 0: not known
-	Beat                 time.Duration // a heartbeat takes
-	Plan                 time.Duration // the lock row is held when a server joins
+	Statements, RowsRead float64       // per heartbeat
+	CPU                  float64       // of the database, in milliseconds per heartbeat; 0 if unknown
+	Beat                 time.Duration // duration of a heartbeat
+	Plan                 time.Duration // how long the plan of a join holds the lock row
 }
 
-// still is for how long a server may be silent that stands still.
+// still is the heartbeat interval of the servers that send no heartbeats.
 const still = time.Hour
 
-// grow makes a roster and measures heartbeats, and the plan of a join.
+// grow makes a roster, and measures heartbeats and the plan of a join.
 func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, error) {
 	g := Growth{Size: size}
 	f, err := newFleet(ctx, s, Options{Queues: size.Queues, Servers: size.Servers, Heartbeat: still})
@@ -51,7 +51,7 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, e
 	if err != nil {
 		return g, err
 	}
-	f.takeLocks() // that of the registration
+	f.takeLocks() // drops that of the registration
 	if err := f.plan(ctx, joined[0]); err != nil {
 		return g, err
 	}
@@ -64,13 +64,13 @@ func (f *fleet) plan(ctx context.Context, s *server) error {
 	return err
 }
 
-// first are the heartbeats of a connection that are not like the others: PostgreSQL plans what is prepared for the values
-// that it gets, five times, and reads all of a table for a part of it if that seems no dearer.
+// first is the number of heartbeats at the beginning of a connection that differ from the rest. PostgreSQL plans a
+// prepared statement for its values five times, and reads a whole table for a part of it if that seems no dearer.
 const first = 10
 
-// beatAlone beats for one server, over a connection that is closed before the database is asked what it has counted:
-// only then has it counted everything. What opening, the first heartbeats and closing cost is measured before, and taken
-// off.
+// beatAlone sends heartbeats for one server over a connection of its own. It closes the connection before it reads the
+// counters: only then are they complete. It measures the cost of opening, the first heartbeats and closing separately,
+// and subtracts it.
 func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) error {
 	beat := func(times int) (u stage.Usage, took time.Duration, err error) {
 		u, err = f.db.Measure(ctx, func() error {
@@ -92,7 +92,7 @@ func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) 
 		})
 		return u, took, err
 	}
-	if _, _, err := beat(1); err != nil { // which learns whom the server watches
+	if _, _, err := beat(1); err != nil { // which reads the servers to watch
 		return err
 	}
 	base, _, err := beat(first)
@@ -114,7 +114,7 @@ func growthTable(results []*Result) report.Table {
 	t := report.Table{
 		Title:   "Growth",
 		Columns: []string{"database", "queues", "servers", "statements per heartbeat", "rows read", "database CPU", "a heartbeat takes", "lock row held when a server joins"},
-		Note:    "A server owns as many queues as the others; the rows that it reads are its own queues', and those of the servers that it watches.",
+		Note:    "All servers own the same number of queues. A heartbeat reads the rows of the server's own queues and of the servers that it watches.",
 	}
 	for _, r := range results {
 		for _, g := range r.Growth {
@@ -124,7 +124,7 @@ func growthTable(results []*Result) report.Table {
 	return t
 }
 
-// flat is the goal that a heartbeat costs the same whether there are many servers or ten times as many.
+// flat returns the goals that a heartbeat costs the same with ten times as many servers.
 func flat(results []*Result, o Options) (goals []report.Goal) {
 	for _, r := range results {
 		some, many := math.NaN(), math.NaN()

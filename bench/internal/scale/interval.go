@@ -8,17 +8,17 @@ import (
 	"github.com/dutyrota/rota/bench/internal/report"
 )
 
-// share is how much of one processor of the database server heartbeats may take.
+// share is the part of one processor of the database server that heartbeats may take.
 const share = 0.25
 
-// intervals says which heartbeat interval to choose for what number of servers: the default, unless the heartbeats
-// would then take more than their share.
+// intervals returns a table of heartbeat intervals for numbers of servers: the default, unless the heartbeats then take
+// more than their share.
 func intervals(results []*Result, o Options) report.Table {
 	t := report.Table{
 		Title:   "Which heartbeat interval",
 		Columns: []string{"servers"},
 		Note: fmt.Sprintf(`The shortest interval, in whole seconds and not below the default, with which all heartbeats take at most %.0f %% of one
-processor of the database server, at what a heartbeat took above. A crash is repaired within five intervals and three more.`, 100*share),
+processor of the database server, at the cost per heartbeat above. After a crash the other servers take over within eight intervals.`, 100*share),
 	}
 	for _, r := range results {
 		t.Columns = append(t.Columns, r.Database)
@@ -33,7 +33,7 @@ processor of the database server, at what a heartbeat took above. A crash is rep
 	return t
 }
 
-// interval is the one for so many servers, whose heartbeats take so many milliseconds each; 0 is not known.
+// interval returns the interval for this number of servers. cpu is in milliseconds per heartbeat; 0 stands for unknown.
 func interval(servers int, cpu float64) string {
 	if cpu == 0 {
 		return "-"

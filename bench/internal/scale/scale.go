@@ -1,5 +1,5 @@
-// Package scale measures a roster of many queues and servers on real databases: how long it takes to converge, what a
-// heartbeat costs, and for how long the lock row is held.
+// Package scale measures a roster of many queues and servers on real databases: the time to converge, the cost of a
+// heartbeat, and how long the lock row is held.
 package scale
 
 import (
@@ -21,16 +21,16 @@ type Options struct {
 	Joins           int // servers that join at once
 	Losses          int // servers that die at once
 	Heartbeat       time.Duration
-	Rest            time.Duration // before that: idle sessions of PostgreSQL tell what they have counted after 10 s only
-	Idle            time.Duration // how long the heartbeats are watched when nothing happens
-	Growth          []Size        // rosters that stand still, for what grows with the size
-	Beats           int           // heartbeats for each of those
+	Rest            time.Duration // pause before Idle: idle sessions of PostgreSQL report their counters only after 10 s
+	Idle            time.Duration // how long the heartbeats are counted while nothing changes
+	Growth          []Size        // rosters for the costs that grow with the size
+	Beats           int           // heartbeats for each of these rosters
 }
 
-// Size is that of a roster.
+// Size is the size of a roster.
 type Size struct{ Queues, Servers int }
 
-// Full is what `make bench` runs, Short what the tests do.
+// `make bench` runs Full, the tests run Short.
 var (
 	Full = Options{
 		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Rest: 11 * time.Second, Idle: 14 * time.Second, Beats: 200,
@@ -42,7 +42,7 @@ var (
 	}
 )
 
-// Result is what was seen on one database.
+// Result has the measurements on one database.
 type Result struct {
 	Database string
 	Idle     Idle
@@ -50,32 +50,31 @@ type Result struct {
 	Growth   []Growth
 }
 
-// Idle is a roster in which nothing happens.
+// Idle is the cost of a roster in which nothing changes.
 type Idle struct {
-	Statements, RowsRead, RowsMade float64 // for each heartbeat
-	CPU                            float64 // of the database: milliseconds for each heartbeat; 0: not known
-	Busy                           float64 // of the database: processors
-	Kept                           float64 // percent of the heartbeats that were to be, and were
+	Statements, RowsRead, RowsMade float64 // per heartbeat
+	CPU                            float64 // of the database, in milliseconds per heartbeat; 0 if unknown
+	Busy                           float64 // processors that the database keeps busy
+	Kept                           float64 // percentage of the due heartbeats that were sent
 }
 
-// statements is how many there are for each heartbeat, in tenths. Sessions of PostgreSQL tell once a second what they have
-// counted, and so it is more or less than what was there; but of statements and of rows by as much, and a heartbeat
-// writes one row.
+// statements returns the statements per heartbeat, rounded to tenths. Sessions of PostgreSQL report their counters once a
+// second, so that all counters are off by the same factor. A heartbeat writes one row, so the rows written correct for it.
 func (i Idle) statements() float64 { return math.Round(10*i.Statements/i.RowsMade) / 10 }
 
-// Change is something that makes queues move.
+// Change is a change of the roster that moves queues.
 type Change struct {
 	What     string
-	Took     time.Duration // until all had what they were to have, and knew it; of a death, since it may be judged
-	Locks    int           // times that the lock row was taken
-	Median   time.Duration // for how long it was held
+	Took     time.Duration // until converged; for a death since the server is expired
+	Locks    int           // how often the lock row was taken
+	Median   time.Duration // how long it was held
 	Longest  time.Duration
 	Moves    int64 // changes of owner
-	Failures int64 // calls that failed and were done again
-	Late     bool  // it was given up after Took
+	Failures int64 // failed calls, which were repeated
+	Late     bool  // it had not converged after Took
 }
 
-// Heartbeats is how long it took, in heartbeats.
+// Heartbeats returns Took in heartbeat intervals.
 func (c Change) Heartbeats(interval time.Duration) float64 {
 	return float64(c.Took) / float64(interval)
 }
@@ -114,7 +113,7 @@ func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
 	return r, f.play(beating, r, o)
 }
 
-// play starts the fleet and makes things happen to it.
+// play starts the fleet and changes it.
 func (f *fleet) play(ctx context.Context, r *Result, o Options) error {
 	if err := f.populate(ctx, o.Servers); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (f *fleet) play(ctx context.Context, r *Result, o Options) error {
 	})
 }
 
-// populate makes a roster that has been there for a while: all is dealt when the servers begin to beat.
+// populate makes a roster whose queues have owners before the first heartbeat.
 func (f *fleet) populate(ctx context.Context, n int) error {
 	stage.Progress("scale: %d servers register", n)
 	servers, err := f.register(ctx, n)
@@ -148,7 +147,7 @@ func (f *fleet) populate(ctx context.Context, n int) error {
 	if err := f.plan(ctx, servers[0]); err != nil {
 		return err
 	}
-	if f.db.Server.Kind == stage.Postgres { // as its autovacuum would, which is off on a private server
+	if f.db.Server.Kind == stage.Postgres { // like autovacuum, which is off on a private server
 		if err := f.db.Do(ctx, "ANALYZE"); err != nil {
 			return err
 		}
@@ -157,7 +156,7 @@ func (f *fleet) populate(ctx context.Context, n int) error {
 	return f.converge(ctx)
 }
 
-// step makes a change, which counts from the moment that do returns.
+// step calls do and records the change. The change counts from the moment that do returns.
 func (f *fleet) step(ctx context.Context, r *Result, what string, do func() (time.Time, error)) error {
 	stage.Progress("scale: %s: %s", r.Database, what)
 	c, err := f.change(ctx, what, do)
@@ -168,7 +167,7 @@ func (f *fleet) step(ctx context.Context, r *Result, what string, do func() (tim
 	return nil
 }
 
-// late says that the last change has not come to its end: what comes next would be about both.
+// late reports whether the last change has not converged. Then the next change would measure both.
 func (r *Result) late() bool { return len(r.Changes) > 0 && r.Changes[len(r.Changes)-1].Late }
 
 func (f *fleet) join(ctx context.Context, n int) error {
@@ -176,7 +175,7 @@ func (f *fleet) join(ctx context.Context, n int) error {
 	return err
 }
 
-// lose lets servers fall silent, all those of some hearts, and returns when the last of them had beaten.
+// lose stops the heartbeats of n servers, heart by heart, and returns the time of their last heartbeat.
 func (f *fleet) lose(n int) (last time.Time) {
 	for _, h := range f.hearts {
 		h.mu.Lock()
@@ -194,7 +193,7 @@ func (f *fleet) lose(n int) (last time.Time) {
 	return last
 }
 
-// idle watches a roster in which nothing happens.
+// idle measures a roster in which nothing changes.
 func (f *fleet) idle(ctx context.Context, o Options) (Idle, error) {
 	if !sleep(ctx, o.Rest) {
 		return Idle{}, ctx.Err()
@@ -218,7 +217,7 @@ func (f *fleet) idle(ctx context.Context, o Options) (Idle, error) {
 	}, nil
 }
 
-// change makes something happen and waits until everybody has what he is to have, and knows it.
+// change calls do and waits until the roster has converged.
 func (f *fleet) change(ctx context.Context, what string, do func() (time.Time, error)) (Change, error) {
 	f.takeLocks()
 	fails := f.fails.Load()
@@ -245,12 +244,12 @@ func (f *fleet) change(ctx context.Context, what string, do func() (time.Time, e
 	return c, err
 }
 
-// patience is for what must come.
+// patience is the time limit of a change.
 const patience = 2 * time.Minute
 
 var errLate = fmt.Errorf("not converged within %s", patience)
 
-// converge waits until all queues have living owners who know of it, nothing moves, and everybody has his share.
+// converge waits until each queue has a live owner that knows it, no queue moves, and the shares are balanced.
 func (f *fleet) converge(ctx context.Context) error {
 	for deadline := time.Now().Add(patience); ; {
 		ok, err := f.converged(ctx)
@@ -266,14 +265,14 @@ func (f *fleet) converge(ctx context.Context) error {
 	}
 }
 
-// converged asks for little while there is still much to do: the others need the database more.
+// converged asks the database only when the servers know all queues, to keep the load of the benchmark itself small.
 func (f *fleet) converged(ctx context.Context) (bool, error) {
-	living := int64(0)
+	live := int64(0)
 	for _, h := range f.hearts {
 		h.mu.Lock()
 		for _, s := range h.servers {
 			if !s.dead.Load() {
-				living++
+				live++
 			}
 		}
 		h.mu.Unlock()
@@ -282,12 +281,12 @@ func (f *fleet) converged(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for query, want := range map[string]int64{
-		`SELECT COUNT(*) FROM schedule_server`:                                                                                                                      living,
-		`SELECT COUNT(*) FROM schedule_task_running WHERE membership_version <> planned_version`:                                                                    0,
-		`SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NULL OR req_server IS NOT NULL`:                                                                    0,
-		fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT 1 FROM schedule_queue GROUP BY cur_server HAVING COUNT(*) > %d) far`, (int64(f.settings.Queues)+living-1)/living): 0,
+		`SELECT COUNT(*) FROM schedule_server`:                                                                                                                  live,
+		`SELECT COUNT(*) FROM schedule_task_running WHERE membership_version <> planned_version`:                                                                0,
+		`SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NULL OR req_server IS NOT NULL`:                                                                0,
+		fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT 1 FROM schedule_queue GROUP BY cur_server HAVING COUNT(*) > %d) far`, (int64(f.settings.Queues)+live-1)/live): 0,
 		fmt.Sprintf(`SELECT COUNT(*) FROM schedule_server s LEFT JOIN (SELECT cur_server, COUNT(*) AS n FROM schedule_queue GROUP BY cur_server) q
-			ON q.cur_server = s.uuid WHERE COALESCE(q.n, 0) < %d`, int64(f.settings.Queues)/living): 0,
+			ON q.cur_server = s.uuid WHERE COALESCE(q.n, 0) < %d`, int64(f.settings.Queues)/live): 0,
 	} {
 		n, err := f.db.Number(ctx, query)
 		if err != nil || n != want {
@@ -297,11 +296,11 @@ func (f *fleet) converged(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// condense makes tables and goals of the results.
+// condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "scale", Data: results, About: fmt.Sprintf(`%d queues and %d servers with heartbeats %s apart. All servers are in one
-process, over %d connections for heartbeats: what the database sees is what that many processes would ask of it.`, o.Queues, o.Servers, o.Heartbeat, fleetHearts)}
-	idle := report.Table{Title: "When nothing happens", Columns: []string{"database", "statements per heartbeat", "rows read", "rows written", "database CPU per heartbeat", "processors busy", "heartbeats kept"}}
+process, with %d connections for heartbeats. The database gets the statements that as many processes would send.`, o.Queues, o.Servers, o.Heartbeat, fleetHearts)}
+	idle := report.Table{Title: "When nothing changes", Columns: []string{"database", "statements per heartbeat", "rows read", "rows written", "database CPU per heartbeat", "processors busy", "heartbeats kept"}}
 	changes := report.Table{Title: "Changes", Columns: []string{"database", "change", "converged after", "in heartbeats", "moves", "lock row taken", "held, median", "longest", "failed calls"}}
 	for _, r := range results {
 		idle.Add(r.Database, f2(r.Idle.Statements), f2(r.Idle.RowsRead), f2(r.Idle.RowsMade), f2(r.Idle.CPU)+" ms", f2(r.Idle.Busy), fmt.Sprintf("%.0f %%", r.Idle.Kept))
@@ -314,7 +313,7 @@ process, over %d connections for heartbeats: what the database sees is what that
 				report.Below(r.Database+", "+c.What+": lock row held, median", "%.0f ms", 300, float64(c.Median)/1e6))
 		}
 	}
-	changes.Note = fmt.Sprintf("A change that takes "+patience.String()+" is given up, and what would come after it left out. The heartbeats of a death are counted from %s after the last heartbeat of the dead, when they may be judged.", 5*o.Heartbeat)
+	changes.Note = fmt.Sprintf("The benchmark gives up a change after "+patience.String()+" and leaves out the changes after it. The heartbeats of a death count from %s after the last heartbeat of the dead servers, when they expire.", 5*o.Heartbeat)
 	part.Tables = []report.Table{idle, changes, growthTable(results), intervals(results, o)}
 	part.Goals = append(part.Goals, flat(results, o)...)
 	return part

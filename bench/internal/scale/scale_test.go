@@ -12,8 +12,8 @@ func TestShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range part.Data.([]*Result) {
-		// 60 queues: 6 servers, one joins, two join, and one of nine is lost, which had 6 or 7 of
-		// them. Servers that do not join at the same moment make some queues move twice.
+		// 60 queues and 6 servers: one joins, two join, and one of nine with 6 or 7 queues dies.
+		// Some queues move twice if the servers do not join at the same moment.
 		want := []int64{8, 12, 6}
 		for i, c := range r.Changes {
 			if c.Moves < want[i] || c.Moves > want[i]+3 || c.Locks == 0 || c.Longest < c.Median {

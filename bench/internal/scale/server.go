@@ -10,30 +10,30 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// server asks the center what package manager would: a beat per interval, a plan when one is due, its queues when they
-// have changed, and releases. What it owns is drained at once, for it works nothing.
+// server calls the center like package manager: a heartbeat per interval, a plan when one is due, its queues when they
+// have changed, and releases. It works no items, so its queues are always drained.
 type server struct {
 	h      *heart
 	uuid   string
-	pulses chan center.Pulse // capacity 1, the newest
-	dead   atomic.Bool       // it beats no more
-	owned  atomic.Int64      // queues that it knows to be its own
+	pulses chan center.Pulse // capacity 1: the newest reply
+	dead   atomic.Bool       // it sends no more heartbeats
+	owned  atomic.Int64      // its queues that it knows
 
-	// The heart's.
-	due   time.Time // the next beat; guarded by the heart's mu
+	// Of the goroutine of the heart.
+	due   time.Time // the next heartbeat; guarded by the mu of the heart
 	token string
 	ring  center.Ring
 
 	joined time.Time
-	since  time.Time // it has watched
+	since  time.Time // when it began to watch
 
-	// Of the goroutine that acts.
+	// Of the goroutine of act.
 	view  center.View
 	stale bool // the view must be read again
-	busy  int  // how often in succession another had the lock row when it was to plan
+	busy  int  // how often in succession the lock row was busy
 }
 
-// beat beats, and hands the pulse on. The hearts' goroutines call it, each for its own servers.
+// beat sends a heartbeat and passes the reply to act. The goroutine of the server's heart calls it.
 func (s *server) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval/2)
 	defer cancel()
@@ -49,17 +49,17 @@ func (s *server) beat(ctx context.Context) {
 	}
 	s.token, s.ring = token, p.Ring
 	s.h.f.beats.Add(1)
-	select { // the newest replaces one that nobody has read
+	select { // the newest reply replaces an unread one
 	case <-s.pulses:
 	default:
 	}
 	s.pulses <- p
 }
 
-// pollInterval is how often a server that waits for a queue looks whether it is there.
+// pollInterval is the pause between two polls of a server that waits for a queue.
 const pollInterval = 200 * time.Millisecond
 
-// act follows the roster, until ctx is done or the server dies.
+// act follows the roster until ctx is done or the server dies.
 func (s *server) act(ctx context.Context) {
 	s.try(ctx, func(ctx context.Context) error {
 		_, err := s.assign(ctx, center.Pulse{})
@@ -82,7 +82,7 @@ func (s *server) act(ctx context.Context) {
 	}
 }
 
-// try bounds a step. One that fails is done again after the next pulse, for the view is then not what that says.
+// try runs a step with a time limit. After a failure the view is stale, so that the next reply repeats the step.
 func (s *server) try(ctx context.Context, step func(context.Context) error) {
 	bound, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval)
 	defer cancel()
@@ -107,7 +107,8 @@ func (s *server) follow(ctx context.Context, p center.Pulse) error {
 	return s.look(ctx)
 }
 
-// assign plans, and buries the dead if the server has watched for long enough. It waits for the lock row when manager does.
+// assign plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
+// manager does.
 func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err error) {
 	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
 	a.NoWait = !p.AnyDead || s.busy < 3
@@ -122,7 +123,7 @@ func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err err
 	return done.Busy, err
 }
 
-// poll looks whether a queue is there.
+// poll reads the queues if fewer of them are awaited than before.
 func (s *server) poll(ctx context.Context) error {
 	awaits, err := s.h.c.Awaits(ctx, s.uuid)
 	if err != nil || awaits == s.view.Awaits(s.uuid) {
@@ -131,7 +132,7 @@ func (s *server) poll(ctx context.Context) error {
 	return s.look(ctx)
 }
 
-// look reads the queues and hands over what is asked for.
+// look reads the queues and hands over the requested ones.
 func (s *server) look(ctx context.Context) (err error) {
 	s.stale = true
 	for {
@@ -166,17 +167,17 @@ func (s *server) look(ctx context.Context) (err error) {
 	}
 }
 
-// awaiting reports that the server waits for queues.
+// awaiting reports whether the server waits for queues.
 func (s *server) awaiting() bool {
 	return slices.ContainsFunc(s.view.Queues, func(q center.ViewQueue) bool { return q.Cur != s.uuid })
 }
 
-// asksUnaware reports that somebody is to have a queue of this server and did not know it at the last look.
+// asksUnaware reports whether a requester of one of its queues did not know of the request at the last look.
 func (s *server) asksUnaware() bool {
 	return slices.ContainsFunc(s.view.Queues, func(q center.ViewQueue) bool { return q.Cur == s.uuid && q.Req != "" && !q.Known })
 }
 
-// matches reports that the view is what the pulse saw.
+// matches reports whether the view agrees with the reply.
 func (s *server) matches(p center.Pulse) bool {
 	var owned, requested, awaited, epochs, newest int64
 	for _, q := range s.view.Queues {
