@@ -32,7 +32,7 @@ func (c *crew) of(uuid string) *worker {
 	return nil
 }
 
-// check returns an error if a worker has ended that was not told to, or that failed to leave in order.
+// check returns an error if a worker has ended without a signal, or has failed to leave in order.
 func (c *crew) check() error {
 	for _, w := range c.workers {
 		if w.ended() && !w.killed && (!w.leaving || w.err != nil) {

@@ -10,10 +10,10 @@ import (
 
 // story is what happens between the start of the first worker and the end of the last one.
 type story struct {
-	db   *sql.DB
-	view *view
-	crew *crew
-	told int // events that the view has shown
+	db    *sql.DB
+	view  *view
+	crew  *crew
+	shown int // events that the view has shown
 }
 
 // scene is one step of the story.
@@ -86,8 +86,8 @@ func (s *story) play(ctx context.Context, scene scene) error {
 			return err
 		}
 		ends := scene.ends(now)
-		s.view.show(s.crew.news(now.events[s.told:]), s.crew.state(now), ends)
-		s.told = len(now.events)
+		s.view.show(s.crew.news(now.events[s.shown:]), s.crew.state(now), ends)
+		s.shown = len(now.events)
 		if err := s.crew.check(); err != nil || ends {
 			return err
 		}
