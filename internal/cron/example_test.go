@@ -7,7 +7,7 @@ import (
 	"github.com/dutyrota/rota/internal/cron"
 )
 
-// On the day on which half past two does not exist, it fires after the gap.
+// The clock skips 2:30 on one of the days. The expression then fires at the end of the gap.
 func ExampleExpr_Next() {
 	berlin, err := cron.LoadZone("Europe/Berlin")
 	if err != nil {
@@ -28,7 +28,7 @@ func ExampleExpr_Next() {
 	// 2026-03-30 02:30:00 +0200 CEST
 }
 
-// A server may work from ten in the evening till six in the morning.
+// A server may work from 22:00 to 6:00.
 func ExampleWindow_At() {
 	w, err := cron.ParseWindow("0 0 22 * * ?", "0 0 6 * * ?", "UTC")
 	if err != nil {

@@ -69,7 +69,7 @@ func texts(times []time.Time, layout string) []string {
 	return list
 }
 
-// What Quartz's own documentation says, and what its users' generators write.
+// The expressions come from the documentation of Quartz and from generators of cron expressions.
 func TestMeaning(t *testing.T) {
 	const saturday = "2026-08-01 00:00:00" // a Saturday; the month ends on a Monday
 	tests := []struct {
@@ -135,11 +135,11 @@ func TestMeaning(t *testing.T) {
 			}
 			for i := len(got) - 1; i > 0; i-- {
 				if before := e.Prev(got[i].Add(-1)); !before.Equal(got[i-1]) {
-					t.Errorf("before %v: %v, want %v", got[i], before, got[i-1])
+					t.Errorf("Prev before %v = %v, want %v", got[i], before, got[i-1])
 				}
 			}
 			if e.String() != tt.expr {
-				t.Errorf("String: %q", e)
+				t.Errorf("String() = %q", e)
 			}
 		})
 	}
@@ -155,24 +155,24 @@ func TestPrevOfThePast(t *testing.T) {
 		"0001-01-01 00:00:00": "0001-01-01 00:00:00",
 	} {
 		if got := e.Prev(instant(t, now)).Format(dateAndTime); got != want {
-			t.Errorf("at or before %s: %s, want %s", now, got, want)
+			t.Errorf("Prev(%s) = %s, want %s", now, got, want)
 		}
 	}
 	if got := e.Next(time.Time{}); !got.Equal(instant(t, "2020-01-01 00:00:00")) {
-		t.Errorf("first: %v", got)
+		t.Errorf("Next of the zero time = %v", got)
 	}
 }
 
-// Thousands of clock changes between the given time and the firing cost nothing; walking them would take a minute.
+// Thousands of clock changes between the given time and the firing cost no time. To walk through them would take a minute.
 func TestFarAway(t *testing.T) {
 	e := parse(t, "0 0 * 1 1 ? 1970,2199", "Europe/Berlin")
 	begun := time.Now()
 	for range 1000 {
 		if got := e.Prev(instant(t, "9999-01-01 00:00:00")); !got.Equal(instant(t, "2199-01-01 23:00:00 +01:00")) {
-			t.Fatalf("prev: %v", got)
+			t.Fatalf("Prev = %v", got)
 		}
 		if got := e.Next(instant(t, "1970-06-01 00:00:00")); !got.Equal(instant(t, "2199-01-01 00:00:00 +01:00")) {
-			t.Fatalf("next: %v", got)
+			t.Fatalf("Next = %v", got)
 		}
 	}
 	if took := time.Since(begun); took > 5*time.Second {
@@ -180,7 +180,7 @@ func TestFarAway(t *testing.T) {
 	}
 }
 
-// Next is strictly after, Prev at or before, and fractions of a second count.
+// Next returns an instant strictly after the given one, Prev an instant at or before it, and fractions of a second count.
 func TestFractions(t *testing.T) {
 	e := parse(t, "0 0 0 * * ?", "Europe/Berlin")
 	slot := instant(t, "2026-08-01 00:00:00 +02:00")
@@ -194,15 +194,15 @@ func TestFractions(t *testing.T) {
 		{slot.Add(time.Second - 1), slot.Add(day), slot},
 	} {
 		if got := e.Next(tt.at); !got.Equal(tt.next) || got.Location().String() != "Europe/Berlin" {
-			t.Errorf("after %v: %v, want %v", tt.at, got, tt.next)
+			t.Errorf("Next(%v) = %v, want %v", tt.at, got, tt.next)
 		}
 		if got := e.Prev(tt.at); !got.Equal(tt.prev) || got.Location().String() != "Europe/Berlin" {
-			t.Errorf("at or before %v: %v, want %v", tt.at, got, tt.prev)
+			t.Errorf("Prev(%v) = %v, want %v", tt.at, got, tt.prev)
 		}
 	}
 }
 
-// What is refused, and the rule that the error names.
+// Parse refuses these expressions, and the error names the rule.
 func TestRefused(t *testing.T) {
 	const fields = "has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required"
 	tests := []struct{ expr, want string }{
@@ -266,18 +266,18 @@ func TestRefused(t *testing.T) {
 			begun := time.Now()
 			_, err := Parse(tt.expr, nil)
 			if err == nil {
-				t.Fatalf("taken, want %q", tt.want)
+				t.Fatalf("no error, want %q", tt.want)
 			}
 			if got := err.Error(); !strings.Contains(got, tt.want) || !strings.HasPrefix(got, "cron \"") || strings.Contains(got, "\n") {
-				t.Errorf("%s, want %q in one line", got, tt.want)
+				t.Errorf("error %q, want %q in one line", got, tt.want)
 			}
 			if took := time.Since(begun); took > time.Second {
-				t.Errorf("refused after %v", took)
+				t.Errorf("Parse took %v", took)
 			}
 		})
 	}
 	if _, err := Parse(strings.Repeat("0", maxLength+1), nil); err == nil || !strings.Contains(err.Error(), "at most 512") {
-		t.Errorf("too long: %v", err)
+		t.Errorf("error of a too long expression: %v", err)
 	}
 }
 
@@ -285,11 +285,11 @@ func TestLoadZone(t *testing.T) {
 	for _, bad := range []string{"Local", "Mars/Olympus", "../etc/passwd", "Europe\nBerlin"} {
 		loc, err := LoadZone(bad)
 		if err == nil || !strings.Contains(err.Error(), "time_zone (") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v, %v", bad, loc, err)
+			t.Errorf("LoadZone(%q) = %v, %v", bad, loc, err)
 		}
 	}
 	if loc := location(t, ""); loc != time.UTC {
-		t.Errorf("no name: %v", loc)
+		t.Errorf("LoadZone of the empty name = %v", loc)
 	}
 }
 
@@ -306,12 +306,12 @@ func FuzzParse(f *testing.F) {
 		e, err := Parse(text, berlin)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("more than a line: %v", err)
+				t.Fatalf("the error has more than one line: %v", err)
 			}
 			return
 		}
 		if next := e.Next(at); !next.IsZero() && (!next.After(at) || !e.Prev(next).Equal(next)) {
-			t.Fatalf("after %v comes %v, at or before which %v", at, next, e.Prev(next))
+			t.Fatalf("Next(%v) = %v, but Prev of that is %v", at, next, e.Prev(next))
 		}
 	})
 }

@@ -9,12 +9,12 @@ import (
 	gocron "github.com/netresearch/go-cron"
 )
 
-// field is one of an expression's fields: its range, and names for the values from min on.
+// field is one field of an expression. The names are those of the values from min on.
 type field struct {
 	name     string
 	min, max int
 	names    []string
-	rule     string // what an item may be, for errors
+	rule     string // the valid items, for errors
 }
 
 var (
@@ -33,14 +33,14 @@ var (
 	year = field{name: "year", min: 1970, max: 2199, rule: "1970-2199"}
 )
 
-func (f field) refuse(item string) error {
+func (f field) invalid(item string) error {
 	return fmt.Errorf("%s %q must be %s, a list, a range or a step of these", f.name, item, f.rule)
 }
 
-// isOpen reports whether a field leaves it to the others which days are meant.
+// isOpen reports whether a field leaves the choice of the days to the other fields.
 func isOpen(text string) bool { return text == "*" || text == "?" }
 
-// all returns the values that a list of ranges and steps stands for.
+// all returns the values of a list of ranges and steps.
 func (f field) all(text string) ([]int, error) {
 	var values []int
 	for item := range strings.SplitSeq(text, ",") {
@@ -66,7 +66,7 @@ func bits(values []int) (mask uint64) {
 	return mask
 }
 
-// values returns what one item stands for: "*", "3", "3-5" or "5-3" (round the end), each perhaps with a step.
+// values returns the values of one item: "*", "3", "3-5" or "5-3" (which wraps), each with an optional step.
 func (f field) values(item string) ([]int, error) {
 	span, stepText, stepped := strings.Cut(item, "/")
 	step := 1
@@ -78,7 +78,7 @@ func (f field) values(item string) ([]int, error) {
 	}
 	low, high, ok := f.span(span, stepped)
 	if !ok {
-		return nil, f.refuse(item)
+		return nil, f.invalid(item)
 	}
 	if high < low {
 		high += f.size()
@@ -92,7 +92,8 @@ func (f field) values(item string) ([]int, error) {
 
 func (f field) size() int { return f.max - f.min + 1 }
 
-// span returns the ends of a range; "*" is all, and so is nothing before a step. A step makes "3" mean "3 to the end".
+// span returns the ends of a range. "*" is the whole range, and so is an empty text before a step. With a step, "3" means
+// from 3 to the end.
 func (f field) span(text string, stepped bool) (low, high int, ok bool) {
 	if text == "*" || text == "" && stepped {
 		return f.min, f.max, true
@@ -119,13 +120,13 @@ func (f field) value(text string) (int, bool) {
 	return number(text, f.min, f.max)
 }
 
-// number reads digits; it knows no signs.
+// number reads digits. It accepts no sign.
 func number(text string, low, high int) (int, bool) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return int(n), err == nil && int(n) >= low && int(n) <= high
 }
 
-// daysOfMonth returns the fixed days as bits, and those that depend on the month.
+// daysOfMonth returns the fixed days as bits, and the days that depend on the month.
 func daysOfMonth(text string) (mask uint64, moving []gocron.DomConstraint, err error) {
 	if isOpen(text) {
 		text = "*"
@@ -141,7 +142,7 @@ func daysOfMonth(text string) (mask uint64, moving []gocron.DomConstraint, err e
 		}
 		day, ok := movingDay(item)
 		if !ok {
-			return 0, nil, dayOfMonth.refuse(item)
+			return 0, nil, dayOfMonth.invalid(item)
 		}
 		moving = append(moving, day)
 	}
@@ -165,7 +166,7 @@ func movingDay(item string) (d gocron.DomConstraint, ok bool) {
 	return d, ok
 }
 
-// daysOfWeek returns the days of every week as bits, and those of one week of the month. Quartz counts the days from 1,
+// daysOfWeek returns the days of every week as bits, and the days of one week of the month. Quartz counts the days from 1,
 // the library from 0.
 func daysOfWeek(text string) (mask uint64, moving []gocron.DowConstraint, err error) {
 	if isOpen(text) {
@@ -176,7 +177,7 @@ func daysOfWeek(text string) (mask uint64, moving []gocron.DowConstraint, err er
 		switch {
 		case ok:
 			moving = append(moving, day)
-		case item == "L": // the last day of the week, as Quartz has it
+		case item == "L": // in Quartz, the last day of the week
 			mask |= 1 << 6
 		default:
 			more, err := dayOfWeek.mask(item)

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle is an expression as its author means it: which seconds, minutes, hours and dates. It knows nothing of the
-// package's parser, of the library, or of stretches.
+// oracle is an expression by its meaning: the seconds, minutes, hours and dates. It uses neither the parser of the package,
+// nor the library, nor stretches.
 type oracle struct {
 	text               string
 	second, min, hour  [60]bool
@@ -30,7 +30,7 @@ func (o *oracle) onDay(wall time.Time) bool {
 	return o.month[wall.Month()] && o.date(wall) && (o.endYear == 0 || o.firstYear <= wall.Year() && wall.Year() < o.endYear)
 }
 
-// list draws a field of up to three items, and what it stands for.
+// list draws a field of up to three items, and returns its text and its values.
 func list(t *rapid.T, name string, low, high int, open bool) (text string, set [60]bool) {
 	if open && rapid.Bool().Draw(t, name+" open") {
 		for v := low; v <= high; v++ {
@@ -69,10 +69,10 @@ func list(t *rapid.T, name string, low, high int, open bool) (text string, set [
 	return strings.Join(items, ","), set
 }
 
-// daysIn counts the days of w's month.
+// daysIn returns the number of days in the month of w.
 func daysIn(w time.Time) int { return time.Date(w.Year(), w.Month()+1, 0, 0, 0, 0, 0, time.UTC).Day() }
 
-// nearestWorkday looks for the day from Monday to Friday that is nearest to the nth, in its month.
+// nearestWorkday returns the day from Monday to Friday that is nearest to the nth, in the same month.
 func nearestWorkday(w time.Time, n int) int {
 	for _, off := range []int{0, -1, 1, -2, 2} {
 		d := time.Date(w.Year(), w.Month(), n+off, 0, 0, 0, 0, time.UTC)
@@ -83,7 +83,7 @@ func nearestWorkday(w time.Time, n int) int {
 	return 0
 }
 
-// drawDate draws the fields of the days; one of them is left open.
+// drawDate draws the fields of the days. One of them is open.
 func drawDate(t *rapid.T) (dom, dow string, matches func(time.Time) bool) {
 	n := rapid.IntRange(1, 31).Draw(t, "day")
 	day := rapid.IntRange(1, 7).Draw(t, "weekday")
@@ -145,8 +145,8 @@ func drawOracle(t *rapid.T) *oracle {
 	return o
 }
 
-// fires returns when the expression fires from one instant to another, neither included but the last, by looking at the
-// clock in every second. What it showed before is looked at for two days, once a minute.
+// fires returns the instants after from and up to to at which the expression fires. It reads the clock in every second. To
+// learn what the clock showed before, it reads two days once a minute.
 func (o *oracle) fires(loc *time.Location, from, to time.Time) []time.Time {
 	clock := func(t time.Time) time.Time {
 		_, offset := t.In(loc).Zone()
@@ -173,7 +173,7 @@ func (o *oracle) fires(loc *time.Location, from, to time.Time) []time.Time {
 	return fires
 }
 
-// zones with changes of all kinds: by an hour, half, two, a whole day, at midnight, at a minute past it, none.
+// The zones have changes of all kinds: by an hour, half an hour, two hours, a whole day, at midnight, at 0:01, and none.
 var zones = []string{
 	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu", "Australia/Adelaide",
 	"Pacific/Chatham", "America/St_Johns", "America/Sao_Paulo", "America/Havana", "Africa/Cairo", "Africa/Casablanca",
@@ -181,7 +181,7 @@ var zones = []string{
 	"Pacific/Kwajalein", "Europe/Dublin", "Europe/Lisbon", "UTC",
 }
 
-// drawChange draws an instant at which a zone's clock changes; a New Year where it never does.
+// drawChange draws an instant at which the clock of a zone changes, or a New Year if it never changes.
 func drawChange(t *rapid.T) (loc *time.Location, change time.Time) {
 	loc, err := LoadZone(rapid.SampledFrom(zones).Draw(t, "zone"))
 	if err != nil {
@@ -220,7 +220,7 @@ func TestAgainstTheClock(t *testing.T) {
 	})
 }
 
-// within walks the firings after from, to.
+// within returns the firings after from and up to to.
 func within(e *Expr, from, to time.Time) (fires []time.Time) {
 	for at := e.Next(from); !at.IsZero() && !at.After(to); at = e.Next(at) {
 		fires = append(fires, at)
@@ -228,21 +228,21 @@ func within(e *Expr, from, to time.Time) (fires []time.Time) {
 	return fires
 }
 
-// checkAround compares what is next to an instant with the list.
+// checkAround compares Next and Prev of an instant with the list.
 func checkAround(t *rapid.T, e *Expr, fires []time.Time, at time.Time) {
 	i, found := slices.BinarySearchFunc(fires, at, time.Time.Compare)
 	if found {
 		i++
 	}
 	if i < len(fires) && !e.Next(at).Equal(fires[i]) {
-		t.Fatalf("%s after %v: %v, want %v", e, at, e.Next(at), fires[i])
+		t.Fatalf("%s: Next(%v) = %v, want %v", e, at, e.Next(at), fires[i])
 	}
 	if i > 0 && !e.Prev(at).Equal(fires[i-1]) {
-		t.Fatalf("%s at or before %v: %v, want %v", e, at, e.Prev(at), fires[i-1])
+		t.Fatalf("%s: Prev(%v) = %v, want %v", e, at, e.Prev(at), fires[i-1])
 	}
 }
 
-// The days of many years against a count of all days.
+// The days of many years equal a count of all days.
 func TestAgainstTheCalendar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOracle(t)
@@ -272,7 +272,7 @@ func TestAgainstTheCalendar(t *testing.T) {
 	})
 }
 
-// Anywhere in time: Next increases strictly, Prev of Next is Next, nothing fires in between.
+// Anywhere in time, Next increases strictly, Prev of Next is Next, and the expression does not fire in between.
 func TestNextAndPrev(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOracle(t)
@@ -291,17 +291,17 @@ func TestNextAndPrev(t *testing.T) {
 				break
 			}
 			if !next.After(at) || !e.Prev(next).Equal(next) {
-				t.Fatalf("%s in %v: after %v comes %v, at or before which %v", o.text, loc, at, next, e.Prev(next))
+				t.Fatalf("%s in %v: Next(%v) = %v, but Prev of that is %v", o.text, loc, at, next, e.Prev(next))
 			}
 			if before := e.Prev(next.Add(-1)); before.After(at) || !before.IsZero() && !e.Next(before).Equal(next) {
-				t.Fatalf("%s in %v: %v fires between %v and %v", o.text, loc, before, at, next)
+				t.Fatalf("%s in %v fires at %v, between %v and %v", o.text, loc, before, at, next)
 			}
 			at = next
 		}
 	})
 }
 
-// Garbage is refused in a line, or understood; it neither panics nor hangs.
+// Parse refuses garbage in one line, or understands it. It neither panics nor hangs.
 func TestGarbage(t *testing.T) {
 	piece := rapid.SampledFrom(strings.Split("0|1|7|29|30|31|59|60|2026|2199|-|/|,|#|*|?|L|W|MON|FEB|x|\n|@|é|\x00|L-|1W|6#5|99999999999", "|"))
 	field := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 1, 4).Draw(t, "pieces"), "") })
@@ -315,10 +315,10 @@ func TestGarbage(t *testing.T) {
 		switch {
 		case err == nil:
 			if next := e.Next(begun); !next.IsZero() && !e.Prev(next).Equal(next) {
-				t.Fatalf("%q: after %v comes %v, at or before which %v", text, begun, next, e.Prev(next))
+				t.Fatalf("%q: Next(%v) = %v, but Prev of that is %v", text, begun, next, e.Prev(next))
 			}
 		case strings.Contains(err.Error(), "\n"):
-			t.Fatalf("more than a line: %v", err)
+			t.Fatalf("the error has more than one line: %v", err)
 		}
 		if took := time.Since(begun); took > time.Second {
 			t.Fatalf("%q took %v", text, took)

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Window says when work is permitted: from the instants at which one expression fires until those at which another one
-// does (TBSchedule's permit_run_start_time and permit_run_end_time). It is immutable.
+// Window is the time in which work is permitted: from each instant at which one expression fires until the next instant at
+// which another expression fires (permit_run_start_time and permit_run_end_time of TBSchedule). It is immutable.
 type Window struct {
-	start, end *Expr // no start: always open; no end: until the work is drained
-	atStart    bool
-	started    time.Time
+	start, end *Expr     // a nil start means always open, a nil end means until the work is drained
+	startRun   bool      // the start of a server opens the window, too
+	started    time.Time // when the server started, if startRun
 }
 
-// WindowState is what a window is at one instant. Times that do not exist are zero.
+// WindowState is the state of a window at one instant. Times that do not exist are zero.
 type WindowState struct {
 	// Open means that work is permitted: the last start was later than the last end. A window without an end is open
-	// from its first start on, and each start begins another one: who finds no more work treats it as closed until
-	// Since has changed.
+	// from its first start on, and each start begins another window. A server that finds no more work treats the window
+	// as closed until Since changes.
 	Open bool
-	// OpenEnded means that the window is open, and ends when the work is drained.
+	// OpenEnded means that the window is open and ends when the work is drained.
 	OpenEnded bool
-	// Since is when the open window began; starts while it is open do not count. Zero if it is always open.
+	// Since is when the open window began. A start in an open window does not count. Zero if the window is always open.
 	Since time.Time
 	// NextStart is when the next window begins. A start that coincides with an end counts, although it opens nothing.
 	NextStart time.Time
-	// NextEnd is when the open window ends; if none is open, when the next one will.
+	// NextEnd is when the open window ends, or the next window if none is open.
 	NextEnd time.Time
 }
 
 const (
-	startRun = "startrun:" // TBSchedule's prefix of a start: a server's own start is one, too
-	noEnd    = "-1"        // TBSchedule's word for no end
+	startRunPrefix = "startrun:" // of a start in TBSchedule: the start of a server counts as a start, too
+	noEnd          = "-1"        // no end, in TBSchedule
 )
 
-// ParseWindow reads a window. No start means always open. An end that is empty or "-1" is none: the window closes when
-// the work is drained. Whether the prefix "startrun:" of the start takes effect depends on From. The zone is as in
-// LoadZone. The error is one line and names the setting, the value and the rule.
+// ParseWindow reads a window. Without a start it is always open. If the end is empty or "-1", the window closes when the
+// work is drained. The prefix "startrun:" of the start takes effect with From. The zone is a name as for LoadZone. The
+// error is one line and names the setting, the value and the rule.
 func ParseWindow(start, end, zone string) (*Window, error) {
 	loc, err := LoadZone(zone)
 	if err != nil {
@@ -50,7 +50,7 @@ func ParseWindow(start, end, zone string) (*Window, error) {
 		return alwaysOpen(end)
 	}
 	w := &Window{}
-	start, w.atStart = strings.CutPrefix(start, startRun)
+	start, w.startRun = strings.CutPrefix(start, startRunPrefix)
 	if w.start, err = Parse(start, loc); err != nil {
 		return nil, fmt.Errorf("permit_run_start_time: %w", err)
 	}
@@ -73,10 +73,10 @@ func alwaysOpen(end string) (*Window, error) {
 	return &Window{}, nil
 }
 
-// From returns the window as a server sees it that started then: if the start has the prefix "startrun:", that instant
-// is a start like any other, and begins a window that lasts until the next end.
+// From returns the window of a server that started at the given instant. If the start has the prefix "startrun:", that
+// instant is a start like any other and begins a window that lasts until the next end.
 func (w *Window) From(started time.Time) *Window {
-	if !w.atStart {
+	if !w.startRun {
 		return w
 	}
 	from := *w
@@ -84,7 +84,7 @@ func (w *Window) From(started time.Time) *Window {
 	return &from
 }
 
-// At returns the window's state at an instant.
+// At returns the state of the window at an instant.
 func (w *Window) At(now time.Time) WindowState {
 	if w.start == nil {
 		return WindowState{Open: true}
@@ -115,7 +115,7 @@ func (w *Window) openEnded(now time.Time) WindowState {
 	return WindowState{Open: open, OpenEnded: open, Since: since, NextStart: w.start.Next(now)}
 }
 
-// since returns the first start after the last end, zero if there is none by now.
+// since returns the first start after the last end, or zero if none has come yet.
 func (w *Window) since(now time.Time) time.Time {
 	ended := w.end.Prev(now)
 	since := w.start.Prev(now)
@@ -130,12 +130,12 @@ func (w *Window) since(now time.Time) time.Time {
 	return since
 }
 
-// startedIn reports whether the server's start counts, and was after one instant and not after another.
+// startedIn reports whether the start of the server counts and lies between two instants, the later included.
 func (w *Window) startedIn(after, by time.Time) bool {
 	return w.started.After(after) && !w.started.After(by)
 }
 
-// covers reports whether e fires whenever other does, clock changes apart.
+// covers reports whether e fires whenever other fires. It ignores clock changes.
 func (e *Expr) covers(other *Expr) bool {
 	mine, theirs := &e.spec, &other.spec
 	if theirs.Second&^mine.Second != 0 || theirs.Minute&^mine.Minute != 0 || theirs.Hour&^mine.Hour != 0 {
@@ -154,10 +154,10 @@ func (e *Expr) covers(other *Expr) bool {
 	return true
 }
 
-// yearTypes is in how many years each kind of year comes, by its length and its first day of the week.
+// yearTypes is the number of years within which every kind of year occurs: each length with each first day of the week.
 const yearTypes = 28
 
-// midnights returns an expression that fires once on each of e's days.
+// midnights returns an expression that fires once on each day of e.
 func (e *Expr) midnights() *Expr {
 	days := *e
 	days.spec.Second, days.spec.Minute, days.spec.Hour = 1, 1, 1

@@ -19,7 +19,7 @@ func window(t testing.TB, start, end, zone string) *Window {
 	return w
 }
 
-// show writes a state as "open since ..., next ..., end ...", with local times.
+// show formats a state as "open since ..., next ..., end ...", with local times.
 func show(s WindowState) string {
 	text := "closed"
 	switch {
@@ -62,8 +62,8 @@ func TestWindow(t *testing.T) {
 		{"over midnight, closed", "0 0 22 * * ?", "0 0 3 * * ?", berlin, noon, "closed, start 01 22:00:00, end 02 03:00:00"},
 		{"seconds", "59 59 11 * * ?", "1 0 12 * * ?", berlin, noon, "open, since 01 11:59:59, start 02 11:59:59, end 01 12:00:01"},
 		{"over a weekend", "0 0 20 ? * FRI", "0 0 6 ? * MON", berlin, noon, "open, since 31 20:00:00, start 07 20:00:00, end 03 06:00:00"},
-		{"starts while it is open do not count", "0 0 * * * ?", "0 30 9 * * ?", berlin, noon, "open, since 01 10:00:00, start 02 10:00:00, end 02 09:30:00"},
-		{"ends while it is closed do not count", "0 0 10 * * ?", "0 30 * * * ?", berlin, noon, "closed, start 02 10:00:00, end 02 10:30:00"},
+		{"a start in an open window does not count", "0 0 * * * ?", "0 30 9 * * ?", berlin, noon, "open, since 01 10:00:00, start 02 10:00:00, end 02 09:30:00"},
+		{"an end in a closed window does not count", "0 0 10 * * ?", "0 30 * * * ?", berlin, noon, "closed, start 02 10:00:00, end 02 10:30:00"},
 		{"a start that is an end opens nothing", "0 0 11,12 * * ?", "0 0 12,15 * * ?", berlin, noon, "closed, start 02 11:00:00, end 02 12:00:00"},
 		{"it never ended", "0 0 11 * * ?", "0 0 9 * * ? 2030", berlin, noon, "open, since 01 11:00:00, start 01 11:00:00, end 01 09:00:00"},
 		{"it never ends again", "0 0 11 * * ?", "0 0 9 * * ? 2025", berlin, noon, "open, since 31 11:00:00"},
@@ -75,9 +75,9 @@ func TestWindow(t *testing.T) {
 
 		{"spring: the start is in the gap", "0 30 2 * * ?", "0 0 4 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:30:00, end 29 04:00:00"},
 		{"spring: the end is in the gap", "0 0 1 * * ?", "0 30 2 * * ?", berlin, "2026-03-29 01:59:59 +01:00", "open, since 29 01:00:00, start 30 01:00:00, end 29 03:00:00"},
-		{"spring: all of it is in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "closed, start 30 02:15:00, end 30 02:45:00"},
-		{"autumn: once, in the first of the hours", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +02:00", "open, since 25 02:15:00, start 26 02:15:00, end 25 02:45:00"},
-		{"autumn: not in the second", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +01:00", "closed, start 26 02:15:00, end 26 02:45:00"},
+		{"spring: the whole window is in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "closed, start 30 02:15:00, end 30 02:45:00"},
+		{"autumn: open in the first of the two hours", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +02:00", "open, since 25 02:15:00, start 26 02:15:00, end 25 02:45:00"},
+		{"autumn: closed in the second", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +01:00", "closed, start 26 02:15:00, end 26 02:45:00"},
 		{"autumn: to the end of the second", "0 30 2 * * ?", "0 0 3 * * ?", berlin, "2026-10-25 02:10:00 +01:00", "open, since 25 02:30:00, start 26 02:30:00, end 25 03:00:00"},
 		{"autumn: the quarters of each hour", "0 15 * * * ?", "0 30 * * * ?", berlin, "2026-10-25 02:20:00 +01:00", "open, since 25 02:15:00, start 25 03:15:00, end 25 02:30:00"},
 	}
@@ -89,13 +89,13 @@ func TestWindow(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.want, show(w.From(now).At(now))); diff != "" {
-				t.Errorf("without startrun a server's start is none (-want +got):\n%s", diff)
+				t.Errorf("without startrun, the start of the server opens no window (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// startrun: a server's own start begins a window.
+// With startrun, the start of a server begins a window.
 func TestStartRun(t *testing.T) {
 	const (
 		before = "2026-08-01 10:00:00"
@@ -109,7 +109,7 @@ func TestStartRun(t *testing.T) {
 		{"not yet", "startrun:0 0 20 * * ?", "0 0 22 * * ?", before, "closed, start 01 20:00:00, end 01 22:00:00"},
 		{"until the next end", "startrun:0 0 20 * * ?", "0 0 22 * * ?", start, "open, since 01 12:00:00, start 02 20:00:00, end 01 22:00:00"},
 		{"until the end that comes first", "startrun: 0 0 20 * * ?", "0 0 10,15 * * ?", after, "open, since 01 12:00:00, start 01 20:00:00, end 01 15:00:00"},
-		{"later it is as for all", "startrun:0 0 20 * * ?", "0 0 22 * * ?", "2026-08-02 12:00:01", "closed, start 02 20:00:00, end 02 22:00:00"},
+		{"the next day it is as without startrun", "startrun:0 0 20 * * ?", "0 0 22 * * ?", "2026-08-02 12:00:01", "closed, start 02 20:00:00, end 02 22:00:00"},
 		{"at an end", "startrun:0 0 20 * * ?", "0 0 12 * * ?", start, "closed, start 01 20:00:00, end 02 12:00:00"},
 		{"within a window", "startrun:0 0 11 * * ?", "0 0 22 * * ?", after, "open, since 01 11:00:00, start 02 11:00:00, end 01 22:00:00"},
 		{"before a window", "startrun:1 0 12 * * ?", "0 0 22 * * ?", after, "open, since 01 12:00:00, start 02 12:00:01, end 01 22:00:00"},
@@ -148,10 +148,10 @@ func TestWindowRefused(t *testing.T) {
 			begun := time.Now()
 			_, err := ParseWindow(tt.start, tt.end, tt.zone)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%v, want %q in one line", err, tt.want)
+				t.Errorf("error %v, want %q in one line", err, tt.want)
 			}
 			if took := time.Since(begun); took > 5*time.Second {
-				t.Errorf("refused after %v", took)
+				t.Errorf("ParseWindow took %v", took)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func TestWindowRefused(t *testing.T) {
 	}
 }
 
-// The state is what the last start and the last end before it say, and does not change before it says so.
+// The state follows from the last start and the last end, and does not change before the instant that it names.
 func TestWindowAgainstItsExpressions(t *testing.T) {
 	times := rapid.SampledFrom([]string{
 		"0 0 2 * * ?", "0 30 2 * * ?", "0 0 3 * * ?", "0 */20 1-3 * * ?", "0 15 * * * ?", "0 0/30 * * * ?", "0 0 0 ? * SUN", "* * 2 * * ?", "0 0 * 25 10 ?",

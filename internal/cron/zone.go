@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// LoadZone returns the time zone of that name of the tz database; no name is UTC. Local is refused: it would be another
-// zone on another host.
+// LoadZone returns the time zone of that name in the tz database. An empty name is UTC. Local is refused, because it is
+// another zone on another host.
 func LoadZone(name string) (*time.Location, error) {
 	loc, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
@@ -15,16 +15,16 @@ func LoadZone(name string) (*time.Location, error) {
 	return loc, nil
 }
 
-// zone maps between instants and wall times. A wall time is a time.Time in UTC with the hands of the zone's clock.
+// zone maps between instants and wall times. A wall time is a time.Time in UTC that reads like the clock of the zone.
 type zone struct{ loc *time.Location }
 
-// maxJump is more than any clock was ever changed by at once (a day, at the date line), and more than any zone is away
-// from UTC, and more than both.
+// maxJump is longer than any jump of a clock (the longest was a day, at the date line), longer than the offset of any zone
+// from UTC, and longer than their sum.
 const maxJump = 48 * time.Hour
 
-// stretch is a time in which a zone's clock runs without a jump. Two may follow each other without one, too.
+// stretch is a time in which the clock of a zone runs without a jump. There need not be a jump between two stretches.
 type stretch struct {
-	start, end time.Time // the end is not part of it; zero: no bound
+	start, end time.Time // the end is excluded; zero means no bound
 	offset     time.Duration
 }
 
@@ -32,24 +32,24 @@ func (z zone) at(t time.Time) stretch {
 	t = t.In(z.loc)
 	start, end := t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
-		end = end.Add(24 * time.Hour) // go.dev/issue/81583: on the last day of a leap year the end is that day's begin
+		end = end.Add(24 * time.Hour) // go.dev/issue/81583: on the last day of a leap year, ZoneBounds returns the begin of that day
 	}
 	_, offset := t.Zone()
 	return stretch{start.UTC(), end.UTC(), time.Duration(offset) * time.Second}
 }
 
-// wall returns what the clock shows at t, had it always run as in this stretch.
+// wall returns what the clock would show at t if it always ran as in this stretch.
 func (s stretch) wall(t time.Time) time.Time { return t.UTC().Add(s.offset) }
 
-// instant returns when the clock shows w, had it always run as in this stretch.
+// instant returns when the clock would show w if it always ran as in this stretch.
 func (s stretch) instant(w time.Time) time.Time { return w.Add(-s.offset) }
 
-func (s stretch) holds(t time.Time) bool {
+func (s stretch) contains(t time.Time) bool {
 	return !t.Before(s.start) && (s.end.IsZero() || t.Before(s.end))
 }
 
-// reached returns the latest wall time that the clock has shown by t: after it was set back, that is what it showed
-// before, until it has caught up.
+// reached returns the latest wall time that the clock has shown by t. After the clock was set back, that is the wall time
+// before the change, until the clock has caught up.
 func (z zone) reached(t time.Time) time.Time {
 	s := z.at(t)
 	latest := s.wall(t)
@@ -63,7 +63,8 @@ func (z zone) reached(t time.Time) time.Time {
 	return latest
 }
 
-// first returns the first instant at which the clock shows w or more: the first of two, or the end of a gap.
+// first returns the first instant at which the clock shows w or a later time: the first of two such instants, or the end
+// of a gap.
 func (z zone) first(w time.Time) time.Time {
 	s := z.at(w.Add(-maxJump))
 	for !s.end.IsZero() && !s.wall(s.end).After(w) {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The days on which clocks change (R3). Times are local, with the offset from UTC.
+// The days on which clocks change (R3). The times are local, with the offset from UTC.
 func TestClockChanges(t *testing.T) {
 	const (
 		berlin  = "Europe/Berlin"       // 2026-03-29 02:00 -> 03:00, 2026-10-25 03:00 -> 02:00
@@ -20,8 +20,8 @@ func TestClockChanges(t *testing.T) {
 		want             string // the next firings, without the date
 	}{
 		{"spring: a time in the gap fires after it", berlin, "0 30 2 * * ?", "2026-03-28 03:00:00 +01:00", "29 03:00:00 +02, 30 02:30:00 +02"},
-		{"spring: several are one", berlin, "0 0/20 2 * * ?", "2026-03-29 01:59:59 +01:00", "29 03:00:00 +02, 30 02:00:00 +02"},
-		{"spring: also with the end of the gap", berlin, "0 0,30 2,3 * * ?", "2026-03-29 01:00:00 +01:00", "29 03:00:00 +02, 29 03:30:00 +02, 30 02:00:00 +02"},
+		{"spring: several times in the gap fire once", berlin, "0 0/20 2 * * ?", "2026-03-29 01:59:59 +01:00", "29 03:00:00 +02, 30 02:00:00 +02"},
+		{"spring: the end of the gap fires once with them", berlin, "0 0,30 2,3 * * ?", "2026-03-29 01:00:00 +01:00", "29 03:00:00 +02, 29 03:30:00 +02, 30 02:00:00 +02"},
 		{"spring: midnight", berlin, "0 0 0 * * ?", "2026-03-28 23:00:00 +01:00", "29 00:00:00 +01, 30 00:00:00 +02"},
 		{"spring: every second of an hour", berlin, "* * 2 * * ?", "2026-03-28 02:59:58 +01:00", "28 02:59:59 +01, 29 03:00:00 +02, 30 02:00:00 +02"},
 		{"autumn: the first of two", berlin, "0 30 2 * * ?", "2026-10-24 03:00:00 +02:00", "25 02:30:00 +02, 26 02:30:00 +01"},
@@ -41,7 +41,7 @@ func TestClockChanges(t *testing.T) {
 
 		{"spring", newYork, "0 15 2 * * ?", "2026-03-07 12:00:00 -05:00", "08 03:00:00 -04, 09 02:15:00 -04"},
 		{"autumn", newYork, "0 15 1 * * ?", "2026-10-31 12:00:00 -04:00", "01 01:15:00 -04, 02 01:15:00 -05"},
-		{"autumn: a time that is there once", newYork, "0 0 2 * * ?", "2026-10-31 12:00:00 -04:00", "01 02:00:00 -05, 02 02:00:00 -05"},
+		{"autumn: a time that comes once", newYork, "0 0 2 * * ?", "2026-10-31 12:00:00 -04:00", "01 02:00:00 -05, 02 02:00:00 -05"},
 		{"autumn: every half hour", newYork, "0 0/30 * * * ?", "2026-11-01 01:00:00 -04:00", "01 01:30:00 -04, 01 01:00:00 -05, 01 01:30:00 -05, 01 02:00:00 -05"},
 
 		{"spring by half an hour", howe, "0 15 2 * * ?", "2026-10-03 12:00:00 +10:30", "04 02:30:00 +11, 05 02:15:00 +11"},
@@ -60,11 +60,11 @@ func TestClockChanges(t *testing.T) {
 		{"no midnight", "America/Sao_Paulo", "0 0 0 * * ?", "2018-11-03 12:00:00 -03:00", "04 01:00:00 -02, 05 00:00:00 -02"},
 		{"two midnights", "America/Sao_Paulo", "0 30 23 * * ?", "2018-02-17 12:00:00 -02:00", "17 23:30:00 -02, 18 23:30:00 -03"},
 		{"two midnights, a new day begins once", "America/Havana", "0 0 0 * * ?", "2026-10-31 12:00:00 -04:00", "01 00:00:00 -04, 02 00:00:00 -05"},
-		{"two last hours of a day: both are that day's", "America/Sao_Paulo", "0 0 * 17 2 ?", "2018-02-17 22:00:00 -02:00", "17 23:00:00 -02, 17 23:00:00 -03, 17 00:00:00 -03"},
+		{"two last hours of a day: both belong to that day", "America/Sao_Paulo", "0 0 * 17 2 ?", "2018-02-17 22:00:00 -02:00", "17 23:00:00 -02, 17 23:00:00 -03, 17 00:00:00 -03"},
 		{"the new day begins, and once more", "America/St_Johns", "0 0 * 7 11 ?", "2010-11-06 12:00:00 -02:30", "07 00:00:00 -02, 07 00:00:00 -03, 07 01:00:00 -03"},
 		{"two hours", "Antarctica/Troll", "0 30 2 * * ?", "2026-10-24 12:00:00 +02:00", "25 02:30:00 +02, 26 02:30:00 +00"},
-		{"a day is left out", "Pacific/Apia", "0 0 12 * * ?", "2011-12-28 13:00:00 -10:00", "29 12:00:00 -10, 31 00:00:00 +14, 31 12:00:00 +14"},
-		{"a day is left out: every hour", "Pacific/Apia", "0 0 * * * ?", "2011-12-29 22:00:00 -10:00", "29 23:00:00 -10, 31 00:00:00 +14, 31 01:00:00 +14"},
+		{"a day is skipped", "Pacific/Apia", "0 0 12 * * ?", "2011-12-28 13:00:00 -10:00", "29 12:00:00 -10, 31 00:00:00 +14, 31 12:00:00 +14"},
+		{"a day is skipped: every hour", "Pacific/Apia", "0 0 * * * ?", "2011-12-29 22:00:00 -10:00", "29 23:00:00 -10, 31 00:00:00 +14, 31 01:00:00 +14"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.zone+" "+tt.name, func(t *testing.T) {
@@ -76,13 +76,13 @@ func TestClockChanges(t *testing.T) {
 			}
 			for i, at := range fires {
 				if got := e.Prev(at); !got.Equal(at) {
-					t.Errorf("at or before %v: %v", at, got)
+					t.Errorf("Prev(%v) = %v", at, got)
 				}
 				if got := e.Next(at.Add(-1)); !got.Equal(at) {
-					t.Errorf("after %v: %v", at.Add(-1), got)
+					t.Errorf("Next(%v) = %v", at.Add(-1), got)
 				}
 				if got := e.Prev(at.Add(-1)); i > 0 && !got.Equal(fires[i-1]) {
-					t.Errorf("before %v: %v, want %v", at, got, fires[i-1])
+					t.Errorf("Prev before %v = %v, want %v", at, got, fires[i-1])
 				}
 			}
 		})
