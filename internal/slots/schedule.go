@@ -1,7 +1,8 @@
-// Package slots computes when a trigger is due, has missed and is due next (R2, R3). It is pure: no clock, no database.
+// Package slots computes which slots of a trigger are due, which are missed, and which comes next (R2, R3). It is pure: it
+// reads no clock and no database.
 //
-// A slot is an instant at which a trigger is to fire, always in UTC. Slots are computed and not enumerated: after a
-// month of downtime a trigger of every second costs what it costs after a second. The exception is said at cronCountMax.
+// A slot is an instant at which a trigger fires, always in UTC. Slots are computed and not enumerated: after a month of
+// downtime, a trigger of every second costs as much as after a second. The one exception is at cronCountMax.
 package slots
 
 import (
@@ -19,19 +20,19 @@ const (
 	KindOnce  = "ONCE"
 )
 
-// Schedule is all slots of a kind of trigger, whatever its bounds. Its methods take constant time.
+// Schedule is all slots of a kind of trigger, without its bounds. Its methods take constant time.
 type Schedule interface {
-	// Next returns the first slot after an instant, zero if there is none.
+	// Next returns the first slot after an instant, or zero.
 	Next(after time.Time) time.Time
-	// Prev returns the last slot at or before an instant, zero if there is none.
+	// Prev returns the last slot at or before an instant, or zero.
 	Prev(by time.Time) time.Time
-	// count returns how many slots come after one instant and not after another.
+	// count returns how many slots come after one instant, up to another instant.
 	count(after, by time.Time) int64
 }
 
-// Parse reads a trigger's expression: of CRON an expression as in package cron, in a time zone; of EVERY a Go duration,
-// whose multiples are added to startAt; of ONCE a time in RFC 3339. The zone is CRON's only. The error is one line and
-// names the column, the value and the rule.
+// Parse reads the expression of a trigger. For CRON it is an expression of package cron, in the time zone. For EVERY it is a
+// Go duration; the slots are startAt plus its multiples. For ONCE it is a time in RFC 3339. Only CRON uses the zone. The
+// error is one line and names the column, the value and the rule.
 func Parse(kind, expression, zone string, startAt time.Time) (Schedule, error) {
 	switch kind {
 	case KindCron:
@@ -63,8 +64,8 @@ func (s cronSchedule) Next(after time.Time) time.Time { return s.expr.Next(after
 
 func (s cronSchedule) Prev(by time.Time) time.Time { return s.expr.Prev(by).UTC() }
 
-// cronCountMax is how many slots of an expression are counted, which means to enumerate them: a millisecond or two. A
-// transaction is open meanwhile, and nobody wants to know whether 90,000 or 100,000 were missed.
+// cronCountMax is the most slots that count enumerates, which takes one or two milliseconds. A transaction is open
+// meanwhile, and whether a trigger missed 90,000 or 100,000 slots makes no difference to an operator.
 const cronCountMax = 1000
 
 func (s cronSchedule) count(after, by time.Time) (n int64) {
@@ -89,7 +90,7 @@ func parseEvery(expression string, startAt time.Time) (Schedule, error) {
 		return nil, fmt.Errorf("expression (%q) of kind EVERY must be a duration from 1s to 8760h in whole milliseconds, such as 90s", expression)
 	}
 	if startAt.Year() < 1970 {
-		return nil, errors.New("start_at must be set where kind is EVERY, and not before 1970: the slots count from there")
+		return nil, errors.New("start_at must be set for kind EVERY, and not before 1970: the slots count from it")
 	}
 	return everySchedule{startAt.UTC(), period}, nil
 }
@@ -123,7 +124,7 @@ func parseOnce(expression string) (Schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression (%q) of kind ONCE must be a time with its offset, such as 2026-08-01T12:00:00Z", expression)
 	}
-	return onceSchedule{at.UTC().Truncate(time.Microsecond)}, nil // as exact as the database
+	return onceSchedule{at.UTC().Truncate(time.Microsecond)}, nil // the precision of the database
 }
 
 func (s onceSchedule) Next(after time.Time) time.Time {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // the tests' zones, wherever they run
+	_ "time/tzdata" // the zones of the tests, on every host
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
@@ -49,10 +49,10 @@ func TestParse(t *testing.T) {
 			}
 			now := at(t, tt.now)
 			if got := s.Next(now); got != at(t, tt.next) {
-				t.Errorf("next: %v, want %v", got, tt.next)
+				t.Errorf("Next = %v, want %v", got, tt.next)
 			}
 			if got := s.Prev(now); got != at(t, tt.prev) {
-				t.Errorf("prev: %v, want %v", got, tt.prev)
+				t.Errorf("Prev = %v, want %v", got, tt.prev)
 			}
 		})
 	}
@@ -74,12 +74,12 @@ func TestParseRefuses(t *testing.T) {
 	for _, tt := range tests {
 		_, err := Parse(tt.kind, tt.expression, tt.zone, at(t, tt.start))
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s %q: %v, want %q in one line", tt.kind, tt.expression, err, tt.want)
+			t.Errorf("%s %q: error %v, want %q in one line", tt.kind, tt.expression, err, tt.want)
 		}
 	}
 }
 
-// count is what enumerating finds.
+// count equals the number of slots that enumerating finds.
 func TestCount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSchedule(t)
@@ -94,12 +94,12 @@ func TestCount(t *testing.T) {
 			got = min(got, cronCountMax)
 		}
 		if got != want {
-			t.Fatalf("%+v after %v by %v: %d, want %d", s, after, by, got, want)
+			t.Fatalf("%+v: count(%v, %v) = %d, want %d", s, after, by, got, want)
 		}
 	})
 }
 
-// dayBefore is the eve of the autumn's clock change in Berlin.
+// dayBefore is the day before the autumn clock change in Berlin.
 var dayBefore = time.Date(2026, 10, 24, 0, 0, 0, 0, time.UTC)
 
 func drawTime(t *rapid.T, name string) time.Time {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// The column misfire of schedule_trigger: what fires of the slots that are due, when they are more than one or old.
+// The column misfire of schedule_trigger: which of the due slots fire if there are several or they are old.
 const (
 	MisfireOne  = "ONE"  // the newest
 	MisfireSkip = "SKIP" // the newest, if it is younger than misfire_after
-	MisfireAll  = "ALL"  // each, oldest first; of more than catchup_max the newest
+	MisfireAll  = "ALL"  // each, oldest first; if there are more than catchup_max, the newest of them
 )
 
-// Trigger is what of a row of schedule_trigger decides when it fires. StartAt and EndAt are part of its time; where
-// they are zero, and where MaxFires is 0, there is no bound.
+// Trigger is the columns of a row of schedule_trigger that decide when it fires. A slot at StartAt or EndAt fires. A zero
+// StartAt, EndAt or MaxFires is no bound.
 type Trigger struct {
 	Schedule       Schedule
 	StartAt, EndAt time.Time
@@ -27,8 +27,8 @@ type Trigger struct {
 	CatchupMax     int           // for ALL, at least 1
 }
 
-// First returns next_fire_at of a trigger that is new or has another schedule: its first slot after now and not before
-// its start, zero if it is done. The slot of ONCE may have passed: it is due until it has fired.
+// First returns next_fire_at of a trigger that is new or has another schedule: its first slot after now and not before its
+// start, or zero if it is done. The slot of ONCE may be in the past: it is due until it has fired.
 func (t Trigger) First(now time.Time) time.Time {
 	from := now
 	if _, once := t.Schedule.(onceSchedule); once && t.Fires == 0 {
@@ -40,13 +40,13 @@ func (t Trigger) First(now time.Time) time.Time {
 	return t.bounded(t.Schedule.Next(from), 0)
 }
 
-// Due returns the slots that fire now, oldest first, how many are missed for good, and next_fire_at, which is zero when
-// the trigger is done. The error is one line and names the column, the value and the rule.
+// Due returns the slots that fire now, oldest first, the number of missed slots, and next_fire_at, which is zero when the
+// trigger is done. The error is one line and names the column, the value and the rule.
 //
-// Due are next_fire_at and all slots after it, up to now and end_at. next_fire_at is one of them even if the schedule
-// does not name it: everybody who looked at the row was told so, and a host with another tz database than the one that
-// wrote it must not lose the slot. Of these, misfire says which fire; max_fires counts firings, not slots, and bounds
-// ALL like catchup_max. The others are missed: counted exactly for EVERY and ONCE, up to about a thousand for CRON.
+// The due slots are next_fire_at and all slots after it, up to now and end_at. next_fire_at is due even if the schedule does
+// not contain it: the row has announced it, and a host with another tz database than the writer's must not lose the slot.
+// misfire decides which due slots fire. max_fires counts firings and not slots, and it bounds ALL like catchup_max. The
+// other due slots are missed. Their number is exact for EVERY and ONCE, and at most about a thousand for CRON.
 func (t Trigger) Due(now time.Time) (fire []time.Time, missed int64, next time.Time, err error) {
 	if err := t.validate(); err != nil {
 		return nil, 0, time.Time{}, err
@@ -66,12 +66,12 @@ func (t Trigger) validate() error {
 		return nil
 	case MisfireSkip:
 		if t.MisfireAfter <= 0 {
-			return fmt.Errorf("misfire_after (%v) must be above 0 where misfire is SKIP", t.MisfireAfter)
+			return fmt.Errorf("misfire_after (%v) must be above 0 for misfire SKIP", t.MisfireAfter)
 		}
 		return nil
 	case MisfireAll:
 		if t.CatchupMax < 1 {
-			return fmt.Errorf("catchup_max (%d) must be at least 1 where misfire is ALL", t.CatchupMax)
+			return fmt.Errorf("catchup_max (%d) must be at least 1 for misfire ALL", t.CatchupMax)
 		}
 		return nil
 	default:
@@ -79,7 +79,7 @@ func (t Trigger) validate() error {
 	}
 }
 
-// bounded returns a slot, zero if the trigger is done before it, after so many more firings.
+// bounded returns the slot, or zero if the trigger is done before it after so many more firings.
 func (t Trigger) bounded(slot time.Time, more int64) time.Time {
 	if t.left() <= more || !t.EndAt.IsZero() && slot.After(t.EndAt) {
 		return time.Time{}
@@ -107,7 +107,7 @@ func (t Trigger) newest(first, now time.Time) time.Time {
 	return first
 }
 
-// choose splits the slots from first to newest into those that fire and the number of the others.
+// choose returns which of the slots from first to newest fire, and how many are missed.
 func (t Trigger) choose(first, newest, now time.Time) (fire []time.Time, missed int64) {
 	switch {
 	case t.Misfire == MisfireSkip && now.Sub(newest) >= t.MisfireAfter:
