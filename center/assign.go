@@ -88,13 +88,12 @@ func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
 		free = false
-		rows, err := c.db.Query(ctx, query, taskType, c.ownSign)
-		return true, sqldb.Each(rows, err, func(rows *sql.Rows) error {
+		return true, c.db.Each(ctx, func(rows *sql.Rows) error {
 			var n int
 			err := rows.Scan(&n)
 			free, yes = true, n == 1
 			return err
-		})
+		}, query, taskType, c.ownSign)
 	})
 	if skips := a.NoWait && c.db.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask

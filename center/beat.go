@@ -221,24 +221,12 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 			FROM schedule_queue q WHERE q.cur_server = ?`
 		args = append(args, uuid, uuid)
 	}
-	rows, err := c.db.Heartbeat.QueryContext(ctx, c.db.SQL(`SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
-		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
-		`+watch+`,
-		`+b.allDrained()+`,
-		o.owned, o.epochs, o.newest, o.requested,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
-		FROM schedule_server s
-		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
-		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
-		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
-		WHERE s.uuid IN (`+sqldb.Marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`), slices.Concat(args, sqldb.Args(uuids), []any{b.Token})...)
 	rings := make(map[string]Ring, len(uuids))
 	for _, s := range b.Servers {
 		rings[s.UUID] = s.Ring
 	}
 	pulses := make(map[string]Pulse, len(uuids))
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err := c.db.EachOn(ctx, c.db.Heartbeat, func(rows *sql.Rows) error {
 		var p Pulse
 		var next Ring
 		var audit, anyDead, drained, runs int
@@ -250,7 +238,18 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		p.Ring = rings[p.UUID].after(p.MembershipVersion, next)
 		pulses[p.UUID] = p
 		return err
-	})
+	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
+		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
+		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
+		`+watch+`,
+		`+b.allDrained()+`,
+		o.owned, o.epochs, o.newest, o.requested,
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
+		FROM schedule_server s
+		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
+		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
+		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
+		WHERE s.uuid IN (`+sqldb.Marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`, slices.Concat(args, sqldb.Args(uuids), []any{b.Token})...)
 	return pulses, err
 }
 

@@ -225,10 +225,8 @@ func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Sett
 	if err != nil {
 		return err
 	}
-	rows, err := c.db.Query(ctx, `SELECT queue_id FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, c.ownSign)
 	numbered := true
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		if err := rows.Scan(&id); err != nil {
 			return err
@@ -240,7 +238,8 @@ func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Sett
 		numbered = numbered && id == fmt.Sprint(len(s.QueueNames))
 		s.QueueNames = append(s.QueueNames, id)
 		return nil
-	})
+	}, `SELECT queue_id FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, c.ownSign)
 	if numbered {
 		s.Queues, s.QueueNames = len(s.QueueNames), nil
 	}

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The rules of a dependency: what of the upstream lets the dependant go on.
@@ -137,13 +135,12 @@ func (t transaction) replaceAfter(ctx context.Context, taskType string, after []
 
 // After returns what a task type runs after, by name.
 func (c *Center) After(ctx context.Context, taskType string) (after []After, err error) {
-	rows, err := c.db.Query(ctx, `SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var a After
 		err := rows.Scan(&a.Upstream, &a.Rule)
 		after = append(after, a)
 		return err
-	})
+	}, `SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
 	if err != nil {
 		return nil, fmt.Errorf("read what %s runs after: %w", taskType, err)
 	}

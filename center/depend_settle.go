@@ -160,13 +160,12 @@ func (c *Center) dependants(ctx context.Context, runID string) (runs []runRef, e
 
 // refs reads runs by their ids and task types.
 func (c *Center) refs(ctx context.Context, runs *[]runRef, query string, args ...any) error {
-	rows, err := c.db.Query(ctx, query, args...)
-	return sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	return c.db.Each(ctx, func(rows *sql.Rows) error {
 		var r runRef
 		err := rows.Scan(&r.id, &r.taskType)
 		*runs = append(*runs, r)
 		return err
-	})
+	}, query, args...)
 }
 
 // settled is the condition under which a run w that waits is to be settled.

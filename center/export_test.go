@@ -105,14 +105,13 @@ func (c *Center) FireEdited(ctx context.Context, taskType string) error {
 // PlanOfEvents returns how SQLite answers Events.
 func (c *Center) PlanOfEvents(ctx context.Context, f EventFilter) (plan string, err error) {
 	query, args := c.eventQuery(f, 100)
-	rows, err := c.db.Query(ctx, "EXPLAIN QUERY PLAN "+strings.Replace(query, "{columns}", "*", 1), args...)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var line string
 		err := rows.Scan(&id, &parent, &unused, &line)
 		plan += line + "\n"
 		return err
-	})
+	}, "EXPLAIN QUERY PLAN "+strings.Replace(query, "{columns}", "*", 1), args...)
 	return plan, err
 }
 

@@ -120,15 +120,14 @@ func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
 		return err
 	}
 	owners := make(map[string]Held, len(b.Queues)) // by queue id: who owns it now
-	rows, err := tx.QueryContext(ctx, b.c.db.SQL(`SELECT q.queue_id, q.cur_server, q.epoch`+from+
-		` ORDER BY q.queue_id`+b.c.db.Share), args...)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = b.c.db.EachOn(ctx, tx, func(rows *sql.Rows) error {
 		var id string
 		var now Held
 		err := rows.Scan(&id, (*sqldb.Text)(&now.ID), &now.Epoch)
 		owners[id] = now
 		return err
-	})
+	}, `SELECT q.queue_id, q.cur_server, q.epoch`+from+
+		` ORDER BY q.queue_id`+b.c.db.Share, args...)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,7 @@ import (
 func records[T any](ctx context.Context, c *Center, query string, args ...any) (list []T, err error) {
 	names, fields := readFields(reflect.TypeFor[T]())
 	query = strings.Replace(query, "{columns}", strings.Join(names, ", "), 1)
-	rows, err := c.db.Query(ctx, query, args...)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var record T
 		into := make([]any, len(fields))
 		for i, field := range fields {
@@ -31,7 +30,7 @@ func records[T any](ctx context.Context, c *Center, query string, args ...any) (
 		err := rows.Scan(into...)
 		list = append(list, record)
 		return err
-	})
+	}, query, args...)
 	return list, err
 }
 

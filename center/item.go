@@ -45,8 +45,7 @@ func (c *Center) FailedItems(ctx context.Context, taskType, queueID string, limi
 	if limit > 0 {
 		query += fmt.Sprintf(` LIMIT %d`, limit)
 	}
-	rows, err := c.db.Query(ctx, query, args...)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var i FailedItem
 		var next, now time.Time
 		err := rows.Scan(&i.Key, &i.QueueID, &i.State, &i.Attempts, &i.LastError, (*sqldb.Instant)(&i.FirstFailed), (*sqldb.Instant)(&next), (*sqldb.Instant)(&now))
@@ -55,7 +54,7 @@ func (c *Center) FailedItems(ctx context.Context, taskType, queueID string, limi
 		}
 		items = append(items, i)
 		return err
-	})
+	}, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the failed items of %s$%s: %w", taskType, c.ownSign, err)
 	}

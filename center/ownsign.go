@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
-
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // ExpireOwnSigns ends the environments of a task type that nobody has served for its
@@ -20,14 +18,13 @@ import (
 // was set since must not make the living look forgotten, and then nothing is expired (S7).
 func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
 	var candidates []string
-	rows, err := c.db.Query(ctx, `SELECT r.own_sign FROM schedule_task_running r`+forgotten+`
-		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, DefaultOwnSign, c.ownSign)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var sign string
 		err := rows.Scan(&sign)
 		candidates = append(candidates, sign)
 		return err
-	})
+	}, `SELECT r.own_sign FROM schedule_task_running r`+forgotten+`
+		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, DefaultOwnSign, c.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("look for forgotten environments of %s: %w", taskType, err)
 	}

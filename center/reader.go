@@ -39,14 +39,13 @@ func (s serverRow) planServer() plan.Server {
 }
 
 func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
-	rows, err := r.q.QueryContext(ctx, r.d.SQL(`SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms
-		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`), r.taskType, r.ownSign)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = r.d.EachOn(ctx, r.q, func(rows *sql.Rows) error {
 		var s serverRow
 		err := rows.Scan(&s.uuid, &s.state, (*sqldb.Instant)(&s.registered), (*sqldb.Instant)(&s.heartbeat), (*millis)(&s.judgeDead))
 		servers = append(servers, s)
 		return err
-	})
+	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms
+		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.taskType, r.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
 	}
@@ -90,15 +89,14 @@ func (r reader) limit(ctx context.Context) (limit int, err error) {
 }
 
 func (r reader) queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
-	rows, err := r.q.QueryContext(ctx, r.d.SQL(`SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_id`), r.taskType, r.ownSign)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = r.d.EachOn(ctx, r.q, func(rows *sql.Rows) error {
 		var q plan.Queue
 		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch)
 		q.Removing = slices.Contains(removing, q.ID)
 		queues = append(queues, q)
 		return err
-	})
+	}, `SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_id`, r.taskType, r.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues: %w", err)
 	}

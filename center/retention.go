@@ -35,15 +35,14 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 // clean looks first and deletes by key: a DELETE that searches would lock what it looks at, and not
 // every database knows a LIMIT there.
 func (c *Center) clean(ctx context.Context, table, key, column string, retention time.Duration) (int, error) {
-	rows, err := c.db.Query(ctx, fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
-		key, table, column, retention.Milliseconds(), column, cleanRows))
 	var keys []any
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err := c.db.Each(ctx, func(rows *sql.Rows) error {
 		var k any
 		err := rows.Scan(&k)
 		keys = append(keys, k)
 		return err
-	})
+	}, fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
+		key, table, column, retention.Milliseconds(), column, cleanRows))
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}

@@ -156,9 +156,7 @@ func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 			}
 		}
 		args := append(sqldb.Args(front), sqldb.Args(front)...)
-		rows, err := c.db.Query(ctx, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
-			WHERE run_id IN (`+sqldb.Marks(len(front))+`) OR upstream_run_id IN (`+sqldb.Marks(len(front))+`) ORDER BY run_id, upstream_run_id`, args...)
-		err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+		err = c.db.Each(ctx, func(rows *sql.Rows) error {
 			var d RunDep
 			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
 			if !edges[d] {
@@ -167,7 +165,8 @@ func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 			reached(d.Run)
 			reached(d.Upstream)
 			return err
-		})
+		}, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
+			WHERE run_id IN (`+sqldb.Marks(len(front))+`) OR upstream_run_id IN (`+sqldb.Marks(len(front))+`) ORDER BY run_id, upstream_run_id`, args...)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 		}

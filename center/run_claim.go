@@ -71,12 +71,7 @@ func (c *Center) claimable(ctx context.Context, taskType string, queues []Held) 
 		epochs[q.ID] = q.Epoch
 		args = append(args, q.ID)
 	}
-	rows, err := c.db.Query(ctx, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
-		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
-		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+dueAgain+`)
-		ORDER BY q.queue_id`, args...)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var q claimable
 		var state string
 		var epoch int64
@@ -85,7 +80,11 @@ func (c *Center) claimable(ctx context.Context, taskType string, queues []Held) 
 			list = append(list, q)
 		}
 		return err
-	})
+	}, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
+		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
+		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+dueAgain+`)
+		ORDER BY q.queue_id`, args...)
 	return list, err
 }
 

@@ -55,14 +55,13 @@ func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (delete
 func (c *Center) cleanRunQueues(ctx context.Context, runs []string) (deleted int, full bool, err error) {
 	type key struct{ run, queue string }
 	var keys []key
-	rows, err := c.db.Query(ctx, fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
-		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), cleanRows), sqldb.Args(runs)...)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var k key
 		err := rows.Scan(&k.run, &k.queue)
 		keys = append(keys, k)
 		return err
-	})
+	}, fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
+		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), cleanRows), sqldb.Args(runs)...)
 	if err != nil {
 		return 0, false, err
 	}

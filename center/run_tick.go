@@ -97,7 +97,13 @@ func (c *Center) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did
 func (c *Center) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRuns, err error) {
 	found := false
 	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
-	rows, err := c.db.Query(ctx, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+		found = true
+		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.stop), (*flag)(&p.swept),
+			(*flag)(&p.mayOpen), (*flag)(&p.mayEnd), (*flag)(&p.maySolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
+		p.swept = p.swept && p.Open != ""
+		return err
+	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
 		CASE WHEN r.cancel_requested OR r.deadline_at < {now} THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')) THEN FALSE ELSE TRUE END,
 		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested) THEN TRUE ELSE FALSE END,
@@ -108,13 +114,6 @@ func (c *Center) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRun
 		FROM schedule_task_running k
 		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
 		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`, taskType, c.ownSign)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
-		found = true
-		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.stop), (*flag)(&p.swept),
-			(*flag)(&p.mayOpen), (*flag)(&p.mayEnd), (*flag)(&p.maySolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
-		p.swept = p.swept && p.Open != ""
-		return err
-	})
 	if err == nil && !found {
 		err = ErrUnknownTask
 	}

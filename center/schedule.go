@@ -9,7 +9,6 @@ import (
 
 	"github.com/dutyrota/rota/internal/cron"
 	"github.com/dutyrota/rota/internal/slots"
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // What begins the runs of a task type may stand among its settings, although it is kept elsewhere: cron and every are
@@ -85,9 +84,7 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 	if s.Mode != ModeRun {
 		return nil
 	}
-	rows, err := c.db.Query(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger
-		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, c.ownSign, taskType, taskType)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
 		switch t.Kind {
 		case TriggerCron:
@@ -96,7 +93,8 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 			s.Every, _ = time.ParseDuration(t.Expression) // what a hand has written there is in the trigger's own message
 		}
 		return err
-	})
+	}, `SELECT `+triggerColumns+` FROM schedule_trigger
+		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, c.ownSign, taskType, taskType)
 	if err == nil {
 		s.After, err = c.After(ctx, taskType)
 	}

@@ -321,12 +321,11 @@ func (l *locked) trigger(ctx context.Context, name string) (Trigger, error) {
 
 // Triggers returns the triggers of this own_sign, by name.
 func (c *Center) Triggers(ctx context.Context) (triggers []Trigger, err error) {
-	rows, err := c.db.Query(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, c.ownSign)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
 		triggers = append(triggers, t)
 		return err
-	})
+	}, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, c.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the triggers of %s: %w", c.ownSign, err)
 	}

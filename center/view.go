@@ -28,12 +28,9 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value, q.window_done_at, COALESCE(q.plan_version, 0),
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
 		FROM schedule_task_running r `
-	rows, err := c.db.Query(ctx, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
-		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`,
-		uuid, taskType, c.ownSign, uuid, uuid, taskType, c.ownSign)
 	var v View
 	found := false
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err := c.db.Each(ctx, func(rows *sql.Rows) error {
 		var q ViewQueue
 		found = true
 		var known int
@@ -45,7 +42,9 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 			v.Queues = append(v.Queues, q)
 		}
 		return err
-	})
+	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
+		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`,
+		uuid, taskType, c.ownSign, uuid, uuid, taskType, c.ownSign)
 	if err == nil && !found {
 		err = ErrUnknownTask
 	}

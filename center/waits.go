@@ -22,18 +22,17 @@ type Wait struct {
 // Waits tells for whom a server waits: the owners of the queues that are requested for it, those that
 // keep it waiting longest first. For people to read; nothing is decided by it.
 func (c *Center) Waits(ctx context.Context, uuid string) (waits []Wait, err error) {
-	rows, err := c.db.Query(ctx, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
-		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), {now}
-		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server
-		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, uuid)
-	err = sqldb.Each(rows, err, func(rows *sql.Rows) error {
+	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var w Wait
 		var requested, heartbeat, now time.Time
 		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*millis)(&w.JudgeDead), (*sqldb.Instant)(&now))
 		w.Requested, w.Silent = now.Sub(requested), now.Sub(heartbeat)
 		waits = append(waits, w)
 		return err
-	})
+	}, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
+		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), {now}
+		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server
+		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, uuid)
 	if err != nil {
 		return nil, fmt.Errorf("ask for whom %s waits: %w", uuid, err)
 	}

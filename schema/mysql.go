@@ -2,9 +2,9 @@ package schema
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 
-	driver "github.com/go-sql-driver/mysql"
 	"github.com/pressly/goose/v3/database"
 )
 
@@ -32,15 +32,26 @@ var mysql = grammar{
 	soon: `UTC_TIMESTAMP(6) + INTERVAL (? * 1000) MICROSECOND`,
 	bind: unchanged,
 
-	noTable:   number(1146),
-	noColumn:  number(1054),
-	transient: number(1213, 1205, 1020), // deadlock (in Galera: another node was first), lock timeout, row changed meanwhile
+	noTable:   number("1146"),
+	noColumn:  number("1054"),
+	transient: number("1213", "1205", "1020"), // deadlock (in Galera: another node was first), lock timeout, row changed meanwhile
 	raced:     never,
 }
 
-func number(numbers ...uint16) func(error) bool {
+// number recognises the errors of go-sql-driver/mysql, without importing it: a program links only the driver that it
+// uses. The type has no method that returns the number, so number reads it from the text, which begins with it.
+func number(numbers ...string) func(error) bool {
 	return func(err error) bool {
-		var e *driver.MySQLError
-		return errors.As(err, &e) && slices.Contains(numbers, e.Number)
+		var e interface { // mysql.MySQLError has these two methods
+			error
+			Is(error) bool
+		}
+		if !errors.As(err, &e) {
+			return false
+		}
+		m := numbered.FindStringSubmatch(e.Error())
+		return m != nil && slices.Contains(numbers, m[1])
 	}
 }
+
+var numbered = regexp.MustCompile(`^Error (\d+)[ :]`)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lib/pq"
 	"github.com/pressly/goose/v3/database"
 )
 
@@ -40,9 +39,10 @@ var postgres = grammar{
 	raced:     sqlState("23505", "42P07", "42710"), // IF NOT EXISTS looks first and then creates; another process may do so in between
 }
 
+// sqlState recognises the errors of lib/pq, without importing it: a program links only the driver that it uses.
 func sqlState(codes ...string) func(error) bool {
 	return func(err error) bool {
-		var e *pq.Error
+		var e interface{ SQLState() string }
 		return errors.As(err, &e) && slices.Contains(codes, e.SQLState())
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3/database"
-	driver "modernc.org/sqlite"
-	lib "modernc.org/sqlite/lib"
 )
 
 var sqlite = grammar{
@@ -44,11 +42,12 @@ func says(text string) func(error) bool {
 	return func(err error) bool { return err != nil && strings.Contains(err.Error(), text) }
 }
 
+// busy recognises the errors of modernc.org/sqlite, without importing it: a program links only the driver that it uses.
 func busy(err error) bool {
-	var e *driver.Error
+	var e interface{ Code() int }
 	if !errors.As(err, &e) {
 		return false
 	}
-	code := e.Code() & 0xff // the higher bits tell which kind of busy
-	return code == lib.SQLITE_BUSY || code == lib.SQLITE_LOCKED
+	code := e.Code() & 0xff       // the rest says which kind of busy
+	return code == 5 || code == 6 // SQLITE_BUSY, SQLITE_LOCKED
 }

@@ -73,9 +73,9 @@ func (db *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// Query runs a query on the store. Each scans what it returns.
-func (db *DB) Query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return db.Store.QueryContext(ctx, db.SQL(query), args...)
+// Each calls scan for each row that a query on the store returns.
+func (db *DB) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	return db.EachOn(ctx, db.Store, scan, query, args...)
 }
 
 // QueryRow asks the store for one row.

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
@@ -89,8 +90,14 @@ func (m Texts) Value() (driver.Value, error) {
 // NoRows reports whether a query for one row found none.
 func NoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// Each calls scan for each row and closes the rows. It takes the error of the query, too.
-func Each(rows *sql.Rows, err error, scan func(*sql.Rows) error) error {
+// Queryer is a pool or a transaction.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// EachOn calls scan for each row that a query on a pool or in a transaction returns.
+func (d *Dialect) EachOn(ctx context.Context, q Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, d.SQL(query), args...)
 	if err != nil {
 		return err
 	}

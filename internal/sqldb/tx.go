@@ -25,8 +25,7 @@ func (t Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 
 // Each calls scan for each row that a query returns.
 func (t Tx) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := t.Raw.QueryContext(ctx, t.Dialect.SQL(query), args...)
-	return Each(rows, err, scan)
+	return t.Dialect.EachOn(ctx, t.Raw, scan, query, args...)
 }
 
 // Commit reports whether a failure left nothing behind for certain. Otherwise the error is ErrUnknownCommit.
