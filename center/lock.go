@@ -9,14 +9,14 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// locked is a transaction that holds the lock row of a roster (L1). Its fields are read after
-// the lock, so that they stay true until the commit.
+// locked is a transaction that holds the lock row of a roster (L1). It reads its fields after the lock, so that they
+// stay true until the commit.
 type locked struct {
 	transaction
 	taskType string
 	ownSign  string
 
-	now               time.Time // the database's clock: no other decides anything about others (L2)
+	now               time.Time // the database's clock: no other clock decides about other servers (L2)
 	queueTotal        int
 	requestedTotal    int // 0: no change of the number of queues is wanted
 	partitionVersion  int64
@@ -25,10 +25,10 @@ type locked struct {
 	planVersion       int64
 	epochHigh         int64
 	itemVersion       int64
-	removing          sqldb.List // queues that are not dealt any more, and go when they are drained (N2)
+	removing          sqldb.List // queues that get no new owner, and are deleted when they are drained (N2)
 
-	silent   []time.Duration // of the servers that were buried here
-	runsMade time.Duration   // how many ids of runs this transaction has made
+	silent   []time.Duration // how long the servers that this transaction expired had been silent
+	runsMade time.Duration   // one microsecond for each run id that this transaction has made
 }
 
 // transaction is a transaction with or without the lock row.
@@ -40,14 +40,14 @@ func (c *Center) transact(ctx context.Context, pool *sql.DB, f func(context.Cont
 	return c.db.Transact(ctx, pool, func(ctx context.Context, t sqldb.Tx) error { return f(ctx, transaction{t}) })
 }
 
-// underLock runs f in a transaction that holds the lock row of the task type, as often as it
-// takes. f may run several times: it must not keep what a try that failed has told it.
+// underLock runs f in a transaction that holds the lock row of the task type, and retries it. f may run several times:
+// it must not keep results of an attempt that failed.
 func (c *Center) underLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
 	return c.underLockBy(ctx, taskType, (*locked).lock, f)
 }
 
-// underFreeLock is underLock for who does not wait: it returns sqldb.ErrBusy while another has the lock row, or stands in
-// line for it. Nothing rests on that, for lock is what locks.
+// underFreeLock does what underLock does for a caller that does not wait: it returns sqldb.ErrBusy while another
+// transaction has the lock row, or waits in line for it. Correctness does not depend on that: lock takes the lock.
 func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
 	return c.underLockBy(ctx, taskType, func(l *locked, ctx context.Context) error {
 		if err := l.peek(ctx); err != nil {
@@ -69,7 +69,7 @@ func (c *Center) underLockBy(ctx context.Context, taskType string, lock func(*lo
 	return nil
 }
 
-// tryUnderLock reports whether a failure surely left nothing behind.
+// tryUnderLock reports whether a failure left nothing behind for certain.
 func (c *Center) tryUnderLock(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) (clean bool, err error) {
 	tx, err := c.db.Begin(ctx, c.db.Store)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Center) tryUnderLock(ctx context.Context, taskType string, lock func(*l
 	return l.Commit(ctx)
 }
 
-// peek takes the row that lock is going to write, if it can be had at once.
+// peek locks the row that lock is going to write, if it is free. Otherwise it returns sqldb.ErrBusy.
 func (l *locked) peek(ctx context.Context) error {
 	if l.Dialect.SkipLocked == "" {
 		return nil
@@ -102,8 +102,8 @@ func (l *locked) peek(ctx context.Context) error {
 	return err
 }
 
-// lock locks by writing: the same row lock in each database, with a trace. Then it reads the
-// row and the clock.
+// lock takes the lock row by writing it: this is the same row lock in each database, and leaves a trace. Then it reads
+// the row and the clock.
 func (l *locked) lock(ctx context.Context) error {
 	if err := l.lockBy(ctx, `version = version + 1`); err != nil {
 		return err
@@ -117,16 +117,17 @@ func (l *locked) lock(ctx context.Context) error {
 	return nil
 }
 
-// lockToChange locks for who changes the plan and needs nothing else of the row: hundreds may stand in line for it, and
-// each statement less counts. Nothing of the row is read, not even the clock.
+// lockToChange takes the lock row for a transaction that changes the plan and needs nothing else of the row: hundreds may
+// wait in line for it, and each statement less counts. It reads nothing, not even the clock.
 func (l *locked) lockToChange(ctx context.Context) error {
 	return l.lockBy(ctx, `version = version + 1, plan_version = plan_version + 1`)
 }
 
-// lockBy writes the lock row. In PostgreSQL, who waits for a row wakes up with each of its versions, goes on to the next one
-// and waits again: of hundreds each commit would wake hundreds. There they stand in line before they come to the row,
-// each wakes up once, and the row has one who waits. The line is a lock of the transaction, which passes PgBouncer, and
-// of the table, so that rosters in other schemas have lines of their own. Nothing rests on it: the row is the lock.
+// lockBy writes the lock row. In PostgreSQL, a transaction that waits for a row wakes up with each version of the row, goes
+// on to the next version and waits again: with hundreds of them each commit would wake hundreds. So they wait in a line
+// before the row: each wakes up once, and only one waits for the row itself. The line is a lock of the transaction, which
+// works behind PgBouncer, and of the table, so that rosters in other schemas have lines of their own. Correctness does
+// not depend on the line: the row is the lock.
 func (l *locked) lockBy(ctx context.Context, set string) error {
 	line, args := l.line(l.Dialect.WaitInLine)
 	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)
@@ -139,7 +140,7 @@ func (l *locked) lockBy(ctx context.Context, set string) error {
 	return nil
 }
 
-// membershipChanged makes everybody plan anew (S3).
+// membershipChanged makes the servers plan again (S3).
 func (l *locked) membershipChanged(ctx context.Context) error {
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
@@ -147,7 +148,7 @@ func (l *locked) membershipChanged(ctx context.Context) error {
 	return err
 }
 
-// planChanged makes everybody read their queues anew.
+// planChanged makes the servers read their queues again.
 func (l *locked) planChanged(ctx context.Context) error {
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
@@ -155,8 +156,8 @@ func (l *locked) planChanged(ctx context.Context) error {
 	return err
 }
 
-// line is a condition of the dialect's, if it has one, and what is bound to a statement about the lock row that ends
-// with it.
+// line returns a condition of the dialect, empty if it has none, and the parameters of a statement about the lock row that
+// ends with the condition.
 func (l *locked) line(condition string) (string, []any) {
 	args := []any{l.taskType, l.ownSign}
 	if condition != "" {
