@@ -15,55 +15,56 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-func (cl *cluster) watched(told *alarms, d processor.TaskDealer[int], s manager.Settings) *worker {
+// serveAlerted starts a worker that records its alerts.
+func (cl *cluster) serveAlerted(alerts *alertLog, d processor.TaskDealer[int], s manager.Settings) *worker {
 	cl.Helper()
-	m, err := manager.New(cl.c, manager.Config{Alerter: told, Grace: time.Second}, manager.Serve("settle", d, s))
+	m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Grace: time.Second}, manager.Serve("settle", d, s))
 	if err != nil {
 		cl.Fatal(err)
 	}
 	return cl.run(m)
 }
 
-// A dealer that hangs is told, once; and that nothing is done any more, when all executors hang.
-func TestStalledDealerIsTold(t *testing.T) {
+// A dealer that hangs raises one alert, and one more when all executors hang.
+func TestStalledDealerRaisesAlerts(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		told := new(alarms)
-		cl.watched(told, &work{cl: cl, takes: time.Hour, stub: true}, manager.Settings{Queues: 1, StallAfter: time.Minute, DrainTimeout: time.Second})
+		alerts := new(alertLog)
+		cl.serveAlerted(alerts, &work{cl: cl, takes: time.Hour, stub: true}, manager.Settings{Queues: 1, StallAfter: time.Minute, DrainTimeout: time.Second})
 		time.Sleep(50 * time.Second)
-		if kinds := told.kinds(); len(kinds) > 0 {
-			cl.Fatalf("alerts before the time: %v", kinds)
+		if kinds := alerts.kinds(); len(kinds) > 0 {
+			cl.Fatalf("alerts too early: %v", kinds)
 		}
 		time.Sleep(20 * time.Minute)
-		kinds := told.kinds()
+		kinds := alerts.kinds()
 		slices.Sort(kinds)
 		if !slices.Equal(kinds, []string{center.AlertNoFetch, center.AlertStalled}) {
 			cl.Fatalf("alerts: %v", kinds)
 		}
-		i := slices.IndexFunc(told.all, func(a manager.Alert) bool { return a.Kind == center.AlertStalled })
-		if a := told.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
+		i := slices.IndexFunc(alerts.all, func(a manager.Alert) bool { return a.Kind == center.AlertStalled })
+		if a := alerts.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
 			cl.Fatalf("%+v", a)
 		}
 	})
 }
 
-// A server that has nothing to do, or may not do anything, is not worth an alert.
-func TestRestIsNoAlert(t *testing.T) {
+// A server that has nothing to do, or must not work, raises no alert.
+func TestIdleServerRaisesNoAlert(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		told := new(alarms)
+		alerts := new(alertLog)
 		s := manager.Settings{Queues: 2, StallAfter: time.Minute, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute}
-		cl.watched(told, idle{}, s)
+		cl.serveAlerted(alerts, idle{}, s)
 		time.Sleep(10 * time.Minute)
 		if err := cl.c.Pause(cl.Context(), "settle", true, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if kinds := told.kinds(); len(kinds) > 0 {
+		if kinds := alerts.kinds(); len(kinds) > 0 {
 			cl.Fatalf("alerts: %v", kinds)
 		}
 	})
 }
 
-// keyed is a dealer some of whose items fail.
+// keyed is a dealer with items that fail.
 type keyed struct{ store }
 
 // Key implements processor.Keyed.
@@ -84,14 +85,15 @@ func (k *keyed) Execute(ctx context.Context, items []int) error {
 	return failed.Err()
 }
 
-// Items that fail are in schedule_failed_item, survive their owner, die, and live again when an operator says so.
+// Items that fail are recorded in schedule_failed_item, survive their owner, die, and are tried again when an operator asks
+// for it.
 func TestFailedItems(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		k := &keyed{store{items: map[int]bool{}}}
 		k.put(10)
 		s := manager.Settings{Queues: 2, ExecuteNumber: 10, ItemMaxAttempts: 5, ItemRetry: time.Second, ItemRetryMax: 10 * time.Second}
-		told := new(alarms)
-		a := cl.watched(told, k, s)
+		alerts := new(alertLog)
+		a := cl.serveAlerted(alerts, k, s)
 		time.Sleep(3 * time.Second)
 		if k.left() != 3 {
 			cl.Fatalf("%d items are left, want the 3 that fail", k.left())
@@ -104,7 +106,7 @@ func TestFailedItems(t *testing.T) {
 		if attempts == 0 || attempts > 4 {
 			cl.Fatalf("%d attempts", attempts)
 		}
-		cl.watched(told, k, s)
+		cl.serveAlerted(alerts, k, s)
 		time.Sleep(2 * time.Minute)
 		items, err := cl.c.FailedItems(cl.Context(), "settle", "", 0)
 		if err != nil || len(items) != 3 {
@@ -121,7 +123,7 @@ func TestFailedItems(t *testing.T) {
 		time.Sleep(time.Minute)
 		cl.scan("SELECT COUNT(*) FROM schedule_failed_item WHERE item_key = 'a' AND attempts = 5 AND state = 'DEAD'", &attempts)
 		if attempts != 1 {
-			cl.Fatal("the item that was to be tried again was not")
+			cl.Fatal("the item that an operator retried was not executed again")
 		}
 	})
 }
@@ -148,17 +150,17 @@ func TestCursorsMove(t *testing.T) {
 		c := &cursored{store{items: map[int]bool{}, takes: 50 * time.Millisecond}}
 		c.put(101)
 		s := manager.Settings{Queues: 2, ExecuteNumber: 3}
-		told := new(alarms)
-		a := cl.watched(told, c, s)
+		alerts := new(alertLog)
+		a := cl.serveAlerted(alerts, c, s)
 		time.Sleep(300 * time.Millisecond)
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
 		}
 		if c.left() < 20 {
-			cl.Fatal("nothing is left for the next")
+			cl.Fatal("nothing is left for the next worker")
 		}
-		cl.watched(told, c, s)
-		cl.watched(told, c, s)
+		cl.serveAlerted(alerts, c, s)
+		cl.serveAlerted(alerts, c, s)
 		time.Sleep(time.Minute)
 		if c.left() != 1 || c.doubled() { // 0 is not in the source
 			cl.Fatalf("%d items are left, twice: %t", c.left(), c.doubled())
@@ -166,10 +168,10 @@ func TestCursorsMove(t *testing.T) {
 	})
 }
 
-// Bad settings are refused while running, and the server's row says why until they are mended.
-func TestBadSettingsStandInTheRow(t *testing.T) {
+// Bad settings are rejected while a worker runs, and the server's row says why until they are corrected.
+func TestRejectedSettingsAreReported(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		cl.watched(new(alarms), idle{}, manager.Settings{Queues: 1})
+		cl.serveAlerted(new(alertLog), idle{}, manager.Settings{Queues: 1})
 		time.Sleep(5 * time.Second)
 		for set, want := range map[string]string{
 			"processor_type = 'NOTSLEEP'":            "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
@@ -197,7 +199,7 @@ func TestBadSettingsStandInTheRow(t *testing.T) {
 	})
 }
 
-// lastError is the row of the one server that there is.
+// lastError returns the row of the only server.
 func (cl *cluster) lastError() center.ServerRecord {
 	cl.Helper()
 	servers, err := cl.c.Servers(cl.Context(), center.ServerFilter{})
@@ -207,18 +209,18 @@ func (cl *cluster) lastError() center.ServerRecord {
 	return servers[0]
 }
 
-// What a program says of itself, and when its dealer failed, stands in its row.
+// A server's row has the settings that its program gave, and when its dealer failed.
 func TestAServerReportsItself(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		given := manager.Settings{Queues: 1, ExecuteNumber: 3, ItemRetry: time.Hour, ItemRetryMax: time.Hour}
-		cl.watched(new(alarms), broken{}, given)
+		cl.serveAlerted(new(alertLog), broken{}, given)
 		time.Sleep(time.Minute)
 		s := cl.lastError()
 		want := map[string]string{"queues": "1", "execute_number": "3", "item_retry": "1h0m0s", "item_retry_max": "1h0m0s"}
 		if diff := cmp.Diff(want, s.GivenSettings); diff != "" {
 			cl.Errorf("(-want +got):\n%s", diff)
 		}
-		// The first select failed at once, and the queue rests for an hour.
+		// The first select failed at once, and the queue is idle for an hour.
 		if s.LastError == "" || s.LastErrorAge == nil || *s.LastErrorAge < 55 || *s.LastErrorAge > 61 {
 			cl.Errorf("%s, %v s ago", s.LastError, s.LastErrorAge)
 		}

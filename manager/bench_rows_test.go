@@ -25,7 +25,7 @@ const (
 	benchPage    = 500
 )
 
-// rows is a table of work, and the two statements that everybody uses on it.
+// rows is a table of work, and the two statements that both competitors use on it.
 type rows struct {
 	testing.TB
 	db   *sql.DB
@@ -83,7 +83,7 @@ func (r *rows) settled(n int) {
 	}
 }
 
-// byHand is the loop that one would write: as many goroutines as Rota has executors, each with its queues.
+// byHand is a hand-written loop: as many goroutines as Rota has executors, each with its queues.
 func (r *rows) byHand() {
 	r.Helper()
 	var g errgroup.Group
@@ -112,7 +112,7 @@ func (r *rows) byHand() {
 	}
 }
 
-// dealer is the same as a TaskDealer.
+// rowDealer is the same as a TaskDealer.
 type rowDealer struct {
 	*rows
 	inTx bool
@@ -140,7 +140,7 @@ func (d rowDealer) Execute(ctx context.Context, ids []int64) error {
 	return err
 }
 
-// byRota runs one worker until all is done, and returns how long it took from the first select on.
+// byRota runs one worker until all rows are done, and returns the time since its first select.
 func (r *rows) byRota(c *center.Center, inTx bool) time.Duration {
 	r.Helper()
 	var first atomic.Pointer[time.Time]
@@ -167,9 +167,9 @@ func (r *rows) byRota(c *center.Center, inTx bool) time.Duration {
 	return took
 }
 
-// BenchmarkRows compares Rota with a hand-written loop that has the same statements, connections and driver:
-// 200,000 rows on PostgreSQL, 500 for each select and UPDATE, in turns. The goals are 0.9 of its rate, and 0.8
-// with InTx. An iteration is all three; "-benchtime 5x" is a good number of them.
+// BenchmarkRows compares Rota with a hand-written loop that has the same statements, connections and driver: 200,000 rows on
+// PostgreSQL, 500 for each select and UPDATE, in turns. The goals are 0.9 of its rate, and 0.8 with InTx. An iteration is all
+// three; "-benchtime 5x" is a good number of iterations.
 func BenchmarkRows(b *testing.B) {
 	n := 200_000
 	if testing.Short() {
@@ -194,7 +194,7 @@ func BenchmarkRows(b *testing.B) {
 	b.ReportMetric(hand.Seconds()/inTx.Seconds(), "intx/hand")
 }
 
-// BenchmarkStart is how long it takes from Open to the first select, on a schema that is there. The goal is 300 ms.
+// BenchmarkStart measures the time from Open to the first select, on an existing schema. The goal is 300 ms.
 func BenchmarkStart(b *testing.B) {
 	url := testdb.URL(b, testdb.Postgres)
 	centertest.Open(b, url, center.Options{})
@@ -217,7 +217,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// starter ends at its first select.
+// starter stops the worker at its first select.
 type starter struct{ stop context.CancelFunc }
 
 // Select implements processor.TaskDealer.

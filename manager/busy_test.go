@@ -48,12 +48,12 @@ func startProcess[T any](t *testing.T, url string, dealer func(*center.Center) p
 
 func nothing(*center.Center) processor.TaskDealer[int] { return idle{} }
 
-// until polls for a condition that must come; how soon is the machine's affair.
+// until polls for a condition that must come true. How soon depends on the machine.
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited for a minute: %s", what)
+			t.Fatalf("waited for a minute until %s", what)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (p *process) count(t *testing.T, query string) (n int) {
 	return n
 }
 
-// onServers runs f on PostgreSQL and MariaDB. SQLite has one lock for all.
+// onServers runs f on PostgreSQL and MariaDB. SQLite has one lock for everything.
 func onServers(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
@@ -81,7 +81,7 @@ func onServers(t *testing.T, f func(t *testing.T, url string)) {
 type endless struct {
 	c       *center.Center
 	batches *atomic.Int64
-	both    *sync.WaitGroup // not nil: a select returns when those of all queues run, so that none is left idle
+	both    *sync.WaitGroup // not nil: a select returns when the selects of all queues run, so that no queue is idle
 }
 
 func (e endless) Select(context.Context, processor.Selection) ([]int, error) {
@@ -104,8 +104,8 @@ func (e endless) Execute(ctx context.Context, _ []int) error {
 	})
 }
 
-// L5: the request for a queue cannot be written while its owner holds the row, and with one fenced
-// transaction after the other it would never be. The owner, which plans too, drains it for that.
+// L5: the request for a queue cannot be written while its owner holds the row, and with one fenced transaction after the
+// other it would never be written. The owner, which plans, too, drains the queue for that.
 func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
@@ -116,11 +116,11 @@ func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
 			return func(c *center.Center) processor.TaskDealer[int] { return endless{c, &batches[i], both} }
 		}
 		crowded := quick
-		crowded.ThreadNumber = 20 // ten transactions on each row: never are all at an end at once
+		crowded.ThreadNumber = 20 // ten transactions on each row: one is always open
 		a := startProcess(t, url, busy(0, &both), crowded)
-		until(t, "the first works", func() bool { return batches[0].Load() > 100 })
+		until(t, "the first worker works", func() bool { return batches[0].Load() > 100 })
 		b := startProcess(t, url, busy(1, nil), crowded)
-		until(t, "the second works", func() bool { return batches[1].Load() > 10 })
+		until(t, "the second worker works", func() bool { return batches[1].Load() > 10 })
 		a.stop()
 		b.stop()
 		if err := errors.Join(<-a.ended, <-b.ended); err != nil {
@@ -129,7 +129,7 @@ func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
 	})
 }
 
-// hold keeps the lock row, as a stray session would, until the function that it returns is called.
+// hold locks the lock row, as a stray session would, until the function that it returns is called.
 func hold(t *testing.T, url string) func() {
 	t.Helper()
 	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
@@ -153,7 +153,7 @@ func hold(t *testing.T, url string) func() {
 	}
 }
 
-// A database that is busy when a worker starts is waited for.
+// A worker that starts waits for a busy database.
 func TestJoinWaitsForABusyDatabase(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -163,10 +163,10 @@ func TestJoinWaitsForABusyDatabase(t *testing.T) {
 		select {
 		case err := <-p.ended:
 			t.Errorf("gave up: %v", err)
-		case <-time.After(3 * time.Second): // some tries; the more the machine manages, the more this proves
+		case <-time.After(3 * time.Second): // enough for some attempts
 		}
 		release()
-		until(t, "it joins", func() bool {
+		until(t, "it has joined", func() bool {
 			return p.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NOT NULL") == 2
 		})
 		p.stop()
@@ -176,12 +176,12 @@ func TestJoinWaitsForABusyDatabase(t *testing.T) {
 	})
 }
 
-// Whoever is to leave while the roster cannot be locked goes when its lease is over, at the latest.
+// A worker that is to leave while the lock row is held leaves when its lease expires, at the latest.
 func TestLeaveEndsThoughTheLockRowIsHeld(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
 		p := startProcess(t, url, nothing, quick)
-		until(t, "it joins", func() bool {
+		until(t, "it has joined", func() bool {
 			return p.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NOT NULL") == 2
 		})
 		release := hold(t, url)
@@ -198,16 +198,16 @@ func TestLeaveEndsThoughTheLockRowIsHeld(t *testing.T) {
 	})
 }
 
-// S7: who looks for the dead finds the lock row taken each time, for whoever has it gives it to one who waits, and to nobody
-// else.
-func TestTheDeadAreBuriedThoughTheLockRowIsNeverFree(t *testing.T) {
+// S7: a server that wants to expire another one finds the lock row busy each time, because each holder passes it on to a
+// transaction that waits. The server waits, too, in the end.
+func TestDeadServerIsExpiredThoughTheLockRowIsNeverFree(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
 		p := startProcess(t, url, nothing, quick)
 		ownsAll := func() bool {
 			return p.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server <> 'short:1:00000000'") == 2
 		}
-		until(t, "it has all queues", ownsAll)
+		until(t, "it owns all queues", ownsAll)
 		if _, err := p.c.Register(t.Context(), center.Server{UUID: "short:1:00000000", TaskType: "settle", Host: "short", JudgeDeadInterval: quick.JudgeDeadInterval}); err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +218,7 @@ func TestTheDeadAreBuriedThoughTheLockRowIsNeverFree(t *testing.T) {
 			free := hold(t, url)
 			for testdb.Waiting(t, url, p.c.DB()) == 0 && !ownsAll() {
 				if time.Now().After(deadline) {
-					t.Fatal("nobody has taken over from the dead for a minute")
+					t.Fatal("no server has taken over from the dead one for a minute")
 				}
 				time.Sleep(150 * time.Millisecond)
 			}

@@ -18,21 +18,21 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// cluster is some worker processes of one roster, in a bubble: one database in memory, fake time.
+// cluster is some worker processes of one roster, in a bubble: they have one database in memory and fake time.
 type cluster struct {
 	*testing.T
 	c       *center.Center
 	workers []*worker
 
-	mu      sync.Mutex
-	inHand  map[int]string // queue: who executes it now
-	logged  *lockedBuffer
-	done    map[string]int // calls of Execute by worker
-	first   map[string]time.Time
-	overlap error
+	mu       sync.Mutex
+	inFlight map[int]string // queue: the worker that executes it now
+	logged   *lockedBuffer
+	done     map[string]int // calls of Execute by worker
+	first    map[string]time.Time
+	overlap  error
 }
 
-// inBubble runs f with a roster of its own. Time passes only when everybody waits.
+// inBubble runs f with a roster of its own. Time passes only when every goroutine waits.
 func inBubble(t *testing.T, f func(*cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,13 +40,13 @@ func inBubble(t *testing.T, f func(*cluster)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cl := &cluster{T: t, c: c, inHand: map[int]string{}, done: map[string]int{}, first: map[string]time.Time{}, logged: new(lockedBuffer)}
+		cl := &cluster{T: t, c: c, inFlight: map[int]string{}, done: map[string]int{}, first: map[string]time.Time{}, logged: new(lockedBuffer)}
 		t.Cleanup(cl.close)
 		f(cl)
 	})
 }
 
-// close ends what a test that failed has left, for a bubble must end empty.
+// close ends what a failed test has left, because a bubble must end without goroutines.
 func (cl *cluster) close() {
 	for _, w := range cl.workers {
 		w.stop()
@@ -61,13 +61,13 @@ func (cl *cluster) close() {
 	}
 }
 
-// work is a dealer whose items are the queue's index; executing one takes a while, during which
-// nobody else may have the queue.
+// work is a dealer whose items are the queue's index. Executing one takes a while, and no other worker may have the queue
+// meanwhile.
 type work struct {
 	cl     *cluster
 	name   string
 	takes  time.Duration
-	more   time.Duration // the longer for each queue than for the one before
+	more   time.Duration // each queue takes so much longer than the one before
 	stub   bool          // ignores its context
 	before func()
 }
@@ -96,10 +96,10 @@ func (w *work) Execute(ctx context.Context, items []int) error {
 func (cl *cluster) enter(name string, queue int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if other, ok := cl.inHand[queue]; ok && cl.overlap == nil {
-		cl.overlap = fmt.Errorf("%s works queue %d while %s has it in hand", name, queue, other)
+	if other, ok := cl.inFlight[queue]; ok && cl.overlap == nil {
+		cl.overlap = fmt.Errorf("%s works queue %d while %s works it", name, queue, other)
 	}
-	cl.inHand[queue] = name
+	cl.inFlight[queue] = name
 	if cl.done[name]++; cl.done[name] == 1 {
 		cl.first[name] = time.Now()
 	}
@@ -108,15 +108,15 @@ func (cl *cluster) enter(name string, queue int) {
 func (cl *cluster) exit(queue int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	delete(cl.inHand, queue)
+	delete(cl.inFlight, queue)
 }
 
-// inHandOf returns how many queues a worker has in hand.
-func (cl *cluster) inHandOf(name string) (n int) {
+// inFlightOf returns how many queues a worker is executing.
+func (cl *cluster) inFlightOf(name string) (n int) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	for _, who := range cl.inHand {
-		if who == name {
+	for _, worker := range cl.inFlight {
+		if worker == name {
 			n++
 		}
 	}
@@ -129,7 +129,7 @@ func (cl *cluster) executed(name string) int {
 	return cl.done[name]
 }
 
-// worker is a process.
+// worker is one worker process.
 type worker struct {
 	*manager.Manager
 	stop context.CancelFunc
@@ -165,15 +165,15 @@ func (cl *cluster) run(m *manager.Manager) *worker {
 	return wk
 }
 
-// leave stops a worker in order.
+// leave stops a worker and waits until it has left.
 func (cl *cluster) leave(w *worker) error {
 	w.stop()
 	<-w.done
 	return w.err
 }
 
-// owners returns the number of queues of each server that has any, and of nobody.
-func (cl *cluster) owners() (counts []int, nobody int) {
+// owners returns the number of queues of each owner, and the number of queues without an owner.
+func (cl *cluster) owners() (counts []int, ownerless int) {
 	cl.Helper()
 	rows, err := cl.c.DB().QueryContext(cl.Context(), "SELECT cur_server, COUNT(*) FROM schedule_queue GROUP BY cur_server ORDER BY 2 DESC")
 	if err != nil {
@@ -191,19 +191,19 @@ func (cl *cluster) owners() (counts []int, nobody int) {
 			cl.Fatal(err)
 		}
 		if owner == nil {
-			nobody = n
+			ownerless = n
 			continue
 		}
 		counts = append(counts, n)
 	}
-	return counts, nobody
+	return counts, ownerless
 }
 
 func (cl *cluster) wantOwners(want ...int) {
 	cl.Helper()
-	got, nobody := cl.owners()
+	got, ownerless := cl.owners()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		cl.Fatalf("queues per owner are %v and %d without, want %v", got, nobody, want)
+		cl.Fatalf("queues per owner are %v and %d have none, want %v", got, ownerless, want)
 	}
 }
 
@@ -234,7 +234,7 @@ func (cl *cluster) uuid() string {
 	return cl.uuidOf("1 = 1")
 }
 
-// uuidOf returns the uuid of the server that a condition holds for.
+// uuidOf returns the uuid of the server that meets a condition.
 func (cl *cluster) uuidOf(condition string) (uuid string) {
 	cl.Helper()
 	if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT uuid FROM schedule_server WHERE "+condition).Scan(&uuid); err != nil {
@@ -243,7 +243,7 @@ func (cl *cluster) uuidOf(condition string) (uuid string) {
 	return uuid
 }
 
-// lockedBuffer is what the workers log.
+// lockedBuffer holds what the workers log.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -256,7 +256,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// String returns what was logged so far.
+// String returns what has been logged so far.
 func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,17 +10,17 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// What the rows say of queue 7, by a short name.
+// The row of queue 7, in the states that a server may read it in.
 var (
-	mine      = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5}
+	owned     = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5}
 	requested = center.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5, Known: true}
 	unknown   = center.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5} // the requester does not know yet
 	awaited   = center.ViewQueue{ID: "7", Cur: "you", Req: "me", Epoch: 5}
 	removing  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5, Removing: true}
-	returned  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 9} // away and back since we had it
+	returned  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 9} // it was lost and came back
 )
 
-// What the processor does with it.
+// What the processor does with queue 7.
 func working() processor.Holding {
 	return processor.Holding{Queue: processor.Queue{ID: "7", Epoch: 5}, InHand: 1}
 }
@@ -40,87 +40,87 @@ func drained() processor.Holding {
 func TestDecide(t *testing.T) {
 	sent := map[string]int64{"7": 5}
 	cases := []struct {
-		name    string
-		row     *center.ViewQueue
-		held    *processor.Holding
-		spent   map[string]int64
-		leaving bool // and nobody is waited for any more
-		want    string
-		halted  bool
-		blocked bool
-		giving  bool // leaving or paused
+		name        string
+		row         *center.ViewQueue
+		holding     *processor.Holding
+		want        string
+		retired     map[string]int64
+		blocked     bool
+		halted      bool
+		handingOver bool
+		overdue     bool
 	}{
-		{"a new queue is worked", &mine, nil, nil, false, "grant", false, false, false},
-		{"a queue that is worked stays so", &mine, new(working()), nil, false, "", false, false, false},
-		{"one that we wait for is not touched", &awaited, nil, nil, false, "", false, false, false},
+		{name: "new queue: grant", row: &owned, want: "grant"},
+		{name: "worked: keep", row: &owned, holding: new(working())},
+		{name: "awaited: nothing", row: &awaited},
 
-		{"H1 requested: drain", &requested, new(working()), nil, false, "drain", false, false, false},
-		{"H1 requested and in hand: wait", &requested, new(draining()), nil, false, "", false, false, false},
-		{"H2 requested and drained: release", &requested, new(drained()), nil, false, "release", false, false, false},
-		{"requested before we began: release", &requested, nil, nil, false, "release", false, false, false},
-		{"H3 withdrawn while draining: resume", &mine, new(draining()), nil, false, "resume", false, false, false},
-		{"H3 withdrawn when drained: resume", &mine, new(drained()), nil, false, "resume", false, false, false},
-		{"H3 withdrawn after a release was sent: take it back", &mine, nil, sent, false, "retake", false, false, false},
-		{"H3 a release that did not happen is sent again", &requested, nil, sent, false, "release", false, false, false},
-		{"H3 taken back: work it under the new epoch", &returned, nil, sent, false, "grant", false, false, false},
+		{name: "H1 requested: drain", row: &requested, holding: new(working()), want: "drain"},
+		{name: "H1 requested and in flight: wait", row: &requested, holding: new(draining())},
+		{name: "H2 requested and drained: release", row: &requested, holding: new(drained()), want: "release"},
+		{name: "requested before it was granted: release", row: &requested, want: "release"},
+		{name: "H3 withdrawn while draining: resume", row: &owned, holding: new(draining()), want: "resume"},
+		{name: "H3 withdrawn when drained: resume", row: &owned, holding: new(drained()), want: "resume"},
+		{name: "H3 withdrawn after a release was sent: retake", row: &owned, retired: sent, want: "retake"},
+		{name: "H3 a release that did not happen: release again", row: &requested, retired: sent, want: "release"},
+		{name: "H3 retaken: grant under the new epoch", row: &returned, retired: sent, want: "grant"},
 
-		{"lost while worked: cancel", nil, new(working()), nil, false, "revoke", false, false, false},
-		{"lost to one that asked: cancel", &awaited, new(draining()), nil, false, "revoke", false, false, false},
-		{"lost and drained: forget", nil, new(drained()), nil, false, "forget", false, false, false},
-		{"another epoch: what runs must end first", &returned, new(working()), nil, false, "revoke", false, false, false},
-		{"another epoch, drained: forget, then begin anew", &returned, new(drained()), nil, false, "forget", false, false, false},
+		{name: "lost while worked: revoke", holding: new(working()), want: "revoke"},
+		{name: "lost to its requester: revoke", row: &awaited, holding: new(draining()), want: "revoke"},
+		{name: "lost and drained: forget", holding: new(drained()), want: "forget"},
+		{name: "another epoch: revoke what is in flight", row: &returned, holding: new(working()), want: "revoke"},
+		{name: "another epoch, drained: forget before the grant", row: &returned, holding: new(drained()), want: "forget"},
 
-		{"H4 leaving: drain", &mine, new(working()), nil, true, "drain", false, false, false},
-		{"H4 leaving, drained: Leave hands it over", &mine, new(drained()), nil, true, "", false, false, false},
-		{"H4 leaving, asked for: release", &requested, new(drained()), nil, true, "release", false, false, false},
-		{"H4 leaving: nothing is begun", &mine, nil, nil, true, "", false, false, false},
-		{"H4 leaving: nothing is taken back", &mine, nil, sent, true, "", false, false, false},
+		{name: "L5 blocked: drain", row: &owned, holding: new(working()), blocked: true, want: "drain"},
+		{name: "L5 blocked and drained: replan", row: &owned, holding: new(drained()), blocked: true, want: "replan"},
+		{name: "L5 the request is written: release", row: &requested, holding: new(drained()), blocked: true, want: "release"},
+		{name: "L5 blocked and not granted: wait", row: &owned, blocked: true},
 
-		{name: "L5 shall move, but our transactions hold the row: drain", row: &mine, held: new(working()), blocked: true, want: "drain"},
-		{name: "L5 drained for that: plan again", row: &mine, held: new(drained()), blocked: true, want: "replan"},
-		{name: "L5 the request is there: release", row: &requested, held: new(drained()), blocked: true, want: "release"},
-		{name: "L5 not begun before the plan is written", row: &mine, blocked: true},
+		{name: "N2 removing: drain", row: &removing, holding: new(working()), want: "drain"},
+		{name: "N2 removing and in flight: wait", row: &removing, holding: new(draining())},
+		{name: "N2 removing and drained: remove", row: &removing, holding: new(drained()), want: "remove"},
+		{name: "N2 removing before it was granted: remove", row: &removing, want: "remove"},
+		{name: "N2 a removal that did not happen: remove again", row: &removing, retired: sent, want: "remove"},
+		{name: "N2 kept after all, still draining: resume", row: &owned, holding: new(draining()), want: "resume"},
+		{name: "N2 kept after it was given up: retake", row: &owned, retired: sent, want: "retake"},
 
-		{name: "N2 to be removed: drain", row: &removing, held: new(working()), want: "drain"},
-		{name: "N2 to be removed and in hand: wait", row: &removing, held: new(draining())},
-		{name: "N2 to be removed, drained: give it up", row: &removing, held: new(drained()), want: "remove"},
-		{name: "N2 to be removed before we began: give it up", row: &removing, want: "remove"},
-		{name: "N2 what did not happen is tried again", row: &removing, spent: sent, want: "remove"},
-		{name: "N2 kept after all, still draining: resume", row: &mine, held: new(draining()), want: "resume"},
-		{name: "N2 kept after it was given up: take it back", row: &mine, spent: sent, want: "retake"},
+		{name: "requester does not know: keep", row: &unknown, holding: new(working())},
+		{name: "requester does not know any more: resume", row: &unknown, holding: new(draining()), want: "resume"},
+		{name: "requester does not know, but drained for another: release", row: &unknown, holding: new(drained()), want: "release"},
 
-		{name: "asked for by one that does not know: work on", row: &unknown, held: new(working())},
-		{name: "asked for by one that does not know any more: resume", row: &unknown, held: new(draining()), want: "resume"},
-		{name: "asked for by one that does not know, and drained for another: release", row: &unknown, held: new(drained()), want: "release"},
-		{name: "H4 giving: work on until the requester knows", row: &unknown, held: new(working()), giving: true},
-		{name: "H4 giving, and it knows: drain", row: &requested, held: new(working()), giving: true, want: "drain"},
-		{name: "H4 giving, and nobody asks: drain", row: &mine, held: new(working()), giving: true, want: "drain"},
-		{name: "H4 giving, too late to wait: drain", row: &unknown, held: new(working()), leaving: true, want: "drain"},
-		{name: "giving: nothing is begun", row: &mine, giving: true},
-		{name: "paused, drained, and nobody asks: keep it", row: &mine, held: new(drained()), giving: true},
+		{name: "H4 handing over, requester does not know: keep", row: &unknown, holding: new(working()), handingOver: true},
+		{name: "H4 handing over, requester knows: drain", row: &requested, holding: new(working()), handingOver: true, want: "drain"},
+		{name: "H4 handing over, no requester: drain", row: &owned, holding: new(working()), handingOver: true, want: "drain"},
+		{name: "H4 handing over, not granted: nothing", row: &owned, handingOver: true},
+		{name: "H4 paused, drained and no requester: keep", row: &owned, holding: new(drained()), handingOver: true},
+		{name: "H4 overdue, requester does not know: drain", row: &unknown, holding: new(working()), handingOver: true, overdue: true, want: "drain"},
+		{name: "H4 overdue: drain", row: &owned, holding: new(working()), handingOver: true, overdue: true, want: "drain"},
+		{name: "H4 overdue, drained: Leave hands it over", row: &owned, holding: new(drained()), handingOver: true, overdue: true},
+		{name: "H4 overdue, requested: release", row: &requested, holding: new(drained()), handingOver: true, overdue: true, want: "release"},
+		{name: "H4 overdue, not granted: nothing", row: &owned, handingOver: true, overdue: true},
+		{name: "H4 overdue after a release was sent: no retake", row: &owned, retired: sent, handingOver: true, overdue: true},
 
-		{name: "halted: drain", row: &mine, held: new(working()), halted: true, want: "drain"},
-		{name: "halted, drained: keep it", row: &mine, held: new(drained()), halted: true},
-		{name: "halted: nothing is begun", row: &mine, halted: true},
-		{name: "halted, asked for: release", row: &requested, held: new(drained()), halted: true, want: "release"},
+		{name: "halted: drain", row: &owned, holding: new(working()), halted: true, want: "drain"},
+		{name: "halted, drained: keep", row: &owned, holding: new(drained()), halted: true},
+		{name: "halted, not granted: nothing", row: &owned, halted: true},
+		{name: "halted, requested: release", row: &requested, holding: new(drained()), halted: true, want: "release"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			f := facts{uuid: "me", retired: c.spent, handingOver: c.leaving || c.giving, overdue: c.leaving, halted: c.halted}
+			f := facts{uuid: "me", retired: c.retired, handingOver: c.handingOver, overdue: c.overdue, halted: c.halted}
 			if c.blocked {
 				f.blocked = map[string]bool{"7": true}
 			}
 			if c.row != nil {
 				f.rows = append(f.rows, *c.row)
 			}
-			if c.held != nil {
-				f.holdings = append(f.holdings, *c.held)
+			if c.holding != nil {
+				f.holdings = append(f.holdings, *c.holding)
 			}
 			got := ""
 			for _, a := range decide(f) {
 				got += fmt.Sprint(a.verb)
 				if a.id != "7" {
-					t.Errorf("it is about queue %q", a.id)
+					t.Errorf("the action is about queue %q", a.id)
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -130,16 +130,16 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// In mode RUN a queue of ours that is not swept is "closed", and begun by a claim. It is taken back all the same.
+// In mode RUN an own queue that is not swept is closed, and a claim grants it. It is retaken all the same.
 func TestDecideInRuns(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		row  center.ViewQueue
 		want string
 	}{
-		{"H3 withdrawn after a release was sent: take it back", mine, "retake"},
-		{"H3 a release that did not happen is sent again", requested, "release"},
-		{"taken back: wait for the claim", returned, ""},
+		{"H3 withdrawn after a release was sent: retake", owned, "retake"},
+		{"H3 a release that did not happen: release again", requested, "release"},
+		{"retaken: wait for the claim", returned, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := facts{uuid: "me", rows: []center.ViewQueue{c.row}, retired: map[string]int64{"7": 5}, closed: map[string]bool{"7": true}, inRuns: true}

@@ -14,11 +14,11 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// stalling has endless work. The first batch of one queue gets stuck in its fenced transaction.
+// stalling has endless work. The first batch of one queue stalls in its fenced transaction.
 type stalling struct {
 	c     *center.Center
-	stuck chan struct{} // closed by the batch that is stuck
-	free  chan struct{} // lets it go on
+	stuck chan struct{} // closed by the batch that stalls
+	free  chan struct{} // closed to let it go on
 }
 
 const stalledQueue = 1 // one of those that move when a second worker joins
@@ -34,7 +34,7 @@ func (d stalling) Execute(ctx context.Context, items []int) error {
 	}
 	return center.InTx(ctx, d.c.DB(), func(*sql.Tx) error {
 		select {
-		case <-d.stuck: // it is not the first
+		case <-d.stuck: // not the first batch
 		default:
 			close(d.stuck)
 		}
@@ -43,8 +43,8 @@ func (d stalling) Execute(ctx context.Context, items []int) error {
 	})
 }
 
-// L5: a stalled fenced transaction on one queue delays the assignment of other queues by at most one
-// heartbeat. Another one passes in any case before the owner hears that somebody has joined.
+// L5: a stalled fenced transaction on one queue delays the hand-over of other queues by at most one heartbeat. Another
+// heartbeat passes in any case before the owner hears that a server has joined.
 func TestStalledTransactionDelaysOtherQueuesByOneHeartbeat(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
@@ -68,7 +68,7 @@ func TestStalledTransactionDelaysOtherQueuesByOneHeartbeat(t *testing.T) {
 			case delay <= 2*heartbeat:
 				t.Logf("the others were handed over after %s", delay)
 			case slowest > heartbeat*5/4:
-				t.Logf("%s is too long, but this machine is too busy to tell: a heartbeat was %s old", delay, slowest)
+				t.Logf("%s is too long, but this machine is too busy to judge it: a heartbeat was %s old", delay, slowest)
 			default:
 				t.Errorf("the other queues were handed over %s after the second worker had joined, want %s at the most", delay, 2*heartbeat)
 			}
@@ -83,7 +83,7 @@ func TestStalledTransactionDelaysOtherQueuesByOneHeartbeat(t *testing.T) {
 	}
 }
 
-// moved waits until so many queues were handed over and returns how old a heartbeat has become meanwhile.
+// moved waits until so many queues were handed over and returns the highest age of a heartbeat meanwhile.
 func moved(t *testing.T, p *process, n int) (slowest time.Duration) {
 	t.Helper()
 	last := time.Now()
@@ -100,8 +100,7 @@ func moved(t *testing.T, p *process, n int) (slowest time.Duration) {
 	return slowest
 }
 
-// instants returns when the last worker joined and when the last queue was handed over, by the database's
-// clock.
+// instants returns when the last worker joined and when the last queue was handed over, by the database's clock.
 func instants(t *testing.T, p *process) (joined, handed time.Time) {
 	t.Helper()
 	for kind, at := range map[string]*time.Time{"JOINED": &joined, "RELEASED": &handed} {

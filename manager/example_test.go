@@ -40,8 +40,7 @@ func (s settle) Select(ctx context.Context, sel processor.Selection) (ids []int6
 	return ids, rows.Err()
 }
 
-// Execute settles them in one fenced transaction: if the queue has gone to another server meanwhile,
-// nothing is committed.
+// Execute settles them in one fenced transaction: if the queue belongs to another server meanwhile, nothing is committed.
 func (s settle) Execute(ctx context.Context, ids []int64) error {
 	return center.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'SETTLED' WHERE id IN (`+list(ids)+`)`)
@@ -76,7 +75,7 @@ func Example() {
 	}
 }
 
-// The same in a test of one's own: a database in memory, and an end.
+// The same in a test: a database in memory, and an end.
 func ExampleManager_Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

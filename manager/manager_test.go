@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 func TestOneWorkerServesAndLeaves(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
-		time.Sleep(300 * time.Millisecond) // no heartbeat has passed: the first plan is made at once
+		time.Sleep(300 * time.Millisecond) // before the first heartbeat: the first plan is made at once
 		cl.wantOwners(6)
 		if err := a.Ready(); err != nil {
 			cl.Fatal(err)
@@ -44,7 +44,7 @@ func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		cl.wantOwners(3, 3)
 		if cl.executed("b") == 0 {
-			cl.Fatal("the new worker does nothing")
+			cl.Fatal("the new worker executes nothing")
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
@@ -53,7 +53,7 @@ func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
 		before := cl.executed("b")
 		time.Sleep(5 * time.Second)
 		if cl.executed("b") == before {
-			cl.Fatal("nobody works on")
+			cl.Fatal("no worker goes on")
 		}
 		if err := cl.leave(b); err != nil {
 			cl.Fatal(err)
@@ -61,8 +61,8 @@ func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
 	})
 }
 
-// A worker that waits for another says for whom and for how long.
-func TestWaitingIsTold(t *testing.T) {
+// A worker that waits for a queue logs the owner and since when it waits.
+func TestWaitIsLogged(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		slow := fast
 		slow.ThreadNumber = slow.Queues
@@ -71,12 +71,12 @@ func TestWaitingIsTold(t *testing.T) {
 		cl.start("b", nil, slow)
 		time.Sleep(30 * time.Second)
 		if got := cl.logged.String(); strings.Count(got, "waiting: queue 1 and 2 more are held by ") != 2 || !strings.Contains(got, "asked for 4s ago") || !strings.Contains(got, "asked for 14s ago") {
-			cl.Fatalf("it was not told twice for whom b waits:\n%s", got)
+			cl.Fatalf("the owner that b waits for was not logged twice:\n%s", got)
 		}
 	})
 }
 
-// S8: whoever waits for a queue looks for it every 200 ms, and not with its heartbeats only.
+// S8: a server that waits for a queue looks for it every 200 ms, and not only with its heartbeats.
 func TestHandOverIsNoticedAtOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		cl.start("a", nil, fast)
@@ -92,13 +92,13 @@ func TestHandOverIsNoticedAtOnce(t *testing.T) {
 			cl.Fatal(err)
 		}
 		if gap := cl.first["b"].Sub(at); gap > 250*time.Millisecond {
-			cl.Fatalf("the new owner begins %s after the release", gap)
+			cl.Fatalf("the new owner started %s after the release", gap)
 		}
 	})
 }
 
-// S8: and no less so while it hands over queues of its own, of which one after the other is drained.
-func TestWhoHandsOverStillLooks(t *testing.T) {
+// S8: a server that waits for a queue polls also while it hands over queues of its own, one after the other.
+func TestServerThatHandsOverStillPolls(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		many := fast
 		many.Queues, many.ThreadNumber = 60, 60
@@ -115,7 +115,7 @@ func TestWhoHandsOverStillLooks(t *testing.T) {
 		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
 		time.Sleep(250 * time.Millisecond)
 		if log := cl.logged.String(); !strings.Contains(log, `msg="queue granted" epoch=4 own_sign=BASE queue=0 `) {
-			cl.Errorf("the queue is not taken up 250 ms after it was there:\n%s", log)
+			cl.Errorf("the queue is not granted 250 ms after it has arrived:\n%s", log)
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
@@ -123,8 +123,8 @@ func TestWhoHandsOverStillLooks(t *testing.T) {
 	})
 }
 
-// A dealer that goes on with a queue that was taken away makes no noise of it.
-func TestLossIsToldOnce(t *testing.T) {
+// The loss of a queue is logged once, also if the dealer goes on with it.
+func TestLossIsLoggedOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		cl.start("a", &work{takes: time.Minute, stub: true}, fast)
 		time.Sleep(5 * time.Second)
@@ -132,13 +132,13 @@ func TestLossIsToldOnce(t *testing.T) {
 		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
 		time.Sleep(30 * time.Second)
 		if log := cl.logged.String(); strings.Count(log, "queue lost") != 1 {
-			cl.Errorf("the loss of a queue is not told once:\n%s", log)
+			cl.Errorf("the loss of a queue is not logged once:\n%s", log)
 		}
 	})
 }
 
-// The wait before the release (H1): a batch that takes long delays the hand-over of its queue, and
-// the two workers never have a queue in hand at once. inBubble fails if they do.
+// H1: a slow batch delays the hand-over of its queue, and the two workers never execute one queue at once. inBubble fails if
+// they do.
 func TestReleaseWaitsForTheDrain(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		slow := fast
@@ -156,7 +156,7 @@ func TestReleaseWaitsForTheDrain(t *testing.T) {
 	})
 }
 
-// H4 H5: a drain that takes too long is cancelled; who heeds that has left in order.
+// H4 H5: a drain that takes too long is cancelled. A worker whose dealer obeys has left in order.
 func TestLeaveCancelsAfterDrainTimeout(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", &work{takes: time.Hour}, fast)
@@ -170,12 +170,12 @@ func TestLeaveCancelsAfterDrainTimeout(t *testing.T) {
 		}
 		cl.wantOwners()
 		if n := cl.events("FORCED"); n != 0 {
-			cl.Fatalf("%d queues are told as forced, though nothing was in hand any more", n)
+			cl.Fatalf("%d queues were recorded as FORCED, though nothing was in flight any more", n)
 		}
 	})
 }
 
-// A dealer that ignores its context does not keep the process: its queue is told as forced.
+// A dealer that ignores its context does not keep the process from leaving: its queues are recorded as FORCED.
 func TestLeaveWithAHungDealer(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", &work{takes: time.Minute, stub: true}, fast)
@@ -186,13 +186,13 @@ func TestLeaveWithAHungDealer(t *testing.T) {
 		}
 		cl.wantOwners()
 		if n := cl.events("FORCED"); n != 5 { // one for each executor
-			cl.Fatalf("%d queues are told as forced, want 5", n)
+			cl.Fatalf("%d queues were recorded as FORCED, want 5", n)
 		}
 	})
 }
 
 // A server that was expired forgets everything and joins under a new uuid (S6).
-func TestExpiredServerJoinsAnew(t *testing.T) {
+func TestExpiredServerJoinsAgain(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", &work{takes: 3 * time.Second}, fast)
 		time.Sleep(5 * time.Second)
@@ -211,32 +211,32 @@ func TestExpiredServerJoinsAnew(t *testing.T) {
 	})
 }
 
-// A server that cannot beat stops before others may take its queues, and resumes under the same
-// epochs when the database is back (S5, S6).
+// A server without heartbeats stops before other servers may take its queues, and resumes under the same epochs when the
+// database is back (S5, S6).
 func TestOutage(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)
 		uuid := cl.uuid()
-		block, err := cl.c.DB().BeginTx(cl.Context(), nil) // the only connection: nobody gets an answer
+		block, err := cl.c.DB().BeginTx(cl.Context(), nil) // the only connection: no statement gets an answer
 		if err != nil {
 			cl.Fatal(err)
 		}
-		time.Sleep(9 * time.Second) // the lease is 10 s less 2 s, from the last beat
+		time.Sleep(9 * time.Second) // the lease is 10 s less 2 s, from the last heartbeat
 		if err := a.Ready(); err == nil {
-			cl.Fatal("ready although no heartbeat came through")
+			cl.Fatal("ready although no heartbeat succeeded")
 		}
 		before := cl.executed("a")
 		time.Sleep(time.Minute)
 		if after := cl.executed("a"); after != before {
-			cl.Fatalf("%d batches were started after the lease was over", after-before)
+			cl.Fatalf("%d batches were started after the lease had expired", after-before)
 		}
 		if err := block.Rollback(); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
 		if cl.executed("a") == before || cl.uuid() != uuid {
-			cl.Fatal("the work did not resume in the old life")
+			cl.Fatal("the work did not resume in the old session")
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
@@ -244,10 +244,9 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// Whoever is dead is noticed and replaced (S7): by one who has watched for judge_dead_interval.
+// S7: a dead server is expired and its queues are taken over, by a server that has watched for judge_dead_interval.
 func TestTakeOver(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		cl.exec("SELECT 1")
 		a := cl.start("a", nil, fast)
 		time.Sleep(time.Second)
 		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
@@ -260,7 +259,7 @@ func TestTakeOver(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		cl.wantOwners(6)
 		if n := cl.events("TAKEN_OVER"); n != 6 {
-			cl.Fatalf("%d queues are told as taken over, want 6", n)
+			cl.Fatalf("%d queues were recorded as taken over, want 6", n)
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
@@ -268,7 +267,7 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// A dealer that meets the fence is not at fault; the server reads its rows again.
+// Settings that are changed in the row take effect at once. Bad ones are rejected.
 func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", &work{takes: time.Millisecond}, manager.Settings{Queues: 1, SleepTimeInterval: time.Hour})
@@ -279,7 +278,7 @@ func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = -1, version = version + 1")
 		time.Sleep(5 * time.Second)
 		if n := cl.executed("a"); n != 1 {
-			cl.Fatal("bad settings were taken over")
+			cl.Fatal("bad settings were applied")
 		}
 		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = 1000, version = version + 1")
 		time.Sleep(10 * time.Second)
@@ -292,8 +291,8 @@ func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 	})
 }
 
-// H4: an owner works on until the requester knows; when that has beaten, which changes nothing else, the next pulse
-// makes the owner look, and it hands the queue over.
+// H4: an owner works on until its requester knows. The requester's next heartbeat changes nothing else. The owner reads its
+// queues again with its own next heartbeat, and hands the queue over.
 func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
@@ -302,12 +301,12 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 		if err != nil {
 			cl.Fatal(err)
 		}
-		time.Sleep(5 * time.Second) // it is named, and has not beaten
+		time.Sleep(5 * time.Second) // it is named, and has sent no heartbeat
 		if n := cl.events(center.EventReleased); n != 0 || cl.events(center.EventRequested) == 0 {
-			cl.Fatalf("%d queues were released to one that does not know", n)
+			cl.Fatalf("%d queues were released to a requester that does not know", n)
 		}
 		cl.exec("UPDATE schedule_server SET heartbeat_time = ? WHERE uuid = 'b'", time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
-		time.Sleep(5 * time.Second) // two heartbeats; what nobody tells the next audit would find
+		time.Sleep(5 * time.Second) // two heartbeats; without a fresh read the next audit would find it
 		if n := cl.events(center.EventReleased); n != cl.events(center.EventRequested) {
 			cl.Fatalf("%d queues were released", n)
 		}
@@ -348,7 +347,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Pause drains first, keeps the queues, and ends (a task type's and a server's own).
+// A pause, of a task type or of a server, drains and keeps the queues. Work goes on when it ends.
 func TestPause(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
@@ -406,8 +405,8 @@ func (s *shared) Execute(_ context.Context, items []int) error {
 	return nil
 }
 
-// N1: while the number of queues changes, an item would have two valid owners: the old queue's and the
-// new one's. inBubble fails if an item is ever in two hands.
+// N1: without the barrier an item would have two valid owners while the number of queues changes: that of the old queue and
+// that of the new one. inBubble fails if two workers ever execute an item at once.
 func TestRepartition(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := manager.Settings{Queues: 2, ThreadNumber: 12}
@@ -425,14 +424,14 @@ func TestRepartition(t *testing.T) {
 				cl.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
-			owners, nobody := cl.owners()
-			if sum := owners[0] + owners[1]; sum != total || nobody > 0 || owners[0]-owners[1] > 1 {
-				cl.Fatalf("%d queues: %v per owner, %d without", total, owners, nobody)
+			owners, ownerless := cl.owners()
+			if sum := owners[0] + owners[1]; sum != total || ownerless > 0 || owners[0]-owners[1] > 1 {
+				cl.Fatalf("%d queues: %v per owner, %d have none", total, owners, ownerless)
 			}
 			before := cl.executed("a") + cl.executed("b")
 			time.Sleep(10 * time.Second)
 			if cl.executed("a")+cl.executed("b") == before {
-				cl.Fatalf("%d queues: nobody works", total)
+				cl.Fatalf("%d queues: no worker executes anything", total)
 			}
 		}
 		for _, w := range workers {
@@ -443,8 +442,8 @@ func TestRepartition(t *testing.T) {
 	})
 }
 
-// N2: named queues come and go while everything runs. A queue that is removed and added again at once would
-// have two owners, if the first had not to drain it: inBubble fails if a queue is ever in two hands.
+// N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and added
+// again at once, the queue would have two owners: inBubble fails if two workers ever execute a queue at once.
 func TestNamedQueues(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := fast
@@ -472,7 +471,7 @@ func TestNamedQueues(t *testing.T) {
 
 		names(remove, "north", "west")
 		time.Sleep(500 * time.Millisecond)
-		names(add, "west") // kept after all, or begun anew
+		names(add, "west") // kept after all, or added again
 		time.Sleep(10 * time.Second)
 		if n := cl.events("REMOVED"); n == 0 {
 			cl.Fatal("north is not removed")
@@ -491,7 +490,7 @@ func TestNamedQueues(t *testing.T) {
 		before := cl.executed("a") + cl.executed("b")
 		time.Sleep(10 * time.Second)
 		if n := cl.executed("a") + cl.executed("b") - before; n < 9 {
-			cl.Fatalf("%d items in 10 s by 3 queues that take 3 s each", n)
+			cl.Fatalf("%d items in 10 s, by 3 queues whose items take 3 s each", n)
 		}
 		for _, w := range []*worker{a, b} {
 			if err := cl.leave(w); err != nil {
@@ -501,7 +500,7 @@ func TestNamedQueues(t *testing.T) {
 	})
 }
 
-// N2: a queue that is removed, and comes back for another server, while its owner has an item in hand.
+// N2: a queue is removed, and comes back for another server, while its owner executes an item of it.
 func TestRemovalWaitsForTheDrain(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := fast
@@ -513,7 +512,7 @@ func TestRemovalWaitsForTheDrain(t *testing.T) {
 		cl.wantOwners(1, 1)
 		owner := cl.uuidOf("uuid = (SELECT cur_server FROM schedule_queue WHERE queue_id = 'south')")
 		before := cl.executed("a") + cl.executed("b")
-		for cl.executed("a")+cl.executed("b") < before+2 { // both have just begun with an item
+		for cl.executed("a")+cl.executed("b") < before+2 { // both have just started an item
 			time.Sleep(100 * time.Millisecond)
 		}
 		for _, verb := range []func() error{
@@ -531,9 +530,8 @@ func TestRemovalWaitsForTheDrain(t *testing.T) {
 	})
 }
 
-// S7: a process that is started again and again, each life shorter than judge_dead_interval, still finds
-// out who is dead.
-func TestShortLivesStillRepair(t *testing.T) {
+// S7: a process that is started again and again, each time for less than judge_dead_interval, still expires dead servers.
+func TestShortSessionsStillRepair(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(time.Second)
@@ -541,7 +539,7 @@ func TestShortLivesStillRepair(t *testing.T) {
 		cl.exec("UPDATE schedule_queue SET cur_server = 'dead', epoch = epoch + 1 WHERE queue_id = '0'")
 		for range 5 {
 			time.Sleep(4 * time.Second)
-			next := cl.start("a", nil, fast) // the next life begins while the last one's heartbeat is fresh
+			next := cl.start("a", nil, fast) // the next session begins while the heartbeat of the last one is fresh
 			time.Sleep(time.Second)
 			if err := cl.leave(a); err != nil {
 				cl.Fatal(err)
@@ -549,7 +547,7 @@ func TestShortLivesStillRepair(t *testing.T) {
 			a = next
 		}
 		if n := cl.events("EXPIRED"); n != 1 {
-			cl.Fatalf("%d servers are told as expired, want 1", n)
+			cl.Fatalf("%d servers were recorded as expired, want 1", n)
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
@@ -557,8 +555,8 @@ func TestShortLivesStillRepair(t *testing.T) {
 	})
 }
 
-// S6: an outage that ends about when the lease does, while the server itself waits for a statement, must
-// not leave the executors asleep: whoever is ready works.
+// S6: an outage that ends at about the time when the lease does, while the server waits for a statement, must not leave the
+// executors asleep.
 func TestOutageAboutAsLongAsTheLease(t *testing.T) {
 	for ms := 7000; ms <= 8600; ms += 100 {
 		inBubble(t, func(cl *cluster) {
@@ -566,7 +564,7 @@ func TestOutageAboutAsLongAsTheLease(t *testing.T) {
 			s.Queues = 2
 			a := cl.start("a", &work{takes: 10 * time.Millisecond}, s)
 			time.Sleep(3 * time.Second)
-			// Another has a queue that is to be a's, so that a polls.
+			// Another server has a queue that is to be a's, so that a polls.
 			cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
 			cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_id = '1'", cl.uuidOf("register_time < '2900'"))
 			cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
@@ -593,8 +591,8 @@ func TestOutageAboutAsLongAsTheLease(t *testing.T) {
 	}
 }
 
-// A zero in the row is a default, as it is in code; a task type whose row was deleted goes on.
-func TestRowsThatSomebodySpoiled(t *testing.T) {
+// A zero in the row is the default, as it is in code. A task type whose row was deleted goes on.
+func TestSpoiledRows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		if _, err := cl.c.Define(cl.Context(), "settle", fast); err != nil {
 			cl.Fatal(err)

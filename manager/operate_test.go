@@ -11,20 +11,20 @@ import (
 	"github.com/dutyrota/rota/manager"
 )
 
-// alarms are the alerts that a worker was told.
-type alarms struct {
+// alertLog records the alerts of a worker.
+type alertLog struct {
 	mu  sync.Mutex
 	all []manager.Alert
 }
 
 // Alert implements manager.Alerter.
-func (a *alarms) Alert(one manager.Alert) {
+func (a *alertLog) Alert(one manager.Alert) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, one)
 }
 
-func (a *alarms) kinds() (list []string) {
+func (a *alertLog) kinds() (list []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, one := range a.all {
@@ -33,16 +33,16 @@ func (a *alarms) kinds() (list []string) {
 	return list
 }
 
-// S9: of the servers that have nothing to do, one says so, once.
-func TestStandbyIsToldOnce(t *testing.T) {
+// S9: one of the servers without a queue raises an alert, once.
+func TestStandbyIsRaisedOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		told := new(alarms)
+		alerts := new(alertLog)
 		log := logrus.New()
 		log.SetOutput(cl.logged)
 		s := fast
 		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeInterval = 1, 20*time.Second, 100*time.Second, time.Minute
 		for range 3 {
-			m, err := manager.New(cl.c, manager.Config{Alerter: told, Logger: log},
+			m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: log},
 				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
 			if err != nil {
 				cl.Fatal(err)
@@ -51,10 +51,10 @@ func TestStandbyIsToldOnce(t *testing.T) {
 			time.Sleep(100 * time.Second)
 		}
 		time.Sleep(30 * time.Minute)
-		if kinds := told.kinds(); len(kinds) != 1 || kinds[0] != center.AlertStandby {
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != center.AlertStandby {
 			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, center.AlertStandby)
 		}
-		a := told.all[0]
+		a := alerts.all[0]
 		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
 			cl.Fatalf("%+v", a)
 		}
@@ -62,14 +62,14 @@ func TestStandbyIsToldOnce(t *testing.T) {
 			cl.Fatalf("%d events, want 1", n)
 		}
 		time.Sleep(time.Hour)
-		if n := len(told.kinds()); n != 2 {
+		if n := len(alerts.kinds()); n != 2 {
 			cl.Fatalf("%d alerts in an hour and a half, want 2", n)
 		}
 	})
 }
 
-// H5: an operator takes the queues from a server that lives: others work them at once, and the old owner
-// cancels what it has in hand when it learns of it.
+// H5: an operator takes the queues from a live server. Other servers work them at once, and the old owner cancels what is in
+// flight when it learns of it.
 func TestForcedDrain(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := fast
@@ -79,22 +79,22 @@ func TestForcedDrain(t *testing.T) {
 		first := cl.uuid()
 		cl.start("b", nil, s)
 		time.Sleep(10 * time.Second)
-		cl.wantOwners(6) // a has all in hand, and gives none of them
+		cl.wantOwners(6) // a executes an item of each, and hands none over
 		if _, err := cl.c.DrainServer(cl.Context(), first, true, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		if n := cl.events("FORCED"); n != 6 {
-			cl.Fatalf("%d queues were forced away, want 6", n)
+			cl.Fatalf("%d queues were recorded as FORCED, want 6", n)
 		}
 		cl.mu.Lock()
-		cl.inHand = map[int]string{} // that they overlap for a heartbeat is what force means
+		cl.inFlight = map[int]string{} // force makes them overlap for a heartbeat
 		cl.mu.Unlock()
 		time.Sleep(5 * time.Second)
-		if cl.executed("b") == 0 || cl.inHandOf("a") > 0 {
-			cl.Fatalf("b has executed %d times, a has %d in hand", cl.executed("b"), cl.inHandOf("a"))
+		if cl.executed("b") == 0 || cl.inFlightOf("a") > 0 {
+			cl.Fatalf("b has executed %d times, a still executes %d", cl.executed("b"), cl.inFlightOf("a"))
 		}
 		if err := a.Ready(); err != nil {
-			cl.Fatalf("it still lives: %v", err)
+			cl.Fatalf("it is not ready: %v", err)
 		}
 		if err := cl.c.PauseServer(cl.Context(), first, false, "test"); err != nil {
 			cl.Fatal(err)
@@ -104,8 +104,8 @@ func TestForcedDrain(t *testing.T) {
 	})
 }
 
-// An environment that was forgotten while its only process was away is there again when that comes back.
-func TestForgottenEnvironmentComesBack(t *testing.T) {
+// An environment that was deleted while its only process was away exists again when the process is back.
+func TestDeletedEnvironmentComesBack(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := fast
 		s.ExpireOwnSignInterval = time.Minute
@@ -121,7 +121,7 @@ func TestForgottenEnvironmentComesBack(t *testing.T) {
 		if n := cl.events("FORGOTTEN"); n != 1 {
 			cl.Fatalf("%d environments expired, want 1", n)
 		}
-		// As if all that were this process's: the roster is gone, and the server's row.
+		// As if this process's own environment had been deleted: its roster and the server's row are gone.
 		cl.exec("DELETE FROM schedule_queue")
 		cl.exec("UPDATE schedule_task_running SET queue_total = 0, epoch_high = 50")
 		cl.exec("DELETE FROM schedule_server")

@@ -15,7 +15,7 @@ import (
 
 var inRuns = manager.Settings{Queues: 4, Mode: center.ModeRun, FetchNumber: 5, ExecuteNumber: 2, QueueRetry: 2 * time.Second}
 
-// submit makes a run, when the workers are there.
+// submit submits a run, after the workers have joined.
 func (cl *cluster) submit(key string) string {
 	cl.Helper()
 	time.Sleep(time.Second)
@@ -26,7 +26,7 @@ func (cl *cluster) submit(key string) string {
 	return id
 }
 
-// ends waits until a run has ended, and returns it.
+// ends waits until a run has ended and returns it.
 func (cl *cluster) ends(id string, within time.Duration) center.Run {
 	cl.Helper()
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
@@ -70,7 +70,7 @@ func TestRun(t *testing.T) {
 			cl.Fatal("the run went on after its end")
 		}
 		if again := cl.submit("one"); again != first {
-			cl.Fatal("one key is two runs")
+			cl.Fatal("two runs have one key")
 		}
 		cl.wantRun(cl.ends(cl.submit("two"), time.Minute), center.RunSuccess, 50, 0)
 		if s.doubled() {
@@ -79,7 +79,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A server joins in mid-run, the first leaves: what they have swept stays swept.
+// A second server joins during a run, and the first one leaves: what is swept stays swept.
 func TestRunMoves(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: time.Second}
@@ -102,13 +102,13 @@ func TestRunMoves(t *testing.T) {
 		}
 		for _, q := range queues {
 			if q.Attempt != 1 || q.Recoveries > 0 {
-				cl.Errorf("a planned move is no attempt: %+v", q)
+				cl.Errorf("a planned move counted as an attempt: %+v", q)
 			}
 		}
 	})
 }
 
-// A queue was asked for, and whoever asked is gone before it was released: it is taken back, and swept.
+// A queue whose requester is gone before the release is taken back and swept.
 func TestRunWithAQueueThatWasNotReleased(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{}
@@ -122,7 +122,7 @@ func TestRunWithAQueueThatWasNotReleased(t *testing.T) {
 	})
 }
 
-// A server loses its row in mid-run: the next life takes its sweeps over.
+// A server loses its row during a run: its next session takes the sweeps over.
 func TestRunIsTakenOver(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: time.Second}
@@ -132,18 +132,18 @@ func TestRunIsTakenOver(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		cl.exec("DELETE FROM schedule_server")
 		r := cl.ends(id, 10*time.Minute)
-		if r.State != center.RunSuccess || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < 150 { // what a crash has not saved is not counted
+		if r.State != center.RunSuccess || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < 150 { // items that were not saved before the loss are not counted
 			cl.Fatalf("%s, %d items done, %d left", r.State, r.ItemsDone, s.left())
 		}
 	})
 }
 
-// Items that fail are passed, and tried again with the queue; then the queue has failed, and with it the run.
+// Items that fail are skipped and tried again with their queue. Then the queue has failed, and with it the run.
 func TestRunFails(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		k := &keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}
 		k.put(40)
-		cl.watched(new(alarms), k, inRuns)
+		cl.serveAlerted(new(alertLog), k, inRuns)
 		id := cl.submit("")
 		r := cl.ends(id, 5*time.Minute)
 		cl.wantRun(r, center.RunFailed, 37, 3)
@@ -166,7 +166,7 @@ func TestRunFails(t *testing.T) {
 	})
 }
 
-// curable fails as keyed does, until there is a cure.
+// curable fails as keyed does until it is cured.
 type curable struct {
 	keyed
 	cured atomic.Bool
@@ -180,14 +180,14 @@ func (c *curable) Execute(ctx context.Context, items []int) error {
 	return c.keyed.Execute(ctx, items)
 }
 
-// A rerun begins without the failures of the first time: what is cured succeeds at once.
+// A rerun starts without the failures of the first run.
 func TestRunSucceedsAfterTheCure(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		c := &curable{keyed: keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}}
 		c.put(40)
 		s := inRuns
 		s.QueueMaxAttempts = 1
-		cl.watched(new(alarms), c, s)
+		cl.serveAlerted(new(alertLog), c, s)
 		id := cl.submit("")
 		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 37, 3)
 		c.cured.Store(true)
@@ -203,12 +203,12 @@ func TestRunWithAFailingSelect(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &failing{store: store{cl: cl, items: map[int]bool{}}, times: 2}
 		s.put(8)
-		cl.watched(new(alarms), s, inRuns)
+		cl.serveAlerted(new(alertLog), s, inRuns)
 		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), center.RunSuccess, 8, 0)
 	})
 }
 
-// What is Permanent is not tried again.
+// A Permanent failure is not tried again.
 func TestRunFailsForGood(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		var calls atomic.Int32
@@ -241,7 +241,7 @@ func (f *failing) Select(ctx context.Context, sel processor.Selection) ([]int, e
 	return f.store.Select(ctx, sel)
 }
 
-// Cancel and pause reach the sweeps.
+// A pause suspends the sweeps of a run, and a cancellation ends them.
 func TestRunIsCancelledAndPaused(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: time.Second}
@@ -280,7 +280,7 @@ func TestRunIsCancelledAndPaused(t *testing.T) {
 	})
 }
 
-// A trigger fires, and what runs after it follows, here in the same process.
+// A trigger fires, and a task type that runs after it follows, here in the same process.
 func TestTriggerAndDependant(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{cl: cl, items: map[int]bool{}, takes: 10 * time.Millisecond}
@@ -314,7 +314,7 @@ func TestTriggerAndDependant(t *testing.T) {
 	})
 }
 
-// What a task type runs after may be another program's, which starts later.
+// The task type that another one runs after may belong to another program, which starts later.
 func TestRunWaitsForItsUpstream(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		nothing := processor.Each(func(context.Context, processor.Selection) error { return nil })
@@ -349,10 +349,10 @@ func (*setter) SelectSet(context.Context, processor.Selection, []processor.Queue
 // QueueOf implements processor.SetSelector.
 func (*setter) QueueOf(int) string { return "0" }
 
-// RUN needs a select per queue: refused at start, by the rule.
+// Mode RUN needs a select per queue: a SetSelector is rejected at the start.
 func TestRunWithASetSelectorIsRefused(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		w := cl.watched(new(alarms), &setter{}, inRuns)
+		w := cl.serveAlerted(new(alertLog), &setter{}, inRuns)
 		<-w.done
 		if w.err == nil || w.err.Error() != "settings of task type settle: mode (RUN) needs a select per queue, and the dealer is a SetSelector" {
 			cl.Fatal(w.err)

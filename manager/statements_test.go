@@ -20,38 +20,38 @@ type idle struct{}
 func (idle) Select(context.Context, processor.Selection) ([]int, error) { return nil, nil }
 func (idle) Execute(context.Context, []int) error                       { return nil }
 
-// S1 S2 S3: a process that serves two task types, one of them in runs, pays one UPDATE and one SELECT per heartbeat,
-// when nothing changes: no lock is taken. Nor does it read its queues when others' change, which in a large roster happens
-// with each heartbeat. They are counted on the wire.
+// S1 S2 S3: a process that serves two task types, one of them in mode RUN, pays one UPDATE and one SELECT per heartbeat when
+// nothing changes: it takes no lock. It does not read its queues when only other servers' queues change, which in a large
+// roster happens with each heartbeat. The statements are counted on the wire.
 func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	t.Parallel()
 	s := manager.Settings{Queues: 3, HeartbeatInterval: 100 * time.Millisecond, JudgeDeadInterval: time.Minute}
 	runs := s
 	runs.Mode, runs.Cron = center.ModeRun, "0 0 2 1 1 ? 2099"
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, runs))
-	beats := beatCounter(t, direct)
-	beats(10) // joined, planned, audited, read
+	heartbeats := heartbeatCounter(t, direct)
+	heartbeats(10) // joined, planned, audited, read
 	var counted int64
 	sent := proxy.Listen(func() {
-		counted = beats(30)
+		counted = heartbeats(30)
 		ended := whileOthersMove(t, direct)
-		counted += beats(30)
+		counted += heartbeats(30)
 		ended()
 	})
 	stop()
 	statements := bytes.Count(sent, endOfStatement)
-	// The beat that is under way at either end may be counted on one side only.
+	// A heartbeat that is under way at either end may be counted on one side only.
 	if got, want := int64(statements), 2*counted; got < want-4 || got > want+4 {
 		t.Fatalf("%d statements in %d heartbeats", got, counted)
 	}
 }
 
-// S2 S8 H2: what a hand-over costs those who are concerned. The owner reads its queues when the pulse tells of the request,
-// and not once more after the release, which says all that is new; who waits polls without reading its queues.
+// S2 S8 H2: what a hand-over costs. The owner reads its queues when a heartbeat's reply tells of the request, and not again
+// after the release, because the release's reply says all that is new. The requester polls without reading its queues.
 func TestHandOverIsReadOnce(t *testing.T) {
 	t.Parallel()
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, manager.Settings{
-		Queues: 3, HeartbeatInterval: 300 * time.Millisecond, JudgeDeadInterval: time.Minute, // time for a poll in between
+		Queues: 3, HeartbeatInterval: 300 * time.Millisecond, JudgeDeadInterval: time.Minute, // leaves time for a poll in between
 	}))
 	roster, err := center.Open(t.Context(), anydb.URL(direct), center.Options{})
 	if err != nil {
@@ -77,13 +77,13 @@ func TestHandOverIsReadOnce(t *testing.T) {
 	}
 	change := func(query string) {
 		t.Helper()
-		// Nobody is to plan anew, nor to audit.
+		// No server is to plan or audit.
 		if _, err := roster.DB().ExecContext(t.Context(), `WITH r AS (UPDATE schedule_task_running SET plan_version = plan_version + 1, audited_at = clock_timestamp() RETURNING plan_version) `+query); err != nil {
 			t.Fatal(err)
 		}
 	}
 	until("COUNT(cur_server) = 3 FROM schedule_queue")
-	// It knows of each request, and is not dead for an hour.
+	// The other server knows of each request, and is not dead for an hour.
 	change(`INSERT INTO schedule_server (uuid, task_type, own_sign, state, heartbeat_time, judge_dead_interval_ms)
 		VALUES ('other', 'settle', 'BASE', 'SERVING', clock_timestamp() + interval '10 minutes', 3600000)`)
 	beats()
@@ -108,13 +108,13 @@ func TestHandOverIsReadOnce(t *testing.T) {
 		change(`UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1, plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
 		beats()
 	}))
-	if views != 2 || polls < 2 { // when it is named, and when the queue is there
-		t.Errorf("who waited has read its queues %d times, and polled %d times", views, polls)
+	if views != 2 || polls < 2 { // when it is named, and when the queue has arrived
+		t.Errorf("the requester has read its queues %d times, and polled %d times", views, polls)
 	}
 	stop()
 }
 
-// overheard runs a process whose statements pass a proxy, until it is stopped. direct leads past the proxy.
+// overheard runs a process whose statements pass through a proxy, until it is stopped. direct bypasses the proxy.
 func overheard(t *testing.T, tasks ...manager.Task) (direct string, proxy *testdb.Proxy, stop func()) {
 	t.Helper()
 	direct = testdb.URL(t, testdb.Postgres)
@@ -140,7 +140,7 @@ func overheard(t *testing.T, tasks ...manager.Task) (direct string, proxy *testd
 	}
 }
 
-// whileOthersMove lets the version of the plan rise again and again, as hand-overs among others do, until the function
+// whileOthersMove raises the version of the plan again and again, as hand-overs between other servers do, until the function
 // that it returns is called.
 func whileOthersMove(t *testing.T, url string) (end func()) {
 	t.Helper()
@@ -169,10 +169,9 @@ func whileOthersMove(t *testing.T, url string) (end func()) {
 	}
 }
 
-// beatCounter returns a function that waits for so many more heartbeats of both servers and returns
-// how many there were. It looks through a connection of its own, past the proxy's count: its caller
-// gives it the URL of the database, and it is counted if that leads through the proxy.
-func beatCounter(t *testing.T, url string) func(int64) int64 {
+// heartbeatCounter returns a function that waits for so many more heartbeats of both servers and returns how many there were. It
+// has a connection of its own, which the proxy does not count if url bypasses the proxy.
+func heartbeatCounter(t *testing.T, url string) func(int64) int64 {
 	t.Helper()
 	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
@@ -198,6 +197,6 @@ func beatCounter(t *testing.T, url string) func(int64) int64 {
 	}
 }
 
-// endOfStatement is PostgreSQL's message Sync, which ends each statement with parameters. To look for it needs no
-// beginning: what is listened to may begin in the middle of a message.
+// endOfStatement is PostgreSQL's message Sync, which ends each statement with parameters. It can be found also if the
+// recording starts in the middle of a message.
 var endOfStatement = []byte{'S', 0, 0, 0, 4}

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// store is a source of items that are there once: numbers, dealt by mod(item, total) = index.
+// store is a source of items that exist until they are executed: numbers, divided by mod(item, total) = index.
 type store struct {
 	cl    *cluster
 	takes time.Duration
@@ -54,7 +54,7 @@ func (s *store) put(n int) {
 	}
 }
 
-// doubled reports that an item was executed twice.
+// doubled reports whether an item was executed twice.
 func (s *store) doubled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func sleepUntil(hour, minute, second int) {
 	time.Sleep(at.Sub(now))
 }
 
-// A window with an end: nothing begins before it or after it, and what is in hand at its end is finished.
+// A window with an end: nothing starts before it or after it, and what is in flight at its end is finished.
 func TestWindow(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: 3 * time.Second}
@@ -111,7 +111,7 @@ func TestWindow(t *testing.T) {
 		if s.selected() > 0 {
 			cl.Fatal("selected before the window")
 		}
-		cl.wantOwners(2) // what may not be worked is owned all the same
+		cl.wantOwners(2) // queues are owned also while they must not be worked
 		sleepUntil(1, 5, 0)
 		if len(s.executed()) == 0 {
 			cl.Fatal("nothing is done in the window")
@@ -135,18 +135,17 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// A window without an end closes for a queue with its first empty select, through a crash and a move, until
-// the next start.
+// A window without an end closes for a queue with its first empty select, until the next start, also if the queue moves.
 func TestOpenEndedWindow(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		set := manager.Settings{Queues: 2, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute, PermitRunStartTime: "0 0 * * * ?", PermitRunEndTime: "-1", FetchNumber: 5}
 		s := &store{takes: 100 * time.Millisecond}
-		sleepUntil(15, 10, 0) // it is deployed in the middle of an hour
+		sleepUntil(15, 10, 0) // the worker starts in the middle of an hour
 		a := cl.serve(s, set)
 		s.put(20)
 		sleepUntil(15, 59, 0)
 		if s.left() != 20 {
-			cl.Fatal("the window of this hour was made up for")
+			cl.Fatal("the window of this hour was opened late")
 		}
 		sleepUntil(16, 1, 0)
 		if s.left() != 0 {
@@ -177,7 +176,7 @@ func TestOpenEndedWindow(t *testing.T) {
 	})
 }
 
-// A window that is not over for a queue goes on at whoever takes the queue over.
+// A window that is still open for a queue stays open at the next owner.
 func TestOpenEndedWindowMoves(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		set := manager.Settings{Queues: 2, HeartbeatInterval: time.Minute, JudgeDeadInterval: time.Hour, PermitRunStartTime: "0 0 2 * * ?", FetchNumber: 5}
@@ -192,16 +191,16 @@ func TestOpenEndedWindowMoves(t *testing.T) {
 			cl.Fatal(err)
 		}
 		left := s.left()
-		time.Sleep(time.Hour) // nobody is there
+		time.Sleep(time.Hour) // without a worker
 		cl.serveAlso(s, set)
 		time.Sleep(time.Minute)
 		if s.left() == left {
-			cl.Fatal("the new owner does not go on")
+			cl.Fatal("the new owner executes nothing")
 		}
 	})
 }
 
-// "startrun:" is a start at the process's own start. Beginning another life is none.
+// "startrun:" opens the window when the process starts. Another session of the process does not open it.
 func TestStartRun(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: 10 * time.Millisecond}
@@ -217,7 +216,7 @@ func TestStartRun(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		cl.wantOwners(2)
 		if s.selected() != before {
-			cl.Fatal("another life began the window again")
+			cl.Fatal("another session opened the window again")
 		}
 		sleepUntil(2, 1, 0)
 		if s.left() != 0 {
@@ -226,7 +225,7 @@ func TestStartRun(t *testing.T) {
 	})
 }
 
-// A window that opens while what was in hand at its end goes on starts nothing twice.
+// A window that opens while items of the last one are in flight starts no item twice.
 func TestWindowOpensWhileItDrains(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: 90 * time.Second} // the window is open for one minute in two

@@ -260,7 +260,7 @@ var mutants = []mutant{
 	{
 		"S6: the old uuid used again", "manager/registration.go",
 		"uuid:     newUUID(host),", "uuid:     host + \":1:again\",",
-		"./manager -run JoinsAnew",
+		"./manager -run JoinsAgain",
 	},
 	{
 		"S3: the lock row is taken for nothing", "center/assign.go",

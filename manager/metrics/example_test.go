@@ -11,7 +11,7 @@ import (
 	"github.com/dutyrota/rota/manager/metrics"
 )
 
-// A library user gives the metrics to the manager, and to their own registry.
+// A program gives the metrics to the manager and to a registry of its own.
 func Example() {
 	var c *center.Center // as center.Open returns it
 	serve := func(tasks ...manager.Task) error {

@@ -47,7 +47,7 @@ func (d *dealer) Execute(_ context.Context, items []string) error {
 // Key implements processor.Keyed.
 func (d *dealer) Key(item string) string { return item }
 
-// live runs a worker for a while in a bubble, and collects.
+// live runs a worker for a while in a bubble, and lets check collect its metrics.
 func live(t *testing.T, task manager.Task, check func(*prometheus.Registry)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ rota_queue_moves_total{kind="granted",task_type="settle"} 1
 		if err != nil {
 			t.Error(err)
 		}
-		if age := valuesOf(t, registry, "rota_heartbeat_age_seconds")["BASE"]; age < 0.1 || age > 2.1 { // two beats are 2 s apart, with jitter
+		if age := valuesOf(t, registry, "rota_heartbeat_age_seconds")["BASE"]; age < 0.1 || age > 2.1 { // heartbeats are 2 s apart, with jitter
 			t.Errorf("the last heartbeat is %g s old", age)
 		}
 		lint, err := testutil.GatherAndLint(registry)
@@ -112,7 +112,7 @@ rota_queue_moves_total{kind="granted",task_type="settle"} 1
 	})
 }
 
-// One queue of two fails: the first run, at once, fails with it, and none has succeeded.
+// One of two queues fails, and with it the first run, which starts at once. No run has succeeded.
 func TestMetricsOfRuns(t *testing.T) {
 	half := processor.Each(func(_ context.Context, s processor.Selection) error {
 		if s.Queue.Index == 0 {
@@ -175,7 +175,7 @@ func valuesOf(t *testing.T, registry *prometheus.Registry, name string) map[stri
 	return values
 }
 
-// Beats and moves that a short life does not show.
+// Heartbeats and moves that a short session does not show.
 func TestObserved(t *testing.T) {
 	x := metrics.New()
 	x.Heartbeat(time.Millisecond, nil)
@@ -209,7 +209,7 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// The dashboard asks for nothing that is not there.
+// The dashboard asks only for metrics that exist.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("grafana.json")
 	if err != nil {
@@ -230,7 +230,7 @@ func TestDashboard(t *testing.T) {
 	for _, m := range regexp.MustCompile(`rota_[a-z_]+`).FindAllString(string(text), -1) {
 		m = strings.TrimSuffix(strings.TrimSuffix(m, "_bucket"), "_count")
 		if asked[m] = true; !known[m] {
-			t.Errorf("the dashboard asks for %s, which is none of the metrics", m)
+			t.Errorf("the dashboard asks for %s, which does not exist", m)
 		}
 	}
 	if len(asked) < 12 {
