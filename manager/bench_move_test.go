@@ -122,7 +122,7 @@ func (m *moveResult) report(b *testing.B) {
 	b.ReportMetric(100*m.done/m.expected, "other-queues-rate-%")
 }
 
-// percentile returns milliseconds: the smallest value that so many percent do not exceed.
+// percentile returns the smallest value that so many percent of d do not exceed, in milliseconds.
 func percentile(d []time.Duration, percent int) float64 {
 	slices.Sort(d)
 	return float64(d[(len(d)*percent+99)/100-1]) / 1e6

@@ -15,7 +15,7 @@ const (
 	revoke              // the server lost the queue: cancel what is in flight
 	forget              // nothing is in flight, and the queue is not the server's: drop it
 	release             // drained: hand it over to its requester (H2)
-	retake              // a release was sent and did not happen, and nobody requests the queue any more: take it back (H3)
+	retake              // a release was sent and did not happen, and no server requests the queue any more: take it back (H3)
 	replan              // drained because its request could not be written: now it can (L5)
 	remove              // drained because it is to be removed: give it up (N2)
 )

@@ -130,7 +130,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// In mode RUN an own queue that is not swept is closed, and a claim grants it. It is retaken all the same.
+// In mode RUN an own queue that is not swept is closed, and a claim grants it. It is retaken even so.
 func TestDecideInRuns(t *testing.T) {
 	for _, c := range []struct {
 		name string

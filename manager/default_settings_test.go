@@ -21,7 +21,7 @@ type stalling struct {
 	free  chan struct{} // closed to let it go on
 }
 
-const stalledQueue = 1 // one of those that move when a second worker joins
+const stalledQueue = 1 // it moves when a second worker joins
 
 func (stalling) Select(_ context.Context, s processor.Selection) ([]int, error) {
 	return []int{s.Queue.Index}, nil

@@ -26,7 +26,7 @@ func lostByFence(holdings []processor.Holding) bool {
 	return false
 }
 
-// forgetDrained forgets the queues of which nothing is in flight and returns how many are left.
+// forgetDrained forgets the drained queues and returns how many are left.
 func forgetDrained(p *processor.Processor) (left int) {
 	for _, h := range p.Held() {
 		if !p.Forget(h.Queue.ID) {

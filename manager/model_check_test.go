@@ -30,7 +30,7 @@ func (w *world) checkExpiry(uuid string) {
 	}
 }
 
-// checkMove fails if a server hands over a queue of which something is in flight (invariant 4).
+// checkMove fails if a server hands over a queue that is not drained (invariant 4).
 func (w *world) checkMove(uuid string, q *queueRow) {
 	for i := range w.procs {
 		for _, e := range w.procs[i].calls {

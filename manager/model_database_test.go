@@ -26,7 +26,7 @@ type serverRow struct {
 type queueRow struct {
 	id, cur, req string
 	epoch        int64
-	edited       int64 // up to this epoch, somebody edited the row by hand
+	edited       int64 // up to this epoch, an operator edited the row by hand
 
 	top            int64     // the highest epoch ever
 	since          time.Time // when the request was made

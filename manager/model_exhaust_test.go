@@ -9,7 +9,7 @@ import (
 
 var modelDeeper = flag.Int("model.deeper", 0, "how many steps deeper than by default all interleavings of the model are explored")
 
-// convergeEach is the number of states of which one must converge.
+// convergeEach: one state in so many must converge.
 const convergeEach = 500
 
 // node is a state and the path to it.

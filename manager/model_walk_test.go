@@ -57,7 +57,7 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	return k, r
 }
 
-// strandEach is the number of walks of which one begins with a release or a removal that its sender has given up.
+// strandEach: one walk in so many begins with a release or a removal that its sender has given up.
 const strandEach = 4
 
 // joinOne makes one more process join.

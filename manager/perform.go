@@ -95,8 +95,8 @@ func (r *reconciler) retire(id string, epoch int64) {
 }
 
 // release hands drained queues over. As soon as the release is sent the queues are not worked again under these epochs,
-// whatever the reply (H3), so the processor forgets them first.
-func (r *reconciler) release(ctx context.Context, handovers []center.Handover) (any bool, err error) {
+// whatever the reply (H3), so the processor forgets them first. It reports whether some were handed over.
+func (r *reconciler) release(ctx context.Context, handovers []center.Handover) (some bool, err error) {
 	if r.sweeper != nil {
 		for _, h := range handovers {
 			r.sweeper.suspend(ctx, h.QueueID)

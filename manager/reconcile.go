@@ -17,7 +17,7 @@ type reconciler struct {
 	sweeper *sweeper // nil in mode CONTINUOUS
 
 	drains  map[string]time.Time // when the drain of a queue began
-	lost    map[string]bool      // queues that were taken away and of which something is still in flight
+	lost    map[string]bool      // queues that were taken away and have not drained yet
 	retired map[string]int64     // epochs under which a release was sent: never worked again (H3)
 }
 

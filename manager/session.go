@@ -74,7 +74,7 @@ func newSession(s *server) *session {
 // stateFunc is a state. It runs until the session leaves it and returns the next one, or nil at the end of the session.
 type stateFunc func(context.Context) stateFunc
 
-// run lives through the states and reports whether another session is to begin.
+// run goes through the states and reports whether another session is to begin.
 func (s *session) run(ctx context.Context) (rejoin bool) {
 	for state := s.serving; state != nil; {
 		state = state(ctx)

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dealer finds ten items once, of which one fails.
+// dealer finds ten items once. One of them fails.
 type dealer struct{ found bool }
 
 // Select implements processor.TaskDealer.
