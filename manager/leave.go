@@ -50,7 +50,7 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 		case stopped:
 			s.log.Warnf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout)
 			return cancelDrain(s.proc, s.cfg.Grace)
-		case lost:
+		case leaseLost:
 			s.log.Warn("lease expired before everything was drained: cancelling")
 			return cancelDrain(s.proc, s.cfg.Grace)
 		case handled:

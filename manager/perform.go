@@ -9,34 +9,21 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// perform takes the steps and reports whether there may be more to take at once.
+// perform takes the steps and reports whether there may be more to take at once. Releases come last, in one transaction.
 func (r *reconciler) perform(ctx context.Context, actions []action) (again bool, err error) {
 	var handovers []center.Handover
 	replanNeeded := false
 	for _, a := range actions {
-		changed := false
 		switch a.verb {
-		case grant:
-			r.grant(a.row)
-		case drain:
-			r.drain(a.id)
-		case resume:
-			r.proc.Resume(a.id)
-		case revoke:
-			r.revoke(a.id)
-		case forget:
-			changed = r.forget(a.id)
-		case retake:
-			changed, err = r.retake(ctx, a.row)
-		case remove:
-			changed, err = r.remove(ctx, a.row)
 		case release:
 			handovers = append(handovers, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
 		case replan:
 			replanNeeded = true
-		}
-		if again = again || changed; err != nil {
-			return again, err
+		default:
+			changed, err := r.step(ctx, a)
+			if again = again || changed; err != nil {
+				return again, err
+			}
 		}
 	}
 	if replanNeeded {
@@ -50,6 +37,27 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool,
 		return again || released, err
 	}
 	return again, nil
+}
+
+// step takes one step that concerns a single queue, and reports whether that makes another step possible.
+func (r *reconciler) step(ctx context.Context, a action) (changed bool, err error) {
+	switch a.verb {
+	case grant:
+		r.grant(a.row)
+	case drain:
+		r.drain(a.id)
+	case resume:
+		r.proc.Resume(a.id)
+	case revoke:
+		r.revoke(a.id)
+	case forget:
+		return r.forget(a.id), nil
+	case retake:
+		return r.retake(ctx, a.row)
+	case remove:
+		return r.remove(ctx, a.row)
+	}
+	return false, nil
 }
 
 func (r *reconciler) grant(row center.ViewQueue) {

@@ -33,7 +33,7 @@ func (r *reconciler) reconcile(ctx context.Context) error {
 			return err
 		}
 		if r.sweeper != nil {
-			r.sweeper.settle(ctx, r.view)
+			r.sweeper.endSweeps(ctx, r.view)
 		}
 		again, err := r.perform(ctx, decide(r.facts()))
 		if err != nil {

@@ -94,7 +94,7 @@ func (s *server) define(ctx context.Context) (err error) {
 		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given)
 	}
 	if err := s.settings.Validate(); err != nil {
-		return fmt.Errorf("task %s: the row in schedule_task_type: %w", s.taskType, err)
+		return fmt.Errorf("task %s: settings in schedule_task_type: %w", s.taskType, err)
 	}
 	s.proc, err = s.task.newProcessor(s.env(), processorSettings(*s.settings))
 	return err

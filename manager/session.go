@@ -94,7 +94,7 @@ func (s *session) serving(ctx context.Context) stateFunc {
 		switch s.wait(ctx) {
 		case stopped:
 			return s.leaving
-		case lost:
+		case leaseLost:
 			return s.fenced
 		case handled:
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// settle takes the queues of sweeps that have ended, or must end, from the processor, and saves how the sweeps ended.
-func (s *sweeper) settle(ctx context.Context, view *ownView) {
+// endSweeps takes the queues of sweeps that have ended, or must end, from the processor, and saves how the sweeps ended.
+func (s *sweeper) endSweeps(ctx context.Context, view *ownView) {
 	s.dropLost(view)
 	for _, h := range s.proc.Held() {
 		switch sw := s.sweeps[h.Queue.ID]; {

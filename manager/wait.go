@@ -12,9 +12,9 @@ const pollInterval = 200 * time.Millisecond
 type outcome int
 
 const (
-	handled outcome = iota // something happened and was dealt with
-	stopped                // the context is done
-	lost                   // the row is gone, or the lease has expired
+	handled   outcome = iota // something happened and was dealt with
+	stopped                  // the context is done
+	leaseLost                // the row is gone, or the lease has expired
 )
 
 // wait waits for the next event of a session whose lease is valid, and deals with it.
@@ -27,7 +27,7 @@ func (s *session) wait(ctx context.Context) outcome {
 		tick = s.ticker.timer()
 	}
 	if !s.reg.lease.valid() {
-		return lost
+		return leaseLost
 	}
 	expiry := time.NewTimer(s.reg.lease.left())
 	defer expiry.Stop()
@@ -35,10 +35,10 @@ func (s *session) wait(ctx context.Context) outcome {
 	case <-ctx.Done():
 		return stopped
 	case <-s.reg.gone:
-		return lost
+		return leaseLost
 	case <-expiry.C:
 		if !s.reg.lease.valid() { // a heartbeat may have renewed it meanwhile
-			return lost
+			return leaseLost
 		}
 	case r := <-s.reg.replies:
 		s.follow(ctx, r)
@@ -54,6 +54,39 @@ func (s *session) wait(ctx context.Context) outcome {
 		s.poll(ctx)
 	}
 	return handled
+}
+
+// follow does what a heartbeat's reply asks for, and reconciles.
+func (s *session) follow(ctx context.Context, r heartbeatReply) {
+	s.view.checked = time.Now()
+	s.proc.Wake() // the lease was renewed; executors that met its end ask again
+	mustRead := s.lapsed.Swap(false) || s.view.mustRead(r.Pulse)
+	if err := s.obey(ctx, r); err != nil {
+		s.window.update()
+		s.retry(err)
+		return
+	}
+	s.reconcile(ctx, mustRead)
+}
+
+// obey does what the reply asks for and what is not about single queues.
+func (s *session) obey(ctx context.Context, r heartbeatReply) error {
+	s.halt.follow(r.Pulse)
+	if s.ticker != nil {
+		s.ticker.follow(r.Pulse)
+	}
+	if err := s.config.follow(ctx, r.Pulse); err != nil {
+		return err
+	}
+	if err := s.planner.follow(ctx, r, s.halt.passes(r.Pulse)); err != nil {
+		return err
+	}
+	s.alerter.follow(ctx, r.Pulse, s.reconciler.restricted())
+	s.config.followItems(r.Pulse)
+	if r.AuditDue {
+		return s.planner.audit(ctx, r)
+	}
+	return nil
 }
 
 // mustPoll reports whether it is worth to look soon: another server still has a queue that is to be this one's, or this
