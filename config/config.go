@@ -8,17 +8,17 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// Connection says which roster to use.
+// Connection is the roster to use.
 type Connection struct {
 	Database string            // URL, such as postgres://app@db/shop?sslmode=verify-full. Never empty after a load.
-	OwnSign  string            // Separates environments that share a database. Empty means center's default.
-	Schema   center.SchemaMode // What to do about missing tables. Empty means center's default.
+	OwnSign  string            // Separates environments that share a database. Empty means the default of center.
+	Schema   center.SchemaMode // What to do about missing tables. Empty means the default of center.
 }
 
-// File is a whole rota.yaml, with the flags and the environment laid over it.
+// File is a whole rota.yaml. Flags and the environment have overridden its scalars.
 type File struct {
 	Connection
-	HTTP  string // host:port to serve probes on. Empty means not at all.
+	HTTP  string // host:port to serve probes on. Empty means no probes.
 	Tasks []Task // At least one, sorted by name.
 }
 
@@ -29,16 +29,16 @@ type Task struct {
 	SQL      SQLDealer
 }
 
-// SQLDealer is what stands below "dealer: sql:". Its statements are not
-// checked here.
+// SQLDealer is the entry below "dealer: sql:". Load does not check its
+// statements.
 type SQLDealer struct {
 	Select, Execute, ExecuteEach, Key, CursorStart string
 }
 
-// Load reads the file at path. Flags that were set win over it; flags may be
-// nil, and only those named like a top-level key (own-sign for own_sign) are
-// looked at. The error names everything that is wrong with the file, a line
-// for each, the first problem first.
+// Load reads the file at path. Flags that were set override it. Load uses only
+// flags that are named like a top-level key (own-sign for own_sign); flags may be
+// nil. The error has one line for each problem of the file, in the order of the
+// file.
 func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	src, err := open(path)
 	if err != nil {
@@ -47,14 +47,14 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	v := src.scalars(flags)
 	f := &File{Connection: src.connection(v, flags), HTTP: v.GetString("http")}
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
-		src.scalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
+		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}
 	f.Tasks = src.tasks()
 	return f, src.err()
 }
 
-// LoadConnection reads only what is needed to reach the roster: for commands
-// that run no tasks. An empty path means that there is no file.
+// LoadConnection reads only the connection to the roster, for commands that run
+// no tasks. An empty path means that there is no file.
 func LoadConnection(path string, flags *pflag.FlagSet) (Connection, error) {
 	src := &source{}
 	if path != "" {

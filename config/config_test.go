@@ -155,7 +155,7 @@ func TestEveryScalarComesFromTheEnvironment(t *testing.T) {
 }
 
 func TestLoadConnection(t *testing.T) {
-	// The tasks are not looked at.
+	// LoadConnection does not read the tasks.
 	c, err := LoadConnection(write(t, "database: sqlite:x.db\ntasks: {settle: {queues: 0}}"), nil)
 	if err != nil || c.Database != "sqlite:x.db" {
 		t.Errorf("with a file: %+v, %v", c, err)
@@ -178,45 +178,45 @@ func TestErrors(t *testing.T) {
 			"FILE: tasks: must name at least one task type"},
 		"not YAML":         {"a: b: c", "FILE: not valid YAML: mapping values are not allowed in this context"},
 		"not YAML, line 3": {"a: 1\nb:\n  - [", "FILE: not valid YAML: line 3: did not find expected node content"},
-		"two documents":    {minimal + "---\n" + minimal, "FILE: not valid YAML: line 3: a second document; only one is read"},
+		"two documents":    {minimal + "---\n" + minimal, "FILE: not valid YAML: line 3: the file has a second document"},
 		"a list":           {"- a", "FILE:1: must be a mapping of keys to values"},
 		"no tasks":         {"database: sqlite:x.db\ntasks: {}", "FILE:2: tasks: must name at least one task type"},
-		"tasks a list":     {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
+		"tasks is a list":  {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
 		"no database":      {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 
 		"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; did you mean database?"},
-		"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; known are database, http, own_sign, schema, tasks"},
+		"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are database, http, own_sign, schema, tasks"},
 		"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
 		"http without host":    {minimal + "http: 9090", "FILE:3: http (9090): must be host:port, such as 127.0.0.1:9090"},
-		"scalar a list":        {minimal + "own_sign: [A]", "FILE:3: own_sign: must be a single value, not a list or mapping"},
+		"a scalar is a list":   {minimal + "own_sign: [A]", "FILE:3: own_sign: must be a single value, not a list or mapping"},
 		"scalar twice":         {minimal + "database: x", "FILE:3: database is defined twice (first in line 1)"},
 
-		"task twice":            {task("queues: 1\n") + "\n  settle: {queues: 2}", "FILE:6: tasks: settle is defined twice (first in line 3)"},
-		"task a number":         {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
-		"unknown setting":       {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
-		"another spelling":      {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
-		"a key of later":        {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; known are after, batch_timeout, ..."},
-		"zero queues":           {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names"},
-		"negative queues":       {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number from 1 on, or a list of names"},
-		"queues a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number from 1 on, or a list of names"},
-		"queues a fraction":     {task("queues: 1.5"), "FILE:4: tasks.settle.queues (1.5): must be a number from 1 on, or a list of names"},
-		"queues a mapping":      {task("queues: {a: 1}"), "FILE:4: tasks.settle.queues (): must be a number from 1 on, or a list of names"},
-		"after a name":          {task("queues: 1\nmode: RUN\nafter: extract"), "FILE:6: tasks.settle.after (extract): must be a list of task types"},
-		"after a list":          {task("queues: 1\nmode: RUN\nafter: [[extract]]"), "FILE:6: tasks.settle.after: must be a single value, not a list or mapping"},
-		"after a bad rule":      {task("queues: 1\nmode: RUN\nafter: [extract: LUCK]"), "FILE:3: tasks.settle: after extract: rule (\"LUCK\") must be SUCCESS or FINISHED"},
-		"after itself":          {task("queues: 1\nmode: RUN\nafter: [settle]"), "FILE:2: tasks: task settle: after makes a cycle: settle after settle"},
-		"every without a unit":  {task("queues: 1\nmode: RUN\nevery: 5"), "FILE:6: tasks.settle.every (5): must be a duration with its unit, such as 500ms, 2s or 5m"},
-		"cron of five fields":   {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required"},
-		"queues an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
-		"queues a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
-		"number a text":         {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
-		"duration without unit": {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
-		"unknown dealer":        {task("queues: 1\ndealer: {http: x}"), "FILE:5: tasks.settle.dealer.http: unknown key; known are sql"},
-		"unknown SQL key":       {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; did you mean select?"},
+		"task twice":               {task("queues: 1\n") + "\n  settle: {queues: 2}", "FILE:6: tasks: settle is defined twice (first in line 3)"},
+		"a task is a number":       {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
+		"unknown setting":          {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
+		"another spelling":         {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
+		"unknown setting, far off": {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; the known keys are after, batch_timeout, ..."},
+		"zero queues":              {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names"},
+		"negative queues":          {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number of at least 1, or a list of names"},
+		"queues is a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number of at least 1, or a list of names"},
+		"queues is a fraction":     {task("queues: 1.5"), "FILE:4: tasks.settle.queues (1.5): must be a number of at least 1, or a list of names"},
+		"queues is a mapping":      {task("queues: {a: 1}"), "FILE:4: tasks.settle.queues (): must be a number of at least 1, or a list of names"},
+		"after is a name":          {task("queues: 1\nmode: RUN\nafter: extract"), "FILE:6: tasks.settle.after (extract): must be a list of task types"},
+		"after is a nested list":   {task("queues: 1\nmode: RUN\nafter: [[extract]]"), "FILE:6: tasks.settle.after: must be a single value, not a list or mapping"},
+		"after with a bad rule":    {task("queues: 1\nmode: RUN\nafter: [extract: LUCK]"), "FILE:3: tasks.settle: after extract: rule (\"LUCK\") must be SUCCESS or FINISHED"},
+		"after itself":             {task("queues: 1\nmode: RUN\nafter: [settle]"), "FILE:2: tasks: task settle: after makes a cycle: settle after settle"},
+		"every without a unit":     {task("queues: 1\nmode: RUN\nevery: 5"), "FILE:6: tasks.settle.every (5): must be a duration with its unit, such as 500ms, 2s or 5m"},
+		"cron of five fields":      {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required"},
+		"queues is an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
+		"queues is a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
+		"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
+		"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
+		"unknown dealer":           {task("queues: 1\ndealer: {http: x}"), "FILE:5: tasks.settle.dealer.http: unknown key; the known keys are sql"},
+		"unknown SQL key":          {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; did you mean select?"},
 
 		"a rule of center": {task("queues: 1\njudge_dead_interval: 8s"), "FILE:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
 		"several, in the order of the file": {task("queues: 0\nfetch_number: x") + "\ncolor: 1", "" +
-			"FILE:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names\n" +
+			"FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names\n" +
 			"FILE:5: tasks.settle.fetch_number (x): must be a whole number\n" +
 			"FILE:6: color: unknown key; ..."},
 	} {
@@ -243,7 +243,7 @@ func TestMissingFile(t *testing.T) {
 	wantLines(t, err, path+": no such file or directory")
 }
 
-// wantLines compares line by line; "..." matches what is left.
+// wantLines compares the text of an error. "..." in want matches the rest.
 func wantLines(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil {
@@ -267,7 +267,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// flagSet returns flags with one of them set, unless the value is empty.
+// flagSet returns a flag set with one flag. It is set unless the value is empty.
 func flagSet(t *testing.T, name, value string) *pflag.FlagSet {
 	t.Helper()
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)

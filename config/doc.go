@@ -3,9 +3,9 @@
 //
 // A value comes from the first of: the flag, ROTA_* in the environment, the
 // file, the default of the package that uses it. viper (github.com/spf13/viper)
-// keeps that order for the few scalars. The tasks are read from the YAML nodes
-// themselves: viper lower-cases keys, and a task type is spelt as its owner
-// spelt it; nodes also know their line, so that every complaint names it.
-// Decoding into tagged structs was rejected, because yaml reads "2" as a
-// duration of two nanoseconds and reports types rather than rules.
+// keeps that order for the few scalars. The tasks are read from the YAML nodes,
+// for two reasons: viper lower-cases keys, but a task type keeps its spelling;
+// and a node has its line, so that every error names it. Decoding into tagged
+// structs was rejected: yaml reads "2" as a duration of two nanoseconds, and its
+// errors name types and not rules.
 package config

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// known complains about each entry whose key is not in keys.
-func (s *source) known(path string, entries []entry, keys []string) {
+// checkKeys adds a problem for each entry whose key is not in keys.
+func (s *source) checkKeys(path string, entries []entry, keys []string) {
 	for _, e := range entries {
 		if slices.Contains(keys, e.key) {
 			continue
@@ -19,12 +19,13 @@ func (s *source) known(path string, entries []entry, keys []string) {
 			s.add(e.line, "%s: unknown key; did you mean %s?", name, near)
 			continue
 		}
-		s.add(e.line, "%s: unknown key; known are %s", name, strings.Join(slices.Sorted(slices.Values(keys)), ", "))
+		s.add(e.line, "%s: unknown key; the known keys are %s", name, strings.Join(slices.Sorted(slices.Values(keys)), ", "))
 	}
 }
 
-// nearest returns the key that word was probably meant to be: one that differs
-// by case and separators only, or by an edit for every three of its letters.
+// nearest returns the key that the author of word probably meant: the keys may
+// differ in case and separators, and in one letter out of three. It returns ""
+// if no key is that near.
 func nearest(word string, keys []string) string {
 	best, limit := "", -1
 	for _, key := range keys {
@@ -40,8 +41,8 @@ func fold(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
 }
 
-// distance is Levenshtein's: the least number of letters to insert, remove or
-// replace.
+// distance returns the Levenshtein distance: the least number of letters to
+// insert, remove or replace.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

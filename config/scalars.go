@@ -11,29 +11,30 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// scalarKeys are the top-level keys that flags and the environment override.
+// scalarKeys are the top-level keys. Flags and the environment override them.
 var scalarKeys = []string{"database", "own_sign", "http", "schema"}
 
-// scalars lays flags over the environment over the file.
+// scalars reads the top-level keys: from the flags, else the environment, else
+// the file.
 func (s *source) scalars(flags *pflag.FlagSet) *viper.Viper {
 	v := viper.New()
 	v.SetEnvPrefix("ROTA")
 	for _, key := range scalarKeys {
-		_ = v.BindEnv(key) // fails without a key only; unbound, a key that is only in the environment is not seen
+		_ = v.BindEnv(key) // fails only without a key; viper does not look for an unbound key in the environment
 		if flags == nil {
 			continue
 		}
 		if flag := flags.Lookup(flagName(key)); flag != nil {
-			_ = v.BindPFlag(key, flag) // fails without a flag only
+			_ = v.BindPFlag(key, flag) // fails only without a flag
 		}
 	}
-	_ = v.MergeConfigMap(s.fileScalars()) // never fails: it has no directives to follow
+	_ = v.MergeConfigMap(s.fileScalars()) // always returns nil
 	return v
 }
 
 func (s *source) fileScalars() map[string]any {
 	values := map[string]any{}
-	s.known("", s.entries, append([]string{"tasks"}, scalarKeys...))
+	s.checkKeys("", s.entries, append([]string{"tasks"}, scalarKeys...))
 	for _, e := range s.entries {
 		if e.key == "tasks" {
 			continue
@@ -57,18 +58,18 @@ func (s *source) connection(v *viper.Viper, flags *pflag.FlagSet) Connection {
 	switch c.Schema {
 	case "", center.SchemaAuto, center.SchemaCreate, center.SchemaRequire:
 	default:
-		s.scalarProblem(flags, "schema", string(c.Schema), "must be auto, create or require")
+		s.addScalarProblem(flags, "schema", string(c.Schema), "must be auto, create or require")
 	}
 	return c
 }
 
-// scalarProblem complains about a scalar where it was set.
-func (s *source) scalarProblem(flags *pflag.FlagSet, key, value, rule string) {
+// addScalarProblem adds a problem of a scalar. It names where the scalar was set.
+func (s *source) addScalarProblem(flags *pflag.FlagSet, key, value, rule string) {
 	switch flag, env := flagName(key), "ROTA_"+strings.ToUpper(key); {
 	case flags != nil && flags.Changed(flag):
-		s.add(elsewhere, "--%s (%s): %s", flag, value, rule)
+		s.add(notInFile, "--%s (%s): %s", flag, value, rule)
 	case os.Getenv(env) != "":
-		s.add(elsewhere, "%s (%s): %s", env, value, rule)
+		s.add(notInFile, "%s (%s): %s", env, value, rule)
 	default:
 		s.add(find(s.entries, key).line, "%s (%s): %s", key, value, rule)
 	}
@@ -76,7 +77,7 @@ func (s *source) scalarProblem(flags *pflag.FlagSet, key, value, rule string) {
 
 func flagName(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-// text returns a scalar as it was written: own_sign: 007 stays 007.
+// text returns a scalar as the file spells it: 007 stays 007.
 func (s *source) text(path string, n *yaml.Node) (string, bool) {
 	switch {
 	case isNull(n):

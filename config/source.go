@@ -14,15 +14,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a parsed file and what was found wrong with it so far. The zero
-// source is an empty file.
+// source is a parsed file and the problems found so far. The zero source is an
+// empty file.
 type source struct {
 	path     string
 	entries  []entry // of the top level
 	problems []problem
 }
 
-// entry is one key of a mapping. Aliases are already followed.
+// entry is one key of a mapping. Its value is resolved if it was an alias.
 type entry struct {
 	key   string
 	line  int
@@ -35,14 +35,14 @@ type problem struct {
 	text string
 }
 
-// elsewhere is the line of a problem that is not in the file.
-const elsewhere = -1
+// notInFile is the line of a problem that is not in the file.
+const notInFile = -1
 
 func open(path string) (*source, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-			err = pathErr.Err // the name is said once, in front
+			err = pathErr.Err // the message starts with the path
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -66,20 +66,20 @@ func parse(text []byte) (*yaml.Node, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, more yaml.Node
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
-		return nil, nil // an empty file is an answer, not a fault
+		return nil, nil // an empty file is no error here: Load names the missing keys
 	} else if err != nil {
 		return nil, err
 	}
 	if err := d.Decode(&more); err == nil {
-		return nil, fmt.Errorf("line %d: a second document; only one is read", more.Line)
+		return nil, fmt.Errorf("line %d: the file has a second document", more.Line)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return doc.Content[0], nil
 }
 
-// mapping returns the entries of n in the order of the file. What is not a
-// mapping, and each key that stands twice, is a problem.
+// mapping returns the entries of n in the order of the file. It adds a problem if
+// n is not a mapping, and for each duplicate key.
 func (s *source) mapping(path string, n *yaml.Node) []entry {
 	switch n = resolve(n); {
 	case isNull(n):
@@ -104,13 +104,13 @@ func (s *source) add(line int, format string, args ...any) {
 	s.problems = append(s.problems, problem{line, fmt.Sprintf(format, args...)})
 }
 
-// err joins the problems, a line for each, in the order of the file.
+// err joins the problems, one line for each, in the order of the file.
 func (s *source) err() error {
 	slices.SortStableFunc(s.problems, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
 	var errs []error
 	for _, p := range s.problems {
 		switch {
-		case p.line == elsewhere, s.path == "":
+		case p.line == notInFile, s.path == "":
 			errs = append(errs, errors.New(p.text))
 		case p.line == 0:
 			errs = append(errs, fmt.Errorf("%s: %s", s.path, p.text))

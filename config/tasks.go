@@ -57,7 +57,7 @@ func (s *source) task(e entry) Task {
 	path := "tasks." + e.key
 	before := len(s.problems)
 	entries := s.mapping(path, e.value)
-	s.known(path, entries, taskKeys)
+	s.checkKeys(path, entries, taskKeys)
 	to := fields(&t.Settings)
 	for _, e := range entries {
 		switch field := to[e.key]; {
@@ -72,7 +72,7 @@ func (s *source) task(e entry) Task {
 		}
 	}
 	if len(s.problems) > before {
-		return t // a value that was not read is not judged
+		return t // do not validate settings that lack a value
 	}
 	if err := t.Settings.Validate(); err != nil {
 		for line := range strings.Lines(err.Error()) {
@@ -82,13 +82,13 @@ func (s *source) task(e entry) Task {
 	return t
 }
 
-// queues reads a number of queues or a list of their names.
+// queues reads the number of queues or the list of their names.
 func (s *source) queues(path string, n *yaml.Node, to *center.Settings) {
 	path += ".queues"
 	if n.Kind != yaml.SequenceNode {
 		number, err := strconv.Atoi(n.Value)
 		if err != nil || number < 1 {
-			s.add(n.Line, "%s (%s): must be a number from 1 on, or a list of names", path, n.Value)
+			s.add(n.Line, "%s (%s): must be a number of at least 1, or a list of names", path, n.Value)
 		}
 		to.Queues = number
 		return
@@ -131,14 +131,14 @@ func (s *source) after(path string, n *yaml.Node, to *center.Settings) {
 
 func (s *source) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	entries := s.mapping(path, n)
-	s.known(path, entries, dealerKeys)
+	s.checkKeys(path, entries, dealerKeys)
 	sql := find(entries, "sql")
 	if sql == nil {
 		return d
 	}
 	path += ".sql"
 	entries = s.mapping(path, sql.value)
-	s.known(path, entries, sqlKeys)
+	s.checkKeys(path, entries, sqlKeys)
 	fields := map[string]*string{"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key, "cursor_start": &d.CursorStart}
 	for _, e := range entries {
 		if field := fields[e.key]; field != nil {
@@ -148,7 +148,7 @@ func (s *source) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	return d
 }
 
-// scalar reads n into the int, float, string or duration that to points at.
+// scalar reads n into to, a pointer to an int, float64, string or Duration.
 func (s *source) scalar(path string, n *yaml.Node, to any) {
 	text, ok := s.text(path, n)
 	if !ok || isNull(n) {

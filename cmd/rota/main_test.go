@@ -83,7 +83,7 @@ func TestBadInput(t *testing.T) {
 		"unknown key":           {args: "worker", file: head + "queue: 1" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queue: unknown key; did you mean queues?"},
 		"bad value":             {args: "worker", file: head + "queues: 1\n    drain_timeout: 30" + goodDealer, code: 2, want: "rota.yaml:5: tasks.settle.drain_timeout (30): must be a duration..."},
 		"a rule between two":    {args: "worker", file: head + "queues: 1\n    judge_dead_interval: 8s" + goodDealer, code: 2, want: "rota.yaml:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
-		"zero queues":           {args: "worker", file: head + "queues: 0" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queues (0): must be a number from 1 on, or a list of names"},
+		"zero queues":           {args: "worker", file: head + "queues: 0" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names"},
 		"two of one name":       {args: "worker", file: head + "queues: 1" + goodDealer + "  settle: {queues: 2}", code: 2, want: "rota.yaml:10: tasks: settle is defined twice (first in line 3)"},
 		"no tasks":              {args: "worker", file: "database: sqlite:rota.db", code: 2, want: "rota.yaml: tasks: must name at least one task type"},
 		"no dealer":             {args: "worker", file: head + "queues: 1", code: 2, want: "rota.yaml: tasks.settle.dealer.sql: is missing: give it select, execute and key"},
