@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Moment is a moment in the life of a transaction, as a proxy sees it.
+// Moment is a point in a transaction at which a proxy can act.
 type Moment int
 
 // The moments.
 const (
-	BeforeStatement Moment = iota // the server does not have the statement yet
-	BeforeCommit                  // it has executed the statement, and does not have the COMMIT yet
-	AfterCommit                   // it has committed, and the client does not know
+	BeforeStatement Moment = iota // the server has not received the statement
+	BeforeCommit                  // the server has executed the statement and has not received the COMMIT
+	AfterCommit                   // the server has committed, and the client has no reply
 )
 
 func (m Moment) String() string {
@@ -21,16 +21,16 @@ func (m Moment) String() string {
 
 // Ambush waits at a proxy for a statement in a transaction.
 type Ambush struct {
-	Text   string // of the statement, or a part of it
-	Skip   int    // so many that match pass before
+	Text   string // a part of the statement
+	Skip   int    // the number of matching statements to let pass first
 	Moment Moment
 
-	// Strike is called once, when the moment is there, from a goroutine of the proxy. Until it returns, its connection
-	// stands still. If it returns false, the connection breaks, and what was to pass at the moment is lost.
+	// Strike is called once, at the moment, from a goroutine of the proxy. Its connection stands still until it returns.
+	// If it returns false, the connection breaks, and the bytes that were about to pass are lost.
 	Strike func() (pass bool)
 }
 
-// Ambush lays an ambush, in the place of one that nobody has run into.
+// Ambush sets an ambush. It replaces an ambush that no transaction has met yet.
 func (p *Proxy) Ambush(a Ambush) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -40,41 +40,41 @@ func (p *Proxy) Ambush(a Ambush) {
 // link is a connection through a proxy.
 type link struct {
 	mu         sync.Mutex
-	prey       *Ambush // that this transaction has run into
+	ambush     *Ambush // the ambush that this transaction has met
 	committing bool
 }
 
-// lurk looks at what is about to pass, and reports whether it may.
-func (p *Proxy) lurk(l *link, requests bool, b []byte) (pass bool) {
-	a := p.sees(l, requests, b)
+// mayPass strikes if the moment of an ambush has come, and reports whether the bytes may pass.
+func (p *Proxy) mayPass(l *link, requests bool, b []byte) (pass bool) {
+	a := p.due(l, requests, b)
 	return a == nil || a.Strike()
 }
 
-// sees returns the ambush whose moment is there.
-func (p *Proxy) sees(l *link, requests bool, b []byte) (due *Ambush) {
+// due returns the ambush whose moment has come, or nil.
+func (p *Proxy) due(l *link, requests bool, b []byte) (due *Ambush) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case !requests && !l.committing, requests && l.prey == nil && !p.caught(l, b):
+	case !requests && !l.committing, requests && l.ambush == nil && !p.meets(l, b):
 		return nil
-	case requests && l.prey.Moment == BeforeStatement, !requests:
+	case requests && l.ambush.Moment == BeforeStatement, !requests:
 	case bytes.Contains(b, []byte("COMMIT")):
-		if l.committing = l.prey.Moment == AfterCommit; l.committing {
+		if l.committing = l.ambush.Moment == AfterCommit; l.committing {
 			return nil
 		}
 	case bytes.Contains(b, []byte("ROLLBACK")):
-		p.Ambush(*l.prey)
-		l.prey = nil
+		p.Ambush(*l.ambush)
+		l.ambush = nil
 		return nil
 	default:
 		return nil
 	}
-	due, l.prey, l.committing = l.prey, nil, false
+	due, l.ambush, l.committing = l.ambush, nil, false
 	return due
 }
 
-// caught reports whether a statement has run into the ambush, which is the connection's then.
-func (p *Proxy) caught(l *link, b []byte) bool {
+// meets reports whether the statement matches the ambush, and moves the ambush to the connection.
+func (p *Proxy) meets(l *link, b []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ambush == nil || !bytes.Contains(b, []byte(p.ambush.Text)) {
@@ -84,6 +84,6 @@ func (p *Proxy) caught(l *link, b []byte) bool {
 		return false
 	}
 	p.ambush.Skip = 0
-	l.prey, p.ambush = p.ambush, nil
+	l.ambush, p.ambush = p.ambush, nil
 	return true
 }

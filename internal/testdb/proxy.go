@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server, so that a test can listen to the one and trouble the
-// other. All methods may be called at any time, from any goroutine.
+// Proxy stands between clients and a server. A test can record the clients' bytes and disturb the connections. All
+// methods may be called at any time, from any goroutine.
 type Proxy struct {
 	listener net.Listener
 	target   atomic.Value // string: host and port
@@ -29,7 +29,7 @@ type Proxy struct {
 	wg     sync.WaitGroup
 }
 
-// Through returns a URL that leads to the same database by way of a proxy, which ends with the test.
+// Through returns a URL that leads to the same database through a proxy. The proxy ends with the test.
 func Through(t testing.TB, raw string) (string, *Proxy) {
 	t.Helper()
 	u, err := url.Parse(raw)
@@ -48,20 +48,20 @@ func Through(t testing.TB, raw string) (string, *Proxy) {
 	return u.String(), p
 }
 
-// Swallow keeps the connections and passes nothing on, in either direction: a network that drops
-// packets. What is swallowed stays lost.
+// Swallow keeps the connections and drops all bytes in both directions, as a network does that drops packets. The
+// dropped bytes stay lost.
 func (p *Proxy) Swallow(on bool) { p.swallow.Store(on) }
 
-// LoseReplies passes on what the clients send, and none of the answers.
+// LoseReplies passes on the requests and drops the replies.
 func (p *Proxy) LoseReplies(on bool) { p.loseReplies.Store(on) }
 
-// Delay holds up everything by this much, in either direction.
+// Delay delays all bytes by this much, in both directions.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
-// Trickle passes on this many bytes at a time, with a pause of a millisecond behind them; 0 does not.
+// Trickle passes on so many bytes at a time, with a pause of one millisecond before each. 0 ends it.
 func (p *Proxy) Trickle(bytes int) { p.trickle.Store(int64(bytes)) }
 
-// Redirect leads new connections to another server: that of the URL.
+// Redirect connects new clients to the server of the URL.
 func (p *Proxy) Redirect(raw string) error {
 	u, err := url.Parse(raw)
 	if err == nil {
@@ -82,17 +82,17 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Reset breaks all connections without an orderly end: what is on its way is lost, in either direction.
+// Reset breaks all connections without an orderly end. Bytes on their way are lost in both directions.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		_ = c.(*net.TCPConn).SetLinger(0) // fails for one that is closed
+		_ = c.(*net.TCPConn).SetLinger(0) // fails for a closed connection
 		c.Close()
 	}
 }
 
-// Listen runs f and returns what the clients sent meanwhile.
+// Listen calls f and returns the bytes that the clients send meanwhile.
 func (p *Proxy) Listen(f func()) []byte {
 	p.mu.Lock()
 	p.sent.Reset()
@@ -115,7 +115,7 @@ func (p *Proxy) accept() {
 		}
 		server, err := net.DialTimeout("tcp", p.target.Load().(string), 10*time.Second)
 		if err != nil {
-			client.Close() // the client sees that nobody answers
+			client.Close() // the client sees that no server answers
 			continue
 		}
 		p.keep(client, server)
@@ -133,7 +133,7 @@ func (p *Proxy) keep(conns ...net.Conn) {
 	}
 }
 
-// pass copies one direction until it ends, and then ends the other.
+// pass copies one direction until it ends, and then ends the other direction.
 func (p *Proxy) pass(from, to net.Conn, l *link, requests bool) {
 	defer p.drop(from, to)
 	buffer := make([]byte, 32<<10)
@@ -142,7 +142,7 @@ func (p *Proxy) pass(from, to net.Conn, l *link, requests bool) {
 		if requests {
 			p.note(buffer[:n])
 		}
-		if !p.lurk(l, requests, buffer[:n]) {
+		if !p.mayPass(l, requests, buffer[:n]) {
 			return
 		}
 		time.Sleep(time.Duration(p.delay.Load()))

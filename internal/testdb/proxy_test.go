@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// echo answers each line with itself.
+// echo sends each line back.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -46,7 +46,7 @@ func TestAmbush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// How many lines are answered when it strikes: of a transaction that is rolled back nothing but its statement counts.
+	// The number of answered lines when the ambush strikes. A transaction that is rolled back counts only as its statement.
 	for moment, want := range map[Moment]int64{BeforeStatement: 2, BeforeCommit: 5, AfterCommit: 5} {
 		for _, pass := range []bool{true, false} {
 			c, err := new(net.Dialer).DialContext(t.Context(), "tcp", u.Host)
@@ -77,7 +77,7 @@ func TestAmbush(t *testing.T) {
 	}
 }
 
-// ask sends a line and returns the answer; "" if there is none for a while.
+// ask sends a line and returns the answer, or "" if none comes for a while.
 func ask(t *testing.T, c net.Conn, line string, patience time.Duration) string {
 	t.Helper()
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -153,6 +153,6 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ask(t, dial(), "elsewhere", long); got != "" {
-		t.Errorf("%q came back from where nobody is", got)
+		t.Errorf("%q came back although no server is there", got)
 	}
 }
