@@ -11,11 +11,11 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// policy is the file that Debian's packages ask before they start a service.
+// policy is the script that packages of Debian call before they start a service.
 const policy = "/usr/sbin/policy-rc.d"
 
-// install installs the packages of the servers that are not there, where it can. Where it cannot,
-// testdb.StartServer says what to do.
+// install installs the missing packages of the servers, on Debian and as root. Elsewhere it does nothing, and the error of
+// testdb.StartServer names the alternatives.
 func install(kinds []string, signals <-chan os.Signal) (err error) {
 	var names []string
 	for _, kind := range kinds {
@@ -39,10 +39,10 @@ func install(kinds []string, signals <-chan os.Signal) (err error) {
 	return apt(signals, append([]string{"install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, names...)...)
 }
 
-// forbidServices keeps what is installed from starting by itself, until restore is called.
+// forbidServices keeps newly installed services from starting, until restore is called.
 func forbidServices(policy string) (restore func() error, err error) {
 	aside := policy + ".rota"
-	// One that is aside already is the machine's own, left by a run that was killed.
+	// A policy that is already aside is the original: a killed run has left it there.
 	if _, err := os.Stat(aside); errors.Is(err, fs.ErrNotExist) {
 		if err := os.Rename(policy, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -59,7 +59,7 @@ func forbidServices(policy string) (restore func() error, err error) {
 
 func apt(signals <-chan os.Signal, args ...string) error {
 	command := exec.Command("apt-get", args...)
-	command.Stdout, command.Stderr = os.Stderr, os.Stderr // stdout is the command's
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr // stdout belongs to the command
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	if err := execute(command, signals); err != nil {
 		return fmt.Errorf("apt-get %s: %w; or use the servers of compose.yaml", strings.Join(args, " "), err)

@@ -42,7 +42,7 @@ func TestForbidServices(t *testing.T) {
 	}
 }
 
-// put writes the file, unless the content is empty.
+// put writes the file unless the content is empty.
 func put(t *testing.T, file, content string) {
 	t.Helper()
 	if content == "" {
@@ -53,7 +53,7 @@ func put(t *testing.T, file, content string) {
 	}
 }
 
-// get reads the file; "" if it does not exist.
+// get reads the file. It returns "" if the file does not exist.
 func get(t *testing.T, file string) string {
 	t.Helper()
 	content, err := os.ReadFile(file)

@@ -2,11 +2,11 @@
 //
 //	go run ./internal/testdb/run -- go test -race ./...
 //
-// For each wanted kind of database (see package testdb) it uses the server whose URL is in the environment;
-// else it starts a private one from installed binaries; else, on Debian as root, it installs the packages
-// first. The command finds the URLs in ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL. Signals are passed on
-// to it, its exit code is the exit code, and the private servers end with this process, however that ends.
-// But go run itself passes no signals on: where that matters build the program first, as the Makefile does.
+// For each wanted kind of database (see package testdb) it uses the server whose URL is in the environment. If there is none,
+// it starts a private server from installed binaries. If none are installed, it installs the packages first, on Debian and
+// as root. The command gets the URLs in ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL. Run passes signals on to the command
+// and exits with its exit code. The private servers end with this process, also if it is killed. go run passes no signals
+// on: where signals matter, build the program first, as the Makefile does.
 package main
 
 import (
@@ -39,7 +39,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code of the command, or an error of its own.
+// run returns the exit code of the command, or an error if it could not run it.
 func run(args []string, signals <-chan os.Signal) (code int, err error) {
 	kinds, err := missing()
 	if err != nil {
@@ -62,7 +62,7 @@ func run(args []string, signals <-chan os.Signal) (code int, err error) {
 	return exitCode(execute(command, signals))
 }
 
-// missing returns the kinds of database that need a server and were given none.
+// missing returns the kinds of database that need a server and have no URL.
 func missing() (kinds []string, err error) {
 	wanted, err := testdb.Wanted()
 	for _, kind := range wanted {
@@ -73,8 +73,8 @@ func missing() (kinds []string, err error) {
 	return kinds, err
 }
 
-// execute runs the command to its end, and meanwhile passes signals on to it and its children. They are a
-// process group of their own: a Ctrl-C reaches them through here, once.
+// execute runs the command to its end. Meanwhile it passes signals on to the command and its children. They are in a
+// process group of their own, so that a Ctrl-C reaches them once, through this process.
 func execute(command *exec.Cmd, signals <-chan os.Signal) error {
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
@@ -87,12 +87,12 @@ func execute(command *exec.Cmd, signals <-chan os.Signal) error {
 		case err := <-done:
 			return err
 		case s := <-signals:
-			_ = syscall.Kill(-command.Process.Pid, s.(syscall.Signal)) // it may have just ended
+			_ = syscall.Kill(-command.Process.Pid, s.(syscall.Signal)) // fails if it has just ended
 		}
 	}
 }
 
-// exitCode returns what a shell would for a command that ended with err, and err if it never ran.
+// exitCode returns the exit code that a shell would report for err. It returns err if the command never ran.
 func exitCode(err error) (int, error) {
 	var exit *exec.ExitError
 	switch {

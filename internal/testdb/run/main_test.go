@@ -16,7 +16,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// TestMain is also the program under test, for the processes that the tests start.
+// TestMain is also the main function of the processes that the tests start.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_MAIN") != "" {
 		main()
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// self is this program with no server given to it.
+// self is a command that runs this program without the URL of any server.
 func self(args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
 	command.Env = append(os.Environ(), "RUN_MAIN=yes", "ROTA_TEST_POSTGRES_URL=", "ROTA_TEST_MYSQL_URL=")
@@ -93,8 +93,8 @@ func TestServersEndWithTheCommand(t *testing.T) {
 	}
 }
 
-// start starts this program with private servers and a command that would run for long. It returns the
-// addresses of the servers.
+// start starts this program with private servers and a long-running command. It returns the addresses of the
+// servers.
 func start(t *testing.T) (command *exec.Cmd, servers []string) {
 	t.Helper()
 	kinds := slices.DeleteFunc(testdb.Kinds(t), func(kind string) bool { return !testdb.Installed(kind) })
@@ -129,7 +129,7 @@ func start(t *testing.T) (command *exec.Cmd, servers []string) {
 	return command, servers
 }
 
-// gone waits until nothing listens at the address.
+// gone waits until no process listens at the address.
 func gone(t *testing.T, addr string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
