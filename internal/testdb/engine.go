@@ -9,12 +9,12 @@ import (
 	"strconv"
 )
 
-// engine is what the kinds of server differ in, beside the commands in server.sh.
+// engine is the differences between the kinds of server, except for the commands in server.sh.
 type engine struct {
-	daemon   string // the program that serves
-	variable string // in the environment: the URL of a server to use
+	daemon   string // the program of the server
+	variable string // the environment variable with the URL of a server to use
 	url      string // of an empty database on a private server; %d is the port
-	packages string // what Debian calls it
+	packages string // the package of Debian
 }
 
 var engines = map[string]engine{
@@ -23,8 +23,8 @@ var engines = map[string]engine{
 	Pooler:   {"pgbouncer", "ROTA_TEST_PGBOUNCER_URL", "", "pgbouncer"},
 }
 
-// Needs returns the servers that tests on a kind of database may start: its own, and for PostgreSQL the
-// connection pooler, too.
+// Needs returns the kinds of server that tests on a kind of database may start: its own and, for PostgreSQL, the
+// connection pooler.
 func Needs(kind string) []string {
 	switch kind {
 	case Postgres:
@@ -35,14 +35,13 @@ func Needs(kind string) []string {
 	return nil
 }
 
-// Package returns the name of Debian's package that holds the programs of a kind of server.
+// Package returns the package of Debian with the programs of a kind of server.
 func Package(kind string) string { return engines[kind].packages }
 
-// Variable returns the name of the environment variable that holds the URL of the server for the given
-// kind, or "" if that kind has no servers.
+// Variable returns the environment variable with the URL of the server of a kind, or "" if the kind has no servers.
 func Variable(kind string) string { return engines[kind].variable }
 
-// Installed tells whether the programs are there that [StartServer] needs.
+// Installed reports whether the programs are installed that [StartServer] needs.
 func Installed(kind string) bool {
 	return slices.ContainsFunc(searchPath(), func(dir string) bool {
 		_, err := exec.LookPath(filepath.Join(dir, engines[kind].daemon))
@@ -50,12 +49,12 @@ func Installed(kind string) bool {
 	})
 }
 
-// searchPath returns where to look for the programs of the servers: where Debian puts PostgreSQL, newest
-// version first, then PATH, and then the directories that it lacks for some users.
+// searchPath returns the directories to search for the programs of the servers: the directories of PostgreSQL in Debian,
+// newest version first, then PATH, then directories that the PATH of some users lacks.
 func searchPath() []string {
-	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // fails for a malformed pattern only
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // fails only for a malformed pattern
 	version := func(dir string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // 0, the oldest, for another name
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir))) // 0 counts as the oldest version
 		return n
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return cmp.Compare(version(b), version(a)) })

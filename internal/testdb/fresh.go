@@ -14,7 +14,7 @@ import (
 	_ "github.com/lib/pq" // the driver "postgres"
 )
 
-// fresh creates a database on the server for the time of the test and returns its URL.
+// fresh creates a database on the server and returns its URL. It is dropped when the test ends.
 func fresh(t testing.TB, server string) string {
 	t.Helper()
 	url, drop, err := Create(t.Context(), server)
@@ -22,7 +22,7 @@ func fresh(t testing.TB, server string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Not t.Context, which has ended by now.
+		// t.Context has ended by now.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := drop(ctx); err != nil {
@@ -32,8 +32,8 @@ func fresh(t testing.TB, server string) string {
 	return url
 }
 
-// Create creates an empty database on the server at a URL, for programs that are not tests. It returns the
-// URL of the database, and what drops it again and cuts the connections that are still open to it.
+// Create creates an empty database on the server at a URL, for programs that are not tests. It returns the URL of the
+// database. remove cuts the connections that are still open to it and drops it.
 func Create(ctx context.Context, server string) (own string, remove func(context.Context) error, err error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -58,7 +58,7 @@ func create(ctx context.Context, server *url.URL, name string) error {
 	if err != nil {
 		return err
 	}
-	// Closed at once: a test may look for leaked goroutines before it ends.
+	// Close at once: a test may look for leaked goroutines before it ends.
 	defer db.Close()
 	strategy := ""
 	if server.Scheme == Postgres {
@@ -82,8 +82,8 @@ func cheapest(ctx context.Context, db *sql.DB) (option string, err error) {
 	return " STRATEGY FILE_COPY", nil
 }
 
-// drop drops the database. It cuts the connections to it first, lest one that a failed test left open,
-// perhaps in a transaction, should hold it up.
+// drop drops the database. It first cuts the connections to it: a failed test may have left a transaction open that
+// would block the drop.
 func drop(ctx context.Context, server *url.URL, name string) error {
 	db, err := open(server)
 	if err != nil {
@@ -101,7 +101,7 @@ func drop(ctx context.Context, server *url.URL, name string) error {
 	return err
 }
 
-// cut kills the connections to a database of MariaDB, whose DROP DATABASE would wait for them.
+// cut kills the connections to a database of MariaDB. DROP DATABASE would wait for them.
 func cut(ctx context.Context, db *sql.DB, name string) error {
 	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ? ORDER BY id", name)
 	if err != nil {
@@ -113,7 +113,7 @@ func cut(ctx context.Context, db *sql.DB, name string) error {
 		if err := rows.Scan(&id); err != nil {
 			return err
 		}
-		_, _ = db.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // fails if it has just ended by itself
+		_, _ = db.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // fails if the connection has just ended
 	}
 	return rows.Err()
 }

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also the process that TestServerEndsWithItsOwner starts.
+// TestMain is also the main function of the process that TestServerEndsWithItsOwner starts.
 func TestMain(m *testing.M) {
 	if kind := os.Getenv("TESTDB_OWN"); kind != "" {
 		own(kind)
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// own starts a server, tells its URL and directory, and ends in the normal way when its input does.
+// own starts a server, prints its URL and directory, and returns at the end of its input.
 func own(kind string) {
 	server, err := StartServer(kind)
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 //go:embed server.sh
 var keeper []byte
 
-// Server is a private throw-away server that ends, and removes its data, with the process that started it:
-// a keeper beside it waits for the end of a pipe from here. There is no goroutine behind it that a test for
-// leaks would see. Its methods must not be called concurrently.
+// Server is a private throw-away server. When the process ends that started it, the server ends too and its data is
+// removed: a keeper process waits for the end of a pipe from here. The Server needs no goroutine, which a test for leaks
+// would report. Its methods must not be called concurrently.
 type Server struct {
 	url     string
 	dir     string
@@ -32,26 +32,26 @@ type Server struct {
 	answers *bufio.Reader
 }
 
-// StartServer starts a private server of the given kind, [Postgres] or [MySQL], from installed binaries and
-// returns once it answers. Commits survive a crash of the server, not one of the machine.
+// StartServer starts a private server of the kind [Postgres] or [MySQL] from installed binaries and returns when it
+// answers. Commits survive a crash of the server but not a crash of the machine.
 func StartServer(kind string) (*Server, error) {
 	return start(plan{kind: kind, url: func(port int) string { return fmt.Sprintf(engines[kind].url, port) }})
 }
 
-// plan is a server to be started.
+// plan describes a server to start.
 type plan struct {
 	kind string
-	role string // what server.sh calls it; the kind if empty
+	role string // the KIND for server.sh; defaults to kind
 	env  []string
 	url  func(port int) string
-	disk int // megabytes of a disk of its own; 0 for a place on the system's. It takes root.
+	disk int // the size of a disk of its own in megabytes, which takes root; 0 means no such disk
 }
 
 func start(p plan) (*Server, error) {
 	if !Installed(p.kind) {
 		return nil, notInstalled(p.kind)
 	}
-	// Not os.TempDir: that may be too long for a socket (107 bytes) or closed to the server's user.
+	// os.TempDir may be too long for a socket (107 bytes) or closed to the user of the server.
 	dir, err := os.MkdirTemp("/tmp", "rota_testdb_")
 	if err != nil {
 		return nil, fmt.Errorf("create the directory of a %s server: %w", p.kind, err)
@@ -64,27 +64,27 @@ func start(p plan) (*Server, error) {
 	return s, nil
 }
 
-// URL returns the URL of an empty database on the server. Its user may do everything, and has no password.
+// URL returns the URL of an empty database on the server. Its user has all rights and no password.
 func (s *Server) URL() string { return s.url }
 
-// Stop stops the server in an orderly way, and keeps its data.
+// Stop stops the server in order and keeps its data.
 func (s *Server) Stop() error { return s.say("stop") }
 
-// Kill stops the server as a crash would, and keeps its data.
+// Kill stops the server as a crash does and keeps its data.
 func (s *Server) Kill() error { return s.say("kill") }
 
-// Start starts the server after [Server.Stop] or [Server.Kill], on the same port and data.
+// Start starts the server after [Server.Stop] or [Server.Kill], with the same port and data.
 func (s *Server) Start() error { return s.say("start") }
 
-// Fill uses up the disk of a server that [OwnDisk] returned.
+// Fill fills the disk of a server that [OwnDisk] returned.
 func (s *Server) Fill() error { return s.say("fill") }
 
-// Free gives back what [Server.Fill] used up. The server may have ended meanwhile.
+// Free frees the space that [Server.Fill] used. The server may have ended meanwhile.
 func (s *Server) Free() error { return s.say("free") }
 
 // Close ends the server for good and removes its data.
 func (s *Server) Close() error {
-	_ = s.words.Close() // the keeper takes the end of its input for the order to end
+	_ = s.words.Close() // the keeper ends at the end of its input
 	if err := s.keeper.Wait(); err != nil {
 		return fmt.Errorf("close %s: %w", s.url, err)
 	}
@@ -106,8 +106,8 @@ func (s *Server) ready() error {
 	if err == nil && answer == "ready\n" {
 		return nil
 	}
-	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // without one the message is just shorter
-	return errors.Join(fmt.Errorf("the server's keeper says %q, its log:\n%s", strings.TrimSpace(answer), log), err)
+	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // without a log the message is shorter
+	return errors.Join(fmt.Errorf("the keeper of the server answered %q; log of the server:\n%s", strings.TrimSpace(answer), log), err)
 }
 
 func launch(p plan, dir string) (*Server, error) {
@@ -120,12 +120,12 @@ func launch(p plan, dir string) (*Server, error) {
 		return nil, err
 	}
 	cmd := exec.Command("/bin/sh", script)
-	// Nothing of our own environment: a PGDATA or TMPDIR there is not meant for this server.
+	// Pass no environment on: a PGDATA or TMPDIR in it is for another server.
 	cmd.Env = append([]string{
 		"KIND=" + cmp.Or(p.role, p.kind), "DIR=" + dir, "PORT=" + strconv.Itoa(port), "LC_ALL=C",
 		"PATH=" + strings.Join(searchPath(), string(filepath.ListSeparator)),
 	}, p.env...)
-	// A group of its own, so that the Ctrl-C for the tests does not reach it before they have ended.
+	// With a process group of its own, the keeper does not get the Ctrl-C for the tests before they have ended.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {
 		nobody, err := unprivileged(dir, script)
@@ -140,8 +140,8 @@ func launch(p plan, dir string) (*Server, error) {
 	return converse(cmd, &Server{url: p.url(port), dir: dir, keeper: cmd})
 }
 
-// onDisk gives the keeper a disk of its own, in memory. It is mounted where nobody else sees it and ends with
-// the keeper, beside which a shell stays root, to clean up.
+// onDisk gives the keeper a disk of its own, in memory. It is mounted in a private namespace and ends with the keeper. A
+// shell beside the keeper stays root, to clean up.
 func onDisk(cmd *exec.Cmd, megabytes int, script string) {
 	user := cmd.SysProcAttr.Credential
 	cmd.SysProcAttr.Credential = nil
@@ -172,7 +172,7 @@ func converse(cmd *exec.Cmd, s *Server) (*Server, error) {
 	return s, nil
 }
 
-// unprivileged returns the user nobody, who then owns the files: PostgreSQL refuses to run as root.
+// unprivileged returns the user nobody and gives the files to it. PostgreSQL refuses to run as root.
 func unprivileged(files ...string) (*syscall.Credential, error) {
 	nobody, err := user.Lookup("nobody")
 	if err != nil {
@@ -194,8 +194,8 @@ func unprivileged(files ...string) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// freePort returns a port that is free now and likely to stay so. It is below those that the kernel hands out
-// to outgoing connections: a client that kept dialling a stopped server there could end up connected to itself.
+// freePort returns a port that is free now and probably stays free. It is below the ports that the kernel gives to outgoing
+// connections: on such a port, a client that keeps dialling a stopped server could connect to itself.
 func freePort() (int, error) {
 	for {
 		port := 20000 + rand.IntN(12000)
@@ -211,9 +211,9 @@ func freePort() (int, error) {
 }
 
 func notInstalled(kind string) error {
-	return fmt.Errorf("no %s server for the tests: %s is unset and there is no %s in PATH. One of these helps:\n"+
+	return fmt.Errorf("no %s server for the tests: %s is unset and %s is not in PATH. Do one of these:\n"+
 		"  make test                               installs it (on Debian, as root) and runs all tests\n"+
-		"  docker compose up -d                    and the variables that compose.yaml shows\n"+
-		"  ROTA_TEST_DATABASES=sqlite go test ...  tests on fewer databases",
+		"  docker compose up -d                    starts servers; set the variables that compose.yaml shows\n"+
+		"  ROTA_TEST_DATABASES=sqlite go test ...  runs the tests on fewer databases",
 		kind, engines[kind].variable, engines[kind].daemon)
 }

@@ -1,17 +1,17 @@
 # Keeps one private database server for the process at the other end of stdin.
 #
-# The environment gives KIND, PORT and DIR, a directory that is removed at the end; a standby also gets PRIMARY,
-# a pgbouncer TARGET, both as connection strings. The script says "ready" when the server answers, then obeys
-# one word a line and says "ready" after each: stop (in order), kill (as a crash would), start (again, on the
-# same port and data), fill (the disk) and free (it again). If it cannot it says "failed"; DIR/log tells why.
-# When stdin ends, and the kernel sees to that however the other process ends, the server is killed.
+# The environment has KIND, PORT and DIR, a directory that the script removes at the end. A standby also gets PRIMARY, and a
+# pgbouncer TARGET, both as connection strings. The script prints "ready" when the server answers. Then it obeys one word per
+# line and prints "ready" after each: stop (in order), kill (as a crash does), start (again, with the same port and data),
+# fill (the disk) and free (the disk). If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the
+# script kills the server. The kernel ends stdin whenever the other process ends.
 #
-# fsync is off, yet a commit has reached the operating system before it is acknowledged: a crash of the
-# server loses nothing, only one of the machine would.
+# fsync is off. A commit has still reached the operating system before it is acknowledged: a crash of the server loses
+# nothing, and only a crash of the machine does.
 
 case $KIND in
 postgres | standby)
-	stop=INT kill=QUIT # QUIT also ends the children and frees shared memory, which KILL would not
+	stop=INT kill=QUIT # QUIT, unlike KILL, also ends the children and frees shared memory
 	prepare() {
 		if [ $KIND = standby ]; then
 			pg_basebackup -D "$DIR/data" -d "$PRIMARY" -R -c fast --no-sync
@@ -24,7 +24,7 @@ postgres | standby)
 			-c unix_socket_directories="$DIR" -c fsync=off -c full_page_writes=off \
 			-c shared_buffers=64MB -c max_connections=200 -c autovacuum=off -c timezone=UTC -c jit=off $SERVE
 	}
-	# Through the socket in DIR, lest another server that got PORT first should answer.
+	# Ask through the socket in DIR: another server may have taken PORT first.
 	ping() { pg_isready -h "$DIR" -p "$PORT" -q; }
 	;;
 mysql)
@@ -45,7 +45,7 @@ mysql)
 	;;
 pgbouncer)
 	stop=INT kill=KILL
-	# One try of a login that failed is repeated after a second, not after fifteen.
+	# Repeat a failed login after one second instead of fifteen.
 	prepare() {
 		cat >"$DIR/pgbouncer.ini" <<-END
 			[databases]
@@ -82,8 +82,8 @@ start() {
 
 end() {
 	[ "$server" ] || return 0
-	kill -CONT "$server" # a stopped process would not see the next signal
-	kill -"$1" "$server" # fails for one that has ended by itself
+	kill -CONT "$server" # a stopped process does not get the next signal
+	kill -"$1" "$server" # fails if the server has ended already
 	wait "$server"
 	server=
 }
@@ -105,7 +105,7 @@ obey() {
 	done
 }
 
-trap '' PIPE # nobody may be left to read our answers; there is still something to clean up
+trap '' PIPE # clean up even if no process is left to read the answers
 server=
 cd "$DIR" && log prepare && obey || { echo failed; cat; }
 log end $kill

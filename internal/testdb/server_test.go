@@ -30,7 +30,7 @@ func TestServerKeepsCommits(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := db.PingContext(t.Context()); err == nil {
-					t.Error("a server that was halted answers")
+					t.Error("the halted server answers")
 				}
 				if err := server.Start(); err != nil {
 					t.Fatal(err)
@@ -70,7 +70,7 @@ func TestServerEndsWithItsOwner(t *testing.T) {
 	}
 }
 
-// startOwner starts another process, which owns a server.
+// startOwner starts another process that owns a server.
 func startOwner(t *testing.T, kind string) (owner *exec.Cmd, input io.Closer, server, dir string) {
 	t.Helper()
 	if !Installed(kind) {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Pooled returns a PgBouncer in transaction mode in front of the PostgreSQL database at the given URL. Its own
-// URL leads to the same database. It is a private one, with eight connections to the server, and ends with
-// the test; but where ROTA_TEST_PGBOUNCER_URL is set and the database is on the server of
-// ROTA_TEST_POSTGRES_URL, it is that one, which cannot be stopped.
+// Pooled returns a PgBouncer in transaction mode in front of the PostgreSQL database at the given URL. The URL of the
+// PgBouncer leads to the same database. It is private, has eight connections to the server, and ends with the test. If
+// ROTA_TEST_PGBOUNCER_URL is set and the database is on the server of ROTA_TEST_POSTGRES_URL, Pooled returns that
+// PgBouncer instead, which a test cannot stop.
 func Pooled(t testing.TB, database string) *Server {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -45,12 +45,11 @@ func sameHost(u *url.URL, raw string) bool {
 	return err == nil && other.Host == u.Host
 }
 
-// quoted is for connection strings.
+// quoted escapes a value of a connection string.
 func quoted(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
-// Standby returns a PostgreSQL server that follows another one, asynchronously, over a connection that a
-// [Proxy] passes on: to cut the connection and refuse new ones is to make the standby stay behind. Ask it
-// SELECT pg_promote() and it is a primary of its own. It ends with the test.
+// Standby returns a PostgreSQL server that follows another server asynchronously, through a [Proxy]. To make the standby
+// stay behind, cut the connection and refuse new ones. SELECT pg_promote() makes it a primary. It ends with the test.
 func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
 	t.Helper()
 	through, proxy := Through(t, primary.URL())
@@ -66,8 +65,8 @@ func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
 	return kept(t, server, err), proxy
 }
 
-// OwnDisk returns a private PostgreSQL server whose disk the test can fill: see [Server.Fill]. It ends with the
-// test. Without the right to mount the test is skipped.
+// OwnDisk returns a private PostgreSQL server with a disk that the test can fill: see [Server.Fill]. It ends with the
+// test. Without the right to mount, the test is skipped.
 func OwnDisk(t testing.TB) *Server {
 	t.Helper()
 	if err := exec.Command("unshare", "--mount", "true").Run(); err != nil || os.Geteuid() != 0 {

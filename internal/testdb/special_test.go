@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// wantPostgres skips the test where PostgreSQL is left out.
+// wantPostgres skips the test if ROTA_TEST_DATABASES omits PostgreSQL.
 func wantPostgres(t *testing.T) {
 	t.Helper()
 	if !slices.Contains(Kinds(t), Postgres) {
-		t.Skip("ROTA_TEST_DATABASES leaves out postgres")
+		t.Skip("ROTA_TEST_DATABASES omits postgres")
 	}
 }
 
-// In transaction mode two sessions of ours take turns on connections to the server: what one has set, the
-// other one meets, and it has lost it itself.
+// In transaction mode, two sessions of a client take turns on the connections to the server. A session loses the settings
+// that it made, and another session gets them.
 func TestPooledIsInTransactionMode(t *testing.T) {
 	t.Parallel()
 	wantPostgres(t)
@@ -36,7 +36,7 @@ func TestPooledIsInTransactionMode(t *testing.T) {
 	}
 	defer session.Close()
 	before := pid(session)
-	tx, err := db.BeginTx(t.Context(), nil) // another session, on the connection that is free
+	tx, err := db.BeginTx(t.Context(), nil) // another session, on the free connection
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestPooledIsInTransactionMode(t *testing.T) {
 		t.Errorf("another session has the connection %d, want %d", got, before)
 	}
 	if got := pid(session); got == before {
-		t.Errorf("the session still has the connection %d, which is in another's transaction", got)
+		t.Errorf("the session still has the connection %d, which another transaction uses", got)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestPooledStopsAndStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := db.PingContext(t.Context()); err == nil {
-			t.Error("a pooler that was killed answers")
+			t.Error("the killed pooler answers")
 		}
 		if err := pooler.Start(); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestStandbyFollowsAndIsPromoted(t *testing.T) {
 	exec(standby, "SELECT pg_promote()")
 	exec(standby, "INSERT INTO orders VALUES (3)")
 	if n := count(); n != 2 {
-		t.Errorf("the promoted standby has %d orders, want those that it got before the cut and its own: 2", n)
+		t.Errorf("the promoted standby has %d orders, want 2: one from before the cut and its own", n)
 	}
 }
 
@@ -117,12 +117,12 @@ func TestDiskIsFilledAndFreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := write(); err == nil {
-		t.Error("a megabyte fits on a full disk")
+		t.Error("a full disk takes another megabyte")
 	}
 	if err := server.Free(); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Kill(); err != nil { // it may have ended by itself
+	if err := server.Kill(); err != nil { // it may have ended already
 		t.Fatal(err)
 	}
 	if err := server.Start(); err != nil {

@@ -1,12 +1,11 @@
 // Package testdb gives tests fresh, empty databases on PostgreSQL, MariaDB and SQLite.
 //
-// The servers are those of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, whose users must be allowed to
-// create databases. Where a variable is unset, the first use in a process starts a private throw-away server
-// from installed binaries; it ends with the process, however that ends. A database that cannot be had fails
-// the test: a suite that skips what it cannot reach proves nothing. ROTA_TEST_DATABASES, a comma-separated
-// list of kinds, asks for fewer.
+// ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL name the servers. Their users need the right to create databases. If a
+// variable is unset, the first use in a process starts a private throw-away server from installed binaries. It ends with the
+// process, also if the process is killed. A test fails if it cannot get its database: a suite that skips unreachable
+// databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer databases.
 //
-// A server that happens to run on the machine is never used unless its URL was given.
+// Tests never use a server that runs on the machine unless a variable names it.
 package testdb
 
 import (
@@ -19,18 +18,18 @@ import (
 	"testing"
 )
 
-// The kinds of database, named like the schemes of their URLs. Tests of MySQL run on MariaDB.
+// The kinds of database. The names are the schemes of their URLs. Tests of MySQL run on MariaDB.
 const (
 	Postgres = "postgres"
 	MySQL    = "mysql"
 	SQLite   = "sqlite"
 )
 
-// Pooler is PgBouncer, which stands in front of a PostgreSQL server and is no kind of database.
+// Pooler is PgBouncer. It stands in front of a PostgreSQL server and is no kind of database.
 const Pooler = "pgbouncer"
 
-// Each runs f as one subtest per wanted kind of database, named like the kind, with the URL of a database
-// of its own as [URL] makes it. The subtests run one after the other unless f calls t.Parallel.
+// Each runs f as a subtest for each wanted kind of database, with the URL of a database of its own (see [URL]). The
+// subtests have the names of the kinds. They run one after the other unless f calls t.Parallel.
 func Each(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
 	for _, kind := range Kinds(t) {
@@ -38,8 +37,7 @@ func Each(t *testing.T, f func(t *testing.T, url string)) {
 	}
 }
 
-// Kinds returns the kinds of database that the tests shall run on: all three, unless ROTA_TEST_DATABASES
-// names fewer.
+// Kinds returns the kinds of database on which the tests run: all three, unless ROTA_TEST_DATABASES names fewer.
 func Kinds(t testing.TB) []string {
 	t.Helper()
 	kinds, err := Wanted()
@@ -49,12 +47,12 @@ func Kinds(t testing.TB) []string {
 	return kinds
 }
 
-// URL returns the URL of a fresh, empty database of the given kind. It is dropped when the test ends, and
-// connections that are still open to it are cut. A test of a kind that ROTA_TEST_DATABASES leaves out is skipped.
+// URL returns the URL of a fresh, empty database of the given kind. When the test ends, URL cuts the connections that are
+// still open to it and drops it. URL skips the test if ROTA_TEST_DATABASES omits the kind.
 func URL(t testing.TB, kind string) string {
 	t.Helper()
 	if !slices.Contains(Kinds(t), kind) {
-		t.Skipf("ROTA_TEST_DATABASES leaves out %s", kind)
+		t.Skipf("ROTA_TEST_DATABASES omits %s", kind)
 	}
 	if kind == SQLite {
 		return "sqlite:" + filepath.Join(t.TempDir(), "rota.db")
@@ -66,22 +64,21 @@ func URL(t testing.TB, kind string) string {
 	return fresh(t, server.URL())
 }
 
-// Own returns a private server of the given kind, for a test that stops or kills it. It ends with the test.
-// A test of a kind that ROTA_TEST_DATABASES leaves out is skipped, and so is one of a kind that has a URL in
-// the environment but no installed binaries.
+// Own returns a private server of the given kind, for a test that stops or kills it. It ends with the test. Own skips the
+// test if ROTA_TEST_DATABASES omits the kind, or if the kind has a URL in the environment but no installed binaries.
 func Own(t testing.TB, kind string) *Server {
 	t.Helper()
 	if !slices.Contains(Kinds(t), kind) {
-		t.Skipf("ROTA_TEST_DATABASES leaves out %s", kind)
+		t.Skipf("ROTA_TEST_DATABASES omits %s", kind)
 	}
 	if os.Getenv(Variable(kind)) != "" && !Installed(kind) {
-		t.Skipf("%s is not installed here, only served at %s", kind, Variable(kind))
+		t.Skipf("%s is not installed here; %s names a server that the test cannot stop", kind, Variable(kind))
 	}
 	server, err := StartServer(kind)
 	return kept(t, server, err)
 }
 
-// kept returns the server, which ends with the test.
+// kept returns the server and closes it when the test ends.
 func kept(t testing.TB, server *Server, err error) *Server {
 	t.Helper()
 	if err != nil {
@@ -95,8 +92,8 @@ func kept(t testing.TB, server *Server, err error) *Server {
 	return server
 }
 
-// shared are the servers of this process, by kind. They are held for good: the garbage collector would close
-// the pipe to the keeper of a forgotten one, which ends it.
+// shared is the servers of this process, by kind. They stay referenced: otherwise the garbage collector would close the pipe
+// to the keeper, which ends the server.
 var shared = map[string]func() (*Server, error){
 	Postgres: sync.OnceValues(func() (*Server, error) { return given(Postgres) }),
 	MySQL:    sync.OnceValues(func() (*Server, error) { return given(MySQL) }),
@@ -114,7 +111,7 @@ func given(kind string) (*Server, error) {
 	return &Server{url: url}, nil
 }
 
-// Wanted returns what [Kinds] does, for programs that are not tests.
+// Wanted is [Kinds] for programs that are not tests.
 func Wanted() ([]string, error) {
 	all := []string{Postgres, MySQL, SQLite}
 	list := os.Getenv("ROTA_TEST_DATABASES")

@@ -34,7 +34,7 @@ func TestDatabasesAreDropped(t *testing.T) {
 			if _, err := db.ExecContext(t.Context(), "CREATE TABLE orders (id INT)"); err != nil {
 				t.Fatal(err)
 			}
-			// As a failed test may leave it: a transaction that has written and does not end.
+			// A failed test may leave a transaction that has written and does not end.
 			tx, err := db.BeginTx(outer.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func TestDatabasesAreDropped(t *testing.T) {
 		name, _, _ := strings.Cut(path.Base(dropped), "?")
 		err := connect(t, dropped).PingContext(t.Context())
 		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: the database is still there, or: %v", kind, err)
+			t.Errorf("%s: want an error that the database %s does not exist, got %v", kind, name, err)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Waiting is how many sessions of the database at url wait for locks of others; db is a pool for it. MariaDB tells who is
-// asked again within 100 ms what it told before. In SQLite nobody ever waits like that.
+// Waiting returns how many sessions of the database at url wait for a lock; db is a pool for it. MariaDB repeats its
+// previous answer within 100 ms. SQLite has no such sessions.
 func Waiting(t testing.TB, url string, db *sql.DB) (n int) {
 	t.Helper()
 	query := `SELECT COUNT(*) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE a.datname = current_database() AND NOT l.granted`
