@@ -1,11 +1,11 @@
-// Package faults shows that the roster survives what happens to processes, databases and networks.
+// Package faults tests that the roster survives faults of processes, databases and networks.
 //
-// TestFaults plays scenarios. In each, three real processes share the queues of a table of work, on a
-// database of the scenario's own; something is done to them, to their network or to the database; then
-// everything must come to rest: all items done, each queue with a living owner, the load even, the workers
-// gone in order. What the database and the processes have recorded on the way is one [History], and [Check]
-// must find nothing wrong with it. The scenarios wait for what must happen rather than for a time, and a
-// machine that is too busy shows in the record, so that it is not taken for a fault of the roster.
+// TestFaults plays scenarios. In each scenario, three real processes share the queues of a table of work, in a database of
+// its own. The scenario disturbs the processes, their network or the database. Then everything must come to rest: all items
+// are done, each queue has a live owner, the load is balanced, and the workers leave in order. The database and the processes
+// record what they do. The records make up a [History], and [Check] must find no violation in it. Scenarios wait for events
+// and not for a time. A machine that is too busy shows in the records, so that Check does not take it for a fault of the
+// roster.
 //
 //	go test ./internal/faults                                20 of the quick plays, chosen by the seed
 //	ROTA_FAULTS=long go test ./internal/faults               20 of all plays
@@ -16,46 +16,47 @@
 // A play is a scenario on one kind of database. Each choice has each kind of database and each family of scenarios. The
 // seed is that of ROTA_FAULTS_SEED or another one each time.
 //
-// A scenario that fails prints its seed and how to play it again; a seed fixes what is chosen at random, not
-// what the processes do with it. The processes need Linux: they end with the test, even those that are
-// stopped, and stop themselves at exact points.
+// A failed scenario prints its seed and the command that plays it again. A seed fixes the random choices but not the timing
+// of the processes. The processes need Linux: they end with the test even while they are stopped, and they stop themselves
+// at exact points.
 //
-// # What must hold
+// # Invariants
 //
-// The numbers are those of the violations.
+// A [Violation] cites the number of its invariant.
 //
-//	 1  A queue has one owner at a time: each follows on the one before, under a higher epoch.
-//	 2  No effect of an older epoch is committed after a newer owner's first. Absolute.
-//	 3  Two processes execute one queue at the same time only if the old owner was in trouble for longer
-//	    than its trust. Outside the database they do so only if it stood still: one that runs stops in time.
-//	 4  A planned move: the old owner's last call ends, the queue is released, the new owner's first begins.
+//	 1  A queue has one owner at a time. Each owner follows the previous one, under a higher epoch.
+//	 2  No effect of an older epoch commits after the first effect of a newer owner. This holds without exception.
+//	 3  Two processes execute one queue at the same time only if the old owner was in trouble for longer than its
+//	    trust. They do so outside the database only if the old owner stood still: a running owner stops in time.
+//	 4  In a planned move, the last call of the old owner ends, the queue is released, and the first call of the new
+//	    owner begins, in this order.
 //	 5  Each item is done, and took effect exactly once.
-//	 9  Nothing begins without trust.
-//	10  Nobody is expired who was not in trouble of its own. What all have lost alike, the database or the
+//	 9  No call begins without trust.
+//	10  A server expires only if it was in trouble of its own. Trouble that all servers share, of the database or the
 //	    network, is no excuse.
-//	13  Each run ends, and so do its queues; it succeeds with all of them done.
-//	14  What was there when a run was opened is done when it has succeeded.
-//	15  What takes effect in a run does so while its queue is being swept, under the epoch of the sweep.
-//	16  No run begins before its upstreams have ended, or succeeds after one that has not.
+//	13  Each run and all its queues end. A run succeeds if all its queues are done.
+//	14  The items that exist when a run opens are done when the run has succeeded.
+//	15  An effect in a run commits while its queue is being swept, under the epoch of the sweep.
+//	16  A run begins only after all its upstreams have ended, and succeeds only if they have succeeded.
 //	17  A slot of a trigger makes one run.
-//	18  One run of a task type is under way at a time.
+//	18  At most one run of a task type is under way.
 //	19  Runs of a trigger do not pile up.
 //
-// In the scenarios called run-* the workers sweep for runs, and [CheckRuns] looks at 13 to 19, beside the others. Some
-// strike at a known statement of a transaction: a proxy sees it pass, and kills, stops or cuts off its sender before it,
-// before the commit, or when the server has committed and nobody knows.
+// In the scenarios run-*, the workers sweep for runs. [CheckRuns] then checks 13 to 19 beside the other invariants. Some
+// scenarios strike at a known statement of a transaction. A proxy sees the statement, and kills, stops or cuts off its sender
+// before the statement, before the commit, or after the commit and before the reply.
 //
-// For 2, no clock and no sequence is good enough: a transaction gets its number long before its commit. So
-// each transaction, once it has its fence, counts the effects of older epochs in its queue and keeps the
-// number with its own effects. Had a later commit added one, the numbers would not agree.
+// For 2, neither a clock nor a sequence suffices: a transaction gets its number long before its commit. So each transaction,
+// once it has its fence, counts the effects of older epochs in its queue and stores the number with its own effects. If an
+// older epoch committed later, the numbers would not agree.
 //
-// For 15 and 16 it is the same: a transaction that has its fence reads what the row of its sweep says, and how many
-// upstreams have not ended, and keeps that with its effect.
+// For 15 and 16, a transaction that has its fence reads the row of its sweep and the number of upstreams that have not
+// ended. It stores both with its effect.
 //
-// For 3, 4 and 9 the processes note the beginning and the end of each call in a file, at once: a transaction
-// that was rolled back leaves no other trace. The clock of the database must be this host's, which the
-// servers of package testdb see to.
+// For 3, 4 and 9, the processes write the begin and the end of each call to a file at once: a transaction that rolls back
+// leaves no other trace. The clock of the database must be the clock of this host, as it is with the servers of package
+// testdb.
 //
-// A general checker of linearizability, porcupine, say, would search for an order of the calls. Here the
-// database has written the order down, so that plain comparisons do, and can name what they found.
+// A general checker of linearizability, such as porcupine, would search for an order of the calls. Here the database has
+// recorded the order. Plain comparisons suffice, and they can name what they find.
 package faults
