@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// History is everything that is known of a run once it is over: what the roster says, what the work left
-// behind, what the processes noted, and what was done to them. All times are of one host's clock.
+// History is the record of a scenario: the events of the roster, the effects of the work, the notes of the processes, and
+// the faults. All times are of the clock of one host.
 type History struct {
-	JudgeDead time.Duration // silence after which others take over
-	Trust     time.Duration // how long a process may believe that it owns anything without a heartbeat
+	JudgeDead time.Duration // the silence after which other servers take over
+	Trust     time.Duration // how long a process may trust its ownership without a heartbeat
 
 	Events  []Event  // of the whole roster, in commit order
 	Effects []Effect // of all items, in any order
@@ -17,30 +17,30 @@ type History struct {
 	Spans   []Span
 	Windows []Window
 
-	// Stillborn are servers that never beat: registrations whose reply was lost. Their processes do not know of
-	// them and have joined under another name.
+	// Stillborn is the servers that never sent a heartbeat: registrations with a lost reply. Their processes do not know
+	// them and have joined under another uuid.
 	Stillborn []string
 }
 
-// Event is a row of schedule_event. The lock row orders them: the next one's transaction begins after this
-// one's commit.
+// Event is a row of schedule_event. The lock row orders the events: the transaction of the next event begins after the
+// commit of this event.
 type Event struct {
 	At       time.Time
-	Kind     string // as package center spells it
-	Queue    string // "" if it is about a server
+	Kind     string // a constant of package center
+	Queue    string // "" for an event of a server
 	From, To string // servers
 	Epoch    int64
 }
 
-// Effect is what one committed transaction says about one item.
+// Effect is the record of one committed transaction about one item.
 type Effect struct {
 	Server string
 	Queue  string
 	Epoch  int64
 	Item   int64
 
-	// Seen is how many effects of older epochs of this queue the transaction found, when it had its fence.
-	// That makes a later commit of an older epoch visible without any clock.
+	// Seen is how many effects of older epochs of this queue the transaction found when it had its fence. It reveals a
+	// later commit of an older epoch without any clock.
 	Seen int64
 }
 
@@ -48,37 +48,37 @@ type Effect struct {
 type Item struct {
 	ID      int64
 	Done    bool
-	Effects int64 // raised by each transaction that believed to do it
+	Effects int64 // incremented by each transaction that does the item
 }
 
-// Span is one call of Execute, as the process saw it: it covers the work outside the database and the
-// transaction behind that.
+// Span is one call of Execute as the process recorded it. It covers the work outside the database and the transaction after
+// it.
 type Span struct {
 	Process  int
 	Server   string
 	Queue    string
 	Epoch    int64
 	Begin    time.Time
-	WorkEnd  time.Time // zero: the process died in the work
-	End      time.Time // zero: the process died before the end
-	LastSeen time.Time // when the process died, for those
+	WorkEnd  time.Time // zero if the process died during the work
+	End      time.Time // zero if the process died before the end
+	LastSeen time.Time // when the process died, if it did
 }
 
-// Kind is what was done to a process, or what happened to it.
+// Kind is the kind of trouble of a process.
 type Kind int
 
 // The kinds of Window.
 const (
 	Pause     Kind = iota // it stood still
 	Partition             // it ran and could not reach the database
-	Death                 // it was killed; To is never
+	Death                 // it was killed; the window has no end
 )
 
 func (k Kind) String() string { return [...]string{"pause", "partition", "death"}[k] }
 
 // Window is a time in which a process was in trouble.
 type Window struct {
-	Process  int // 0: all processes alike, which excuses nobody's expiry
+	Process  int // 0 means all processes, and such trouble excuses no expiry
 	Kind     Kind
 	From, To time.Time
 }
@@ -87,7 +87,7 @@ func (w Window) length() time.Duration { return w.To.Sub(w.From) }
 
 func (w Window) of(process int) bool { return w.Process == process || w.Process == 0 }
 
-// over is the latest moment at which the call can have been under way.
+// over returns the latest instant at which the call can have been under way.
 func (s Span) over() time.Time {
 	if s.End.IsZero() {
 		return s.LastSeen
@@ -95,7 +95,7 @@ func (s Span) over() time.Time {
 	return s.End
 }
 
-// worked is the latest moment at which the work outside the database can have been under way.
+// worked returns the latest instant at which the work outside the database can have been under way.
 func (s Span) worked() time.Time {
 	if s.WorkEnd.IsZero() {
 		return s.over()

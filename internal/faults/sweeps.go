@@ -6,7 +6,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// Sweeps is everything that is known of runs once they are over.
+// Sweeps is the record of the runs of a scenario.
 type Sweeps struct {
 	Runs     []center.Run
 	Queues   map[string][]center.RunQueue // by run
@@ -14,21 +14,21 @@ type Sweeps struct {
 	Triggers []center.Trigger
 	Effects  []SweepEffect
 	Calls    []SweepCall
-	Rerun    map[string]bool // by run: it has ended before
+	Rerun    map[string]bool // by run: whether the run had ended before
 
-	// There tells of items an instant at which all could see them.
+	// There is, by item, an instant at which every process could see the item.
 	There map[int64]time.Time
 }
 
-// Sweep is the queue of a run under one grant, and what the run's row of the queue said when a transaction of it had
-// its fence.
+// Sweep is a queue of a run under one epoch, and the row of the queue in the run when a transaction of the sweep had its
+// fence.
 type Sweep struct {
 	Run, Queue string
 	Epoch      int64
 	Found      string // the state and the epoch of the row
 }
 
-// SweepEffect is what one committed transaction of a sweep says about one item.
+// SweepEffect is the record of one committed transaction of a sweep about one item.
 type SweepEffect struct {
 	Sweep
 	Item int64
