@@ -11,8 +11,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// Violation is an invariant that a history breaks. The numbers are those of the invariants in the package
-// comment.
+// Violation is a broken invariant. The package comment lists the invariants by number.
 type Violation struct {
 	Invariant int
 	Text      string
@@ -20,14 +19,14 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("invariant %d: %s", v.Invariant, v.Text) }
 
-// slack is what two readings of the same clock may be wrong by: SQLite keeps milliseconds.
+// slack is how much two readings of the same clock may differ: SQLite stores milliseconds.
 const slack = time.Millisecond
 
-// reaction is how long a thread that has just asked whether it may start can take to note that it did. A
-// process that is stopped between the two notes it when it wakes.
+// reaction is the time between the permission to start a call and the note of its start. A process that is stopped between
+// the two writes the note when it wakes.
 const reaction = 20 * time.Millisecond
 
-// Check returns what is wrong with a history, ordered by invariant; nothing if all is well. It is pure.
+// Check returns the violations of a history, ordered by invariant. It is pure.
 func Check(h History) []Violation {
 	c := &checker{History: h}
 	c.index()
@@ -45,17 +44,17 @@ type checker struct {
 	History
 	findings
 	grants map[string][]Event // by queue, in commit order: each change of owner
-	spans  map[string][]Span  // by queue, in order of their beginning
+	spans  map[string][]Span  // by queue, in the order in which they began
 }
 
-// findings are what a checker has found.
+// findings is the violations that a checker has found.
 type findings []Violation
 
 func (f *findings) fault(invariant int, format string, args ...any) {
 	*f = append(*f, Violation{invariant, fmt.Sprintf(format, args...)})
 }
 
-// sorted returns them by invariant.
+// sorted returns the findings ordered by invariant.
 func (f findings) sorted() []Violation {
 	slices.SortStableFunc(f, func(a, b Violation) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return f
@@ -83,7 +82,7 @@ func (c *checker) index() {
 	}
 }
 
-// raise enters what gives a queue a new epoch without an event of its own.
+// raise adds the changes that give a queue a new epoch without an event of the queue.
 func (c *checker) raise(e Event, queue, to string) {
 	grants := c.grants[queue]
 	if len(grants) == 0 {
@@ -102,7 +101,7 @@ func changesOwner(kind string) bool {
 	return false
 }
 
-// epochsRise: 1. Each owner follows on the one before it, under a higher epoch.
+// epochsRise checks 1: each owner follows the previous one, under a higher epoch.
 func (c *checker) epochsRise() {
 	for queue, grants := range c.grants {
 		var before Event
@@ -110,7 +109,7 @@ func (c *checker) epochsRise() {
 			if e.Epoch <= before.Epoch {
 				c.fault(1, "queue %s: epoch %d (%s) comes after epoch %d", queue, e.Epoch, e.Kind, before.Epoch)
 			}
-			anew := before.Kind == center.EventRepartitioned && e.From == "" // it was not among the fewer queues
+			anew := before.Kind == center.EventRepartitioned && e.From == "" // the smaller number of queues did not include it
 			if e.From != before.To && !anew {
 				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d is %q's", queue, e.Epoch, e.From, before.Epoch, before.To)
 			}
@@ -119,8 +118,8 @@ func (c *checker) epochsRise() {
 	}
 }
 
-// fenceHolds: 2. Each effect is of a grant's owner, and no effect of an older epoch was committed after an
-// effect of a newer one had looked.
+// fenceHolds checks 2: each effect belongs to the owner of its epoch, and no effect of an older epoch committed after an
+// effect of a newer epoch had counted.
 func (c *checker) fenceHolds() {
 	type grant struct {
 		queue string
@@ -157,9 +156,9 @@ func (c *checker) noneLater(queue string, effects []Effect) {
 	}
 }
 
-// oneByOne: 3. Two processes execute one queue at the same time only if the one with the older epoch was in
-// trouble for longer than its trust; and what they do outside the database only if it stood still, for one
-// that runs stops in time.
+// oneByOne checks 3: two processes execute one queue at the same time only if the process with the older epoch was in
+// trouble for longer than its trust. Outside the database they do so only if that process stood still: a running process
+// stops in time.
 func (c *checker) oneByOne() {
 	for _, spans := range c.spans {
 		for i, a := range spans {
@@ -187,8 +186,7 @@ func (c *checker) overlap(older, newer Span) {
 	}
 }
 
-// excused: the older call was under way in a trouble that outlasted the trust, and the newer one began after
-// the trouble.
+// excused reports whether trouble that outlasted the trust hit the older call, and the newer call began after it.
 func (c *checker) excused(older, newer Span, kind Kind) bool {
 	return older.Epoch < newer.Epoch && slices.ContainsFunc(c.Windows, func(w Window) bool {
 		return w.Kind == kind && w.of(older.Process) && c.tooLong(w) &&
@@ -196,8 +194,8 @@ func (c *checker) excused(older, newer Span, kind Kind) bool {
 	})
 }
 
-// tooLong: whatever its last heartbeat was, the process outlived its trust in the window. A pause counts when
-// it eats up the margin between the trust and the others' judgement, for it may come at the trust's end.
+// tooLong reports whether the process outlived its trust in the window, whenever its last heartbeat was. A pause counts as
+// soon as it uses up the margin between the trust and the judge_dead_interval, because it may come at the end of the trust.
 func (c *checker) tooLong(w Window) bool {
 	if w.Kind == Pause {
 		return w.length() > (c.JudgeDead-c.Trust)/2
@@ -205,8 +203,8 @@ func (c *checker) tooLong(w Window) bool {
 	return w.length() > c.Trust
 }
 
-// plannedMoves: 4. The old owner's last call ends before the release, and nobody's first begins before the
-// grant.
+// plannedMoves checks 4: the last call of the old owner ends before the release, and the first call of the new owner begins
+// after it.
 func (c *checker) plannedMoves() {
 	for queue, grants := range c.grants {
 		for i, e := range grants {
@@ -222,7 +220,7 @@ func (c *checker) plannedMoves() {
 	}
 }
 
-// onceEach: 5. Each item is done, by exactly one effect.
+// onceEach checks 5: each item is done, by exactly one effect.
 func (c *checker) onceEach() {
 	rows := map[int64]int64{}
 	for _, e := range c.Effects {
@@ -239,8 +237,8 @@ func (c *checker) onceEach() {
 	}
 }
 
-// trustEnds: 9. No call begins in a partition when the trust is over, and none by a server that was expired,
-// but for the one that a pause interrupted in its beginning.
+// trustEnds checks 9: no call begins in a partition after the end of the trust, and no call of an expired server begins. The
+// exception is a call that a pause interrupted while it began.
 func (c *checker) trustEnds() {
 	expired := map[string]time.Time{}
 	for _, e := range c.Events {
@@ -260,14 +258,14 @@ func (c *checker) trustEnds() {
 	}
 }
 
-// waking: the call began while the process stood still, or just after.
+// waking reports whether the call began while the process stood still, or just after.
 func (c *checker) waking(s Span) bool {
 	return slices.ContainsFunc(c.Windows, func(w Window) bool {
 		return w.Kind == Pause && w.of(s.Process) && !s.Begin.Before(w.From) && !s.Begin.After(w.To.Add(reaction))
 	})
 }
 
-// healthyLive: 10. Nobody is expired who was not in trouble of its own.
+// healthyLive checks 10: a server expires only if it was in trouble of its own.
 func (c *checker) healthyLive() {
 	for _, e := range c.Events {
 		if e.Kind != center.EventExpired || slices.Contains(c.Stillborn, e.From) {
@@ -283,7 +281,7 @@ func (c *checker) healthyLive() {
 	}
 }
 
-// process returns the process id in a server's uuid, host:pid:random, or -1.
+// process returns the process id in the uuid of a server (host:pid:random), or -1.
 func process(server string) int {
 	parts := strings.Split(server, ":")
 	if len(parts) < 3 {

@@ -8,7 +8,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// CheckRuns returns what is wrong with runs that are over, ordered by invariant; nothing if all is well. It is pure.
+// CheckRuns returns the violations of runs, ordered by invariant. It is pure.
 func CheckRuns(s Sweeps) []Violation {
 	c := &runChecker{Sweeps: s, runs: map[string]center.Run{}}
 	for _, r := range s.Runs {
@@ -32,7 +32,7 @@ type runChecker struct {
 
 func name(r center.Run) string { return fmt.Sprintf("run %s (%s, %s)", r.ID, r.TaskType, r.Key) }
 
-// allEnd: 13. Each run has ended, and so have its queues, in a way that goes with the run's.
+// allEnd checks 13: each run and its queues have ended, in states that agree.
 func (c *runChecker) allEnd() {
 	for _, r := range c.Runs {
 		if !r.Ended() {
@@ -52,16 +52,16 @@ func (c *runChecker) allEnd() {
 	}
 }
 
-// allSwept: 14. What was there when a run was opened is done when it has succeeded: by it, or by one before it.
+// allSwept checks 14: the items that existed when a run opened are done when it has succeeded, by this run or an earlier run.
 func (c *runChecker) allSwept() {
 	done := map[int64]time.Time{}
 	for _, e := range c.Effects {
 		if done[e.Item] = c.runs[e.Run].FinishedAt; c.Rerun[e.Run] {
-			done[e.Item] = time.Time{} // it may have been the first time
+			done[e.Item] = time.Time{} // the first execution of a rerun may have done it
 		}
 	}
 	for _, r := range c.Runs {
-		if r.State != center.RunSuccess || r.TaskType != taskName || r.Message != "" { // a message tells of queues that were removed
+		if r.State != center.RunSuccess || r.TaskType != taskName || r.Message != "" { // a message means that queues were removed
 			continue
 		}
 		var left []int64
@@ -77,11 +77,11 @@ func (c *runChecker) allSwept() {
 	}
 }
 
-// taskName is the task type whose items are counted.
+// taskName is the task type whose items the check counts.
 const taskName = "faults"
 
-// ownSweeps: 15. What takes effect in a run does so while its queue is being swept, under the epoch of the sweep, or
-// when the run was stopped from outside, which waits for nobody.
+// ownSweeps checks 15: an effect in a run commits while its queue is being swept, under the epoch of the sweep. The exception
+// is a run that an operator stops, because the stop does not wait for a sweep.
 func (c *runChecker) ownSweeps() {
 	sweeps := make([]Sweep, 0, len(c.Effects)+len(c.Calls))
 	for _, e := range c.Effects {
@@ -101,8 +101,8 @@ func (c *runChecker) ownSweeps() {
 	}
 }
 
-// upstreamsFirst: 16. Nothing of a run takes effect, and it is not opened, before its upstreams have ended; a run that
-// has succeeded was called for each queue.
+// upstreamsFirst checks 16: before its upstreams have ended, a run does not open and has no effect. A successful run has a
+// call for each queue.
 func (c *runChecker) upstreamsFirst() {
 	called := map[string]bool{}
 	for _, call := range c.Calls {
@@ -129,8 +129,8 @@ func (c *runChecker) upstreamsFirst() {
 	}
 }
 
-// oncePerSlot: 17. A slot of a trigger makes one run of a task type, and a key too. All that a trigger has fired are
-// there.
+// oncePerSlot checks 17: a slot of a trigger makes one run of a task type, and so does a key. Every run that a trigger has
+// fired exists.
 func (c *runChecker) oncePerSlot() {
 	slots, keys := map[string]string{}, map[string]string{}
 	for _, r := range c.Runs {
@@ -156,8 +156,8 @@ func (c *runChecker) oncePerSlot() {
 	}
 }
 
-// noPileUp: 19. When a trigger fires a run that is not skipped, no other of the task type is open, or, if it may wait,
-// one other.
+// noPileUp checks 19: when a trigger fires a run that is not skipped, no other run of the task type is open. If the run may
+// wait, one other may be open.
 func (c *runChecker) noPileUp() {
 	most := map[string]int{}
 	for _, t := range c.Triggers {
@@ -181,7 +181,8 @@ func (c *runChecker) noPileUp() {
 	}
 }
 
-// oneAtATime: 18. Two runs of a task type are not under way at once. Of one that was rerun nobody knows when it was.
+// oneAtATime checks 18: two runs of a task type are not under way at once. It skips runs that were rerun, because their times
+// are not recorded.
 func (c *runChecker) oneAtATime() {
 	runs := slices.DeleteFunc(slices.Clone(c.Runs), func(r center.Run) bool { return r.StartedAt.IsZero() || c.Rerun[r.ID] })
 	slices.SortFunc(runs, func(a, b center.Run) int { return a.StartedAt.Compare(b.StartedAt) })
