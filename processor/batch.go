@@ -74,8 +74,11 @@ func (b *batch) perform() error {
 			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queues: queuesOf(b.grants), Items: b.size(),
 		})
 	}
-	ctx, cancel := b.withTimeout(ctx)
-	defer cancel()
+	if b.settings.BatchTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.settings.BatchTimeout)
+		defer cancel()
+	}
 	return b.items.execute(ctx, b.from, b.to)
 }
 
@@ -93,14 +96,6 @@ func (b *batch) bind() error {
 		b.bound = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
 	}
 	return nil
-}
-
-// withTimeout applies batch_timeout to ctx.
-func (b *batch) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if b.settings.BatchTimeout == 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, b.settings.BatchTimeout)
 }
 
 // conclude finds the outcome of the batch and records what failed. Most batches return at the first condition.

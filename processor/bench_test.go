@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// endless is a dealer that always finds the same page and does nothing with it, until enough items were executed.
+// endless is a dealer that always returns the same page and does nothing with it. It ends the benchmark after enough items.
 type endless struct {
 	page   []int
 	left   atomic.Int64
@@ -29,7 +29,7 @@ func (e *endless) Execute(_ context.Context, items []int) error {
 	return nil
 }
 
-// endlessSet is the same as a SetSelector.
+// endlessSet is endless as a SetSelector.
 type endlessSet struct{ *endless }
 
 func (e endlessSet) SelectSet(context.Context, processor.Selection, []processor.Queue) ([]int, error) {
@@ -40,8 +40,7 @@ var ids = []string{"0", "1", "2", "3", "4", "5", "6", "7"}
 
 func (e endlessSet) QueueOf(item int) string { return ids[item/8%8] }
 
-// endlessKeyed is the same with keys. Its pages take turns, so that what is in hand is another page than what is
-// selected.
+// endlessKeyed is endless with keys. It returns four pages in turn, so that the page in flight is not the selected page.
 type endlessKeyed struct {
 	*endless
 	keys []string
@@ -65,7 +64,7 @@ func (e *endlessKeyed) Select(_ context.Context, s processor.Selection) ([]int, 
 	return e.page[from : from+1000], nil
 }
 
-// poisoned fails for one item of a hundred, which are known after their first attempt.
+// poisoned fails for one item of a hundred. The processor knows these items after their first attempt.
 type poisoned struct{ *endlessKeyed }
 
 func (p poisoned) Execute(ctx context.Context, items []int) error {
@@ -77,8 +76,8 @@ func (p poisoned) Execute(ctx context.Context, items []int) error {
 	return p.endlessKeyed.Execute(ctx, items)
 }
 
-// Benchmark is the time and the allocations per item of a dealer that does nothing: 4 executors, pages of 1,000.
-// The goal is 160 ns with execute_number 1 and 70 ns with 100, and no allocation.
+// Benchmark measures the time and the allocations per item of a dealer that does nothing: 4 executors, pages of 1,000.
+// The goal is 160 ns with execute_number 1, 70 ns with 100, and no allocation.
 func Benchmark(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprintf("select/execute_number=%d", n), func(b *testing.B) {
@@ -105,9 +104,9 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// BenchmarkPoison measures how much of their rate queues keep while new items come up of which one in a thousand always
-// fails, where a batch of a hundred takes ten milliseconds: rate-with/rate-without. Once such items are known they only
-// cost what the poison case of Benchmark shows.
+// BenchmarkPoison measures how much of their rate queues keep while new items arrive and one in a thousand of them always
+// fails: rate-with/rate-without. A batch of a hundred takes ten milliseconds. The poison case of Benchmark shows the cost
+// of such items after their first failures.
 func BenchmarkPoison(b *testing.B) {
 	for b.Loop() {
 		well := timed(b, 0)
@@ -115,7 +114,7 @@ func BenchmarkPoison(b *testing.B) {
 	}
 }
 
-// timed returns how long it takes to execute the good ones of 20,000 items, with so many bad ones in each thousand.
+// timed returns the time to execute the good items among 20,000, with the given number of bad items in each thousand.
 func timed(b *testing.B, bad int) time.Duration {
 	d := &slowTable{bad: bad}
 	begin := time.Now()
@@ -139,7 +138,7 @@ func timed(b *testing.B, bad int) time.Duration {
 	return time.Since(begin)
 }
 
-// slowTable has 5,000 items in each queue, of which the first bad ones of each thousand always fail.
+// slowTable has 5,000 items in each queue. The first bad items of each thousand always fail.
 type slowTable struct {
 	bad    int
 	finish context.CancelFunc
@@ -180,7 +179,7 @@ func (d *slowTable) Execute(_ context.Context, items []int) error {
 	return nil
 }
 
-// run lets the processor itself turn the loop, so that an iteration is an item.
+// run makes the processor execute b.N items, so that one iteration is one item.
 func run(b *testing.B, d processor.TaskDealer[int], e *endless, executeNumber int, change func(*processor.Settings)) {
 	for i := range 1000 {
 		e.page = append(e.page, i)

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"context"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -111,8 +112,12 @@ func (b blame) discard(f itemError) bool {
 	if !b.capabilities.discarder {
 		return true
 	}
-	ctx, cancel := b.withTimeout(b.bound)
-	defer cancel()
+	ctx := b.bound
+	if b.settings.BatchTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, b.settings.BatchTimeout)
+		defer cancel()
+	}
 	err := b.items.discard(ctx, b.from+f.index, f.err)
 	if err == nil {
 		return true

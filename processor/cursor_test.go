@@ -13,13 +13,13 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// tape is an append-only source of queue a: a00, a01, ... Its cursor is the last item that is done.
+// tape is an append-only source of queue a: a00, a01, and so on. Its cursor is the last item that is done.
 type tape struct {
 	w        *world
 	items    []string
 	takes    time.Duration
 	bad      map[string]error
-	commit   func(cursor string) // what a fenced transaction does, before the error of bad
+	commit   func(cursor string) // simulates a fenced transaction, before the error of bad
 	selected []string            // cursors
 }
 
@@ -68,8 +68,8 @@ func bindCursor(ctx context.Context, _ []processor.Queue, cursor *string) contex
 	return context.WithValue(ctx, cursorKey{}, *cursor)
 }
 
-// Batches of one queue follow one another, however many executors there are (X3).
-func TestCursoredBatchesFollowOneAnother(t *testing.T) {
+// Batches of one queue run one after another, with any number of executors (X3).
+func TestCursoredBatchesRunOneByOne(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newTape(w, 7), newMemory()
 		d.takes = time.Second
@@ -90,7 +90,8 @@ func TestCursoredBatchesFollowOneAnother(t *testing.T) {
 	})
 }
 
-// The item that fails is found one by one, tried again in place, and passed when it is dead and recorded.
+// The processor finds the failing item in single batches, retries it in place, and passes it when it is dead and recorded
+// (X3).
 func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newTape(w, 5), newMemory()
@@ -123,7 +124,7 @@ func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 	})
 }
 
-// After an error the cursor is where the store says, for the commit may have happened.
+// After an error the processor loads the cursor, because the batch may have been committed.
 func TestCursorIsLoadedAgainAfterAnError(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newTape(w, 6), newMemory()
@@ -135,11 +136,11 @@ func TestCursorIsLoadedAgainAfterAnError(t *testing.T) {
 		}
 		w.start(t, d, processor.Env{Cursors: cursorsOf{m}}, settings(), "a")
 		time.Sleep(10 * time.Second)
-		w.expect(t, "0s a00-a01 <nil>", "0s a02-a03 <nil>", "0s a04-a05 <nil>") // not one by one, none twice
+		w.expect(t, "0s a00-a01 <nil>", "0s a02-a03 <nil>", "0s a04-a05 <nil>") // no single batches, no item twice
 	})
 }
 
-func TestCursorThatCannotBeSaved(t *testing.T) {
+func TestCursorSaveError(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newTape(w, 4), newMemory()
 		m.moveErr = errors.New("busy")
@@ -164,7 +165,7 @@ func TestCursorThatCannotBeSaved(t *testing.T) {
 	})
 }
 
-// No cursor passes a dead item that is not recorded: nothing else would know of it.
+// A cursor does not pass a dead item before it is recorded: nothing else would show that it failed (X3).
 func TestDeadItemIsRecordedBeforeTheCursorPasses(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newTape(w, 3), newMemory()
@@ -189,14 +190,14 @@ func TestDeadItemIsRecordedBeforeTheCursorPasses(t *testing.T) {
 	})
 }
 
-// A batch that did not start keeps those behind it from being executed.
-func TestCursorDoesNotPassWhatDidNotStart(t *testing.T) {
+// A batch that did not start blocks the batches behind it (X3).
+func TestCursorDoesNotPassUnstartedBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := newTape(w, 6)
 		asked := 0
 		env := processor.Env{Trusted: func() bool {
 			if asked++; asked == 3 { // the second batch
-				w.Wake() // too early, and so nothing is dropped for want of trust
+				w.Wake() // too early: the page is not dropped for lack of trust
 				return false
 			}
 			return true
@@ -212,7 +213,7 @@ func TestCursorDoesNotPassWhatDidNotStart(t *testing.T) {
 	})
 }
 
-// A queue that is drained or revoked in the midst of a batch goes on behind what is done.
+// A queue that is drained or revoked during a batch goes on after the items that are done.
 func TestCursorAfterRevoke(t *testing.T) {
 	for name, stop := range map[string]func(*world){
 		"drain":  func(w *world) { w.Drain("a") },
@@ -239,7 +240,7 @@ func TestCursorAfterRevoke(t *testing.T) {
 	}
 }
 
-// A new owner waits as the old one did, for an item in the midst of a page too.
+// A new owner waits for a failed item like the old one, also in the middle of a page.
 func TestCursorWaitsForAnItemThatFailedElsewhere(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newTape(w, 5), newMemory()

@@ -42,14 +42,14 @@ func TestEachIsCalledOncePerQueueAndGrant(t *testing.T) {
 		w.swept(t, "b", 1, 0)
 		w.Drain("a")
 		w.Forget("a")
-		w.grantRun(t, nightly(), "a") // the same once more, since what became of it was not noted
+		w.grantRun(t, nightly(), "a") // the same run again, because its result was not recorded
 		time.Sleep(time.Hour)
 		w.swept(t, "a", 1, 0)
 		w.expect(t, "0s a nightly 1 [a:7]", "0s a nightly 1 [a:7]", "0s b nightly 1 [b:7]")
 	})
 }
 
-func TestEachThatFails(t *testing.T) {
+func TestEachRetriesAFailedCall(t *testing.T) {
 	for name, fail := range map[string]func() error{"error": func() error { return errBroken }, "panic": explode} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -75,10 +75,10 @@ func TestEachThatFails(t *testing.T) {
 	}
 }
 
-// A call that was dropped, or cancelled, is not the one.
-func TestEachThatIsInterrupted(t *testing.T) {
+// A dropped or cancelled call does not count as the one call.
+func TestEachRepeatsAnInterruptedCall(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		trusted := []bool{true, false} // selected, and dropped
+		trusted := []bool{true, false} // one select, and one batch that is dropped
 		env := processor.Env{Trusted: func() bool {
 			if len(trusted) == 0 {
 				return true
@@ -124,7 +124,7 @@ func TestRunOnceSweeps(t *testing.T) {
 	eachForm(t, 30, func(t *testing.T, _ *world, d processor.TaskDealer[string], s processor.Settings) {
 		done := int64(29)
 		if tape, ok := d.(*tape); ok {
-			tape.bad["a07"], done = errBroken, 7 // it does not pass it
+			tape.bad["a07"], done = errBroken, 7 // the cursor does not pass the failing item
 		}
 		if rows, ok := d.(*rows); ok {
 			rows.bad["a7"] = errBroken
@@ -143,7 +143,7 @@ func TestRunOnceSweeps(t *testing.T) {
 	})
 }
 
-func TestRunOnceReturnsWhyASweepFailed(t *testing.T) {
+func TestRunOnceReturnsTheErrorOfASweep(t *testing.T) {
 	sel := func(page []string, err error) func(context.Context, processor.Selection) ([]string, error) {
 		return func(context.Context, processor.Selection) ([]string, error) { return page, err }
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// order is an item: one row of the user's work.
+// order is an item: one row of the user's table.
 type order struct{ ID int }
 
-// settle is a TaskDealer of orders. A real one selects and updates them with SQL.
+// settle is a TaskDealer of orders. A real dealer selects and updates rows with SQL.
 type settle struct {
 	mu   sync.Mutex
 	open map[int]bool
-	done context.CancelFunc // called when all are settled
+	done context.CancelFunc // called when all orders are settled
 }
 
 func (s *settle) Select(_ context.Context, sel processor.Selection) ([]order, error) {
@@ -45,7 +45,7 @@ func (s *settle) Execute(_ context.Context, orders []order) error {
 	return nil
 }
 
-// A dealer is worked here without a roster; a real program hands it to manager.Serve.
+// This example runs a dealer without a roster. A real program passes it to manager.Serve.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	dealer := &settle{open: map[int]bool{}, done: cancel}
@@ -93,7 +93,7 @@ func (p *push) Execute(_ context.Context, messages []string) error {
 	return nil
 }
 
-// Discard puts a message aside that has failed for the last time.
+// Discard removes a message that failed for the last time.
 func (p *push) Discard(_ context.Context, message string, cause error) error {
 	fmt.Printf("discarded %s: %v\n", message, cause)
 	p.remove(message)
@@ -104,7 +104,7 @@ func (p *push) remove(messages ...string) {
 	p.open = slices.DeleteFunc(p.open, func(m string) bool { return slices.Contains(messages, m) })
 }
 
-// A unit test of a dealer needs no database. Here one message of a batch is broken: the others are pushed all the same.
+// A unit test of a dealer needs no database. Here one message of a batch is broken, and the others are pushed.
 func ExampleRunOnce() {
 	dealer := &push{open: []string{"one", "two", "bad", "three"}}
 	stats, err := processor.RunOnce(context.Background(), dealer, processor.TestOptions{ExecuteNumber: 10})
@@ -116,27 +116,27 @@ func ExampleRunOnce() {
 	// failed: true
 }
 
-// A Discarder is told of an item that is given up, here after its only attempt.
+// A Discarder removes an item that is given up, here after its only attempt.
 func ExampleDiscarder() {
 	dealer := &push{open: []string{"bad"}}
 	_, _ = processor.RunOnce(context.Background(), dealer, processor.TestOptions{})
 	// Output: discarded bad: bad: no such device
 }
 
-// mail sends messages one by one, and says which of them failed.
+// mail sends messages one by one, and names the messages that failed.
 type mail struct{ push }
 
 func (m *mail) Execute(ctx context.Context, messages []string) error {
 	var failures processor.Failures
 	for i, message := range messages {
 		if err := m.push.Execute(ctx, []string{message}); err != nil {
-			failures.Add(i, processor.Permanent(err)) // another attempt would be in vain
+			failures.Add(i, processor.Permanent(err)) // another attempt would fail too
 		}
 	}
 	return failures.Err()
 }
 
-// A dealer that knows which items of a batch failed says so; the others are done.
+// A dealer that knows which items of a batch failed names them. The other items are done.
 func ExampleFailures() {
 	dealer := &mail{push{open: []string{"one", "bad", "two"}}}
 	stats, err := processor.RunOnce(context.Background(), dealer, processor.TestOptions{ExecuteNumber: 10})
@@ -168,7 +168,7 @@ func (e events) Execute(_ context.Context, batch []string) error {
 	return nil
 }
 
-// A log is read in order behind its cursor, which moves after each batch.
+// A log is read in order after its cursor. The cursor moves after each batch.
 func ExampleCursored() {
 	log := events{"2026-01", "2026-02", "2026-03", "2026-04"}
 	_, err := processor.RunOnce(context.Background(), log, processor.TestOptions{
@@ -181,8 +181,8 @@ func ExampleCursored() {
 	// <nil>
 }
 
-// A job that is not about items is done once for each queue of each run. In a program it is handed to manager.Serve,
-// for a task type of mode RUN; here it is tried without a roster.
+// A job without items runs once for each queue of each run. A program passes it to manager.Serve, for a task type of mode
+// RUN. This example runs it without a roster.
 func ExampleEach() {
 	report := processor.Each(func(_ context.Context, s processor.Selection) error {
 		fmt.Println("report on", s.Queue.ID, "for", s.Run.Key)

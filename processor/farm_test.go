@@ -2,280 +2,229 @@ package processor_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/dutyrota/rota/processor"
 )
 
-// farmAttempts is after how many attempts an item of the farm is dead.
-const farmAttempts = 3
+// farm is a source of items that checks how the processor treats them. An item is open until its Execute succeeds. Calls
+// take random times. They fail, panic and ignore their context at random.
+type farm struct {
+	mu        sync.Mutex
+	rnd       *rand.Rand
+	trouble   float64 // probability that a call fails
+	open      map[string][]string
+	busy      map[string]bool  // items being executed
+	selecting map[string]bool  // queues being selected
+	running   map[string]int   // calls by queue
+	closed    map[string]bool  // drained queues: no call of them may start
+	epochs    map[string]int64 // the epoch of each grant
+	handed    int64            // items passed to Execute
+	kind      kind
+	done      map[string]bool // items whose Execute succeeded
+	poison    map[string]bool // items that always fail
+	alone     map[string]int  // how often an item failed alone or by name
+	store     *memory
+	storing   int             // running calls of the stores
+	admitted  map[string]bool // queues whose failed items or cursor are loaded for a select
+	distrust  bool
+	faults    []string
+}
 
-// More ways in which an Execute of the farm ends, beside those of spend.
-const (
-	byName   = 4 // Failures say which items failed
-	thenFail = 5 // it commits, and returns an error
-)
+func (f *farm) fault(format string, args ...any) {
+	f.faults = append(f.faults, fmt.Sprintf(format, args...))
+}
 
-// names says which items of a batch fail.
-type names []bool
+// kind is the capabilities of a dealer.
+type kind struct{ set, keyed, cursored, discards bool }
 
-func (n names) err(how int) error {
+// tracks reports whether failures are counted per item.
+func (k kind) tracks() bool { return k.keyed || k.cursored }
+
+// begin notes the start of a call, and draws its duration and its end.
+func (f *farm) begin(queues []string, admitted bool) (time.Duration, int) {
+	for _, q := range queues {
+		if f.closed[q] && !admitted {
+			f.fault("a call for queue %s began after Drain", q)
+		}
+		f.running[q]++
+	}
+	if f.distrust && !admitted {
+		f.fault("a call for %v began without trust", queues)
+	}
+	how := 0
+	if f.rnd.Float64() < f.trouble {
+		how = 1 + f.rnd.IntN(3)
+	}
+	return time.Duration(f.rnd.IntN(2000)) * time.Millisecond, how
+}
+
+// spend takes the duration of the call and ends it: 1 fails, 2 panics, 3 ignores its context and succeeds.
+func (f *farm) spend(ctx context.Context, d time.Duration, how int) error {
+	if how == 3 {
+		time.Sleep(d)
+		return nil
+	}
+	if err := nap(ctx, d); err != nil {
+		return err
+	}
 	switch how {
-	case byName:
-		var f processor.Failures
-		for i, bad := range n {
-			if bad {
-				f.Add(i, errBroken)
-			}
-		}
-		return fmt.Errorf("wrapped: %w", f.Err())
-	case thenFail:
+	case 1:
 		return errBroken
+	case 2:
+		panic("boom")
 	}
 	return nil
 }
 
-// doom lets batches with poison fail, and draws how.
-func (f *farm) doom(items []string, how *int) names {
-	named := make(names, len(items))
-	poisoned := false
-	for i, item := range items {
-		named[i] = f.poison[item]
-		poisoned = poisoned || f.poison[item]
-	}
-	switch {
-	case !f.kind.tracks():
-		return named
-	case poisoned && f.kind.cursored:
-		*how = 1 + f.rnd.IntN(2)
-	case poisoned:
-		*how = []int{1, 2, byName}[f.rnd.IntN(3)]
-	case *how == 1 && f.kind.cursored && f.rnd.IntN(2) == 0:
-		*how = thenFail
-	case *how == 1 && f.kind.keyed && !f.kind.cursored && f.rnd.IntN(2) == 0:
-		*how = byName
-		named[f.rnd.IntN(len(named))] = true
-	}
-	return named
-}
-
-// checkOrder expects of a cursored source that a batch begins with the first item that is neither done nor dead, and
-// that nothing else of its queue is executed.
-func (f *farm) checkOrder(items []string) {
-	if !f.kind.cursored {
-		return
-	}
-	q := items[0][:1]
-	if f.running[q] > 0 {
-		f.fault("a batch of queue %s is executed beside %d calls", q, f.running[q])
-	}
-	for i, item := range items {
-		if i > 0 && item <= items[i-1] {
-			f.fault("batch out of order: %v", items)
-		}
-	}
-	f.checkPassed(q, items[0], items)
-}
-
-// checkPassed expects that all items of a queue before one are done or dead.
-func (f *farm) checkPassed(q, before string, batch []string) {
-	for _, item := range f.open[q] {
-		if item < before && !f.store.items[item].Dead && !slices.Contains(batch, item) {
-			f.fault("item %s is neither done nor dead, and passed by %s", item, before)
-		}
-	}
-}
-
-// commit saves the cursor of the batch, as the fence does.
-func (f *farm) commit(ctx context.Context) {
-	both := ctx.Value(bothKey{}).(boundBoth)
-	q := both.queues[0].ID
-	f.checkPassed(q, *both.cursor+"~", nil)
-	f.store.cursors[q] = *both.cursor
-}
-
-type bothKey struct{}
-
-type boundBoth struct {
-	queues []processor.Queue
-	cursor *string
-}
-
-// bindBoth binds queues and cursor.
-func bindBoth(ctx context.Context, queues []processor.Queue, cursor *string) context.Context {
-	return bind(context.WithValue(ctx, bothKey{}, boundBoth{queues, cursor}), queues, nil)
-}
-
-// farmItems and farmCursors are the farm's stores, which fail at random.
-type (
-	farmItems   struct{ *farm }
-	farmCursors struct{ *farm }
-)
-
-// delay takes some time, and says whether the store fails.
-func (f *farm) delay() bool {
+func (f *farm) fetch(ctx context.Context, limit int, queues ...string) ([]string, error) {
 	f.mu.Lock()
-	d, bad := time.Duration(f.rnd.IntN(500))*time.Millisecond, f.rnd.Float64() < f.trouble/2
-	f.storing++
-	f.mu.Unlock()
-	time.Sleep(d)
-	f.mu.Lock()
-	f.storing--
-	f.mu.Unlock()
-	return bad
-}
-
-func (s farmItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, _ error) {
-	s.mu.Lock()
-	s.admitted[q.ID] = true
-	for key, item := range s.store.items {
-		if key[:1] == q.ID {
-			list = append(list, item)
+	for _, q := range queues {
+		if f.selecting[q] || f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
+			f.fault("queue %s is selected while something of it is in hand", q)
 		}
+		f.selecting[q] = true
 	}
-	s.mu.Unlock()
-	if s.delay() {
-		return nil, errBroken
+	admitted := f.admitted[queues[0]] // the select was claimed before, because loading the failed items takes time
+	for _, q := range queues {
+		admitted = admitted || f.admitted[q]
+		delete(f.admitted, q)
 	}
-	return list, nil
+	d, how := f.begin(queues, admitted)
+	var page []string
+	for _, q := range queues {
+		page = append(page, f.open[q]...)
+	}
+	f.rnd.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
+	page = page[:min(len(page), limit+f.rnd.IntN(3))]
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, q := range queues {
+			f.selecting[q] = false
+			f.running[q]--
+		}
+	}()
+	return page, f.spend(ctx, d, how)
 }
 
-// Save fails only for a source with cursors, which depends on that no dead item is passed unrecorded. Of the others
-// the farm could not know that they are dead.
-func (s farmItems) Save(_ context.Context, q processor.Queue, items []processor.FailedItem) error {
-	if s.delay() && s.kind.cursored {
-		return errBroken
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (f *farm) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	return f.fetch(ctx, s.Limit, s.Queue.ID)
+}
+
+func (f *farm) Execute(ctx context.Context, items []string) (err error) {
+	f.mu.Lock()
+	var queues []string
 	for _, item := range items {
-		if item.Key[:1] != q.ID {
-			s.fault("item %s is saved for queue %s", item.Key, q.ID)
+		if q := item[:1]; !slices.Contains(queues, q) {
+			queues = append(queues, q)
 		}
-		if item.Attempts > s.alone[item.Key] && item.Attempts > farmAttempts {
-			s.fault("%+v, but it was blamed %d times", item, s.alone[item.Key])
+		if f.busy[item] {
+			f.fault("item %s is executed twice at once", item)
 		}
-		if item.Dead && item.Attempts < farmAttempts {
-			s.fault("%+v is dead too early", item)
+		f.busy[item] = true
+		if f.done[item] {
+			f.fault("item %s is executed though it is done", item)
 		}
-		s.store.items[item.Key] = item
+		if f.store.items[item].Dead {
+			f.fault("item %s is executed though it is dead", item)
+		}
 	}
-	return nil
+	f.checkOrder(items)
+	slices.Sort(queues)
+	f.handed += int64(len(items))
+	f.checkContext(ctx, queues)
+	d, how := f.begin(queues, false)
+	named := f.doom(items, &how)
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.end(ctx, items, named, how, err)
+		for _, q := range queues {
+			f.running[q]--
+		}
+	}()
+	if err := f.spend(ctx, d, how); err != nil {
+		return err
+	}
+	return named.err(how)
 }
 
-func (s farmItems) Delete(_ context.Context, _ processor.Queue, keys []string) error {
-	if s.delay() {
-		return errBroken
+// checkContext expects that the context carries the queues of the batch under the epochs of their grants.
+func (f *farm) checkContext(ctx context.Context, queues []string) {
+	var want []string
+	for _, q := range queues {
+		want = append(want, fmt.Sprint(q, ":", f.epochs[q]))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, key := range keys {
-		if !s.done[key] {
-			s.fault("the record of %s is deleted, which is not done", key)
+	if got := bound(ctx); !slices.Equal(got, want) {
+		f.fault("a batch of %v is bound to %v", want, got)
+	}
+}
+
+// end notes the result of a batch. Items that are done leave the source.
+func (f *farm) end(ctx context.Context, items []string, named names, how int, err error) {
+	for i, item := range items {
+		f.busy[item] = false
+		bad := how == 2 || err != nil
+		if how == byName && err != nil && ctx.Err() == nil {
+			bad = named[i]
 		}
-		delete(s.store.items, key)
+		if how == thenFail && ctx.Err() == nil {
+			bad = false
+		}
+		switch {
+		case !bad:
+			f.finish(item)
+		case len(items) == 1 || how == byName:
+			f.alone[item]++
+		}
 	}
-	return nil
+	if f.kind.cursored && how != 2 && (err == nil || how == thenFail && ctx.Err() == nil) {
+		f.commit(ctx)
+	}
 }
 
-func (s farmCursors) Load(_ context.Context, q processor.Queue) (string, error) {
-	s.mu.Lock()
-	s.admitted[q.ID] = true
-	s.mu.Unlock()
-	if s.delay() {
-		return "", errBroken
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.store.cursors[q.ID], nil
+func (f *farm) finish(item string) {
+	q := item[:1]
+	f.done[item] = true
+	f.open[q] = slices.DeleteFunc(f.open[q], func(other string) bool { return other == item })
 }
 
-func (s farmCursors) Save(ctx context.Context, q processor.Queue, cursor string) error {
-	if s.delay() {
-		return errBroken
+// farmSet is the farm as a SetSelector.
+type farmSet struct{ *farm }
+
+func (f farmSet) SelectSet(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
+	var queues []string
+	for _, q := range owned {
+		queues = append(queues, q.ID)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if both := ctx.Value(bothKey{}).(boundBoth); *both.cursor != cursor {
-		s.fault("cursor %s is saved in the context of %s", cursor, *both.cursor)
-	}
-	s.checkPassed(q.ID, cursor+"~", nil)
-	s.store.cursors[q.ID] = cursor
-	return nil
+	return f.fetch(ctx, s.Limit, queues...)
 }
 
-// The farm with powers.
-type (
-	farmKeyed      struct{ *farm }
-	farmBin        struct{ farmKeyed }
-	farmKeyedSet   struct{ farmSet }
-	farmTape       struct{ *farm }
-	farmTapeAndBin struct {
-		farmBin
-		tape farmTape
-	}
-)
+func (f farmSet) QueueOf(item string) string { return item[:1] }
 
-func (f *farm) dealer() processor.TaskDealer[string] {
-	switch k := f.kind; {
-	case k.cursored && k.keyed:
-		return farmTapeAndBin{farmBin{farmKeyed{f}}, farmTape{f}}
-	case k.cursored:
-		return farmTape{f}
-	case k.keyed && k.set:
-		return farmKeyedSet{farmSet{f}}
-	case k.discards:
-		return farmBin{farmKeyed{f}}
-	case k.keyed:
-		return farmKeyed{f}
-	case k.set:
-		return farmSet{f}
+func newFarm(rt *rapid.T, k kind) *farm {
+	f := &farm{
+		kind: k, done: map[string]bool{}, poison: map[string]bool{}, alone: map[string]int{}, admitted: map[string]bool{}, store: newMemory(),
+		rnd:     rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
+		trouble: rapid.Float64Range(0, 0.5).Draw(rt, "trouble"),
+		open:    map[string][]string{}, busy: map[string]bool{}, selecting: map[string]bool{},
+		running: map[string]int{}, closed: map[string]bool{}, epochs: map[string]int64{},
+	}
+	for _, q := range []string{"a", "b", "c", "d"} {
+		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {
+			item := fmt.Sprintf("%s%02d", q, i)
+			f.open[q] = append(f.open[q], item)
+			f.poison[item] = k.tracks() && f.rnd.IntN(10) == 0
+		}
 	}
 	return f
-}
-
-func (farmKeyed) Key(item string) string    { return item }
-func (farmKeyedSet) Key(item string) string { return item }
-
-func (b farmBin) Discard(_ context.Context, item string, cause error) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.busy[item] || b.store.items[item].Dead || b.done[item] || cause == nil {
-		b.fault("item %s is discarded: busy %t, done %t, %+v", item, b.busy[item], b.done[item], b.store.items[item])
-	}
-	if b.rnd.Float64() < b.trouble {
-		return errors.New("no room")
-	}
-	return nil
-}
-
-func (t farmTape) Cursor(item string) string { return item }
-
-// Select returns the items behind the cursor, done or not.
-func (t farmTape) Select(ctx context.Context, s processor.Selection) ([]string, error) {
-	q := s.Queue.ID
-	t.mu.Lock()
-	all := t.open[q]
-	var behind []string
-	for _, item := range all {
-		if item > s.Queue.Cursor {
-			behind = append(behind, item)
-		}
-	}
-	slices.Sort(behind)
-	behind = behind[:min(len(behind), s.Limit)]
-	t.mu.Unlock()
-	if _, err := t.fetch(ctx, s.Limit, q); err != nil {
-		return nil, err
-	}
-	return behind, nil
-}
-
-func (t farmTapeAndBin) Cursor(item string) string { return item }
-
-func (t farmTapeAndBin) Select(ctx context.Context, s processor.Selection) ([]string, error) {
-	return t.tape.Select(ctx, s)
 }

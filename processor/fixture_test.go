@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dealer is a TaskDealer made of functions. Items are named after their queue: "a1" is one of queue a.
+// dealer is a TaskDealer made of functions. Items are named after their queue: "a1" is an item of queue a.
 type dealer struct {
 	sel  func(ctx context.Context, s processor.Selection) ([]string, error)
 	exec func(ctx context.Context, items []string) error
@@ -31,7 +31,7 @@ func (d *dealer) Select(ctx context.Context, s processor.Selection) ([]string, e
 
 func (d *dealer) Execute(ctx context.Context, items []string) error { return d.exec(ctx, items) }
 
-// setDealer is the same as a SetSelector.
+// setDealer is a dealer that is a SetSelector.
 type setDealer struct {
 	dealer
 	selSet  func(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error)
@@ -49,7 +49,7 @@ func (d *setDealer) QueueOf(item string) string {
 	return item[:1]
 }
 
-// world runs a processor in a bubble and keeps a journal of what happens when.
+// world runs a processor in a bubble and keeps a journal of events with their times.
 type world struct {
 	*processor.Processor
 	logs  *test.Hook
@@ -60,13 +60,13 @@ type world struct {
 	journal []string
 }
 
-// bubble runs f in a synctest bubble with a world that is not yet started.
+// bubble runs f in a synctest bubble with a world that is not started yet.
 func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, &world{begin: time.Now()}) })
 }
 
-// start makes the processor of d, grants the queues, and runs it until the test ends.
+// start creates the processor of d, grants the queues, and runs the processor until the test ends.
 func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processor.Env, s processor.Settings, ids ...string) {
 	t.Helper()
 	logger, hook := test.NewNullLogger()
@@ -91,7 +91,7 @@ func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processo
 	t.Cleanup(w.stop)
 }
 
-// settings are usual ones: pages of ten, batches of two.
+// settings returns typical settings: pages of ten items, batches of two.
 func settings() processor.Settings {
 	return processor.Settings{
 		ThreadNumber: 4, FetchNumber: 10, ExecuteNumber: 2,
@@ -109,21 +109,22 @@ func (w *world) grant(t *testing.T, ids ...string) {
 	}
 }
 
-// note adds a line with the time since the beginning.
+// note adds a line to the journal, with the time since the start of the test.
 func (w *world) note(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.journal = append(w.journal, fmt.Sprint(time.Since(w.begin), " ", fmt.Sprintf(format, args...)))
 }
 
-// text is the whole journal, a line for each note.
+// text returns the whole journal, one line per note.
 func (w *world) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.Join(w.journal, "\n")
 }
 
-// expect waits until everything is blocked and compares the journal, sorted within an instant, with lines.
+// expect waits until all goroutines are blocked. It compares the journal with lines, sorts the notes of one instant, and
+// clears the journal.
 func (w *world) expect(t *testing.T, lines ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -148,7 +149,7 @@ func (w *world) expect(t *testing.T, lines ...string) {
 	w.journal = nil
 }
 
-// once is a Select that returns the items of each queue in one page, and nothing ever after.
+// once returns a Select that returns the items of each queue in one page, and then nothing.
 func once(pages map[string][]string) func(context.Context, processor.Selection) ([]string, error) {
 	var mu sync.Mutex
 	return func(_ context.Context, s processor.Selection) ([]string, error) {
@@ -160,7 +161,7 @@ func once(pages map[string][]string) func(context.Context, processor.Selection) 
 	}
 }
 
-// onceSet is the same for a set: all items are in one page.
+// onceSet returns a SelectSet that returns all items in one page, and then nothing.
 func onceSet(items ...string) func(context.Context, processor.Selection, []processor.Queue) ([]string, error) {
 	return func(context.Context, processor.Selection, []processor.Queue) ([]string, error) {
 		page := items
@@ -169,7 +170,7 @@ func onceSet(items ...string) func(context.Context, processor.Selection, []proce
 	}
 }
 
-// holding returns what is held of one queue.
+// holding returns the state of one queue.
 func (w *world) holding(t *testing.T, id string) processor.Holding {
 	t.Helper()
 	for _, h := range w.Held() {
@@ -181,7 +182,7 @@ func (w *world) holding(t *testing.T, id string) processor.Holding {
 	return processor.Holding{}
 }
 
-// signalled reports whether Drained has a signal, and takes it.
+// signalled reports whether Drained has a value, and receives it.
 func (w *world) signalled() bool {
 	select {
 	case <-w.Drained():
@@ -191,7 +192,7 @@ func (w *world) signalled() bool {
 	}
 }
 
-// nap is a dealer's work: it takes d, unless it is cancelled.
+// nap simulates the work of a dealer: it takes d, unless ctx is cancelled.
 func nap(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

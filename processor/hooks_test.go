@@ -13,7 +13,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// hooked returns hooks that note what they are told, and mark the contexts.
+// hooked returns hooks that note their arguments and mark the contexts.
 func hooked(w *world) processor.Hooks {
 	return processor.Hooks{
 		Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
@@ -59,7 +59,7 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// A hook's end is called however the call ends.
+// The end function of a hook is called even if the call panics.
 func TestHooksEndWithPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		n := 0
@@ -94,7 +94,7 @@ func cut(line string) (at, text string, ok bool) {
 	return d, line[len(d)+1:], true
 }
 
-// A call that takes longer than BatchTimeout has failed, unless it ignores that and succeeds.
+// A call that takes longer than BatchTimeout fails, unless it ignores its context and succeeds.
 func TestBatchTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, "a1")
@@ -185,7 +185,7 @@ func TestEmptySince(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if at := w.holding(t, "a").EmptySince.Sub(w.begin); at != 1200*time.Millisecond || len(w.Emptied()) != 0 {
-			t.Errorf("empty since %s", at) // the last such select counts, but it is nothing new
+			t.Errorf("empty since %s", at) // the last empty select counts, but sends no new signal
 		}
 		page.Store(&[]string{"a2"})
 		time.Sleep(2 * time.Second)

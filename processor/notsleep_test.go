@@ -3,7 +3,6 @@ package processor_test
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// keyed is a dealer of functions whose items are their own keys.
+// keyed is a dealer whose items are their own keys.
 type keyed struct{ dealer }
 
 func (*keyed) Key(item string) string { return item }
@@ -22,8 +21,8 @@ func notSleep() processor.Settings {
 	return s
 }
 
-// An item that ends, and commits, between the snapshot of a select and its return is not executed again (X1).
-func TestNotSleepDropsWhatWasInHandDuringTheSelect(t *testing.T) {
+// An item that is committed between the snapshot of a select and its return is not executed again (X1).
+func TestNotSleepDropsItemsInFlightDuringTheSelect(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		n := 0
 		d := &keyed{}
@@ -31,7 +30,7 @@ func TestNotSleepDropsWhatWasInHandDuringTheSelect(t *testing.T) {
 			switch n++; n {
 			case 1:
 				return []string{"a1"}, nil
-			case 2: // a1 is in hand now, and done when this returns
+			case 2: // a1 is in flight now, and done when this select returns
 				w.note("limit %d", s.Limit)
 				return []string{"a1", "a2"}, nap(ctx, 2*time.Second)
 			}
@@ -50,7 +49,7 @@ func TestNotSleepDropsWhatWasInHandDuringTheSelect(t *testing.T) {
 	})
 }
 
-// A lane is selected as soon as all its items are started, and rests when that brings nothing new.
+// A lane is selected as soon as all its items are started, and rests if the select returns nothing new.
 func TestNotSleepSelectsWhileOthersExecute(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 7)...)
@@ -94,7 +93,7 @@ func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 	})
 }
 
-// The mode changes while batches run: back in SLEEP nothing is selected before they have ended.
+// If the mode changes to SLEEP while batches run, the next select waits for their end.
 func TestConfigureMode(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, "a1", "a2")
@@ -125,89 +124,6 @@ func TestConfigureMode(t *testing.T) {
 		synctest.Wait()
 		if n := w.Stats().FetchCount; n <= 11 {
 			t.Error("not selected any more")
-		}
-	})
-}
-
-// plainCursored and others have powers that do not go together.
-type (
-	plainDiscarder struct{ dealer }
-	setCursored    struct{ setDealer }
-	keyedCursored  struct{ rows }
-)
-
-func (*setCursored) Cursor(item string) string                       { return item }
-func (*keyedCursored) Cursor(item string) string                     { return item }
-func (*plainDiscarder) Discard(context.Context, string, error) error { return nil }
-
-func TestPowersThatDoNotGoTogether(t *testing.T) {
-	for _, c := range []struct {
-		dealer   processor.TaskDealer[string]
-		notSleep bool
-		want     string
-	}{
-		{&dealer{}, true, "NOTSLEEP) needs a dealer that is Keyed"},
-		{&keyedCursored{}, true, "NOTSLEEP) must be SLEEP for a dealer that is Cursored"},
-		{&setCursored{}, false, "Cursored must not be a SetSelector"},
-		{&plainDiscarder{}, false, "Discarder must be Keyed"},
-	} {
-		s := settings()
-		s.NotSleep = c.notSleep
-		_, err := processor.New(c.dealer, processor.Env{TaskType: "settle"}, s)
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("error %v, want %s", err, c.want)
-		}
-		p, err := processor.New(c.dealer, processor.Env{}, settings())
-		if !c.notSleep {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Configure(s); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Configure: %v", err)
-		}
-	}
-}
-
-// A lane that is due is selected before the next batch of a long page, so that no page keeps the others waiting (9).
-func TestLongPageDoesNotKeepOthersFromBeingSelected(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		r := newRows(w, append(numbered("a", 100), "b0", "c0")...)
-		r.takes = time.Second
-		s := settings()
-		s.ThreadNumber, s.FetchNumber, s.ExecuteNumber = 2, 100, 1
-		w.start(t, r, processor.Env{}, s, "a")
-		time.Sleep(1500 * time.Millisecond)
-		w.grant(t, "b", "c")
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		text := w.text()
-		for _, item := range []string{"b0", "c0"} {
-			if !strings.Contains(text, item) {
-				t.Errorf("%s waits for the page of another queue:\n%s", item, text)
-			}
-		}
-	})
-}
-
-// Lanes that have nothing, however many and however often they are due, leave the executors to a page in between.
-func TestEmptyLanesLeaveTimeForPages(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		d := &dealer{sel: func(ctx context.Context, s processor.Selection) ([]string, error) {
-			if s.Queue.ID == "a" {
-				return numbered("a", 10), nil
-			}
-			return nil, nap(ctx, 100*time.Millisecond)
-		}}
-		d.exec = func(ctx context.Context, _ []string) error { return nap(ctx, 100*time.Millisecond) }
-		s := settings()
-		s.ThreadNumber, s.SleepTimeNoData = 2, time.Millisecond
-		w.start(t, d, processor.Env{}, s, "a", "b", "c", "d", "e", "f", "g", "h")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if n := w.Stats().SuccessCount; n < 500 {
-			t.Errorf("only %d items in a minute", n)
 		}
 	})
 }

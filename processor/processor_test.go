@@ -40,8 +40,8 @@ func TestNewRefusesBadSettings(t *testing.T) {
 	}
 }
 
-// The end of Run's context cancels what runs, drops what is not started, and Run waits for the former.
-func TestRunWaitsForWhatIsInHand(t *testing.T) {
+// The end of the context of Run cancels running calls and drops unstarted items. Run waits for the calls.
+func TestRunWaitsForCallsInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slow(w, "a")
 		d.exec = func(ctx context.Context, items []string) error {
@@ -69,7 +69,7 @@ func TestRunWaitsForWhatIsInHand(t *testing.T) {
 	})
 }
 
-// A page that arrives after the end is dropped.
+// A page that a select returns after the end of the context is dropped.
 func TestRunEndsDuringSelect(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slow(w)
@@ -96,7 +96,7 @@ func TestGrantBeforeRun(t *testing.T) {
 	})
 }
 
-// The context of Execute has the values of Run's.
+// The context of Execute has the values of the context of Run.
 func TestContextDerivesFromRun(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *world) {
 		got := make(chan any)
@@ -180,7 +180,7 @@ func TestConfigureSizesAndSleeps(t *testing.T) {
 			t.Errorf("error: %v", err)
 		}
 		time.Sleep(time.Second)
-		w.expect(t) // nothing has changed
+		w.expect(t) // the settings have not changed
 		s.SleepTimeInterval = 0
 		if err := w.Configure(s); err != nil {
 			t.Fatal(err)
@@ -190,8 +190,8 @@ func TestConfigureSizesAndSleeps(t *testing.T) {
 	})
 }
 
-// A page costs some allocations, an item none.
-func TestNothingIsAllocatedPerItem(t *testing.T) {
+// A page costs some allocations, an item costs none.
+func TestNoAllocationPerItem(t *testing.T) {
 	e, k := &endless{page: make([]int, 1000)}, newEndlessKeyed()
 	inNotSleep := settings()
 	inNotSleep.NotSleep = true

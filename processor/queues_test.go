@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// slow is a dealer whose queues have five items each, once; a batch takes a second.
+// slow returns a dealer whose queues have five items each, once. A batch takes a second.
 func slow(w *world, ids ...string) *dealer {
 	pages := map[string][]string{}
 	for _, id := range ids {
@@ -49,7 +49,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(3 * time.Second)
-		w.expect(t, "2s [b3 b4]", "2s [b5]") // the other queue goes on, nothing of a
+		w.expect(t, "2s [b3 b4]", "2s [b5]") // the other queue goes on, and nothing of a starts
 		if s := w.Stats(); s.SkipCount != 3 || s.SuccessCount != 7 || s.InHand != 0 {
 			t.Errorf("stats: %+v", s)
 		}
@@ -84,7 +84,7 @@ func TestDrainOfAnIdleQueue(t *testing.T) {
 	})
 }
 
-// A running select is in hand, and what it returns after Drain is dropped.
+// A running select is in flight, and the items that it returns after Drain are dropped (H1).
 func TestDrainDuringSelect(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slow(w)
@@ -105,7 +105,7 @@ func TestDrainDuringSelect(t *testing.T) {
 	})
 }
 
-// A queue that is resumed while its old batch still runs waits for that batch.
+// A queue that is resumed while an old batch still runs waits for that batch.
 func TestResumeKeepsSelectsApart(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slow(w)
@@ -126,7 +126,7 @@ func TestResumeKeepsSelectsApart(t *testing.T) {
 	})
 }
 
-func TestRevokeCancelsWhatIsInHand(t *testing.T) {
+func TestRevokeCancelsCallsInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slow(w, "a", "b")
 		d.exec = func(ctx context.Context, items []string) error {
@@ -156,8 +156,8 @@ func TestRevokeCancelsWhatIsInHand(t *testing.T) {
 	})
 }
 
-// A batch that is revoked before the dealer was called is dropped like any other that is not started.
-func TestRevokeBeforeTheStart(t *testing.T) {
+// A batch that is revoked before the call of the dealer is dropped, like any unstarted item.
+func TestRevokeBeforeTheCall(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		asked := 0
 		env := processor.Env{Trusted: func() bool {

@@ -11,16 +11,16 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// rows is a table of items and a Keyed dealer of it. Select returns the first ones of a queue, Execute does all of a
-// batch or nothing.
+// rows is a table of items and its Keyed dealer. Select returns the first items of a queue. Execute does all items of a
+// batch or none.
 type rows struct {
 	w     *world
-	takes time.Duration // an Execute
+	takes time.Duration // of an Execute
 
 	mu     sync.Mutex
 	open   []string
-	bad    map[string]error // why an item fails
-	fails  map[string]int   // how often it has failed alone
+	bad    map[string]error // the error of a failing item
+	fails  map[string]int   // how often an item has failed alone
 	limits []int
 }
 
@@ -84,7 +84,7 @@ func newMemory() *memory {
 	return &memory{items: map[string]processor.FailedItem{}, cursors: map[string]string{}}
 }
 
-// failedItems and cursorsOf are the two views of it.
+// failedItems is memory as an ItemStore.
 type failedItems struct{ *memory }
 
 func (m failedItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, err error) {
@@ -122,6 +122,7 @@ func (m failedItems) Delete(_ context.Context, _ processor.Queue, keys []string)
 	return m.err
 }
 
+// cursorsOf is memory as a CursorStore.
 type cursorsOf struct{ *memory }
 
 func (m cursorsOf) Load(_ context.Context, q processor.Queue) (string, error) {
@@ -142,7 +143,7 @@ func (m cursorsOf) Save(_ context.Context, q processor.Queue, cursor string) err
 	return nil
 }
 
-// journal returns the calls and forgets them.
+// journal returns the calls and clears them.
 func (m *memory) journal() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

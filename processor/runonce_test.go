@@ -35,7 +35,7 @@ func TestRunOnceReturnsTheFailuresOfItems(t *testing.T) {
 	})
 }
 
-func TestRunOnceGivesAFailingQueueUp(t *testing.T) {
+func TestRunOnceGivesUpAFailingQueue(t *testing.T) {
 	for name, inSelect := range map[string]bool{"select": true, "execute": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

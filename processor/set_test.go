@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// slowSet is a SetSelector with one page of the given items; a batch takes a second.
+// slowSet returns a SetSelector with one page of the given items. A batch takes a second.
 func slowSet(w *world, items ...string) *setDealer {
 	d := &setDealer{selSet: onceSet(items...)}
 	d.exec = func(ctx context.Context, items []string) error {
@@ -42,7 +42,7 @@ func TestSetBatchesSpanQueues(t *testing.T) {
 	})
 }
 
-// Drain drops the unstarted items of one queue and waits only for the batches that hold some of it.
+// Drain drops the unstarted items of one queue and waits only for the batches that hold items of it (H1).
 func TestSetDrain(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		s := settings()
@@ -89,7 +89,7 @@ func TestSetDrainDuringSelect(t *testing.T) {
 	})
 }
 
-// Revoke cancels the batches that hold items of the queue, and no others.
+// Revoke cancels the batches that hold items of the queue, and no other batches.
 func TestSetRevoke(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slowSet(w, "a1", "b1", "b2", "b3", "a2", "a3", "b4", "c1")
@@ -113,7 +113,7 @@ func TestSetRevoke(t *testing.T) {
 	})
 }
 
-// A select that is cancelled because one of its queues is lost is tried at once for the others.
+// If a select is cancelled because one of its queues is lost, the other queues are selected again at once.
 func TestSetRevokeDuringSelect(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slowSet(w)
@@ -128,7 +128,7 @@ func TestSetRevokeDuringSelect(t *testing.T) {
 	})
 }
 
-// A queue that is granted while the set is worked is in the next select; one that rests is woken.
+// A queue that is granted while the set executes is in the next select. A grant ends the rest of the set.
 func TestSetGrant(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slowSet(w)
@@ -144,7 +144,7 @@ func TestSetGrant(t *testing.T) {
 	})
 }
 
-func TestSetNamesAStranger(t *testing.T) {
+func TestSetReportsAnUnknownQueue(t *testing.T) {
 	for name, items := range map[string][]string{
 		"among others": {"a1", "x1", "a2", "y1", "b1"},
 		"alone":        {"x1", "x2", "x3"},
@@ -198,7 +198,7 @@ func TestSetQueueOfPanics(t *testing.T) {
 	})
 }
 
-// A batch of several queues that met the loss of one stops them all, since it cannot know which.
+// A batch of several queues that meets the loss of one stops all of them, because the error does not say which.
 func TestSetLost(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := slowSet(w, "a1", "b1", "c1", "c2")
@@ -218,8 +218,8 @@ func TestSetLost(t *testing.T) {
 	})
 }
 
-// What the dealer returned is never written to, even when items are taken out of it.
-func TestSetLeavesTheDealersSliceAlone(t *testing.T) {
+// The processor never writes to the dealer's slice, even when it drops items.
+func TestSetDoesNotWriteToTheDealersSlice(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		page := []string{"a1", "x1", "b1", "a2", "b2", "b3"}
 		d := slowSet(w, page...)

@@ -91,7 +91,7 @@ var runMutants = []mutant{
 	{
 		"runs: a commit without a reply is executed again", "processor/batch.go",
 		"\t\tb.checkCommitted()\n", "",
-		"./processor -run SweepAsksTheCursor",
+		"./processor -run SweepLoadsTheCursor",
 	},
 	{
 		"runs: the cursor is not asked for before a select", "processor/cursor.go",

@@ -17,7 +17,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// failing returns a dealer whose queue a fails in Select or Execute while bad says so, and whose queue b is well.
+// failing returns a dealer whose queue a fails in Select or Execute with the error of bad, and whose queue b succeeds.
 func failing(w *world, inSelect bool, bad func() error) *dealer {
 	return &dealer{
 		sel: func(_ context.Context, s processor.Selection) ([]string, error) {
@@ -51,7 +51,7 @@ func (w *world) pauses() (all []time.Duration) {
 	return all
 }
 
-func TestFailuresPauseTheLaneLongerAndLonger(t *testing.T) {
+func TestFailuresPauseTheLaneWithGrowth(t *testing.T) {
 	for name, inSelect := range map[string]bool{"select": true, "execute": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -76,7 +76,7 @@ func TestFailuresPauseTheLaneLongerAndLonger(t *testing.T) {
 	}
 }
 
-// checkGrowth expects 1, 2, 4, 8, 16, 20, 20 ... with half of it as jitter, but never more than RetryMax.
+// checkGrowth expects pauses of 1, 2, 4, 8, 16, 20, 20 ... seconds with a jitter of one half, never above RetryMax.
 func checkGrowth(t *testing.T, pauses []time.Duration, s processor.Settings) {
 	t.Helper()
 	if len(pauses) < 6 {
@@ -95,7 +95,7 @@ func checkGrowth(t *testing.T, pauses []time.Duration, s processor.Settings) {
 	}
 }
 
-func TestSuccessEndsTheGrowth(t *testing.T) {
+func TestSuccessResetsThePause(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		n := 0
 		d := &dealer{sel: func(context.Context, processor.Selection) ([]string, error) {
@@ -115,8 +115,8 @@ func TestSuccessEndsTheGrowth(t *testing.T) {
 	})
 }
 
-// A failed batch does not keep the rest of its page from being executed; the lane pauses once.
-func TestFailedBatchLetsThePageGoOn(t *testing.T) {
+// The rest of a page is executed after a failed batch. The lane pauses once.
+func TestPageGoesOnAfterAFailedBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := &dealer{sel: once(map[string][]string{"a": {"a1", "a2", "a3", "a4", "a5"}})}
 		d.exec = func(_ context.Context, items []string) error {
@@ -216,7 +216,7 @@ func TestOwnCancellationIsNoFailure(t *testing.T) {
 	})
 }
 
-// An error that says that the queue was lost is no failure; the queue stops until somebody knows what is true.
+// An error that means the loss of the queue is no failure. The queue stops until Resume or Revoke decides.
 func TestLostQueueStops(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
@@ -242,7 +242,7 @@ func TestLostQueueStops(t *testing.T) {
 			t.Errorf("logged: %v", w.logs.AllEntries())
 		}
 		time.Sleep(100 * time.Millisecond)
-		w.Resume("a") // a wrong Resume must not make a loop without pause
+		w.Resume("a") // a wrong Resume must not cause a loop without pauses
 		time.Sleep(300 * time.Millisecond)
 		w.expect(t)
 		time.Sleep(1200 * time.Millisecond)

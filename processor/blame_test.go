@@ -10,20 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/dutyrota/rota/processor"
 )
 
-// limited are settings under which items die.
+// limited returns settings under which items die after three attempts.
 func limited() processor.Settings {
 	s := settings()
 	s.FetchNumber, s.ExecuteNumber, s.ItemMaxAttempts = 200, 100, 3
 	return s
 }
 
-// One item that fails costs a batch of a hundred nothing but a repetition, at once, in ever smaller batches.
-func TestPoisonItemDoesNotSpoilItsBatch(t *testing.T) {
+// One failing item costs the other items of a batch of a hundred only a repetition, at once, in smaller and smaller batches.
+func TestPoisonItemCostsOthersNoAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 100)...)
 		r.bad["a42"] = errBroken
@@ -47,8 +45,8 @@ func TestPoisonItemDoesNotSpoilItsBatch(t *testing.T) {
 	})
 }
 
-// The good ones of a failed batch wait for no sleep.
-func TestSuspectsAreTriedAtOnce(t *testing.T) {
+// The good items of a failed batch are executed without a pause.
+func TestSuspectsAreRetriedAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 30)...)
 		r.bad["a7"] = errBroken
@@ -62,8 +60,8 @@ func TestSuspectsAreTriedAtOnce(t *testing.T) {
 	})
 }
 
-// An item backs off by itself, longer and longer, while the others of its queue go on.
-func TestItemBacksOffByItself(t *testing.T) {
+// A failing item backs off alone, with growing pauses, while the other items of its queue go on.
+func TestItemBacksOffAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, "a1")
 		r.bad["a1"] = errBroken
@@ -86,7 +84,7 @@ func TestItemBacksOffByItself(t *testing.T) {
 	})
 }
 
-func TestSuccessForgetsTheFailures(t *testing.T) {
+func TestSuccessDeletesTheRecord(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r, m := newRows(w, "a1"), newMemory()
 		r.bad["a1"] = errBroken
@@ -106,7 +104,7 @@ func TestSuccessForgetsTheFailures(t *testing.T) {
 	})
 }
 
-// partly is a dealer that names which items failed.
+// partly is a dealer that names the items that failed.
 type partly struct{ *rows }
 
 func (p partly) Execute(ctx context.Context, items []string) error {
@@ -127,7 +125,7 @@ func TestFailuresNameTheItems(t *testing.T) {
 		r, m := newRows(w, numbered("a", 5)...), newMemory()
 		r.bad["a1"], r.bad["a3"] = errBroken, processor.Permanent(errBroken)
 		w.start(t, partly{r}, processor.Env{Items: failedItems{m}}, limited(), "a")
-		w.expect(t, "0s [a0]", "0s [a1]", "0s [a2]", "0s [a3]", "0s [a4]") // none twice
+		w.expect(t, "0s [a0]", "0s [a1]", "0s [a2]", "0s [a3]", "0s [a4]") // no item twice
 		if want := []string{"load a", "save a1 1 false", "save a3 1 true"}; !slices.Equal(m.journal(), want) {
 			t.Errorf("store: %v", m.calls)
 		}
@@ -137,7 +135,7 @@ func TestFailuresNameTheItems(t *testing.T) {
 	})
 }
 
-func TestFailuresOutsideOfTheBatchAreOfTheWhole(t *testing.T) {
+func TestFailuresOutsideTheBatchFailTheWholeBatch(t *testing.T) {
 	var f processor.Failures
 	f.Add(0, nil)
 	if f.Err() != nil {
@@ -161,7 +159,7 @@ func TestFailuresOutsideOfTheBatchAreOfTheWhole(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsTheItemsWish(t *testing.T) {
+func TestRetryAfterOfAnItem(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, "a1")
 		r.bad["a1"] = fmt.Errorf("busy: %w", processor.RetryAfter(42*time.Second, errBroken))
@@ -171,8 +169,8 @@ func TestRetryAfterIsTheItemsWish(t *testing.T) {
 	})
 }
 
-// Without keys it is the wish of the queue.
-func TestRetryAfterIsTheQueuesWish(t *testing.T) {
+// Without keys RetryAfter sets the pause of the queue.
+func TestRetryAfterOfAQueue(t *testing.T) {
 	for name, inSelect := range map[string]bool{"select": true, "execute": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -198,8 +196,8 @@ func (b *bin) Discard(ctx context.Context, item string, cause error) error {
 	return b.err
 }
 
-// Discard is tried until it succeeds, and Execute is not called in between.
-func TestDiscardOnceAndUntilItSucceeds(t *testing.T) {
+// Discard is retried until it succeeds, and Execute is not called in between.
+func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		b, m := &bin{newRows(w, "a1"), errors.New("no room")}, newMemory()
 		b.bad["a1"] = processor.Permanent(errBroken)
@@ -224,159 +222,7 @@ func TestDiscardOnceAndUntilItSucceeds(t *testing.T) {
 	})
 }
 
-// What is known of the items comes from the store under a new grant, and again after Reload.
-func TestFailedItemsAreLoaded(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		b, m := &bin{newRows(w, "a1", "a2", "a3", "a4"), nil}, newMemory()
-		for _, f := range []processor.FailedItem{
-			{Key: "a1", Attempts: 3, Dead: true},
-			{Key: "a2", Attempts: 2, RetryIn: 10 * time.Second},
-			{Key: "a3", Attempts: 3, LastError: "was broken"}, // whose Discard failed elsewhere
-		} {
-			m.items[f.Key] = f
-		}
-		s := limited()
-		s.SleepTimeNoData = 4 * time.Second
-		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
-		time.Sleep(11 * time.Second)
-		w.expect(t, "0s [a4]", "0s discard a3: was broken [a:7]", "10s [a2]")
-		m.mu.Lock()
-		m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 0} // rota item retry
-		m.mu.Unlock()
-		w.Reload()
-		time.Sleep(6 * time.Second)
-		synctest.Wait()
-		if text := w.text(); !strings.Contains(text, "[a1]") || strings.Contains(text, "a3") {
-			t.Errorf("journal: %s", text)
-		}
-	})
-}
-
-func TestLoadThatFailsIsAFailedSelect(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		r, m := newRows(w, "a1"), newMemory()
-		m.err = errBroken
-		w.start(t, r, processor.Env{Items: failedItems{m}}, settings(), "a")
-		time.Sleep(5 * time.Second)
-		w.expect(t)
-		if s := w.Stats(); !errors.Is(s.LastError, errBroken) || len(r.limits) > 0 {
-			t.Errorf("stats: %+v", s)
-		}
-		m.mu.Lock()
-		m.err = nil
-		m.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(r.open) != 0 {
-			t.Errorf("open: %v", r.open)
-		}
-	})
-}
-
-func TestSaveThatFailsIsLoggedAndMemoryHolds(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		r, m := newRows(w, "a1"), newMemory()
-		r.bad["a1"], m.saveErr = errBroken, errors.New("disk full")
-		s := limited()
-		s.ItemMaxAttempts = 1
-		w.start(t, r, processor.Env{Items: failedItems{m}}, s, "a")
-		time.Sleep(time.Hour)
-		w.expect(t, "0s [a1]")
-		logged := false
-		for _, e := range w.logs.AllEntries() {
-			err, _ := e.Data["err"].(error)
-			logged = logged || e.Level == logrus.ErrorLevel && errors.Is(err, m.saveErr)
-		}
-		if !logged {
-			t.Error("not logged")
-		}
-	})
-}
-
-func TestStoreThatKnowsTheQueueIsLost(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		gone := errors.New("gone")
-		r, m := newRows(w, "a1", "a2"), newMemory()
-		r.bad["a1"], m.saveErr = errBroken, gone
-		s := settings()
-		s.ExecuteNumber, s.ThreadNumber = 1, 1
-		env := processor.Env{Items: failedItems{m}, Lost: func(err error) bool { return errors.Is(err, gone) }}
-		w.start(t, r, env, s, "a")
-		time.Sleep(time.Hour)
-		w.expect(t, "0s [a1]")
-		if h := w.holding(t, "a"); !h.Lost || !h.Drained {
-			t.Errorf("holding: %+v", h)
-		}
-	})
-}
-
-// X2: what backs off or is dead does not starve the others; the limit has a bound, which alerts once.
-func TestParkedItemsRaiseTheLimit(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		r := newRows(w, numbered("a", 60)...)
-		for _, item := range r.open[:30] {
-			r.bad[item] = processor.Permanent(errBroken)
-		}
-		s := settings()
-		s.FetchNumber, s.ExecuteNumber = 5, 1
-		var alerts []processor.Alert
-		env := processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}
-		w.start(t, r, env, s, "a")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(r.open) != 30 || len(alerts) != 0 || slices.Max(r.limits) != 35 {
-			t.Errorf("%d are left, alerts %v, limits %v", len(r.open), alerts, r.limits)
-		}
-		r.mu.Lock()
-		more := numbered("a", 200)[100:]
-		r.open = append(r.open, more...)
-		for _, item := range more {
-			r.bad[item] = processor.Permanent(errBroken)
-		}
-		r.mu.Unlock()
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || slices.Max(r.limits) != 50 {
-			t.Errorf("alerts %v, limit up to %d", alerts, slices.Max(r.limits))
-		}
-	})
-}
-
-// In a set, items of several queues share a batch and a failure, but each has its own record.
-func TestSetFailedItems(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		r, m := newRows(w, "a1", "b1", "a2", "b2"), newMemory()
-		r.bad["b1"] = errBroken
-		d := &keyedSet{rows: r}
-		w.start(t, d, processor.Env{Items: failedItems{m}}, limited(), "a", "b")
-		time.Sleep(time.Minute)
-		w.stop()
-		if !slices.Equal(r.open, []string{"b1"}) || r.fails["b1"] != 3 {
-			t.Errorf("open %v, failed alone %v", r.open, r.fails)
-		}
-		if want := []string{"load a", "load b", "save b1 1 false", "save b1 2 false", "save b1 3 true"}; !slices.Equal(m.journal(), want) {
-			t.Errorf("store: %v", m.calls)
-		}
-	})
-}
-
-// keyedSet is rows as a SetSelector.
-type keyedSet struct{ *rows }
-
-func (k *keyedSet) QueueOf(item string) string { return item[:1] }
-
-func (k *keyedSet) SelectSet(_ context.Context, s processor.Selection, owned []processor.Queue) (page []string, _ error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, item := range k.open {
-		if slices.ContainsFunc(owned, func(q processor.Queue) bool { return q.ID == item[:1] }) && len(page) < s.Limit {
-			page = append(page, item)
-		}
-	}
-	return page, nil
-}
-
-func TestPanicOfAPowerIsAFailure(t *testing.T) {
+func TestPanicOfACapabilityIsAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := &badKey{newRows(w, "a1", "a2", "a3")}
 		d.bad["a2"] = errBroken

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// busy is a dealer that always has something to do.
+// busy is a dealer that always has items.
 func busy(w *world) *dealer {
 	return &dealer{
 		sel: func(_ context.Context, s processor.Selection) ([]string, error) { return numbered(s.Queue.ID, 50), nil },
@@ -21,7 +21,7 @@ func busy(w *world) *dealer {
 	}
 }
 
-// The rate is that of the task type; a server that holds two of four queues has half of it (X4).
+// The rate is for the whole task type: a server that holds two of four queues has half of it (X4).
 func TestRateIsSharedByQueues(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		s := settings()
@@ -37,7 +37,7 @@ func TestRateIsSharedByQueues(t *testing.T) {
 			before := w.Stats().SuccessCount
 			time.Sleep(100 * time.Second)
 			synctest.Wait()
-			if n := w.Stats().SuccessCount - before; n < want-20 || n > want+20 { // one second's share at once
+			if n := w.Stats().SuccessCount - before; n < want-20 || n > want+20 { // a burst is the share of one second
 				t.Errorf("%d items in 100 s, want %d", n, want)
 			}
 		}
@@ -60,8 +60,8 @@ func TestRateIsSharedByQueues(t *testing.T) {
 	})
 }
 
-// What waits for the rate does not occupy an executor.
-func TestRateBlocksNoExecutor(t *testing.T) {
+// A batch that waits for the rate does not occupy an executor (X4).
+func TestWaitForRateOccupiesNoExecutor(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		s := settings()
 		s.ThreadNumber, s.RatePerSecond = 2, 0.01

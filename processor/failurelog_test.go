@@ -1,0 +1,167 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// The failed items are loaded from the store under a new grant, and again after Reload.
+func TestFailedItemsAreLoaded(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		b, m := &bin{newRows(w, "a1", "a2", "a3", "a4"), nil}, newMemory()
+		for _, f := range []processor.FailedItem{
+			{Key: "a1", Attempts: 3, Dead: true},
+			{Key: "a2", Attempts: 2, RetryIn: 10 * time.Second},
+			{Key: "a3", Attempts: 3, LastError: "was broken"}, // its Discard failed on another server
+		} {
+			m.items[f.Key] = f
+		}
+		s := limited()
+		s.SleepTimeNoData = 4 * time.Second
+		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
+		time.Sleep(11 * time.Second)
+		w.expect(t, "0s [a4]", "0s discard a3: was broken [a:7]", "10s [a2]")
+		m.mu.Lock()
+		m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 0} // rota item retry
+		m.mu.Unlock()
+		w.Reload()
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		if text := w.text(); !strings.Contains(text, "[a1]") || strings.Contains(text, "a3") {
+			t.Errorf("journal: %s", text)
+		}
+	})
+}
+
+func TestLoadErrorFailsTheSelect(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1"), newMemory()
+		m.err = errBroken
+		w.start(t, r, processor.Env{Items: failedItems{m}}, settings(), "a")
+		time.Sleep(5 * time.Second)
+		w.expect(t)
+		if s := w.Stats(); !errors.Is(s.LastError, errBroken) || len(r.limits) > 0 {
+			t.Errorf("stats: %+v", s)
+		}
+		m.mu.Lock()
+		m.err = nil
+		m.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(r.open) != 0 {
+			t.Errorf("open: %v", r.open)
+		}
+	})
+}
+
+func TestSaveErrorIsLoggedAndRecordKeptInMemory(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1"), newMemory()
+		r.bad["a1"], m.saveErr = errBroken, errors.New("disk full")
+		s := limited()
+		s.ItemMaxAttempts = 1
+		w.start(t, r, processor.Env{Items: failedItems{m}}, s, "a")
+		time.Sleep(time.Hour)
+		w.expect(t, "0s [a1]")
+		logged := false
+		for _, e := range w.logs.AllEntries() {
+			err, _ := e.Data["err"].(error)
+			logged = logged || e.Level == logrus.ErrorLevel && errors.Is(err, m.saveErr)
+		}
+		if !logged {
+			t.Error("not logged")
+		}
+	})
+}
+
+func TestStoreErrorThatMeansLostQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		gone := errors.New("gone")
+		r, m := newRows(w, "a1", "a2"), newMemory()
+		r.bad["a1"], m.saveErr = errBroken, gone
+		s := settings()
+		s.ExecuteNumber, s.ThreadNumber = 1, 1
+		env := processor.Env{Items: failedItems{m}, Lost: func(err error) bool { return errors.Is(err, gone) }}
+		w.start(t, r, env, s, "a")
+		time.Sleep(time.Hour)
+		w.expect(t, "0s [a1]")
+		if h := w.holding(t, "a"); !h.Lost || !h.Drained {
+			t.Errorf("holding: %+v", h)
+		}
+	})
+}
+
+// Items that back off or are dead do not starve the others. The limit is bounded, and the bound alerts once (X2).
+func TestParkedItemsRaiseTheLimit(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 60)...)
+		for _, item := range r.open[:30] {
+			r.bad[item] = processor.Permanent(errBroken)
+		}
+		s := settings()
+		s.FetchNumber, s.ExecuteNumber = 5, 1
+		var alerts []processor.Alert
+		env := processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}
+		w.start(t, r, env, s, "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(r.open) != 30 || len(alerts) != 0 || slices.Max(r.limits) != 35 {
+			t.Errorf("%d are left, alerts %v, limits %v", len(r.open), alerts, r.limits)
+		}
+		r.mu.Lock()
+		more := numbered("a", 200)[100:]
+		r.open = append(r.open, more...)
+		for _, item := range more {
+			r.bad[item] = processor.Permanent(errBroken)
+		}
+		r.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || slices.Max(r.limits) != 50 {
+			t.Errorf("alerts %v, limit up to %d", alerts, slices.Max(r.limits))
+		}
+	})
+}
+
+// In a set, items of several queues share a batch and its failure, but each item has its own record.
+func TestSetFailedItems(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "b1", "a2", "b2"), newMemory()
+		r.bad["b1"] = errBroken
+		d := &keyedSet{rows: r}
+		w.start(t, d, processor.Env{Items: failedItems{m}}, limited(), "a", "b")
+		time.Sleep(time.Minute)
+		w.stop()
+		if !slices.Equal(r.open, []string{"b1"}) || r.fails["b1"] != 3 {
+			t.Errorf("open %v, failed alone %v", r.open, r.fails)
+		}
+		if want := []string{"load a", "load b", "save b1 1 false", "save b1 2 false", "save b1 3 true"}; !slices.Equal(m.journal(), want) {
+			t.Errorf("store: %v", m.calls)
+		}
+	})
+}
+
+// keyedSet is rows as a SetSelector.
+type keyedSet struct{ *rows }
+
+func (k *keyedSet) QueueOf(item string) string { return item[:1] }
+
+func (k *keyedSet) SelectSet(_ context.Context, s processor.Selection, owned []processor.Queue) (page []string, _ error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, item := range k.open {
+		if slices.ContainsFunc(owned, func(q processor.Queue) bool { return q.ID == item[:1] }) && len(page) < s.Limit {
+			page = append(page, item)
+		}
+	}
+	return page, nil
+}

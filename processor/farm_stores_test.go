@@ -1,0 +1,281 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// farmAttempts is the number of attempts after which an item of the farm is dead.
+const farmAttempts = 3
+
+// More ways in which an Execute of the farm ends, in addition to those of spend.
+const (
+	byName   = 4 // it names the failed items in Failures
+	thenFail = 5 // it commits and returns an error
+)
+
+// names says for each item of a batch whether it fails.
+type names []bool
+
+func (n names) err(how int) error {
+	switch how {
+	case byName:
+		var f processor.Failures
+		for i, bad := range n {
+			if bad {
+				f.Add(i, errBroken)
+			}
+		}
+		return fmt.Errorf("wrapped: %w", f.Err())
+	case thenFail:
+		return errBroken
+	}
+	return nil
+}
+
+// doom makes batches with poison items fail, and draws how.
+func (f *farm) doom(items []string, how *int) names {
+	named := make(names, len(items))
+	poisoned := false
+	for i, item := range items {
+		named[i] = f.poison[item]
+		poisoned = poisoned || f.poison[item]
+	}
+	switch {
+	case !f.kind.tracks():
+		return named
+	case poisoned && f.kind.cursored:
+		*how = 1 + f.rnd.IntN(2)
+	case poisoned:
+		*how = []int{1, 2, byName}[f.rnd.IntN(3)]
+	case *how == 1 && f.kind.cursored && f.rnd.IntN(2) == 0:
+		*how = thenFail
+	case *how == 1 && f.kind.keyed && !f.kind.cursored && f.rnd.IntN(2) == 0:
+		*how = byName
+		named[f.rnd.IntN(len(named))] = true
+	}
+	return named
+}
+
+// checkOrder expects that a batch of a cursored source begins with the first item that is neither done nor dead, and that
+// no other call of its queue runs (X3).
+func (f *farm) checkOrder(items []string) {
+	if !f.kind.cursored {
+		return
+	}
+	q := items[0][:1]
+	if f.running[q] > 0 {
+		f.fault("a batch of queue %s is executed beside %d calls", q, f.running[q])
+	}
+	for i, item := range items {
+		if i > 0 && item <= items[i-1] {
+			f.fault("batch out of order: %v", items)
+		}
+	}
+	f.checkPassed(q, items[0], items)
+}
+
+// checkPassed expects that all items of a queue ahead of the given one are done or dead (X3).
+func (f *farm) checkPassed(q, before string, batch []string) {
+	for _, item := range f.open[q] {
+		if item < before && !f.store.items[item].Dead && !slices.Contains(batch, item) {
+			f.fault("item %s is neither done nor dead, and passed by %s", item, before)
+		}
+	}
+}
+
+// commit saves the cursor of the batch, as the fence does.
+func (f *farm) commit(ctx context.Context) {
+	both := ctx.Value(bothKey{}).(boundBoth)
+	q := both.queues[0].ID
+	f.checkPassed(q, *both.cursor+"~", nil)
+	f.store.cursors[q] = *both.cursor
+}
+
+type bothKey struct{}
+
+type boundBoth struct {
+	queues []processor.Queue
+	cursor *string
+}
+
+// bindBoth puts queues and cursor into a context.
+func bindBoth(ctx context.Context, queues []processor.Queue, cursor *string) context.Context {
+	return bind(context.WithValue(ctx, bothKey{}, boundBoth{queues, cursor}), queues, nil)
+}
+
+// farmItems and farmCursors are the stores of the farm. They fail at random.
+type (
+	farmItems   struct{ *farm }
+	farmCursors struct{ *farm }
+)
+
+// delay takes a random time, and reports whether the store fails.
+func (f *farm) delay() bool {
+	f.mu.Lock()
+	d, bad := time.Duration(f.rnd.IntN(500))*time.Millisecond, f.rnd.Float64() < f.trouble/2
+	f.storing++
+	f.mu.Unlock()
+	time.Sleep(d)
+	f.mu.Lock()
+	f.storing--
+	f.mu.Unlock()
+	return bad
+}
+
+func (s farmItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, _ error) {
+	s.mu.Lock()
+	s.admitted[q.ID] = true
+	for key, item := range s.store.items {
+		if key[:1] == q.ID {
+			list = append(list, item)
+		}
+	}
+	s.mu.Unlock()
+	if s.delay() {
+		return nil, errBroken
+	}
+	return list, nil
+}
+
+// Save fails only for a source with cursors, where a dead item must not be passed before it is recorded. For the other
+// sources the farm would not know which items are dead.
+func (s farmItems) Save(_ context.Context, q processor.Queue, items []processor.FailedItem) error {
+	if s.delay() && s.kind.cursored {
+		return errBroken
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, item := range items {
+		if item.Key[:1] != q.ID {
+			s.fault("item %s is saved for queue %s", item.Key, q.ID)
+		}
+		if item.Attempts > s.alone[item.Key] && item.Attempts > farmAttempts {
+			s.fault("%+v, but it was blamed %d times", item, s.alone[item.Key])
+		}
+		if item.Dead && item.Attempts < farmAttempts {
+			s.fault("%+v is dead too early", item)
+		}
+		s.store.items[item.Key] = item
+	}
+	return nil
+}
+
+func (s farmItems) Delete(_ context.Context, _ processor.Queue, keys []string) error {
+	if s.delay() {
+		return errBroken
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		if !s.done[key] {
+			s.fault("the record of %s is deleted, which is not done", key)
+		}
+		delete(s.store.items, key)
+	}
+	return nil
+}
+
+func (s farmCursors) Load(_ context.Context, q processor.Queue) (string, error) {
+	s.mu.Lock()
+	s.admitted[q.ID] = true
+	s.mu.Unlock()
+	if s.delay() {
+		return "", errBroken
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.cursors[q.ID], nil
+}
+
+func (s farmCursors) Save(ctx context.Context, q processor.Queue, cursor string) error {
+	if s.delay() {
+		return errBroken
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if both := ctx.Value(bothKey{}).(boundBoth); *both.cursor != cursor {
+		s.fault("cursor %s is saved in the context of %s", cursor, *both.cursor)
+	}
+	s.checkPassed(q.ID, cursor+"~", nil)
+	s.store.cursors[q.ID] = cursor
+	return nil
+}
+
+// The farm with capabilities.
+type (
+	farmKeyed      struct{ *farm }
+	farmBin        struct{ farmKeyed }
+	farmKeyedSet   struct{ farmSet }
+	farmTape       struct{ *farm }
+	farmTapeAndBin struct {
+		farmBin
+		tape farmTape
+	}
+)
+
+func (f *farm) dealer() processor.TaskDealer[string] {
+	switch k := f.kind; {
+	case k.cursored && k.keyed:
+		return farmTapeAndBin{farmBin{farmKeyed{f}}, farmTape{f}}
+	case k.cursored:
+		return farmTape{f}
+	case k.keyed && k.set:
+		return farmKeyedSet{farmSet{f}}
+	case k.discards:
+		return farmBin{farmKeyed{f}}
+	case k.keyed:
+		return farmKeyed{f}
+	case k.set:
+		return farmSet{f}
+	}
+	return f
+}
+
+func (farmKeyed) Key(item string) string    { return item }
+func (farmKeyedSet) Key(item string) string { return item }
+
+func (b farmBin) Discard(_ context.Context, item string, cause error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy[item] || b.store.items[item].Dead || b.done[item] || cause == nil {
+		b.fault("item %s is discarded: busy %t, done %t, %+v", item, b.busy[item], b.done[item], b.store.items[item])
+	}
+	if b.rnd.Float64() < b.trouble {
+		return errors.New("no room")
+	}
+	return nil
+}
+
+func (t farmTape) Cursor(item string) string { return item }
+
+// Select returns the items after the cursor, done or not.
+func (t farmTape) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	q := s.Queue.ID
+	t.mu.Lock()
+	all := t.open[q]
+	var behind []string
+	for _, item := range all {
+		if item > s.Queue.Cursor {
+			behind = append(behind, item)
+		}
+	}
+	slices.Sort(behind)
+	behind = behind[:min(len(behind), s.Limit)]
+	t.mu.Unlock()
+	if _, err := t.fetch(ctx, s.Limit, q); err != nil {
+		return nil, err
+	}
+	return behind, nil
+}
+
+func (t farmTapeAndBin) Cursor(item string) string { return item }
+
+func (t farmTapeAndBin) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	return t.tape.Select(ctx, s)
+}

@@ -1,0 +1,191 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// field is a finite source that is swept. Calls take random times. They fail, panic and ignore their context at random. Some
+// items always fail.
+type field struct {
+	mu      sync.Mutex
+	kind    kind
+	rnd     *rand.Rand
+	trouble float64
+	open    map[string][]string
+	poison  map[string]bool
+	busy    map[string]bool
+	running map[string]int // calls by queue
+	grants  map[string]*harvest
+	faults  []string
+}
+
+// harvest is the result of one grant of a queue.
+type harvest struct {
+	done    map[string]int  // how often an item was executed successfully
+	blamed  map[string]bool // items that failed alone or by name
+	failure bool            // a failure that no item could be blamed for
+}
+
+func newField(rt *rapid.T, k kind) *field {
+	f := &field{
+		kind: k, rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), trouble: rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(rt, "trouble"),
+		open: map[string][]string{}, poison: map[string]bool{}, busy: map[string]bool{}, running: map[string]int{}, grants: map[string]*harvest{},
+	}
+	for _, q := range []string{"a", "b", "c", "d"} {
+		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {
+			item := fmt.Sprintf("%s%02d", q, i)
+			f.open[q] = append(f.open[q], item)
+			f.poison[item] = k.tracks() && f.rnd.IntN(10) == 0
+		}
+	}
+	return f
+}
+
+func (f *field) fault(format string, args ...any) {
+	f.faults = append(f.faults, fmt.Sprintf(format, args...))
+}
+
+// begin draws the duration and the end of a call: 1 fails, 2 panics, 3 ignores its context.
+func (f *field) begin(q string, trouble float64) (d time.Duration, how int) {
+	f.running[q]++
+	if f.rnd.Float64() < trouble {
+		how = 1 + f.rnd.IntN(3)
+	}
+	return time.Duration(f.rnd.IntN(2000)) * time.Millisecond, how
+}
+
+func (f *field) spend(ctx context.Context, d time.Duration, how int) error {
+	return (&farm{}).spend(ctx, d, how)
+}
+
+func (f *field) Select(ctx context.Context, s processor.Selection) (page []string, err error) {
+	q := s.Queue.ID
+	f.mu.Lock()
+	if f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
+		f.fault("queue %s is selected while %d calls of it run", q, f.running[q])
+	}
+	for _, item := range f.open[q] {
+		if !f.kind.cursored || item > s.Queue.Cursor {
+			page = append(page, item)
+		}
+	}
+	if !f.kind.cursored {
+		f.rnd.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
+	}
+	page = page[:min(len(page), s.Limit)]
+	d, how := f.begin(q, f.trouble/10)
+	f.grants[q].failure = f.grants[q].failure || how == 1 || how == 2
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.running[q]--
+	}()
+	return page, f.spend(ctx, d, how)
+}
+
+func (f *field) Execute(ctx context.Context, items []string) (err error) {
+	q := items[0][:1]
+	f.mu.Lock()
+	for _, item := range items {
+		if f.busy[item] || item[:1] != q {
+			f.fault("item %s is in hand twice, or astray: %v", item, items)
+		}
+		f.busy[item] = true
+		if g := f.grants[q]; g.done[item] > 0 || g.blamed[item] {
+			f.fault("item %s is executed once more under the same grant", item)
+		}
+	}
+	if f.kind.cursored && f.running[q] > 0 {
+		f.fault("a batch of queue %s is executed beside another", q)
+	}
+	d, how := f.begin(q, f.trouble)
+	bad := f.bad(items, &how)
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.running[q]--
+		f.end(ctx, q, items, bad, how, err)
+	}()
+	if err := f.spend(ctx, d, how); err != nil {
+		return err
+	}
+	return bad.err(how)
+}
+
+// bad returns the items of a batch that fail, and makes the batch fail if there are any.
+func (f *field) bad(items []string, how *int) names {
+	bad := make(names, len(items))
+	for i, item := range items {
+		bad[i] = f.poison[item]
+	}
+	if slices.Contains(bad, true) {
+		*how = []int{1, 2, byName}[f.rnd.IntN(btoi(f.kind.keyed && !f.kind.cursored)+2)]
+	}
+	return bad
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// end notes the result of a batch. Items that are done leave the source, unless there is a cursor.
+func (f *field) end(ctx context.Context, q string, items []string, bad names, how int, err error) {
+	g := f.grants[q]
+	panicked := how == 2 && err == nil
+	cancelled := ctx.Err() != nil && !panicked
+	for i, item := range items {
+		f.busy[item] = false
+		switch {
+		case err == nil && !panicked, how == byName && !cancelled && !bad[i]:
+			g.done[item]++
+			if !f.kind.cursored {
+				f.open[q] = slices.DeleteFunc(f.open[q], func(other string) bool { return other == item })
+			}
+		case cancelled:
+		case !f.kind.tracks():
+			g.failure = true
+		case len(items) == 1, how == byName:
+			g.blamed[item] = true
+			g.failure = g.failure || f.kind.cursored // a cursor does not pass it
+		}
+	}
+}
+
+// The field with capabilities.
+type (
+	fieldKeyed    struct{ *field }
+	fieldCursored struct{ *field }
+	fieldBoth     struct{ fieldKeyed }
+)
+
+func (fieldKeyed) Key(item string) string { return item }
+
+func (fieldCursored) Cursor(item string) string { return item }
+
+func (fieldBoth) Cursor(item string) string { return item }
+
+func (f *field) dealer() processor.TaskDealer[string] {
+	switch {
+	case f.kind.cursored && f.kind.keyed:
+		return fieldBoth{fieldKeyed{f}}
+	case f.kind.cursored:
+		return fieldCursored{f}
+	case f.kind.keyed:
+		return fieldKeyed{f}
+	}
+	return f
+}

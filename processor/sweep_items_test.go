@@ -1,0 +1,188 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// An item that fails alone is passed, with any error, and neither discarded nor recorded in the store (R11).
+func TestSweepPassesFailedItems(t *testing.T) {
+	explode := func(context.Context, []string) error { panic("boom") }
+	for name, fail := range map[string]func(context.Context, []string) error{
+		"error":              func(context.Context, []string) error { return errBroken },
+		"permanent":          func(context.Context, []string) error { return processor.Permanent(errBroken) },
+		"retryAfter":         func(context.Context, []string) error { return processor.RetryAfter(time.Hour, errBroken) },
+		"panic":              explode,
+		"goexit":             func(context.Context, []string) error { runtime.Goexit(); return nil },
+		"by name":            failSevens(func(string) error { return errBroken }),
+		"by name, permanent": failSevens(func(string) error { return processor.Permanent(errBroken) }),
+		"by name, some permanent": failSevens(func(item string) error {
+			if item == "a17" {
+				return errBroken
+			}
+			return processor.Permanent(errBroken)
+		}),
+	} {
+		for _, notSleep := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, notsleep %t", name, notSleep), func(t *testing.T) {
+				bubble(t, func(t *testing.T, w *world) {
+					r, m := newRows(w, numbered("a", 40)...), newMemory()
+					b := &sweptBin{rows: r, fail: fail}
+					s := limited()
+					s.FetchNumber, s.ExecuteNumber, s.NotSleep = 20, 10, notSleep
+					if strings.HasPrefix(name, "by name") {
+						s.ExecuteNumber = 20 // two of them fail
+					}
+					s.SleepTimeNoData = time.Hour
+					w.sweep(t, b, processor.Env{Items: failedItems{m}, Cursors: cursorsOf{m}}, s, "a")
+					state := w.swept(t, "a", 36, 4)
+					if !slices.Equal(r.open, []string{"a7", "a17", "a27", "a37"}) || time.Since(w.begin) > 0 {
+						t.Errorf("open after %s: %v", time.Since(w.begin), r.open)
+					}
+					if len(m.journal()) > 0 || b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InHand != 0 || w.Stats().Parked != 4 {
+						t.Errorf("store %v, %d discarded, stats %+v", m.calls, b.discards, w.Stats())
+					}
+					if !strings.Contains(state.Err.Error(), "execute") || state.Permanent != (name == "permanent" || name == "by name, permanent") {
+						t.Errorf("permanent %t, error: %v", state.Permanent, state.Err)
+					}
+					for _, item := range r.open {
+						if n := strings.Count(w.text(), "alone "+item); !strings.HasPrefix(name, "by name") && n != 1 {
+							t.Errorf("%s failed alone %d times", item, n)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// failSevens returns an Execute that fails the items that end in 7, by name.
+func failSevens(why func(item string) error) func(context.Context, []string) error {
+	return func(_ context.Context, items []string) error {
+		var f processor.Failures
+		for i, item := range items {
+			if strings.HasSuffix(item, "7") {
+				f.Add(i, why(item))
+			}
+		}
+		return f.Err()
+	}
+}
+
+// sweptBin is a Discarder. Its items that end in 7 fail.
+type sweptBin struct {
+	*rows
+	fail     func(context.Context, []string) error
+	discards int
+}
+
+func (b *sweptBin) Discard(context.Context, string, error) error { b.discards++; return nil }
+
+func (b *sweptBin) Execute(ctx context.Context, items []string) error {
+	bad := func(item string) bool { return strings.HasSuffix(item, "7") }
+	if !slices.ContainsFunc(items, bad) {
+		return b.rows.Execute(ctx, items)
+	}
+	if len(items) == 1 {
+		b.w.note("alone %s", items[0])
+	}
+	err := b.fail(ctx, items)
+	if strings.Contains(fmt.Sprint(err), "items failed") {
+		return errors.Join(err, b.rows.Execute(ctx, slices.DeleteFunc(slices.Clone(items), bad)))
+	}
+	return err
+}
+
+// A page of only failed items does not complete a sweep while other items may follow: the next select asks for more (R9).
+func TestSweepPageOfFailedItemsIsNotEmpty(t *testing.T) {
+	for _, notSleep := range []bool{false, true} {
+		bubble(t, func(t *testing.T, w *world) {
+			r := newRows(w, numbered("a", 30)...)
+			for i := range 20 {
+				r.bad[fmt.Sprint("a", i)] = errBroken
+			}
+			s := settings()
+			s.FetchNumber, s.ExecuteNumber, s.NotSleep, s.SleepTimeNoData = 3, 1, notSleep, time.Hour
+			w.sweep(t, r, processor.Env{}, s, "a")
+			w.swept(t, "a", 10, 20)
+			if got := r.limits[:2]; !notSleep && !slices.Equal(got, []int{3, 6}) {
+				t.Errorf("limits %v", r.limits)
+			}
+			for item, n := range r.fails {
+				if n != 1 {
+					t.Errorf("%s was executed %d times", item, n)
+				}
+			}
+		})
+	}
+}
+
+// The limit is bounded (X2). With too many failed items, a select may miss other items, so the sweep is not complete.
+func TestSweepWithTooManyFailedItemsIsNotComplete(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 40)...)
+		for i := range 30 {
+			r.bad[fmt.Sprint("a", i)] = errBroken
+		}
+		var alerts []processor.Alert
+		s := settings()
+		s.FetchNumber, s.ThreadNumber = 3, 1
+		w.sweep(t, r, processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}, s, "a")
+		w.failedWith(t, "a", "no progress")
+		if !w.holding(t, "a").EmptySince.IsZero() {
+			t.Error("it counts as empty")
+		}
+		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked {
+			t.Errorf("alerts: %v", alerts)
+		}
+		if s := w.Stats(); s.InHand != 0 || s.SuccessCount != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+	})
+}
+
+// cursored is a dealer whose items are their own cursors.
+type cursored struct{ dealer }
+
+func (*cursored) Cursor(item string) string { return item }
+
+// An error of Key is a failure that no item can be blamed for.
+func TestSweepFailsIfKeyPanics(t *testing.T) {
+	for name, silent := range map[string]bool{"in the select": true, "after a failure": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d := &nameless{keyed: keyed{dealer{sel: once(map[string][]string{"a": {"a1", "a2", "a3"}})}}}
+				d.silent.Store(silent)
+				d.exec = func(context.Context, []string) error { d.silent.Store(true); return errBroken }
+				s := settings()
+				s.ThreadNumber = 1
+				w.sweep(t, d, processor.Env{}, s, "a")
+				w.failedWith(t, "a", map[bool]string{true: "panic: no key", false: "broken"}[silent])
+				if s := w.Stats(); s.InHand != 0 || s.FetchCount != 1 {
+					t.Errorf("stats: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+type nameless struct {
+	keyed
+	silent atomic.Bool
+}
+
+func (n *nameless) Key(item string) string {
+	if n.silent.Load() {
+		panic("no key")
+	}
+	return item
+}
