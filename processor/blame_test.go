@@ -29,7 +29,7 @@ func TestPoisonItemCostsOthersNoAttempt(t *testing.T) {
 		w.start(t, r, processor.Env{Items: failedItems{m}}, limited(), "a")
 		synctest.Wait()
 		if !slices.Equal(r.open, []string{"a42"}) || r.fails["a42"] != 1 {
-			t.Errorf("after no time: open %v, failed alone %v", r.open, r.fails)
+			t.Errorf("at once: open %v, failed alone %v", r.open, r.fails)
 		}
 		if s := w.Stats(); s.FailureCount != 111 || s.SuccessCount != 99 || s.Parked != 1 {
 			t.Errorf("stats: %+v", s)
@@ -99,7 +99,7 @@ func TestSuccessDeletesTheRecord(t *testing.T) {
 			t.Errorf("store: %v", m.items)
 		}
 		if n := w.Stats().Parked; n != 0 {
-			t.Errorf("%d parked", n)
+			t.Errorf("%d items are parked", n)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func TestFailuresOutsideTheBatchFailTheWholeBatch(t *testing.T) {
 	var f processor.Failures
 	f.Add(0, nil)
 	if f.Err() != nil {
-		t.Error("a nil error is a failure")
+		t.Error("a nil error counts as a failure")
 	}
 	for _, i := range []int{-1, 2} {
 		bubble(t, func(t *testing.T, w *world) {

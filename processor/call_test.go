@@ -91,7 +91,7 @@ func checkGrowth(t *testing.T, pauses []time.Duration, s processor.Settings) {
 		nominal = min(2*nominal, s.RetryMax)
 	}
 	if !different {
-		t.Error("no jitter")
+		t.Error("the pauses have no jitter")
 	}
 }
 
@@ -250,7 +250,7 @@ func TestLostQueueStops(t *testing.T) {
 			t.Errorf("the queue was not tried again: %+v", h)
 		}
 		if !w.Forget("a") {
-			t.Error("Forget refused")
+			t.Error("Forget returned false for a drained queue")
 		}
 	})
 }

@@ -85,7 +85,7 @@ func TestCursoredBatchesRunOneByOne(t *testing.T) {
 			t.Errorf("store: %v", m.calls)
 		}
 		if !slices.Equal(d.selected[:3], []string{"a00", "a05", "a06"}) || w.holding(t, "a").Queue.Cursor != "a06" {
-			t.Errorf("selected behind %v, held %+v", d.selected, w.holding(t, "a"))
+			t.Errorf("selected after cursors %v, held %+v", d.selected, w.holding(t, "a"))
 		}
 	})
 }
@@ -208,7 +208,7 @@ func TestCursorDoesNotPassUnstartedBatch(t *testing.T) {
 		time.Sleep(time.Second)
 		w.expect(t, "0s a00-a01 <nil>", "0s a02-a03 <nil>", "0s a04-a05 <nil>")
 		if !slices.Equal(d.selected[:2], []string{"", "a01"}) {
-			t.Errorf("selected behind %v", d.selected)
+			t.Errorf("selected after cursors %v", d.selected)
 		}
 	})
 }

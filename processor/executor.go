@@ -36,7 +36,7 @@ func newExecutor(s *scheduler, vacancies chan<- struct{}) *executor {
 func (e *executor) run(ctx context.Context) {
 	defer e.exit()
 	for e.next(ctx) {
-		e.perform() //nolint:contextcheck // each call has its own context, which Revoke cancels
+		e.perform() // without ctx: each call has its own context, which Revoke cancels
 	}
 }
 

@@ -78,7 +78,7 @@ func TestSaveErrorIsLoggedAndRecordKeptInMemory(t *testing.T) {
 			logged = logged || e.Level == logrus.ErrorLevel && errors.Is(err, m.saveErr)
 		}
 		if !logged {
-			t.Error("not logged")
+			t.Error("the error is not logged")
 		}
 	})
 }

@@ -70,7 +70,7 @@ func (f *farm) checkOrder(items []string) {
 	}
 	q := items[0][:1]
 	if f.running[q] > 0 {
-		f.fault("a batch of queue %s is executed beside %d calls", q, f.running[q])
+		f.fault("a batch of queue %s is executed while %d calls run", q, f.running[q])
 	}
 	for i, item := range items {
 		if i > 0 && item <= items[i-1] {
@@ -174,7 +174,7 @@ func (s farmItems) Delete(_ context.Context, _ processor.Queue, keys []string) e
 	defer s.mu.Unlock()
 	for _, key := range keys {
 		if !s.done[key] {
-			s.fault("the record of %s is deleted, which is not done", key)
+			s.fault("the record of %s is deleted before the item is done", key)
 		}
 		delete(s.store.items, key)
 	}

@@ -87,7 +87,7 @@ func (f *farm) fetch(ctx context.Context, limit int, queues ...string) ([]string
 	f.mu.Lock()
 	for _, q := range queues {
 		if f.selecting[q] || f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
-			f.fault("queue %s is selected while something of it is in hand", q)
+			f.fault("queue %s is selected while calls of it are in flight", q)
 		}
 		f.selecting[q] = true
 	}
@@ -131,10 +131,10 @@ func (f *farm) Execute(ctx context.Context, items []string) (err error) {
 		}
 		f.busy[item] = true
 		if f.done[item] {
-			f.fault("item %s is executed though it is done", item)
+			f.fault("item %s is executed after it was done", item)
 		}
 		if f.store.items[item].Dead {
-			f.fault("item %s is executed though it is dead", item)
+			f.fault("dead item %s is executed", item)
 		}
 	}
 	f.checkOrder(items)

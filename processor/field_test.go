@@ -98,15 +98,15 @@ func (f *field) Execute(ctx context.Context, items []string) (err error) {
 	f.mu.Lock()
 	for _, item := range items {
 		if f.busy[item] || item[:1] != q {
-			f.fault("item %s is in hand twice, or astray: %v", item, items)
+			f.fault("item %s is in flight twice, or in the wrong batch: %v", item, items)
 		}
 		f.busy[item] = true
 		if g := f.grants[q]; g.done[item] > 0 || g.blamed[item] {
-			f.fault("item %s is executed once more under the same grant", item)
+			f.fault("item %s is executed again under the same grant", item)
 		}
 	}
 	if f.kind.cursored && f.running[q] > 0 {
-		f.fault("a batch of queue %s is executed beside another", q)
+		f.fault("a batch of queue %s is executed while another one runs", q)
 	}
 	d, how := f.begin(q, f.trouble)
 	bad := f.bad(items, &how)

@@ -38,13 +38,13 @@ func TestHooks(t *testing.T) {
 		pages := once(map[string][]string{"a": {"a1", "a2", "a3"}})
 		d.sel = func(ctx context.Context, s processor.Selection) ([]string, error) {
 			if ctx.Value(hookKey{}) != "s" {
-				t.Error("Select has not the context of its hook")
+				t.Error("Select did not get the context of its hook")
 			}
 			return pages(ctx, s)
 		}
 		d.exec = func(ctx context.Context, items []string) error {
 			if ctx.Value(hookKey{}) != "e" || len(bound(ctx)) != 1 {
-				t.Error("Execute has not the context of its hook")
+				t.Error("Execute did not get the context of its hook")
 			}
 			if items[0] == "a3" {
 				time.Sleep(time.Second)
@@ -174,7 +174,7 @@ func TestEmptySince(t *testing.T) {
 		w.start(t, d, processor.Env{}, settings(), "a")
 		synctest.Wait()
 		if !w.holding(t, "a").EmptySince.IsZero() || len(w.Emptied()) != 0 {
-			t.Error("empty before anything was selected")
+			t.Error("the queue counts as empty before its first select")
 		}
 		time.Sleep(300 * time.Millisecond)
 		synctest.Wait()
@@ -191,7 +191,7 @@ func TestEmptySince(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if !w.holding(t, "a").EmptySince.IsZero() {
-			t.Error("empty after a select found something")
+			t.Error("the queue counts as empty after a select found items")
 		}
 	})
 }

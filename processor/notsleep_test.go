@@ -79,7 +79,7 @@ func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 			t.Errorf("%d selects", n)
 		}
 		if !w.holding(t, "a").EmptySince.IsZero() {
-			t.Error("a queue with items in hand counts as empty")
+			t.Error("a queue with items in flight counts as empty")
 		}
 		w.Drain("a")
 		if h := w.holding(t, "a"); h.Drained || h.InHand != 1 {
@@ -88,7 +88,7 @@ func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !w.holding(t, "a").Drained {
-			t.Error("not drained")
+			t.Error("the queue is not drained")
 		}
 	})
 }
@@ -123,7 +123,7 @@ func TestConfigureMode(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if n := w.Stats().FetchCount; n <= 11 {
-			t.Error("not selected any more")
+			t.Error("the queue is not selected any more")
 		}
 	})
 }

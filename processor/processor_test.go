@@ -61,10 +61,10 @@ func TestRunWaitsForCallsInFlight(t *testing.T) {
 		}
 		w.Drain("a")
 		if !w.Forget("a") {
-			t.Error("something is in hand after Run")
+			t.Error("calls are in flight after Run")
 		}
 		if err := w.Run(t.Context()); err == nil {
-			t.Error("ran twice")
+			t.Error("a second Run returned no error")
 		}
 	})
 }

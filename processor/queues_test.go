@@ -64,16 +64,16 @@ func TestDrainOfAnIdleQueue(t *testing.T) {
 		w.start(t, slow(w), processor.Env{}, settings(), "a")
 		synctest.Wait()
 		if w.Forget("a") {
-			t.Error("a queue was forgotten that is not drained")
+			t.Error("Forget returned true for a queue that is not drained")
 		}
 		w.Drain("a")
 		if !w.holding(t, "a").Drained || !w.signalled() {
-			t.Error("not drained at once")
+			t.Error("the queue is not drained at once")
 		}
 		n := w.Stats().FetchCount
 		time.Sleep(time.Minute)
 		if w.Stats().FetchCount != n {
-			t.Error("selected while draining")
+			t.Error("the queue was selected while it drained")
 		}
 		w.Resume("a")
 		time.Sleep(time.Second)
@@ -188,10 +188,10 @@ func TestGrantOfAHeldQueueIsRefused(t *testing.T) {
 		}
 		w.Drain("a")
 		if err := w.Grant(processor.Queue{ID: "a", Epoch: 8}, 1); err == nil {
-			t.Error("granted while draining")
+			t.Error("the queue was granted while it drained")
 		}
 		if !w.Forget("a") {
-			t.Error("not forgotten")
+			t.Error("Forget returned false")
 		}
 		if err := w.Grant(processor.Queue{ID: "a", Epoch: 8}, 1); err != nil {
 			t.Error(err)

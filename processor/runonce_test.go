@@ -78,9 +78,9 @@ func TestRunOnceReadsASourceToItsEnd(t *testing.T) {
 
 func TestRunOnceRefuses(t *testing.T) {
 	if _, err := processor.RunOnce(t.Context(), &dealer{}, processor.TestOptions{NotSleep: true}); err == nil {
-		t.Error("NOTSLEEP without Keyed")
+		t.Error("NOTSLEEP was accepted without Keyed")
 	}
 	if _, err := processor.RunOnce(t.Context(), &dealer{}, processor.TestOptions{Names: []string{"a", "a"}}); err == nil {
-		t.Error("a queue twice")
+		t.Error("the same queue was accepted twice")
 	}
 }

@@ -33,7 +33,7 @@ func TestNothingStartsWithoutTrust(t *testing.T) {
 				time.Sleep(time.Hour)
 				w.expect(t, "0s [a1 a2]")
 				if n := asked.Load(); n != 3 { // the select of a, a batch, the next batch
-					t.Errorf("asked %d times", n)
+					t.Errorf("Trusted was called %d times", n)
 				}
 				if s := w.Stats(); s.SkipCount != 3 || s.FetchCount != 1 || s.InHand != 0 {
 					t.Errorf("stats: %+v", s)
@@ -41,7 +41,7 @@ func TestNothingStartsWithoutTrust(t *testing.T) {
 				wake(w) // too early: it asks once, and sleeps again
 				time.Sleep(time.Hour)
 				if n := asked.Load(); n != 4 {
-					t.Errorf("asked %d times", n)
+					t.Errorf("Trusted was called %d times", n)
 				}
 				no.Store(false)
 				wake(w)

@@ -147,7 +147,7 @@ func TestSweepReportsItsProgress(t *testing.T) {
 			t.Errorf("sweep: %+v", h.Sweep)
 		}
 		if w.emptied() {
-			t.Error("signalled before the end")
+			t.Error("the signal came before the end")
 		}
 		time.Sleep(10 * time.Second)
 		w.swept(t, "a", 8, 0)

@@ -139,7 +139,7 @@ func TestSweepWithTooManyFailedItemsIsNotComplete(t *testing.T) {
 		w.sweep(t, r, processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}, s, "a")
 		w.failedWith(t, "a", "no progress")
 		if !w.holding(t, "a").EmptySince.IsZero() {
-			t.Error("it counts as empty")
+			t.Error("the queue counts as empty")
 		}
 		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked {
 			t.Errorf("alerts: %v", alerts)

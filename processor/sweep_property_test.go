@@ -151,7 +151,7 @@ func (g *gardener) again(q string) {
 		}
 	}
 	if !g.p.Forget(q) {
-		g.rt.Errorf("queue %s is not drained after all", q)
+		g.rt.Errorf("queue %s is not drained at the end", q)
 	}
 	g.grant(q)
 }
@@ -188,7 +188,7 @@ func (g *gardener) checkHarvest(h processor.Holding) {
 	for _, item := range g.all[q] {
 		behind := g.kind.cursored && item <= g.began[q] || !g.kind.cursored && !slices.Contains(g.open[q], item)
 		if !behind && got.done[item] != 1 && !got.blamed[item] {
-			g.rt.Errorf("queue %s is swept, and item %s neither done nor failed", q, item)
+			g.rt.Errorf("queue %s is swept, but item %s is neither done nor failed", q, item)
 		}
 		if g.poison[item] && got.done[item] > 0 {
 			g.rt.Errorf("item %s is done", item)

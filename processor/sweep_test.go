@@ -54,7 +54,7 @@ func (w *world) failedWith(t *testing.T, id, text string) processor.SweepState {
 		t.Errorf("sweep: %+v, want error %q\n%s", s, text, w.text())
 	}
 	if !w.emptied() {
-		t.Error("no signal")
+		t.Error("Emptied has no value")
 	}
 	return s
 }
@@ -125,7 +125,7 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 		}
 		w.Drain("a")
 		if !w.Forget("a") {
-			t.Error("not forgotten")
+			t.Error("Forget returned false")
 		}
 	})
 }
