@@ -34,21 +34,21 @@ type action struct {
 // facts are all that a decision depends on.
 type facts struct {
 	uuid        string
-	rows        []center.ViewQueue  // as they were last read, ordered by id
-	holdings    []processor.Holding // the queues that the processor has
-	retired     map[string]int64    // epochs under which a release was sent
-	blocked     map[string]bool     // queues that shall move while our own transactions hold their rows (L5)
-	closed      map[string]bool     // queues that must not be worked now
-	halted      bool                // queues are owned, but not worked
-	handingOver bool                // the server leaves, or is paused: all queues go to other servers
-	overdue     bool                // the same, and requesters are not waited for any more
-	inRuns      bool                // mode RUN: queues are worked for runs, not because they are owned
+	rows        []center.ViewQueue     // as they were last read, ordered by id
+	holdings    []processor.QueueState // the queues that the processor has
+	retired     map[string]int64       // epochs under which a release was sent
+	blocked     map[string]bool        // queues that shall move while our own transactions hold their rows (L5)
+	closed      map[string]bool        // queues that must not be worked now
+	halted      bool                   // queues are owned, but not worked
+	handingOver bool                   // the server leaves, or is paused: all queues go to other servers
+	overdue     bool                   // the same, and requesters are not waited for any more
+	inRuns      bool                   // mode RUN: queues are worked for runs, not because they are owned
 }
 
 // decide compares the rows with the queues that the processor has, and returns the steps from one to the other. It is
 // pure. It does not wait: decide is asked again after every heartbeat, every drain and every step.
 func decide(f facts) []action {
-	holdings := make(map[string]processor.Holding, len(f.holdings))
+	holdings := make(map[string]processor.QueueState, len(f.holdings))
 	for _, h := range f.holdings {
 		holdings[h.Queue.ID] = h
 	}
@@ -96,7 +96,7 @@ func (f facts) begin(row center.ViewQueue) []action {
 }
 
 // keep decides about an own queue that the processor has under the right epoch.
-func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
+func (f facts) keep(row center.ViewQueue, h processor.QueueState) []action {
 	// A requester that does not know yet that it is one would leave the queue idle for a heartbeat.
 	requested := row.Req != "" && row.Known
 	handedOver := f.handingOver && (row.Req == "" || f.overdue)
@@ -117,7 +117,7 @@ func (f facts) keep(row center.ViewQueue, h processor.Holding) []action {
 }
 
 // lose decides about a queue that the processor has and the server does not own under that epoch.
-func lose(h processor.Holding) []action {
+func lose(h processor.QueueState) []action {
 	id := h.Queue.ID
 	if h.Drained {
 		return []action{{verb: forget, id: id}}

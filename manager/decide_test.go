@@ -21,19 +21,19 @@ var (
 )
 
 // What the processor does with queue 7.
-func working() processor.Holding {
-	return processor.Holding{Queue: processor.Queue{ID: "7", Epoch: 5}, InHand: 1}
+func working() processor.QueueState {
+	return processor.QueueState{Queue: processor.Queue{ID: "7", Epoch: 5}, InFlight: 1}
 }
 
-func draining() processor.Holding {
+func draining() processor.QueueState {
 	h := working()
 	h.Draining = true
 	return h
 }
 
-func drained() processor.Holding {
+func drained() processor.QueueState {
 	h := draining()
-	h.InHand, h.Drained = 0, true
+	h.InFlight, h.Drained = 0, true
 	return h
 }
 
@@ -42,7 +42,7 @@ func TestDecide(t *testing.T) {
 	cases := []struct {
 		name        string
 		row         *center.ViewQueue
-		holding     *processor.Holding
+		holding     *processor.QueueState
 		want        string
 		retired     map[string]int64
 		blocked     bool

@@ -7,7 +7,7 @@ import (
 )
 
 // drainedAll reports whether nothing of the queues is in flight.
-func drainedAll(holdings []processor.Holding) bool {
+func drainedAll(holdings []processor.QueueState) bool {
 	for _, h := range holdings {
 		if !h.Drained {
 			return false
@@ -17,7 +17,7 @@ func drainedAll(holdings []processor.Holding) bool {
 }
 
 // lostByFence reports whether a dealer met the fence: then the rows are not what the server has read.
-func lostByFence(holdings []processor.Holding) bool {
+func lostByFence(holdings []processor.QueueState) bool {
 	for _, h := range holdings {
 		if h.Lost {
 			return true
@@ -28,7 +28,7 @@ func lostByFence(holdings []processor.Holding) bool {
 
 // forgetDrained forgets the drained queues and returns how many are left.
 func forgetDrained(p *processor.Processor) (left int) {
-	for _, h := range p.Held() {
+	for _, h := range p.Queues() {
 		if !p.Forget(h.Queue.ID) {
 			left++
 		}
@@ -38,15 +38,15 @@ func forgetDrained(p *processor.Processor) (left int) {
 
 // cancelDrain cancels what is in flight, waits for the grace, and returns the queues that do not drain (H5).
 func cancelDrain(p *processor.Processor, grace time.Duration) (notDrained []string) {
-	for _, h := range p.Held() {
+	for _, h := range p.Queues() {
 		p.Revoke(h.Queue.ID)
 	}
 	over := time.After(grace)
-	for !drainedAll(p.Held()) {
+	for !drainedAll(p.Queues()) {
 		select {
 		case <-p.Drained():
 		case <-over:
-			for _, h := range p.Held() {
+			for _, h := range p.Queues() {
 				if !h.Drained {
 					notDrained = append(notDrained, h.Queue.ID)
 				}

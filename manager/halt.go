@@ -48,7 +48,7 @@ func (h *halt) follow(p center.Pulse) {
 // acknowledge makes the next heartbeat report that nothing is in flight, and that nothing starts before the number of
 // queues has changed or the request for that is withdrawn (N1).
 func (h *halt) acknowledge() {
-	if h.barrier != 0 && drainedAll(h.proc.Held()) {
+	if h.barrier != 0 && drainedAll(h.proc.Queues()) {
 		h.drained.Store(h.barrier)
 	}
 }

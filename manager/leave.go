@@ -45,7 +45,7 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
 	defer cancel()
 	s.reconcile(deadline, true)
-	for !drainedAll(s.proc.Held()) {
+	for !drainedAll(s.proc.Queues()) {
 		switch s.wait(deadline) {
 		case stopped:
 			s.log.Warnf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout)
@@ -68,7 +68,7 @@ func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 		cancel()
 		if err == nil {
 			s.log.Info("left")
-			for _, h := range s.proc.Held() {
+			for _, h := range s.proc.Queues() {
 				s.moved(MoveReleased, s.reconciler.drainedFor(h.Queue.ID))
 			}
 			return

@@ -41,12 +41,12 @@ func (p *process) inFlight(id string) (n int) {
 }
 
 // holdings returns what the processor would tell decide.
-func (w *world) holdings(p *process) (all []processor.Holding) {
+func (w *world) holdings(p *process) (all []processor.QueueState) {
 	for _, h := range p.queues {
 		n := p.inFlight(h.id)
-		all = append(all, processor.Holding{
+		all = append(all, processor.QueueState{
 			Queue: processor.Queue{ID: h.id, Epoch: h.epoch}, Draining: h.draining, Lost: h.lost,
-			InHand: n, Drained: h.draining && (n == 0 || w.without.drainWait),
+			InFlight: n, Drained: h.draining && (n == 0 || w.without.drainWait),
 		})
 	}
 	return all

@@ -158,7 +158,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 // cancelAll cancels what is in flight. It may be called from any goroutine.
 func (s *session) cancelAll() {
 	s.lapsed.Store(true)
-	for _, h := range s.proc.Held() {
+	for _, h := range s.proc.Queues() {
 		s.proc.Revoke(h.Queue.ID)
 	}
 }
@@ -170,8 +170,8 @@ func (s *session) report() center.ServerBeat {
 		UUID: s.uuid, TaskType: s.taskType, State: center.StateStandby,
 		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
-		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InHand),
-		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInHand: s.reg.dbTime(stats.OldestInHandSince),
+		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InFlight),
+		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInHand: s.reg.dbTime(stats.OldestCallSince),
 		WatchingSince: s.reg.watch.since, Ring: s.reg.ring, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
 	}
 	if w := s.window.state.Load(); w != nil {

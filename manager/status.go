@@ -43,7 +43,7 @@ func (s *server) status() Status {
 	lease := session.reg.lease
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
-	holdings := s.proc.Held()
+	holdings := s.proc.Queues()
 	for _, h := range holdings {
 		if h.Draining {
 			st.Draining++

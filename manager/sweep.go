@@ -24,7 +24,7 @@ type sweep struct {
 
 // progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor, which is saved
 // with each batch: the processor's may be behind the row.
-func (sw *sweep) progress(h processor.Holding) center.Progress {
+func (sw *sweep) progress(h processor.QueueState) center.Progress {
 	return center.Progress{ItemsDone: sw.before.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.before.ItemsFailed + h.Sweep.ItemsFailed}
 }
 
@@ -42,7 +42,7 @@ const saveInterval = 5 * time.Second
 // claim begins sweeps of some of the free queues, as many as keep the executors busy. It claims no more, because after
 // a crash a queue that was claimed and not worked looks like work without progress.
 func (s *sweeper) claim(ctx context.Context, free []center.ViewQueue) error {
-	for _, h := range s.proc.Held() {
+	for _, h := range s.proc.Queues() {
 		free = slices.DeleteFunc(free, func(row center.ViewQueue) bool { return row.ID == h.Queue.ID })
 	}
 	rows := map[string]center.ViewQueue{}
@@ -93,7 +93,7 @@ func (s *sweeper) idle(rows []center.ViewQueue) map[string]bool {
 
 // saveProgress saves every 5 s how far each sweep has come.
 func (s *sweeper) saveProgress(ctx context.Context) {
-	for _, h := range s.proc.Held() {
+	for _, h := range s.proc.Queues() {
 		sw := s.sweeps[h.Queue.ID]
 		if sw == nil || sw.end != nil || time.Since(sw.savedAt) < saveInterval {
 			continue

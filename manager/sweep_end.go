@@ -14,7 +14,7 @@ import (
 // endSweeps takes the queues of sweeps that have ended, or must end, from the processor, and saves how the sweeps ended.
 func (s *sweeper) endSweeps(ctx context.Context, view *ownView) {
 	s.dropLost(view)
-	for _, h := range s.proc.Held() {
+	for _, h := range s.proc.Queues() {
 		switch sw := s.sweeps[h.Queue.ID]; {
 		case sw == nil:
 			s.proc.Forget(h.Queue.ID) // once it is drained
@@ -56,7 +56,7 @@ func (s *sweeper) dropLost(view *ownView) {
 }
 
 // checkEnd notes how a sweep is to end, if it has ended or must, and its queue is drained.
-func (s *sweeper) checkEnd(sw *sweep, h processor.Holding) {
+func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
 	sw.last = sw.progress(h)
 	end := s.endOf(sw, h)
 	if end == nil {
@@ -69,7 +69,7 @@ func (s *sweeper) checkEnd(sw *sweep, h processor.Holding) {
 }
 
 // endOf returns the function that saves how a sweep has ended. It returns nil while the sweep goes on.
-func (s *sweeper) endOf(sw *sweep, h processor.Holding) func(context.Context, *sweep) error {
+func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context, *sweep) error {
 	open, paused := s.ticker.open()
 	switch {
 	case sw.over || sw.RunID != open: // the run was cancelled, or is past its deadline
@@ -139,7 +139,7 @@ func (s *sweeper) ended(sw *sweep, result string) {
 // suspend suspends the sweeps of drained queues that are about to be handed over, so that the next owner continues where
 // they stopped. If that fails, the next owner continues from what was saved last.
 func (s *sweeper) suspend(ctx context.Context, queues ...string) {
-	for _, h := range s.proc.Held() {
+	for _, h := range s.proc.Queues() {
 		if sw := s.sweeps[h.Queue.ID]; sw != nil && slices.Contains(queues, h.Queue.ID) {
 			sw.last = sw.progress(h)
 		}

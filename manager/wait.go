@@ -43,7 +43,7 @@ func (s *session) wait(ctx context.Context) outcome {
 	case r := <-s.reg.replies:
 		s.follow(ctx, r)
 	case <-s.proc.Drained():
-		s.reconcile(ctx, lostByFence(s.proc.Held()))
+		s.reconcile(ctx, lostByFence(s.proc.Queues()))
 	case <-s.proc.Emptied():
 		s.reconcile(ctx, false)
 	case <-s.window.timer():

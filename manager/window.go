@@ -83,7 +83,7 @@ func (w *permitWindow) closeEmpty(ctx context.Context, view *ownView) error {
 	if !state.OpenEnded {
 		return nil
 	}
-	for _, h := range w.proc.Held() {
+	for _, h := range w.proc.Queues() {
 		if h.Draining || h.EmptySince.IsZero() || w.reg.dbTime(h.EmptySince).Before(state.Since) {
 			continue
 		}

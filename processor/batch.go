@@ -115,7 +115,7 @@ func (b *batch) conclude() {
 	executeErr := b.err
 	b.recordResult()
 	if b.hookEnd != nil {
-		b.hookEnd(Result{Err: executeErr, Verdict: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took})
+		b.hookEnd(Result{Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took})
 	}
 	b.now = time.Now()
 	if b.err != nil {

@@ -229,7 +229,7 @@ func TestPanicOfACapabilityIsAFailure(t *testing.T) {
 		w.start(t, d, processor.Env{}, settings(), "a")
 		time.Sleep(time.Minute)
 		w.stop()
-		if s := w.Stats(); s.InHand != 0 || s.FetchCount > 12 || s.FetchCount < 3 {
+		if s := w.Stats(); s.InFlight != 0 || s.FetchCount > 12 || s.FetchCount < 3 {
 			t.Errorf("stats: %+v", s)
 		}
 	})

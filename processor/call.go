@@ -45,8 +45,8 @@ const (
 // started reports whether the dealer was called.
 func (o outcome) started() bool { return o < dropped }
 
-func (o outcome) public() Verdict {
-	return [...]Verdict{VerdictDone, VerdictFailed, VerdictLost, VerdictCancelled, "dropped", "not trusted"}[o]
+func (o outcome) public() Outcome {
+	return [...]Outcome{OutcomeDone, OutcomeFailed, OutcomeLost, OutcomeCancelled, "dropped", "not trusted"}[o]
 }
 
 func (o outcome) String() string { return string(o.public()) }

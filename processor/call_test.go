@@ -207,7 +207,7 @@ func TestOwnCancellationIsNoFailure(t *testing.T) {
 		w.Revoke("b")
 		synctest.Wait()
 		w.stop()
-		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 || s.InHand != 0 {
+		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 		if n := w.logged(logrus.ErrorLevel) + w.logged(logrus.WarnLevel); n != 0 {

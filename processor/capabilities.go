@@ -29,7 +29,7 @@ type Keyed[T any] interface {
 // under its cursor if the dealer is not Keyed, and passes it.
 //
 // In a sweep, the failing item ends the sweep, and the next attempt of the queue begins with that item. The cursor of a
-// sweep belongs to the queue in the run: it begins at Queue.Cursor, and Holding.Sweep shows its position. A batch that
+// sweep belongs to the queue in the run: it begins at Queue.Cursor, and QueueState.Sweep shows its position. A batch that
 // returns an error after its commit, for example because the reply was lost, counts as done if the cursor proves it.
 type Cursored[T any] interface {
 	// Cursor returns the position after item. The executor that executes item calls it. In a sweep, the executor that

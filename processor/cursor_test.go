@@ -118,7 +118,7 @@ func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 		if got := m.journal(); !slices.Equal(got, want) {
 			t.Errorf("store:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if s := w.Stats(); s.DeadCount != 1 || s.SuccessCount != 4 || s.InHand != 0 {
+		if s := w.Stats(); s.DeadCount != 1 || s.SuccessCount != 4 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -264,7 +264,7 @@ func TestCursorOfALostQueue(t *testing.T) {
 		if h := w.holding(t, "a"); !h.Lost || !h.Drained || h.Queue.Cursor != "" {
 			t.Errorf("holding: %+v", h)
 		}
-		if s := w.Stats(); s.FailureCount != 0 || s.LastError != nil || s.InHand != 0 {
+		if s := w.Stats(); s.FailureCount != 0 || s.LastError != nil || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})

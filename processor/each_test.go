@@ -137,7 +137,7 @@ func TestRunOnceSweeps(t *testing.T) {
 			}
 			return
 		}
-		if !errors.Is(err, errBroken) || stats.SuccessCount != done || stats.DeadCount != 0 || stats.InHand != 0 {
+		if !errors.Is(err, errBroken) || stats.SuccessCount != done || stats.DeadCount != 0 || stats.InFlight != 0 {
 			t.Errorf("%v, stats %+v", err, stats)
 		}
 	})

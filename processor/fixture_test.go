@@ -171,15 +171,15 @@ func onceSet(items ...string) func(context.Context, processor.Selection, []proce
 }
 
 // holding returns the state of one queue.
-func (w *world) holding(t *testing.T, id string) processor.Holding {
+func (w *world) holding(t *testing.T, id string) processor.QueueState {
 	t.Helper()
-	for _, h := range w.Held() {
+	for _, h := range w.Queues() {
 		if h.Queue.ID == id {
 			return h
 		}
 	}
 	t.Fatalf("queue %s is not held", id)
-	return processor.Holding{}
+	return processor.QueueState{}
 }
 
 // signalled reports whether Drained has a value, and receives it.

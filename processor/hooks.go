@@ -26,20 +26,20 @@ type Batch struct {
 
 // Result is the result of one Execute.
 type Result struct {
-	Err     error // the error or panic of Execute; nil if Verdict is VerdictDone
-	Verdict Verdict
+	Err     error // the error or panic of Execute; nil if Outcome is OutcomeDone
+	Outcome Outcome
 	Failed  int           // failed items of the batch; all of them if the error does not name them
 	Dead    int           // items that died
 	Took    time.Duration // of Execute alone
 }
 
-// Verdict classifies the end of a call of the dealer.
-type Verdict string
+// Outcome classifies the end of a call of the dealer.
+type Outcome string
 
 // The verdicts of calls that were started.
 const (
-	VerdictDone      Verdict = "done"
-	VerdictFailed    Verdict = "failed"     // an error or a panic
-	VerdictLost      Verdict = "queue lost" // an error for which Env.Lost is true
-	VerdictCancelled Verdict = "cancelled"  // an error after the processor cancelled the call; the items have not failed
+	OutcomeDone      Outcome = "done"
+	OutcomeFailed    Outcome = "failed"     // an error or a panic
+	OutcomeLost      Outcome = "queue lost" // an error for which Env.Lost is true
+	OutcomeCancelled Outcome = "cancelled"  // an error after the processor cancelled the call; the items have not failed
 )

@@ -24,7 +24,7 @@ func hooked(w *world) processor.Hooks {
 		Execute: func(ctx context.Context, b processor.Batch) (context.Context, func(processor.Result)) {
 			return context.WithValue(ctx, hookKey{}, "e"), func(r processor.Result) {
 				w.note("executed %s %s %s %d: %s, failed %d, dead %d, %v in %s",
-					b.TaskType, b.OwnSign, b.Queues[0].ID, b.Items, r.Verdict, r.Failed, r.Dead, r.Err, r.Took)
+					b.TaskType, b.OwnSign, b.Queues[0].ID, b.Items, r.Outcome, r.Failed, r.Dead, r.Err, r.Took)
 			}
 		},
 	}

@@ -22,7 +22,7 @@ func TestPageIsDividedIntoBatches(t *testing.T) {
 		w.start(t, d, processor.Env{}, s, "a")
 		time.Sleep(10 * time.Second)
 		w.expect(t, "0s [a1 a2]", "0s [a3 a4]", "1s [a5]")
-		if s := w.Stats(); s.SuccessCount != 5 || s.FetchItemCount != 5 || s.InHand != 0 {
+		if s := w.Stats(); s.SuccessCount != 5 || s.FetchItemCount != 5 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -99,12 +99,12 @@ func TestOldestCallInFlight(t *testing.T) {
 		w.grant(t, "b")
 		synctest.Wait()
 		s := w.Stats()
-		if s.InHand != 4 || s.OldestInHandSince.Sub(w.begin) != time.Second || s.LastFetchTime.Sub(w.begin) != 2*time.Second || !s.LastErrorTime.IsZero() {
+		if s.InFlight != 4 || s.OldestCallSince.Sub(w.begin) != time.Second || s.LastFetchTime.Sub(w.begin) != 2*time.Second || !s.LastErrorTime.IsZero() {
 			t.Errorf("stats: %+v", s)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if s := w.Stats(); s.InHand != 0 || !s.OldestInHandSince.IsZero() || s.ExecuteTime != 30*time.Second {
+		if s := w.Stats(); s.InFlight != 0 || !s.OldestCallSince.IsZero() || s.ExecuteTime != 30*time.Second {
 			t.Errorf("stats: %+v", s)
 		}
 	})

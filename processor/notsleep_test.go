@@ -43,7 +43,7 @@ func TestNotSleepDropsItemsInFlightDuringTheSelect(t *testing.T) {
 		w.start(t, d, processor.Env{}, notSleep(), "a")
 		time.Sleep(10 * time.Second)
 		w.expect(t, "0s [a1]", "0s limit 11", "2s [a2]")
-		if s := w.Stats(); s.SkipCount != 1 || s.SuccessCount != 2 || s.InHand != 0 {
+		if s := w.Stats(); s.SkipCount != 1 || s.SuccessCount != 2 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -82,7 +82,7 @@ func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 			t.Error("a queue with items in flight counts as empty")
 		}
 		w.Drain("a")
-		if h := w.holding(t, "a"); h.Drained || h.InHand != 1 {
+		if h := w.holding(t, "a"); h.Drained || h.InFlight != 1 {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(time.Minute)

@@ -56,7 +56,7 @@ func TestRunWaitsForCallsInFlight(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.stop()
 		w.expect(t, "11s [a1 a2]", "11s [a3 a4]")
-		if s := w.Stats(); s.SkipCount != 1 || s.FailureCount != 0 || s.InHand != 0 || !s.OldestInHandSince.IsZero() {
+		if s := w.Stats(); s.SkipCount != 1 || s.FailureCount != 0 || s.InFlight != 0 || !s.OldestCallSince.IsZero() {
 			t.Errorf("stats: %+v", s)
 		}
 		w.Drain("a")
@@ -81,7 +81,7 @@ func TestRunEndsDuringSelect(t *testing.T) {
 		synctest.Wait()
 		w.stop()
 		w.expect(t)
-		if s := w.Stats(); s.SkipCount != 2 || s.InHand != 0 {
+		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -146,7 +146,7 @@ func TestConfigureExecutors(t *testing.T) {
 			}
 			time.Sleep(1500 * time.Millisecond)
 			synctest.Wait()
-			if got := int(now.Load()); got != min(n, w.Stats().InHand) {
+			if got := int(now.Load()); got != min(n, w.Stats().InFlight) {
 				t.Errorf("%d executors at work, want %d", got, n)
 			}
 			time.Sleep(500 * time.Millisecond)

@@ -91,11 +91,11 @@ func queue(rt *rapid.T) string {
 }
 
 // held returns the state of q.
-func (h *hand) held(q string) (processor.Holding, bool) {
-	all := h.p.Held()
-	i := slices.IndexFunc(all, func(o processor.Holding) bool { return o.Queue.ID == q })
+func (h *hand) held(q string) (processor.QueueState, bool) {
+	all := h.p.Queues()
+	i := slices.IndexFunc(all, func(o processor.QueueState) bool { return o.Queue.ID == q })
 	if i < 0 {
-		return processor.Holding{}, false
+		return processor.QueueState{}, false
 	}
 	return all[i], true
 }
@@ -183,12 +183,12 @@ func (h *hand) check(rt *rapid.T) {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, o := range h.p.Held() {
-		if q := o.Queue.ID; o.InHand != h.running[q] && h.storing == 0 || o.InHand < h.running[q] || o.Drained != (o.Draining && o.InHand == 0) {
+	for _, o := range h.p.Queues() {
+		if q := o.Queue.ID; o.InFlight != h.running[q] && h.storing == 0 || o.InFlight < h.running[q] || o.Drained != (o.Draining && o.InFlight == 0) {
 			h.fault("%+v, but %d calls run", o, h.running[q])
 		}
 	}
-	if s := h.p.Stats(); s.FetchItemCount < s.SuccessCount+s.FailureCount+s.SkipCount || s.InHand < 0 {
+	if s := h.p.Stats(); s.FetchItemCount < s.SuccessCount+s.FailureCount+s.SkipCount || s.InFlight < 0 {
 		h.fault("stats: %+v", s)
 	}
 	if len(h.faults) > 0 {
@@ -227,7 +227,7 @@ func (h *hand) checkEnd() {
 			h.rt.Errorf("item %s always fails and is not dead", item)
 		}
 	}
-	if s := h.p.Stats(); s.InHand != 0 || !h.kind.discards && s.FetchItemCount != s.SkipCount+h.handed {
+	if s := h.p.Stats(); s.InFlight != 0 || !h.kind.discards && s.FetchItemCount != s.SkipCount+h.handed {
 		h.rt.Errorf("%d items were executed, stats: %+v", h.handed, s)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Holding is the state of one queue that the processor holds.
-type Holding struct {
+// QueueState is the state of one queue that the processor holds.
+type QueueState struct {
 	Queue    Queue
 	Draining bool // by Drain or Revoke, or by the processor itself if Lost
 	Lost     bool // the dealer returned an error for which Env.Lost is true, and there was no Resume or Revoke since
-	InHand   int  // calls of the dealer in flight for this queue
+	InFlight int  // calls of the dealer in flight for this queue
 	Drained  bool // draining and nothing in flight: no item of it is touched before Resume
 
 	// EmptySince is the time when the last select of the queue began, if it found nothing to execute while nothing of
@@ -29,7 +29,7 @@ type Holding struct {
 // Forget it.
 //
 // A queue with a Run is swept once. It is selected again and again, without pauses of sleep_time_nodata, until
-// Holding.Sweep says that the sweep has ended. It is not selected after that. The queue stays held until it is drained
+// QueueState.Sweep says that the sweep has ended. It is not selected after that. The queue stays held until it is drained
 // and forgotten like any other. It may be drained and resumed during the sweep. After Forget it may be granted again,
 // with the same Run or another. Grant copies the Run. It returns an error for a Run if the dealer is a SetSelector.
 func (p *Processor) Grant(q Queue, total int) error {
@@ -128,30 +128,30 @@ func (p *Processor) Forget(id string) bool {
 	return true
 }
 
-// Held returns the state of all queues that the processor holds, ordered by index.
-func (p *Processor) Held() []Holding {
+// Queues returns the state of all queues that the processor holds, ordered by index.
+func (p *Processor) Queues() []QueueState {
 	s := p.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]Holding, 0, len(s.grants))
+	all := make([]QueueState, 0, len(s.grants))
 	for _, g := range s.grants {
-		all = append(all, Holding{
-			Queue: g.queue, Draining: g.draining, Lost: g.lost, InHand: g.inFlight, Drained: g.draining && g.inFlight == 0,
+		all = append(all, QueueState{
+			Queue: g.queue, Draining: g.draining, Lost: g.lost, InFlight: g.inFlight, Drained: g.draining && g.inFlight == 0,
 			EmptySince: g.emptySince, Sweep: g.sweepStateLocked(),
 		})
 	}
-	slices.SortFunc(all, func(a, b Holding) int {
+	slices.SortFunc(all, func(a, b QueueState) int {
 		return cmp.Or(cmp.Compare(a.Queue.Index, b.Queue.Index), cmp.Compare(a.Queue.ID, b.Queue.ID))
 	})
 	return all
 }
 
 // Drained returns a channel that receives a value whenever a queue has become drained, so that the caller need not poll
-// Held. Its capacity is 1: one value may stand for several queues.
+// Queues. Its capacity is 1: one value may stand for several queues.
 func (p *Processor) Drained() <-chan struct{} { return p.scheduler.signals.drained }
 
 // Emptied returns a channel that receives a value whenever EmptySince of a queue changes from zero, and whenever a sweep
-// ends, complete or failed, so that the caller need not poll Held. Its capacity is 1: one value may stand for several
+// ends, complete or failed, so that the caller need not poll Queues. Its capacity is 1: one value may stand for several
 // queues.
 func (p *Processor) Emptied() <-chan struct{} { return p.scheduler.signals.emptied }
 

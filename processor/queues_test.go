@@ -39,22 +39,22 @@ func TestDrain(t *testing.T) {
 		w.Drain("a")
 		w.Drain("nobody's")
 		h := w.holding(t, "a")
-		if !h.Draining || h.Drained || h.InHand != 1 || w.signalled() || w.Forget("a") {
+		if !h.Draining || h.Drained || h.InFlight != 1 || w.signalled() || w.Forget("a") {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		h = w.holding(t, "a")
-		if !h.Drained || h.InHand != 0 || !w.signalled() || w.signalled() {
+		if !h.Drained || h.InFlight != 0 || !w.signalled() || w.signalled() {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(3 * time.Second)
 		w.expect(t, "2s [b3 b4]", "2s [b5]") // the other queue goes on, and nothing of a starts
-		if s := w.Stats(); s.SkipCount != 3 || s.SuccessCount != 7 || s.InHand != 0 {
+		if s := w.Stats(); s.SkipCount != 3 || s.SuccessCount != 7 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
-		if !w.Forget("a") || len(w.Held()) != 1 {
-			t.Errorf("held: %+v", w.Held())
+		if !w.Forget("a") || len(w.Queues()) != 1 {
+			t.Errorf("held: %+v", w.Queues())
 		}
 	})
 }
@@ -94,7 +94,7 @@ func TestDrainDuringSelect(t *testing.T) {
 		w.start(t, d, processor.Env{}, settings(), "a")
 		synctest.Wait()
 		w.Drain("a")
-		if h := w.holding(t, "a"); h.Drained || h.InHand != 1 {
+		if h := w.holding(t, "a"); h.Drained || h.InFlight != 1 {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(time.Second)
@@ -170,7 +170,7 @@ func TestRevokeBeforeTheCall(t *testing.T) {
 		s.ThreadNumber = 1
 		w.start(t, slow(w, "a"), env, s, "a")
 		w.expect(t)
-		if s := w.Stats(); s.SkipCount != 5 || s.InHand != 0 || !w.holding(t, "a").Drained {
+		if s := w.Stats(); s.SkipCount != 5 || s.InFlight != 0 || !w.holding(t, "a").Drained {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -209,7 +209,7 @@ func TestHeldIsInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, h := range p.Held() {
+	for i, h := range p.Queues() {
 		if h.Queue.Index != i {
 			t.Fatalf("place %d: %+v", i, h.Queue)
 		}

@@ -115,10 +115,10 @@ func (r *testRun) run(ctx context.Context) (Stats, error) {
 
 // drainEmpty drains the empty queues and returns the number of queues that are not drained.
 func (r *testRun) drainEmpty() (left int) {
-	for _, h := range r.p.Held() {
+	for _, h := range r.p.Queues() {
 		if !h.EmptySince.IsZero() || h.Sweep.Ended() {
 			r.p.Drain(h.Queue.ID)
-			h.Drained = h.InHand == 0
+			h.Drained = h.InFlight == 0
 		}
 		if !h.Drained {
 			left++
@@ -138,7 +138,7 @@ func (r *testRun) hookSelect(ctx context.Context, s Selection) (context.Context,
 
 func (r *testRun) hookExecute(ctx context.Context, b Batch) (context.Context, func(Result)) {
 	return ctx, func(res Result) {
-		if res.Verdict != VerdictFailed {
+		if res.Outcome != OutcomeFailed {
 			return
 		}
 		r.addError(fmt.Errorf("execute %s of queue %s: %w", countItems(b.Items), b.Queues[0].ID, res.Err))
@@ -159,7 +159,7 @@ func (r *testRun) addError(err error) {
 
 // addSweepErrors adds the errors of failed sweeps, unless they are errors of the dealer that were added before.
 func (r *testRun) addSweepErrors() {
-	for _, h := range r.p.Held() {
+	for _, h := range r.p.Queues() {
 		known := slices.ContainsFunc(r.errs, func(err error) bool { return errors.Is(h.Sweep.Err, errors.Unwrap(err)) })
 		if h.Sweep.Failed && !known {
 			r.addError(h.Sweep.Err)
@@ -169,7 +169,7 @@ func (r *testRun) addSweepErrors() {
 
 // giveUp drains queues. A queue without an ID stands for all queues of a SetSelector.
 func (r *testRun) giveUp(queues ...Queue) {
-	for _, h := range r.p.Held() {
+	for _, h := range r.p.Queues() {
 		for _, q := range queues {
 			if q.ID == "" || q.ID == h.Queue.ID {
 				r.p.Drain(h.Queue.ID)

@@ -15,7 +15,7 @@ func TestRunOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, append(numbered("a", 30), numbered("b", 5)...)...)
 		stats, err := processor.RunOnce(t.Context(), r, processor.TestOptions{Names: []string{"a", "b", "c"}, ExecuteNumber: 4, FetchNumber: 7})
-		if err != nil || stats.SuccessCount != 35 || stats.InHand != 0 || len(r.open) != 0 {
+		if err != nil || stats.SuccessCount != 35 || stats.InFlight != 0 || len(r.open) != 0 {
 			t.Errorf("%v, stats %+v, open %v", err, stats, r.open)
 		}
 	})

@@ -17,7 +17,7 @@ import (
 func TestNothingStartsWithoutTrust(t *testing.T) {
 	for name, wake := range map[string]func(*world){
 		"wake":   func(w *world) { w.Wake() },
-		"grant":  func(w *world) { _ = w.Grant(processor.Queue{ID: fmt.Sprint(len(w.Held()))}, 1) },
+		"grant":  func(w *world) { _ = w.Grant(processor.Queue{ID: fmt.Sprint(len(w.Queues()))}, 1) },
 		"resume": func(w *world) { w.Drain("b"); w.Resume("b") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestNothingStartsWithoutTrust(t *testing.T) {
 				if n := asked.Load(); n != 3 { // the select of a, a batch, the next batch
 					t.Errorf("Trusted was called %d times", n)
 				}
-				if s := w.Stats(); s.SkipCount != 3 || s.FetchCount != 1 || s.InHand != 0 {
+				if s := w.Stats(); s.SkipCount != 3 || s.FetchCount != 1 || s.InFlight != 0 {
 					t.Errorf("stats: %+v", s)
 				}
 				wake(w) // too early: it asks once, and sleeps again

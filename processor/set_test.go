@@ -36,7 +36,7 @@ func TestSetBatchesSpanQueues(t *testing.T) {
 		w.start(t, d, processor.Env{Bind: bind}, settings(), "a", "b")
 		time.Sleep(2500 * time.Millisecond)
 		w.expect(t, "0s [a1 b1] [a:7 b:7]", "0s [a2] [a:7]", "0s [b2 b3] [b:7]", "0s select", "1s select", "2s select")
-		if s := w.Stats(); s.SuccessCount != 5 || s.InHand != 0 {
+		if s := w.Stats(); s.SuccessCount != 5 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -50,7 +50,7 @@ func TestSetDrain(t *testing.T) {
 		w.start(t, slowSet(w, "a1", "b1", "b2", "b3", "a2", "b4", "a3", "b5"), processor.Env{}, s, "a", "b")
 		w.expect(t, "0s [a1 b1] []", "0s [b2 b3] []")
 		w.Drain("a")
-		if h := w.holding(t, "a"); h.Drained || h.InHand != 1 {
+		if h := w.holding(t, "a"); h.Drained || h.InFlight != 1 {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(time.Second)
@@ -60,7 +60,7 @@ func TestSetDrain(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		w.expect(t)
-		if s := w.Stats(); s.SkipCount != 2 || s.SuccessCount != 6 || s.InHand != 0 {
+		if s := w.Stats(); s.SkipCount != 2 || s.SuccessCount != 6 || s.InFlight != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -78,7 +78,7 @@ func TestSetDrainDuringSelect(t *testing.T) {
 		w.start(t, d, processor.Env{Bind: bind}, settings(), "a", "b")
 		synctest.Wait()
 		w.Drain("a")
-		if h := w.holding(t, "a"); h.InHand != 1 || h.Drained {
+		if h := w.holding(t, "a"); h.InFlight != 1 || h.Drained {
 			t.Errorf("holding: %+v", h)
 		}
 		time.Sleep(time.Second)
@@ -102,8 +102,8 @@ func TestSetRevoke(t *testing.T) {
 		synctest.Wait()
 		w.Revoke("a")
 		w.expect(t, "0s [a1 b1] context canceled", "0s [a2 a3] context canceled")
-		if !w.holding(t, "a").Drained || w.holding(t, "b").InHand != 2 {
-			t.Errorf("held: %+v", w.Held())
+		if !w.holding(t, "a").Drained || w.holding(t, "b").InFlight != 2 {
+			t.Errorf("held: %+v", w.Queues())
 		}
 		time.Sleep(1500 * time.Millisecond)
 		w.expect(t, "1s [b2 b3] <nil>", "1s [b4 c1] <nil>")
@@ -175,7 +175,7 @@ func TestSetReportsAnUnknownQueue(t *testing.T) {
 				if got.FetchCount < 4 || got.FetchCount > 8 {
 					t.Errorf("%d selects in a minute: no growing pauses", got.FetchCount)
 				}
-				if got.SkipCount+got.SuccessCount != got.FetchItemCount || got.SkipCount == 0 || got.InHand != 0 {
+				if got.SkipCount+got.SuccessCount != got.FetchItemCount || got.SkipCount == 0 || got.InFlight != 0 {
 					t.Errorf("stats: %+v", got)
 				}
 			})
@@ -192,7 +192,7 @@ func TestSetQueueOfPanics(t *testing.T) {
 		if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "QueueOf: panic: boom") {
 			t.Errorf("last error: %v", err)
 		}
-		if s := w.Stats(); s.SkipCount != 2 || s.InHand != 0 || w.logged(logrus.ErrorLevel) != 1 {
+		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 || w.logged(logrus.ErrorLevel) != 1 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -210,7 +210,7 @@ func TestSetLost(t *testing.T) {
 		}
 		w.start(t, d, processor.Env{Lost: func(error) bool { return true }}, settings(), "a", "b", "c")
 		synctest.Wait()
-		for _, h := range w.Held() {
+		for _, h := range w.Queues() {
 			if h.Lost != (h.Queue.ID != "c") || h.Lost != h.Drained {
 				t.Errorf("holding: %+v", h)
 			}

@@ -16,12 +16,12 @@ type Stats struct {
 	DeadCount      int64         // items that died
 	ExecuteTime    time.Duration // the sum over all batches that have ended
 
-	InHand            int       // items that are fetched and neither executed nor dropped
-	Parked            int       // failed items of the held queues that back off, are dead or were passed in a sweep
-	OldestInHandSince time.Time // when the oldest running call of the dealer began; zero if none runs
-	LastFetchTime     time.Time // when the select began that ended last; zero before the first
-	LastError         error     // the last failure of a select or a batch, with the IDs of its queues
-	LastErrorTime     time.Time // when it occurred; zero before the first
+	InFlight        int       // items that are fetched and neither executed nor dropped
+	Parked          int       // failed items of the held queues that back off, are dead or were passed in a sweep
+	OldestCallSince time.Time // when the oldest running call of the dealer began; zero if none runs
+	LastFetchTime   time.Time // when the select began that ended last; zero before the first
+	LastError       error     // the last failure of a select or a batch, with the IDs of its queues
+	LastErrorTime   time.Time // when it occurred; zero before the first
 }
 
 // Stats returns the present counters.
@@ -34,8 +34,8 @@ func (p *Processor) Stats() Stats {
 		stats.Parked += int(g.failures.parked.Load())
 	}
 	for e := range s.executors {
-		if c := e.call; c != nil && (stats.OldestInHandSince.IsZero() || c.began.Before(stats.OldestInHandSince)) {
-			stats.OldestInHandSince = c.began
+		if c := e.call; c != nil && (stats.OldestCallSince.IsZero() || c.began.Before(stats.OldestCallSince)) {
+			stats.OldestCallSince = c.began
 		}
 	}
 	return stats
@@ -50,21 +50,21 @@ func (s *Stats) countSelect(c *selectCall) {
 	if c.found != nil {
 		n := c.found.unstarted()
 		s.FetchItemCount += int64(c.found.fetched)
-		s.InHand += n
+		s.InFlight += n
 		s.SkipCount += int64(c.found.fetched - n)
 	}
 }
 
 // skip counts n items that were dropped before they started.
 func (s *Stats) skip(n int) {
-	s.InHand -= n
+	s.InFlight -= n
 	s.SkipCount += int64(n)
 }
 
 // countBatch counts a batch that has ended.
 func (s *Stats) countBatch(b *batch) {
 	n := int64(b.size())
-	s.InHand -= b.size()
+	s.InFlight -= b.size()
 	switch {
 	case b.outcome == dropped, b.outcome == untrusted, b.outcome == done && b.mark == passed:
 		s.SkipCount += n

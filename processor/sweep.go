@@ -35,7 +35,7 @@ type sweep struct {
 // maxRepeats is the number of consecutive selects without progress after which a sweep fails.
 const maxRepeats = 3
 
-// sweepStateLocked returns the state for Held.
+// sweepStateLocked returns the state for Queues.
 func (g *grant) sweepStateLocked() SweepState {
 	if g.lane.sweep == nil {
 		return SweepState{}

@@ -96,7 +96,7 @@ func TestSweepThatFailsDuringASelect(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.failedWith(t, "a", "broken")
 		w.expect(t, "0s [a1]")
-		if s := w.Stats(); s.SkipCount != 2 || s.InHand != 0 || s.FetchCount != 2 {
+		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 || s.FetchCount != 2 {
 			t.Errorf("stats: %+v", s)
 		}
 	})

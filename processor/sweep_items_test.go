@@ -48,7 +48,7 @@ func TestSweepPassesFailedItems(t *testing.T) {
 					if !slices.Equal(r.open, []string{"a7", "a17", "a27", "a37"}) || time.Since(w.begin) > 0 {
 						t.Errorf("open after %s: %v", time.Since(w.begin), r.open)
 					}
-					if len(m.journal()) > 0 || b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InHand != 0 || w.Stats().Parked != 4 {
+					if len(m.journal()) > 0 || b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InFlight != 0 || w.Stats().Parked != 4 {
 						t.Errorf("store %v, %d discarded, stats %+v", m.calls, b.discards, w.Stats())
 					}
 					if !strings.Contains(state.Err.Error(), "execute") || state.Permanent != (name == "permanent" || name == "by name, permanent") {
@@ -144,7 +144,7 @@ func TestSweepWithTooManyFailedItemsIsNotComplete(t *testing.T) {
 		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked {
 			t.Errorf("alerts: %v", alerts)
 		}
-		if s := w.Stats(); s.InHand != 0 || s.SuccessCount != 0 {
+		if s := w.Stats(); s.InFlight != 0 || s.SuccessCount != 0 {
 			t.Errorf("stats: %+v", s)
 		}
 	})
@@ -167,7 +167,7 @@ func TestSweepFailsIfKeyPanics(t *testing.T) {
 				s.ThreadNumber = 1
 				w.sweep(t, d, processor.Env{}, s, "a")
 				w.failedWith(t, "a", map[bool]string{true: "panic: no key", false: "broken"}[silent])
-				if s := w.Stats(); s.InHand != 0 || s.FetchCount != 1 {
+				if s := w.Stats(); s.InFlight != 0 || s.FetchCount != 1 {
 					t.Errorf("stats: %+v", s)
 				}
 			})

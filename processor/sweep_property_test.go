@@ -79,13 +79,13 @@ func sweeps(rt *rapid.T, k kind, disturbed bool) {
 	}
 	time.Sleep(30 * time.Minute)
 	g.check(rt)
-	for _, h := range g.p.Held() {
-		if !h.Sweep.Ended() || h.InHand > 0 {
+	for _, h := range g.p.Queues() {
+		if !h.Sweep.Ended() || h.InFlight > 0 {
 			rt.Errorf("the sweep has not ended: %+v", h)
 		}
 		g.checkHarvest(h)
 	}
-	if s := g.p.Stats(); s.InHand != 0 || s.DeadCount != 0 {
+	if s := g.p.Stats(); s.InFlight != 0 || s.DeadCount != 0 {
 		rt.Errorf("stats: %+v", s)
 	}
 	cancel()
@@ -120,7 +120,7 @@ func (g *gardener) settings() processor.Settings {
 func (g *gardener) grant(q string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if slices.ContainsFunc(g.p.Held(), func(h processor.Holding) bool { return h.Queue.ID == q }) {
+	if slices.ContainsFunc(g.p.Queues(), func(h processor.QueueState) bool { return h.Queue.ID == q }) {
 		return
 	}
 	if g.began == nil {
@@ -144,7 +144,7 @@ func (g *gardener) again(q string) {
 	g.revoke(q)
 	time.Sleep(3 * time.Second)
 	synctest.Wait()
-	for _, h := range g.p.Held() {
+	for _, h := range g.p.Queues() {
 		if h.Queue.ID == q && h.Drained {
 			g.cursors[q] = h.Sweep.Cursor
 			g.checkHarvest(h)
@@ -160,8 +160,8 @@ func (g *gardener) check(rt *rapid.T) {
 	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, h := range g.p.Held() {
-		if h.InHand != g.running[h.Queue.ID] || h.Sweep.Ended() && h.Sweep.Swept == h.Sweep.Failed || h.Sweep.Swept && h.InHand > 0 {
+	for _, h := range g.p.Queues() {
+		if h.InFlight != g.running[h.Queue.ID] || h.Sweep.Ended() && h.Sweep.Swept == h.Sweep.Failed || h.Sweep.Swept && h.InFlight > 0 {
 			g.fault("%+v, but %d calls run", h, g.running[h.Queue.ID])
 		}
 	}
@@ -171,7 +171,7 @@ func (g *gardener) check(rt *rapid.T) {
 }
 
 // checkHarvest compares the state of a sweep with nothing in flight with what the field has counted.
-func (g *gardener) checkHarvest(h processor.Holding) {
+func (g *gardener) checkHarvest(h processor.QueueState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q, s := h.Queue.ID, h.Sweep

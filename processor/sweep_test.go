@@ -202,7 +202,7 @@ func TestSweepEndsWithAFailedBatch(t *testing.T) {
 				w.sweep(t, d, processor.Env{}, s, "a", "b")
 				time.Sleep(time.Second)
 				state := w.failedWith(t, "a", "execute 2 items")
-				if state.ItemsDone != 0 || state.ItemsFailed != 2 || w.holding(t, "a").InHand != 1 {
+				if state.ItemsDone != 0 || state.ItemsFailed != 2 || w.holding(t, "a").InFlight != 1 {
 					t.Errorf("sweep: %+v", state)
 				}
 				w.Drain("a")
@@ -212,7 +212,7 @@ func TestSweepEndsWithAFailedBatch(t *testing.T) {
 				if h.Sweep.ItemsDone != 2 || h.Sweep.Swept || !h.Drained { // the batch in flight counts
 					t.Errorf("holding: %+v", h)
 				}
-				if s := w.Stats(); s.SkipCount != 1 || s.InHand != 0 || s.FetchCount != 2 {
+				if s := w.Stats(); s.SkipCount != 1 || s.InFlight != 0 || s.FetchCount != 2 {
 					t.Errorf("stats: %+v", s)
 				}
 				w.swept(t, "b", 0, 0)
@@ -251,7 +251,7 @@ func TestSweepNeedsASelectPerQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = p.Grant(processor.Queue{ID: "a", Run: nightly()}, 1)
-	if err == nil || !strings.Contains(err.Error(), "mode RUN needs a select per queue") || len(p.Held()) > 0 {
-		t.Errorf("error %v, held %v", err, p.Held())
+	if err == nil || !strings.Contains(err.Error(), "mode RUN needs a select per queue") || len(p.Queues()) > 0 {
+		t.Errorf("error %v, held %v", err, p.Queues())
 	}
 }

@@ -35,7 +35,7 @@ func TestSweepWithoutProgressFails(t *testing.T) {
 				w.sweep(t, all[form], processor.Env{}, s, "a")
 				time.Sleep(time.Minute)
 				w.failedWith(t, "a", "no progress: 3 selects")
-				if n < 4 || n > lasts || w.Stats().InHand != 0 {
+				if n < 4 || n > lasts || w.Stats().InFlight != 0 {
 					t.Errorf("%d selects, stats %+v", n, w.Stats())
 				}
 			})
@@ -111,7 +111,7 @@ func TestSweepOfPointersGoesOn(t *testing.T) {
 		if err := p.Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if s := p.Held()[0].Sweep; !s.Swept || s.ItemsDone != 20 {
+		if s := p.Queues()[0].Sweep; !s.Swept || s.ItemsDone != 20 {
 			t.Errorf("sweep: %+v", s)
 		}
 	})

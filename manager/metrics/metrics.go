@@ -109,8 +109,8 @@ func (x *Metrics) Hooks() processor.Hooks {
 		},
 		Execute: func(ctx context.Context, b processor.Batch) (context.Context, func(processor.Result)) {
 			return ctx, func(r processor.Result) {
-				x.batches.WithLabelValues(b.TaskType, string(r.Verdict)).Observe(r.Took.Seconds())
-				if r.Verdict == processor.VerdictLost {
+				x.batches.WithLabelValues(b.TaskType, string(r.Outcome)).Observe(r.Took.Seconds())
+				if r.Outcome == processor.OutcomeLost {
 					x.fenced.WithLabelValues(b.TaskType).Inc()
 				}
 			}

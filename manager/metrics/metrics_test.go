@@ -182,11 +182,11 @@ func TestObserved(t *testing.T) {
 	x.Heartbeat(time.Second, errors.New("no"))
 	x.Moved("settle", manager.MoveReleased, 300*time.Millisecond)
 	x.Expired("settle", 11*time.Second)
-	end := func(v processor.Verdict) {
+	end := func(v processor.Outcome) {
 		_, done := x.Hooks().Execute(t.Context(), processor.Batch{TaskType: "settle"})
-		done(processor.Result{Verdict: v, Took: time.Second})
+		done(processor.Result{Outcome: v, Took: time.Second})
 	}
-	end(processor.VerdictLost)
+	end(processor.OutcomeLost)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(x)
 	families, err := registry.Gather()

@@ -37,7 +37,7 @@ var taskMetrics = []taskMetric{
 	gauge("rota_queues_draining", "Owned queues that are draining.", func(s manager.Status) float64 { return float64(s.Draining) }),
 	gauge("rota_server_lease_valid", "1 if the lease of the server is valid, so that it may work its queues.", func(s manager.Status) float64 { return boolean(s.LeaseValid) }),
 	gauge("rota_heartbeat_age_seconds", "Time since the last successful heartbeat began.", func(s manager.Status) float64 { return s.HeartbeatAge.Seconds() }),
-	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InHand) }),
+	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InFlight) }),
 	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),
 	counter("rota_selects_total", "Selects that have ended.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
@@ -79,10 +79,10 @@ func boolean(b bool) float64 {
 }
 
 func oldest(s manager.Status) float64 {
-	if s.Work.OldestInHandSince.IsZero() {
+	if s.Work.OldestCallSince.IsZero() {
 		return 0
 	}
-	return time.Since(s.Work.OldestInHandSince).Seconds()
+	return time.Since(s.Work.OldestCallSince).Seconds()
 }
 
 func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {
