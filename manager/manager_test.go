@@ -605,7 +605,7 @@ func TestSpoiledRows(t *testing.T) {
 		uuid := cl.uuid()
 		time.Sleep(5 * time.Minute)
 		if cl.uuid() != uuid {
-			cl.Fatal("joined anew")
+			cl.Fatal("joined again")
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)

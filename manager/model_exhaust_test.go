@@ -141,3 +141,12 @@ func (w *world) rest(rounds int) {
 	}
 	w.faults = 0
 }
+
+// A state that is explored must not change another one: they shared the map of retired epochs once.
+func TestModelStatesAreIndependent(t *testing.T) {
+	w := pair()
+	w.clone().procs[0].retire("0", 1)
+	if len(w.procs[0].retired) > 0 {
+		t.Error("an epoch that is retired in one state is retired in the state that it was cloned from")
+	}
+}
