@@ -1,6 +1,6 @@
 // Command run runs a command with the database servers that the tests need:
 //
-//	go run ./internal/testdb/run -- go test -race ./...
+//	go run ./internal/testdb/run -- go test ./...
 //
 // For each wanted kind of database (see package testdb) it uses the server whose URL is in the environment. If there is none,
 // it starts a private server from installed binaries. If none are installed, it installs the packages first, on Debian and
