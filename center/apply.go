@@ -105,10 +105,10 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 		return fmt.Errorf("task %s: %w", taskType, err)
 	}
 	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		if err := l.writeSettings(ctx, s.WithDefaults(), a.version); err != nil {
+		if err := writeSettings(ctx, l, s.WithDefaults(), a.version); err != nil {
 			return err
 		}
-		if err := l.applySchedule(ctx, s, actor); err != nil {
+		if err := applySchedule(ctx, l, s, actor); err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: EventSettings, actor: actor, reason: changesText(a.Changes)})
@@ -121,7 +121,7 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 
 // writeSettings is for all own_signs, which share the settings. What the planner reads of them may have changed,
 // so that everybody plans anew (S3).
-func (l *locked) writeSettings(ctx context.Context, s Settings, version int64) error {
+func writeSettings(ctx context.Context, l *locked, s Settings, version int64) error {
 	var set []string
 	var args []any
 	for _, row := range columns() {

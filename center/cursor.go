@@ -19,7 +19,7 @@ func SaveCursor(ctx context.Context) error {
 		return nil
 	}
 	if b.Run != "" {
-		err := b.c.transact(ctx, b.c.db.Dealers, func(ctx context.Context, t transaction) error { return b.fenceRun(ctx, t.Raw) })
+		err := b.c.db.Transact(ctx, b.c.db.Dealers, func(ctx context.Context, t sqldb.Tx) error { return b.fenceRun(ctx, t.Raw) })
 		if err != nil {
 			return fmt.Errorf("save the cursor of run %s: %w", b.Run, err)
 		}

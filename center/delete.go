@@ -21,11 +21,11 @@ func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
 	first.ownSign = signs[0]
 	err = first.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		for _, sign := range signs {
-			if err := l.in(sign).deleteRoster(ctx, sign != signs[0], actor); err != nil {
+			if err := deleteRoster(ctx, forOwnSign(l, sign), sign != signs[0], actor); err != nil {
 				return err
 			}
 		}
-		return l.deleteTaskType(ctx)
+		return deleteTaskType(ctx, l)
 	})
 	if err != nil {
 		return fmt.Errorf("delete %w", err)
@@ -47,14 +47,14 @@ func (c *Center) signsOf(ctx context.Context, taskType string) (signs []string, 
 }
 
 // in is the same transaction for another own_sign.
-func (l *locked) in(sign string) *locked {
+func forOwnSign(l *locked, sign string) *locked {
 	if sign == l.ownSign {
 		return l
 	}
-	return &locked{transaction: l.transaction, taskType: l.taskType, ownSign: sign}
+	return &locked{Tx: l.Tx, taskType: l.taskType, ownSign: sign}
 }
 
-func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) error {
+func deleteRoster(ctx context.Context, l *locked, lock bool, actor string) error {
 	if lock {
 		if err := l.lock(ctx); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) erro
 	if live > 0 {
 		return fmt.Errorf("servers that live serve it in own_sign %s (%d): stop them first", l.ownSign, live)
 	}
-	if err := l.forget(ctx, actor, "the task type was deleted"); err != nil {
+	if err := forgetRoster(ctx, l, actor, "the task type was deleted"); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.taskType, l.ownSign)
@@ -77,8 +77,8 @@ func (l *locked) deleteRoster(ctx context.Context, lock bool, actor string) erro
 }
 
 // deleteTaskType deletes the settings, unless another task type runs after this one: its runs would never begin.
-func (l *locked) deleteTaskType(ctx context.Context) error {
-	edges, err := l.edges(ctx)
+func deleteTaskType(ctx context.Context, l *locked) error {
+	edges, err := readEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}

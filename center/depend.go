@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The rules of a dependency: what of the upstream lets the dependant go on.
@@ -33,8 +35,8 @@ type edge struct {
 // runs that are made from now on, in all environments. It refuses task types that are unknown or not of mode RUN, and
 // what would make a task type run after itself.
 func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...After) error {
-	err := c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
-		return t.defineAfter(ctx, taskType, after)
+	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
+		return writeAfter(ctx, t, taskType, after)
 	})
 	if err != nil {
 		return fmt.Errorf("define what %s runs after: %w", taskType, err)
@@ -42,12 +44,12 @@ func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...Afte
 	return nil
 }
 
-func (t transaction) defineAfter(ctx context.Context, taskType string, after []After) error {
+func writeAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
 	// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
 	if _, err := t.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	edges, err := t.edges(ctx)
+	edges, err := readEdges(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -55,13 +57,13 @@ func (t transaction) defineAfter(ctx context.Context, taskType string, after []A
 	for _, a := range after {
 		edges = append(edges, edge{taskType, a})
 	}
-	if err := t.validAfter(ctx, taskType, after, edges); err != nil {
+	if err := checkAfter(ctx, t, taskType, after, edges); err != nil {
 		return err
 	}
-	return t.replaceAfter(ctx, taskType, after)
+	return replaceAfter(ctx, t, taskType, after)
 }
 
-func (t transaction) validAfter(ctx context.Context, taskType string, after []After, edges []edge) error {
+func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After, edges []edge) error {
 	modes := map[string]string{}
 	err := t.Each(ctx, func(rows *sql.Rows) error {
 		var name, mode string
@@ -121,7 +123,7 @@ func CheckAfter(tasks map[string]Settings) error {
 // errNoRuns: a task type that works always has no runs.
 var errNoRuns = errors.New("mode is CONTINUOUS, and only task types of mode RUN have runs")
 
-func (t transaction) replaceAfter(ctx context.Context, taskType string, after []After) error {
+func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
 	if _, err := t.Exec(ctx, `DELETE FROM schedule_task_after WHERE task_type = ?`, taskType); err != nil {
 		return err
 	}
@@ -147,7 +149,7 @@ func (c *Center) After(ctx context.Context, taskType string) (after []After, err
 	return after, nil
 }
 
-func (t transaction) edges(ctx context.Context) (edges []edge, err error) {
+func readEdges(ctx context.Context, t sqldb.Tx) (edges []edge, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var e edge
 		err := rows.Scan(&e.taskType, &e.Upstream, &e.Rule)

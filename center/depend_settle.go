@@ -16,7 +16,7 @@ type runRef struct{ id, taskType string }
 // not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause is the failed
 // upstream with its own cause. Read after the run's row was locked, by writing, the verdict stays true for it until
 // the commit: a rerun of an upstream locks its dependants, too.
-func (t transaction) verdict(ctx context.Context, runID string) (state, cause string, err error) {
+func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause string, err error) {
 	state = RunReady
 	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
 	err = t.Each(ctx, func(rows *sql.Rows) error {
@@ -64,19 +64,19 @@ func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
 	}
 	err = c.underLock(ctx, r.taskType, func(ctx context.Context, l *locked) error {
 		ended = false
-		waits, err := l.touchRun(ctx, r.id, RunWaiting)
+		waits, err := lockRun(ctx, l.Tx, r.id, RunWaiting)
 		if err != nil || !waits {
 			return err
 		}
-		state, cause, err := l.verdict(ctx, r.id)
+		state, cause, err := upstreamState(ctx, l.Tx, r.id)
 		if err == nil && state == RunReady {
-			state, cause, err = l.crowded(ctx, r.id)
+			state, cause, err = checkPileUp(ctx, l, r.id)
 		}
 		if err != nil || state == RunWaiting {
 			return err
 		}
 		ended = state != RunReady
-		return l.moveRun(ctx, r.id, RunWaiting, state, cause)
+		return moveRun(ctx, l.Tx, r.id, RunWaiting, state, cause)
 	})
 	if err != nil {
 		return false, fmt.Errorf("settle run %s of %w", r.id, err)
@@ -86,7 +86,7 @@ func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
 
 // crowded keeps the runs of a trigger from piling up in front of a slow dependant (R4): of one trigger one run may be
 // READY. It has not begun, so that it does the work of the one that is skipped.
-func (l *locked) crowded(ctx context.Context, runID string) (state, cause string, err error) {
+func checkPileUp(ctx context.Context, l *locked, runID string) (state, cause string, err error) {
 	var other string
 	err = l.QueryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
 		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)
@@ -97,13 +97,13 @@ func (l *locked) crowded(ctx context.Context, runID string) (state, cause string
 }
 
 // touchRun locks the row of a run by writing it, if it is in one of the states.
-func (t transaction) touchRun(ctx context.Context, runID string, states ...string) (bool, error) {
+func lockRun(ctx context.Context, t sqldb.Tx, runID string, states ...string) (bool, error) {
 	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
 	return n > 0, err
 }
 
 // moveRun changes the state of a run whose row is locked.
-func (t transaction) moveRun(ctx context.Context, runID, from, to, message string) error {
+func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
 	set := ``
 	if (Run{State: to}).Ended() {
 		set = `, finished_at = {now}`

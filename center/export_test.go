@@ -29,7 +29,7 @@ func (c *Center) Lock(t testing.TB, taskType string, peek bool) (*sql.Tx, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &locked{transaction: transaction{tx}, taskType: taskType, ownSign: c.ownSign}
+	l := &locked{Tx: tx, taskType: taskType, ownSign: c.ownSign}
 	if peek {
 		return tx.Raw, l.peek(t.Context())
 	}
@@ -56,7 +56,7 @@ func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) 
 
 // Transact asks for one string in a transaction that holds no lock row.
 func (c *Center) Transact(ctx context.Context, query string) (got string, err error) {
-	err = c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
+	err = c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		return t.QueryRow(ctx, query).Scan(&got)
 	})
 	return got, err
@@ -90,14 +90,14 @@ func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run st
 // FireEdited fires as when somebody edits the triggers by hand between the reading of them and the writing.
 func (c *Center) FireEdited(ctx context.Context, taskType string) error {
 	_, err := c.tryUnderLock(ctx, taskType, (*locked).lock, func(ctx context.Context, l *locked) error {
-		firings, err := l.due(ctx)
+		firings, err := dueTriggers(ctx, l)
 		if err != nil {
 			return err
 		}
 		if _, err := l.Exec(ctx, `UPDATE schedule_trigger SET version = version + 1, status = 'PAUSED'`); err != nil {
 			return err
 		}
-		return l.advance(ctx, firings)
+		return advanceTriggers(ctx, l, firings)
 	})
 	return err
 }

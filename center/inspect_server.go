@@ -3,7 +3,6 @@ package center
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -83,15 +82,6 @@ func (s *ServerRecord) reckon() {
 	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
 	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
 	s.OldestInHandAge, s.LastErrorAge = ageOf(s.Now, s.OldestInHand), ageOf(s.Now, s.LastErrorAt)
-}
-
-// ServerName is what people call a server: host:pid, its uuid without the random end. A process that serves several
-// task types has that name in each.
-func ServerName(uuid string) string {
-	if at := strings.LastIndexByte(uuid, ':'); at > 0 && len(uuid)-at == len(":12345678") {
-		return uuid[:at]
-	}
-	return uuid
 }
 
 // Eligible reports whether the server may be assigned queues.

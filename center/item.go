@@ -139,7 +139,7 @@ func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, 
 		if n == 0 {
 			return nil
 		}
-		if err := l.itemsChanged(ctx); err != nil {
+		if err := itemsChanged(ctx, l); err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: EventItems, actor: actor, reason: fmt.Sprintf("failed items %s: %d", what, n)})
@@ -147,7 +147,7 @@ func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, 
 	return n, err
 }
 
-func (l *locked) itemsChanged(ctx context.Context) error {
+func itemsChanged(ctx context.Context, l *locked) error {
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
 	return err
 }

@@ -2,7 +2,6 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // locked is a transaction that holds the lock row of a roster (L1). It reads its fields after the lock, so that they
 // stay true until the commit.
 type locked struct {
-	transaction
+	sqldb.Tx
 	taskType string
 	ownSign  string
 
@@ -28,16 +27,14 @@ type locked struct {
 	removing          sqldb.List // queues that get no new owner, and are deleted when they are drained (N2)
 
 	silent   []time.Duration // how long the servers that this transaction expired had been silent
-	runsMade time.Duration   // one microsecond for each run id that this transaction has made
+	instants time.Duration   // how far nextInstant has advanced
 }
 
-// transaction is a transaction with or without the lock row.
-type transaction struct{ sqldb.Tx }
-
-// transact runs f in a transaction of its own that holds no lock row, and retries it. After a commit whose reply was
-// lost f runs once more: it must change rows under conditions, and take what it finds done for its own work.
-func (c *Center) transact(ctx context.Context, pool *sql.DB, f func(context.Context, transaction) error) error {
-	return c.db.Transact(ctx, pool, func(ctx context.Context, t sqldb.Tx) error { return f(ctx, transaction{t}) })
+// nextInstant returns instants of the database's time that are all different, in rising order, so that ids that are made
+// of them sort in the order in which this transaction makes them.
+func (l *locked) nextInstant() time.Time {
+	l.instants += time.Microsecond
+	return l.now.Add(l.instants)
 }
 
 // underLock runs f in a transaction that holds the lock row of the task type, and retries it. f may run several times:
@@ -76,7 +73,7 @@ func (c *Center) tryUnderLock(ctx context.Context, taskType string, lock func(*l
 		return true, err
 	}
 	defer tx.Rollback()
-	l := &locked{transaction: transaction{tx}, taskType: taskType, ownSign: c.ownSign}
+	l := &locked{Tx: tx, taskType: taskType, ownSign: c.ownSign}
 	if err := lock(l, ctx); err != nil {
 		return true, err
 	}
@@ -164,4 +161,22 @@ func (l *locked) line(condition string) (string, []any) {
 		args = append(args, l.taskType+"$"+l.ownSign)
 	}
 	return condition, args
+}
+
+// insertLockRow is a transaction of its own: two that insert the row inside larger ones would
+// wait for each other. It looks first, so that a worker's start leaves no error in the server's log.
+func (c *Center) insertLockRow(ctx context.Context, taskType string) error {
+	return c.db.Retry(ctx, func() (bool, error) {
+		var n int
+		err := c.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`,
+			taskType, c.ownSign).Scan(&n)
+		if err != nil || n > 0 {
+			return true, err
+		}
+		_, err = c.db.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`, taskType, c.ownSign)
+		if c.db.Class(err) == sqldb.Duplicate {
+			err = nil
+		}
+		return true, err // doing it twice is doing it once
+	})
 }

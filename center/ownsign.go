@@ -61,14 +61,14 @@ func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen
 			return err
 		}
 		gone = true
-		return l.forget(ctx, actor, "nobody has served it for expire_own_sign_interval")
+		return forgetRoster(ctx, l, actor, "nobody has served it for expire_own_sign_interval")
 	})
 	return gone, err
 }
 
 // forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6), and what
 // is kept for a while: events, histories, and runs, the open ones of which are cancelled.
-func (l *locked) forget(ctx context.Context, actor, why string) error {
+func forgetRoster(ctx context.Context, l *locked, actor, why string) error {
 	r := reader{q: l.Raw, d: l.Dialect, taskType: l.taskType, ownSign: l.ownSign}
 	servers, err := r.servers(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *locked) forget(ctx context.Context, actor, why string) error {
 	if _, err := l.bury(ctx, reasonExpired, servers); err != nil {
 		return err
 	}
-	if err := l.cancelAll(ctx); err != nil {
+	if err := cancelAll(ctx, l); err != nil {
 		return err
 	}
 	if err := l.raiseEpochHigh(ctx); err != nil {
@@ -97,12 +97,4 @@ func (l *locked) forget(ctx context.Context, actor, why string) error {
 		return err
 	}
 	return l.record(ctx, event{kind: EventForgotten, actor: actor, reason: why})
-}
-
-// raiseEpochHigh keeps in mind the highest epoch of the queues that are there.
-func (l *locked) raiseEpochHigh(ctx context.Context) error {
-	var top int64
-	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan(&top)
-	l.epochHigh = max(l.epochHigh, top)
-	return err
 }

@@ -190,9 +190,3 @@ func newRunID(now time.Time) string {
 	binary.BigEndian.PutUint64(id[:8], us/1000<<16|7<<12|us%1000<<2)
 	return id.String()
 }
-
-// newRunID makes ids that sort in the order in which this transaction makes them: a run after its upstreams.
-func (l *locked) newRunID() string {
-	l.runsMade += time.Microsecond
-	return newRunID(l.now.Add(l.runsMade))
-}

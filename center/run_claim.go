@@ -96,12 +96,12 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
 	limit := Settings{MaxRecoveries: q.maxRecoveries}.WithDefaults().MaxRecoveries
 	failed := false
-	err = c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) (err error) {
+	err = c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
 		ok, failed = false, false
 		if err := c.fenceSweep(ctx, t, s); err != nil {
 			return err
 		}
-		if running, err := t.keepRunning(ctx, q.run); err != nil || !running {
+		if running, err := keepRunning(ctx, t, q.run); err != nil || !running {
 			return err
 		}
 		// MySQL evaluates SET from left to right (L6): what reads the old state stands before what overwrites it.
@@ -113,9 +113,9 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 		if err != nil || n == 0 {
 			return err
 		}
-		recoveries, err := t.readSweep(ctx, &s)
+		recoveries, err := readSweep(ctx, t, &s)
 		if failed = err == nil && recoveries > limit; failed {
-			return t.failTooOften(ctx, s, limit)
+			return failTooOften(ctx, t, s, limit)
 		}
 		ok = true
 		return err
@@ -130,14 +130,14 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 }
 
 // fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
-func (c *Center) fenceSweep(ctx context.Context, t transaction, s Sweep) error {
+func (c *Center) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
 	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []Held{{s.QueueID, s.Epoch}}}, c, new(atomic.Bool)}
 	return b.fence(ctx, t.Raw)
 }
 
 // keepRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might
 // otherwise be one of a run that was rerun and is not open.
-func (t transaction) keepRunning(ctx context.Context, runID string) (bool, error) {
+func keepRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	var state string
 	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)
 	if sqldb.NoRows(err) {
@@ -146,7 +146,7 @@ func (t transaction) keepRunning(ctx context.Context, runID string) (bool, error
 	return state == RunRunning, err
 }
 
-func (t transaction) readSweep(ctx context.Context, s *Sweep) (recoveries int, err error) {
+func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) (recoveries int, err error) {
 	err = t.QueryRow(ctx, `SELECT r.run_key, r.params, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
 		q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
 		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
@@ -156,7 +156,7 @@ func (t transaction) readSweep(ctx context.Context, s *Sweep) (recoveries int, e
 	return recoveries, err
 }
 
-func (t transaction) failTooOften(ctx context.Context, s Sweep, limit int) error {
+func failTooOften(ctx context.Context, t sqldb.Tx, s Sweep, limit int) error {
 	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now} WHERE run_id = ? AND queue_id = ?`,
 		fmt.Sprintf("taken over more than %d times without progress", limit), s.RunID, s.QueueID)
 	return err

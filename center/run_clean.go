@@ -38,7 +38,7 @@ func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (delete
 	if err != nil || full {
 		return n, err // their rows come first: without its run nobody would find them
 	}
-	err = c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
+	err = c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // but for one that is rerun meanwhile
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // tally is what has become of the queues of a run.
@@ -13,7 +15,7 @@ type tally struct {
 	cause                         string // of the first that failed
 }
 
-func (t transaction) tally(ctx context.Context, runID string) (sum tally, err error) {
+func readTally(ctx context.Context, t sqldb.Tx, runID string) (sum tally, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var state string
 		var n int
@@ -59,29 +61,29 @@ func (sum tally) outcome() (state, message string) {
 // the statement that locks the run's row: before, a rerun might come between it and what it decides.
 func (c *Center) closeRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) error {
+	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		ended = false
-		running, err := t.touchRun(ctx, runID, RunRunning)
+		running, err := lockRun(ctx, t, runID, RunRunning)
 		if err != nil || !running {
 			return err
 		}
-		sum, err := t.tally(ctx, runID)
+		sum, err := readTally(ctx, t, runID)
 		if err != nil || sum.open > 0 {
 			return err
 		}
 		ended = true
-		return t.endRun(ctx, runID, RunRunning, sum)
+		return endRun(ctx, t, runID, RunRunning, sum)
 	})
 	return c.afterEnd(ctx, runID, ended, err)
 }
 
-func (t transaction) endRun(ctx context.Context, runID, from string, sum tally) error {
+func endRun(ctx context.Context, t sqldb.Tx, runID, from string, sum tally) error {
 	state, message := sum.outcome()
-	return t.endRunAs(ctx, runID, from, state, message, sum)
+	return endRunAs(ctx, t, runID, from, state, message, sum)
 }
 
-func (t transaction) endRunAs(ctx context.Context, runID, from, state, message string, sum tally) error {
-	if err := t.moveRun(ctx, runID, from, state, message); err != nil {
+func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message string, sum tally) error {
+	if err := moveRun(ctx, t, runID, from, state, message); err != nil {
 		return err
 	}
 	_, err := t.Exec(ctx, `UPDATE schedule_run SET items_done = ?, items_failed = ? WHERE run_id = ?`, sum.itemsDone, sum.itemsFailed, runID)
@@ -102,15 +104,15 @@ func (c *Center) afterEnd(ctx context.Context, runID string, ended bool, err err
 // anybody does (R9). An owner that is at work learns of it when it next writes: its row is no longer RUNNING.
 func (c *Center) stopRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := c.transact(ctx, c.db.Store, func(ctx context.Context, t transaction) (err error) {
-		ended, err = t.stopRun(ctx, runID)
+	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+		ended, err = stopRunTx(ctx, t, runID)
 		return err
 	})
 	return c.afterEnd(ctx, runID, ended, err)
 }
 
-func (t transaction) stopRun(ctx context.Context, runID string) (ended bool, err error) {
-	if open, err := t.touchRun(ctx, runID, RunWaiting, RunReady, RunRunning); err != nil || !open {
+func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error) {
+	if open, err := lockRun(ctx, t, runID, RunWaiting, RunReady, RunRunning); err != nil || !open {
 		return false, err
 	}
 	var from string
@@ -129,21 +131,21 @@ func (t transaction) stopRun(ctx context.Context, runID string) (ended bool, err
 	if err != nil {
 		return false, err
 	}
-	sum, err := t.tally(ctx, runID)
+	sum, err := readTally(ctx, t, runID)
 	if err != nil {
 		return false, err
 	}
 	if n == 0 && from == RunRunning {
-		return true, t.endRun(ctx, runID, from, sum) // there was nothing left to stop
+		return true, endRun(ctx, t, runID, from, sum) // there was nothing left to stop
 	}
 	if n > 0 {
 		why = fmt.Sprintf("%s: %d of %d queues were not done", why, sum.cancelled+sum.failed, sum.cancelled+sum.failed+sum.done)
 	}
-	return true, t.endRunAs(ctx, runID, from, state, why, sum)
+	return true, endRunAs(ctx, t, runID, from, state, why, sum)
 }
 
 // cancelAll ends all open runs of a roster that is deleted. What waits for them is settled by a tick.
-func (l *locked) cancelAll(ctx context.Context) error {
+func cancelAll(ctx context.Context, l *locked) error {
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
 	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.taskType, l.ownSign); err != nil {
 		return fmt.Errorf("cancel the runs: %w", err)
@@ -157,7 +159,7 @@ func (l *locked) cancelAll(ctx context.Context) error {
 	}, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`, l.taskType, l.ownSign)
 	for _, id := range ids {
 		if err == nil {
-			_, err = l.stopRun(ctx, id)
+			_, err = stopRunTx(ctx, l.Tx, id)
 		}
 	}
 	if err != nil {

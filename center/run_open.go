@@ -21,15 +21,15 @@ const openTries = 20
 func (c *Center) openNext(ctx context.Context, taskType string) (ended []string, err error) {
 	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		ended = nil
-		if busy, err := l.mayNotOpen(ctx); err != nil || busy {
+		if busy, err := openingForbidden(ctx, l); err != nil || busy {
 			return err
 		}
 		for range openTries {
-			id, err := l.nextReady(ctx)
+			id, err := nextReady(ctx, l)
 			if err != nil || id == "" {
 				return err
 			}
-			state, err := l.open(ctx, id)
+			state, err := openRun(ctx, l, id)
 			if err != nil || state == RunRunning {
 				return err
 			}
@@ -45,7 +45,7 @@ func (c *Center) openNext(ctx context.Context, taskType string) (ended []string,
 	return ended, nil
 }
 
-func (l *locked) mayNotOpen(ctx context.Context) (bool, error) {
+func openingForbidden(ctx context.Context, l *locked) (bool, error) {
 	var paused bool
 	var running int
 	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type AND r.own_sign = k.own_sign
@@ -53,7 +53,7 @@ func (l *locked) mayNotOpen(ctx context.Context) (bool, error) {
 	return paused || running > 0 || l.requestedTotal > 0, err
 }
 
-func (l *locked) nextReady(ctx context.Context) (id string, err error) {
+func nextReady(ctx context.Context, l *locked) (id string, err error) {
 	err = l.QueryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
 		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, scheduled_at, run_id LIMIT 1`, l.taskType, l.ownSign).Scan(&id)
 	if sqldb.NoRows(err) {
@@ -64,29 +64,29 @@ func (l *locked) nextReady(ctx context.Context) (id string, err error) {
 
 // open looks at the upstreams again, with the run's row locked: one of them may run once more. It returns the state
 // that the run got.
-func (l *locked) open(ctx context.Context, runID string) (state string, err error) {
-	ready, err := l.touchRun(ctx, runID, RunReady)
+func openRun(ctx context.Context, l *locked, runID string) (state string, err error) {
+	ready, err := lockRun(ctx, l.Tx, runID, RunReady)
 	if err == nil && !ready {
 		err = sqldb.ErrRaced
 	}
 	if err != nil {
 		return "", err
 	}
-	state, cause, err := l.verdict(ctx, runID)
+	state, cause, err := upstreamState(ctx, l.Tx, runID)
 	if err != nil {
 		return "", err
 	}
 	if state != RunReady {
-		return state, l.moveRun(ctx, runID, RunReady, state, cause)
+		return state, moveRun(ctx, l.Tx, runID, RunReady, state, cause)
 	}
-	total, err := l.snapshot(ctx, runID)
+	total, err := snapshotQueues(ctx, l, runID)
 	if err != nil {
 		return "", err
 	}
 	if total == 0 {
-		return RunFailed, l.moveRun(ctx, runID, RunReady, RunFailed, "the task type has no queues")
+		return RunFailed, moveRun(ctx, l.Tx, runID, RunReady, RunFailed, "the task type has no queues")
 	}
-	timeout, err := l.runTimeout(ctx)
+	timeout, err := runTimeout(ctx, l)
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ func (l *locked) open(ctx context.Context, runID string) (state string, err erro
 }
 
 // runTimeout is never zero, also if somebody deleted the row of the task type.
-func (l *locked) runTimeout(ctx context.Context) (time.Duration, error) {
+func runTimeout(ctx context.Context, l *locked) (time.Duration, error) {
 	var s Settings
 	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan((*millis)(&s.RunTimeout))
 	if err != nil && !sqldb.NoRows(err) {
@@ -108,14 +108,14 @@ func (l *locked) runTimeout(ctx context.Context) (time.Duration, error) {
 // snapshot makes the run's rows of queues (R6), and returns the number of queues that they stand for. A run that was
 // rerun has them, and keeps them unless the number of queues is another now: then items have changed their queues,
 // and everything is swept again. Queues that are being removed are left out.
-func (l *locked) snapshot(ctx context.Context, runID string) (total int, err error) {
+func snapshotQueues(ctx context.Context, l *locked, runID string) (total int, err error) {
 	queues, err := l.namedQueues(ctx)
 	numbered := errors.Is(err, errNumbered)
 	if err != nil && !numbered {
 		return 0, fmt.Errorf("read the queues: %w", err)
 	}
 	queues = slices.DeleteFunc(queues, func(q namedQueue) bool { return q.removing })
-	rows, err := l.runQueueIDs(ctx, runID)
+	rows, err := runQueueIDs(ctx, l, runID)
 	if err != nil {
 		return 0, err
 	}
@@ -125,16 +125,16 @@ func (l *locked) snapshot(ctx context.Context, runID string) (total int, err err
 			return 0, err
 		}
 		if !numbered || was == len(queues) {
-			return was, l.dropGone(ctx, runID, rows, queues)
+			return was, cancelGoneQueues(ctx, l, runID, rows, queues)
 		}
 		if _, err := l.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ?`, runID); err != nil {
 			return 0, err
 		}
 	}
-	return len(queues), l.insertRunQueues(ctx, runID, queues)
+	return len(queues), insertRunQueues(ctx, l, runID, queues)
 }
 
-func (l *locked) runQueueIDs(ctx context.Context, runID string) (list []string, err error) {
+func runQueueIDs(ctx context.Context, l *locked, runID string) (list []string, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
@@ -145,16 +145,16 @@ func (l *locked) runQueueIDs(ctx context.Context, runID string) (list []string, 
 }
 
 // dropGone cancels the rows of queues that were removed since the run was opened first.
-func (l *locked) dropGone(ctx context.Context, runID string, rows []string, queues []namedQueue) error {
+func cancelGoneQueues(ctx context.Context, l *locked, runID string, rows []string, queues []namedQueue) error {
 	gone := slices.DeleteFunc(rows, func(id string) bool {
 		return slices.ContainsFunc(queues, func(q namedQueue) bool { return q.id == id })
 	})
-	return l.endRunQueues(ctx, RunQueueCancelled, queueRemoved, gone, `run_id = ?`, runID)
+	return endRunQueues(ctx, l.Tx, RunQueueCancelled, queueRemoved, gone, `run_id = ?`, runID)
 }
 
 const queueRemoved = "the queue was removed"
 
-func (l *locked) insertRunQueues(ctx context.Context, runID string, queues []namedQueue) error {
+func insertRunQueues(ctx context.Context, l *locked, runID string, queues []namedQueue) error {
 	for part := range slices.Chunk(queues, eventRows) {
 		args := make([]any, 0, 2*len(part))
 		for _, q := range part {
@@ -170,7 +170,7 @@ func (l *locked) insertRunQueues(ctx context.Context, runID string, queues []nam
 }
 
 // endRunQueues ends the rows of some queues, of the runs that where finds, that are not finished.
-func (t transaction) endRunQueues(ctx context.Context, state, why string, queues []string, where string, args ...any) error {
+func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []string, where string, args ...any) error {
 	for part := range slices.Chunk(queues, eventRows) {
 		all := append([]any{state, why}, args...)
 		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
@@ -183,7 +183,7 @@ func (t transaction) endRunQueues(ctx context.Context, state, why string, queues
 }
 
 // queuesGone ends what the open run still had to do in queues that are deleted in this transaction (N1, N2).
-func (l *locked) queuesGone(ctx context.Context, state, why string, queues []string) error {
+func endRunQueuesOf(ctx context.Context, l *locked, state, why string, queues []string) error {
 	var open []string
 	err := l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
@@ -195,7 +195,7 @@ func (l *locked) queuesGone(ctx context.Context, state, why string, queues []str
 		return fmt.Errorf("read the open run: %w", err)
 	}
 	for _, id := range open {
-		if err := l.endRunQueues(ctx, state, why, queues, `run_id = ?`, id); err != nil {
+		if err := endRunQueues(ctx, l.Tx, state, why, queues, `run_id = ?`, id); err != nil {
 			return err
 		}
 	}

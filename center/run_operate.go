@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // CancelRun ends an open run, at once: its queues are CANCELLED, whoever owns them. A server that is at work learns of
@@ -15,7 +17,7 @@ func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
-			return l.wrongState(ctx, runID, err)
+			return wrongState(ctx, l.Tx, runID, err)
 		}
 		return l.record(ctx, event{kind: EventRun, actor: actor, reason: "cancelled: " + runID})
 	})
@@ -35,7 +37,7 @@ func (c *Center) PauseRun(ctx context.Context, runID string, paused bool, actor 
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			paused, runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
-			return l.wrongState(ctx, runID, err)
+			return wrongState(ctx, l.Tx, runID, err)
 		}
 		return l.record(ctx, event{kind: EventRun, actor: actor, reason: pauseKind(paused) + ": " + runID})
 	})
@@ -54,18 +56,18 @@ func (c *Center) Rerun(ctx context.Context, runID, actor string) error {
 	var taskType string
 	err := c.operateRun(ctx, runID, func(ctx context.Context, l *locked) error {
 		taskType = l.taskType
-		if ok, err := l.touchRun(ctx, runID, RunFailed, RunCancelled, RunDependentFailed); err != nil || !ok {
-			return l.wrongState(ctx, runID, err)
+		if ok, err := lockRun(ctx, l.Tx, runID, RunFailed, RunCancelled, RunDependentFailed); err != nil || !ok {
+			return wrongState(ctx, l.Tx, runID, err)
 		}
 		_, err := l.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueuePending+`', attempt = 0, recoveries = 0, next_attempt_at = NULL,
 			last_error = '', finished_at = NULL WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
 		if err != nil {
 			return err
 		}
-		if err := l.reopen(ctx, runID); err != nil {
+		if err := reopenRun(ctx, l.Tx, runID); err != nil {
 			return err
 		}
-		if err := l.wakeDependants(ctx, runID); err != nil {
+		if err := wakeDependants(ctx, l.Tx, runID); err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: EventRun, actor: actor, reason: "rerun: " + runID})
@@ -80,8 +82,8 @@ func (c *Center) Rerun(ctx context.Context, runID, actor string) error {
 }
 
 // reopen makes a run that has ended READY, or wait for its upstreams, if not all of them have succeeded.
-func (t transaction) reopen(ctx context.Context, runID string) error {
-	state, _, err := t.verdict(ctx, runID)
+func reopenRun(ctx context.Context, t sqldb.Tx, runID string) error {
+	state, _, err := upstreamState(ctx, t, runID)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (t transaction) reopen(ctx context.Context, runID string) error {
 
 // wakeDependants makes all runs wait again that have failed because this one had, directly or not. They are locked
 // first, whatever their state: one that is being settled meanwhile is looked at when that is committed.
-func (t transaction) wakeDependants(ctx context.Context, runID string) error {
+func wakeDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 	seen := []string{runID}
 	for i := 0; i < len(seen) && len(seen) < maxGraph; i++ {
 		err := t.Each(ctx, func(rows *sql.Rows) error {
@@ -135,7 +137,7 @@ func (c *Center) operateRun(ctx context.Context, runID string, f func(context.Co
 }
 
 // wrongState says in which state a run is that did not match, unless there was another error.
-func (t transaction) wrongState(ctx context.Context, runID string, err error) error {
+func wrongState(ctx context.Context, t sqldb.Tx, runID string, err error) error {
 	if err != nil {
 		return err
 	}

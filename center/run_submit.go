@@ -43,7 +43,7 @@ func (c *Center) SubmitOnce(ctx context.Context, taskType, key, params string, a
 	}
 	submit := func() error {
 		return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
-			runID, there, err = l.submit(ctx, Run{Key: key, Params: params}, after)
+			runID, there, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
 			return err
 		})
 	}
@@ -98,27 +98,27 @@ func (c *Center) mayRun(ctx context.Context, taskType string) error {
 }
 
 // submit fills in a run and inserts it, unless there is one of its key.
-func (l *locked) submit(ctx context.Context, r Run, after []string) (runID string, there bool, err error) {
-	known, err := l.runsOfKeys(ctx, []string{l.taskType}, []string{r.Key})
+func submitRun(ctx context.Context, l *locked, r Run, after []string) (runID string, there bool, err error) {
+	known, err := runsOfKeys(ctx, l, []string{l.taskType}, []string{r.Key})
 	if err != nil {
 		return "", false, err
 	}
 	if id := known[runName{l.taskType, r.Key}]; id != "" {
 		return id, true, nil
 	}
-	if after, err = l.upstreams(ctx, after); err != nil {
+	if after, err = checkUpstreams(ctx, l, after); err != nil {
 		return "", false, err
 	}
-	r = l.newRun(r, l.now)
+	r = newRun(l, r, l.now)
 	if len(after) > 0 {
 		r.State = RunWaiting
 	}
-	return r.ID, false, l.insertRuns(ctx, []Run{r}, after)
+	return r.ID, false, insertRuns(ctx, l, []Run{r}, after)
 }
 
 // newRun completes a run of this task type that is its own root.
-func (l *locked) newRun(r Run, at time.Time) Run {
-	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = l.newRunID(), l.taskType, l.ownSign, at
+func newRun(l *locked, r Run, at time.Time) Run {
+	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = newRunID(l.nextInstant()), l.taskType, l.ownSign, at
 	r.RootID = r.ID
 	if r.State == "" {
 		r.State = RunReady
@@ -127,7 +127,7 @@ func (l *locked) newRun(r Run, at time.Time) Run {
 }
 
 // upstreams checks that the runs are there, and returns each once.
-func (l *locked) upstreams(ctx context.Context, after []string) ([]string, error) {
+func checkUpstreams(ctx context.Context, l *locked, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
 		var n int
@@ -146,7 +146,7 @@ func (l *locked) upstreams(ctx context.Context, after []string) ([]string, error
 type runName struct{ taskType, key string }
 
 // runsOfKeys returns the ids of the runs of some task types with some keys, as far as there are any.
-func (l *locked) runsOfKeys(ctx context.Context, taskTypes, keys []string) (map[runName]string, error) {
+func runsOfKeys(ctx context.Context, l *locked, taskTypes, keys []string) (map[runName]string, error) {
 	found := map[runName]string{}
 	if len(taskTypes) == 0 {
 		return found, nil
@@ -170,13 +170,13 @@ func (l *locked) runsOfKeys(ctx context.Context, taskTypes, keys []string) (map[
 
 // insertRuns inserts runs of this task type, and of each that is not SKIPPED the runs of everything that runs after
 // it, WAITING, with the edges between them as they are now (R5). The roots wait for those in after.
-func (l *locked) insertRuns(ctx context.Context, roots []Run, after []string) error {
-	edges, err := l.edges(ctx)
+func insertRuns(ctx context.Context, l *locked, roots []Run, after []string) error {
+	edges, err := readEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
-	g := growth{newID: l.newRunID, edges: edges, order: downstream(edges, l.taskType), cut: len(after) > 0}
-	if g.there, err = l.runsOfKeys(ctx, g.order, keysOf(roots)); err != nil {
+	g := growth{newID: func() string { return newRunID(l.nextInstant()) }, edges: edges, order: downstream(edges, l.taskType), cut: len(after) > 0}
+	if g.there, err = runsOfKeys(ctx, l, g.order, keysOf(roots)); err != nil {
 		return err
 	}
 	for _, root := range roots {
@@ -185,7 +185,7 @@ func (l *locked) insertRuns(ctx context.Context, roots []Run, after []string) er
 		}
 		g.add(root)
 	}
-	if err := l.insertRunRows(ctx, g.runs); err != nil {
+	if err := insertRunRows(ctx, l, g.runs); err != nil {
 		return err
 	}
 	for _, d := range g.late {
@@ -197,7 +197,7 @@ func (l *locked) insertRuns(ctx context.Context, roots []Run, after []string) er
 			g.deps = append(g.deps, d)
 		}
 	}
-	return l.insertDeps(ctx, g.deps)
+	return insertDeps(ctx, l, g.deps)
 }
 
 func keysOf(runs []Run) []string {
@@ -250,7 +250,7 @@ func (g *growth) add(root Run) {
 	}
 }
 
-func (l *locked) insertRunRows(ctx context.Context, runs []Run) error {
+func insertRunRows(ctx context.Context, l *locked, runs []Run) error {
 	for part := range slices.Chunk(runs, eventRows/2) {
 		args := make([]any, 0, 12*len(part))
 		for _, r := range part {
@@ -273,7 +273,7 @@ func (l *locked) insertRunRows(ctx context.Context, runs []Run) error {
 	return nil
 }
 
-func (l *locked) insertDeps(ctx context.Context, deps []RunDep) error {
+func insertDeps(ctx context.Context, l *locked, deps []RunDep) error {
 	for part := range slices.Chunk(deps, eventRows) {
 		args := make([]any, 0, 3*len(part))
 		for _, d := range part {

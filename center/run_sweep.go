@@ -97,13 +97,13 @@ func (c *Center) tryClose(ctx context.Context, s Sweep) {
 // perhaps has been written before, by a try whose reply was lost, is found by the state that it leads to.
 func (c *Center) saveSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
 	tried := false
-	err := c.transact(ctx, c.db.Dealers, func(ctx context.Context, t transaction) error {
+	err := c.db.Transact(ctx, c.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
 		if err := c.fenceSweep(ctx, t, s); err != nil {
 			return err
 		}
-		n, err := t.saveSweep(ctx, s, p, state, set, args...)
+		n, err := writeSweep(ctx, t, s, p, state, set, args...)
 		if err == nil && n == 0 && tried {
-			n, err = t.savedBefore(ctx, s, state)
+			n, err = sweepWasSaved(ctx, t, s, state)
 		}
 		if err == nil && n == 0 {
 			err = ErrRunOver
@@ -117,7 +117,7 @@ func (c *Center) saveSweep(ctx context.Context, s Sweep, p Progress, what, state
 	return nil
 }
 
-func (t transaction) saveSweep(ctx context.Context, s Sweep, p Progress, state, set string, args ...any) (int, error) {
+func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set string, args ...any) (int, error) {
 	all := []any{p.ItemsDone, p.ItemsFailed}
 	progress := `items_done <> ? OR items_failed <> ?`
 	if p.Cursor != nil {
@@ -132,7 +132,7 @@ func (t transaction) saveSweep(ctx context.Context, s Sweep, p Progress, state, 
 		append(all, s.RunID, s.QueueID, s.Server, s.Epoch)...)
 }
 
-func (t transaction) savedBefore(ctx context.Context, s Sweep, state string) (n int, err error) {
+func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n int, err error) {
 	err = t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
 		s.RunID, s.QueueID, state, s.Server, s.Epoch).Scan(&n)
 	return n, err

@@ -103,7 +103,7 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 
 // defineTrigger makes the trigger of the settings, together with the queues, unless one of that name is there, whatever
 // it fires.
-func (l *locked) defineTrigger(ctx context.Context, s Settings) error {
+func defineTrigger(ctx context.Context, l *locked, s Settings) error {
 	t, ok := s.trigger(l.taskType)
 	if !ok {
 		return nil
@@ -112,22 +112,22 @@ func (l *locked) defineTrigger(ctx context.Context, s Settings) error {
 	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&mode); err != nil || mode != ModeRun {
 		return err
 	}
-	_, err := l.putTrigger(ctx, t, false, "")
+	_, err := putTrigger(ctx, l, t, false, "")
 	return err
 }
 
-func (l *locked) applySchedule(ctx context.Context, s Settings, actor string) error {
-	if err := l.applyAfter(ctx, s.After); err != nil {
+func applySchedule(ctx context.Context, l *locked, s Settings, actor string) error {
+	if err := applyAfter(ctx, l, s.After); err != nil {
 		return err
 	}
-	return l.applyTrigger(ctx, s, actor)
+	return applyTrigger(ctx, l, s, actor)
 }
 
 // applyTrigger gives the trigger of the settings its schedule, and leaves the rest of it alone; without cron and every
 // it deletes the trigger.
-func (l *locked) applyTrigger(ctx context.Context, s Settings, actor string) error {
+func applyTrigger(ctx context.Context, l *locked, s Settings, actor string) error {
 	t, wanted := s.trigger(l.taskType)
-	old, err := l.trigger(ctx, l.taskType)
+	old, err := readTrigger(ctx, l, l.taskType)
 	there := err == nil
 	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
 		return err
@@ -136,7 +136,7 @@ func (l *locked) applyTrigger(ctx context.Context, s Settings, actor string) err
 	case there && old.Target != l.taskType:
 		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name, old.Target)
 	case there && !wanted && old.Kind != TriggerOnce:
-		return l.deleteTrigger(ctx, old.Name, actor)
+		return deleteTrigger(ctx, l, old.Name, actor)
 	case !wanted:
 		return nil
 	case there && old.Kind == t.Kind && old.Expression == t.Expression && old.TimeZone == t.TimeZone:
@@ -145,13 +145,13 @@ func (l *locked) applyTrigger(ctx context.Context, s Settings, actor string) err
 		old.Kind, old.Expression, old.TimeZone = t.Kind, t.Expression, t.TimeZone
 		t = old
 	}
-	_, err = l.putTrigger(ctx, t, true, actor)
+	_, err = putTrigger(ctx, l, t, true, actor)
 	return err
 }
 
 // applyAfter writes the dependencies if they are others than those that are there.
-func (l *locked) applyAfter(ctx context.Context, after []After) error {
-	edges, err := l.edges(ctx)
+func applyAfter(ctx context.Context, l *locked, after []After) error {
+	edges, err := readEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
@@ -164,5 +164,5 @@ func (l *locked) applyAfter(ctx context.Context, after []After) error {
 	if afterText(there) == afterText(after) {
 		return nil
 	}
-	return l.defineAfter(ctx, l.taskType, after)
+	return writeAfter(ctx, l.Tx, l.taskType, after)
 }

@@ -158,9 +158,6 @@ var settingTable = []Setting{
 	},
 }
 
-// maxQueues keeps a typing error from filling the database.
-const maxQueues = 100_000
-
 // columns returns the rows that schedule_task_type holds.
 func columns() (rows []Setting) {
 	for _, row := range settingTable {

@@ -1,9 +1,7 @@
 package center
 
 import (
-	"fmt"
 	"reflect"
-	"regexp"
 	"time"
 )
 
@@ -128,19 +126,4 @@ func (s Settings) queueRows() []queueRow {
 		queues[i] = queueRow{id: name, index: i}
 	}
 	return queues
-}
-
-var nameRule = regexp.MustCompile(`^[^\s\x00-\x1f\x7f]+( [^\s\x00-\x1f\x7f]+)*$`)
-
-// validName refuses a name that an operator could not read in a SELECT or type into a command.
-func validName(what, name string, most int) error {
-	switch {
-	case name == "":
-		return fmt.Errorf("%s must not be empty", what)
-	case len(name) > most:
-		return fmt.Errorf("%s (%q) must have at most %d bytes, not %d", what, name, most, len(name))
-	case !nameRule.MatchString(name):
-		return fmt.Errorf("%s (%q) must be printable, without white space around it", what, name)
-	}
-	return nil
 }

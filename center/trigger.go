@@ -168,7 +168,7 @@ func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
 	err = c.underLock(ctx, t.Target, func(ctx context.Context, l *locked) (err error) {
-		now, err = l.putTrigger(ctx, t, change, actor)
+		now, err = putTrigger(ctx, l, t, change, actor)
 		return err
 	})
 	if err != nil {
@@ -178,8 +178,8 @@ func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change
 }
 
 // putTrigger makes a trigger, or changes the one of its name if that is wanted, and returns what is there then.
-func (l *locked) putTrigger(ctx context.Context, t Trigger, change bool, actor string) (Trigger, error) {
-	old, err := l.trigger(ctx, t.Name)
+func putTrigger(ctx context.Context, l *locked, t Trigger, change bool, actor string) (Trigger, error) {
+	old, err := readTrigger(ctx, l, t.Name)
 	there := err == nil
 	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
 		return Trigger{}, err
@@ -190,7 +190,7 @@ func (l *locked) putTrigger(ctx context.Context, t Trigger, change bool, actor s
 	if t, err = t.over(old, there, l.ownSign, l.now); err != nil {
 		return Trigger{}, err
 	}
-	return t, l.writeTrigger(ctx, t, old, there, actor)
+	return t, writeTrigger(ctx, l, t, old, there, actor)
 }
 
 // over is what a trigger becomes that is written over the old one, if there is one.
@@ -218,8 +218,8 @@ func (t Trigger) over(old Trigger, there bool, ownSign string, now time.Time) (T
 }
 
 // writeTrigger inserts a trigger, or changes the old one.
-func (l *locked) writeTrigger(ctx context.Context, t, old Trigger, there bool, actor string) error {
-	if err := l.putTriggerRow(ctx, t, old, there); err != nil {
+func writeTrigger(ctx context.Context, l *locked, t, old Trigger, there bool, actor string) error {
+	if err := putTriggerRow(ctx, l, t, old, there); err != nil {
 		return err
 	}
 	return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "defined: " + t.Name})
@@ -245,10 +245,10 @@ func (t Trigger) sameSlots(o Trigger) bool {
 		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target
 }
 
-func (l *locked) putTriggerRow(ctx context.Context, t, old Trigger, there bool) error {
+func putTriggerRow(ctx context.Context, l *locked, t, old Trigger, there bool) error {
 	var names []string
 	var args []any
-	for _, col := range l.triggerColumns(t) {
+	for _, col := range triggerValues(l, t) {
 		names, args = append(names, col.name), append(args, col.value)
 	}
 	if !there {
@@ -274,7 +274,7 @@ type assigned struct {
 }
 
 // triggerColumns are the columns of a trigger but for its key.
-func (l *locked) triggerColumns(t Trigger) []assigned {
+func triggerValues(l *locked, t Trigger) []assigned {
 	return []assigned{
 		{"trigger_id", t.ID},
 		{"target", t.Target},
@@ -311,7 +311,7 @@ func scanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 }
 
 // trigger reads a trigger. ErrUnknownTrigger if there is none of that name.
-func (l *locked) trigger(ctx context.Context, name string) (Trigger, error) {
+func readTrigger(ctx context.Context, l *locked, name string) (Trigger, error) {
 	t, err := scanTrigger(l.QueryRow(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name))
 	if sqldb.NoRows(err) {
 		err = ErrUnknownTrigger

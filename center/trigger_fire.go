@@ -21,7 +21,7 @@ func (c *Center) fireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
 		err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
-			n, err = l.fire(ctx)
+			n, err = fireTriggers(ctx, l)
 			return err
 		})
 		if err != nil {
@@ -43,8 +43,8 @@ type firing struct {
 // fire advances a page of triggers and inserts the runs of their slots, in one transaction (R2): a few statements,
 // however many there are. That each trigger's version is still the one that was read is checked although the lock
 // row is held: somebody may edit the row by hand. It returns how many triggers there were.
-func (l *locked) fire(ctx context.Context) (int, error) {
-	firings, err := l.due(ctx)
+func fireTriggers(ctx context.Context, l *locked) (int, error) {
+	firings, err := dueTriggers(ctx, l)
 	if err != nil || len(firings) == 0 {
 		return 0, err
 	}
@@ -54,11 +54,11 @@ func (l *locked) fire(ctx context.Context) (int, error) {
 			keys = append(keys, f.runKey(at))
 		}
 	}
-	there, err := l.runsOfKeys(ctx, []string{l.taskType}, keys)
+	there, err := runsOfKeys(ctx, l, []string{l.taskType}, keys)
 	if err != nil {
 		return 0, err
 	}
-	open, err := l.openRuns(ctx)
+	open, err := openRuns(ctx, l)
 	if err != nil {
 		return 0, err
 	}
@@ -71,21 +71,21 @@ func (l *locked) fire(ctx context.Context) (int, error) {
 			if there[runName{l.taskType, r.Key}] != "" {
 				continue // fired before the trigger was made again; it advances all the same
 			}
-			r = l.newRun(r, at)
+			r = newRun(l, r, at)
 			if runs = append(runs, r); r.State == RunReady {
 				open = append(open, r)
 			}
 		}
 	}
-	if err := l.advance(ctx, firings); err != nil {
+	if err := advanceTriggers(ctx, l, firings); err != nil {
 		return 0, err
 	}
-	return len(firings), l.insertRuns(ctx, runs, nil)
+	return len(firings), insertRuns(ctx, l, runs, nil)
 }
 
 // due reads a page of triggers that are due, and computes what they fire and when they are due next. One whose row
 // makes no sense gets the status ERROR, and the others go on.
-func (l *locked) due(ctx context.Context) (firings []firing, err error) {
+func dueTriggers(ctx context.Context, l *locked) (firings []firing, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
 		firings = append(firings, newFiring(t, l.now))
@@ -138,7 +138,7 @@ func (t Trigger) run(open []Run) Run {
 }
 
 // openRuns returns the runs of the task type that are RUNNING or READY, not more than two, the RUNNING first.
-func (l *locked) openRuns(ctx context.Context) (open []Run, err error) {
+func openRuns(ctx context.Context, l *locked) (open []Run, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var r Run
 		err := rows.Scan(&r.ID, &r.State)
@@ -154,7 +154,7 @@ func (l *locked) openRuns(ctx context.Context) (open []Run, err error) {
 
 // advance writes the triggers, all of them in one statement: each column is a CASE over the names, the one form of an
 // UPDATE of several rows that all databases know.
-func (l *locked) advance(ctx context.Context, firings []firing) error {
+func advanceTriggers(ctx context.Context, l *locked, firings []firing) error {
 	var set strings.Builder
 	var args []any
 	for _, col := range []struct {

@@ -29,7 +29,7 @@ func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, act
 			return nil
 		}
 		t.Version++
-		if err := l.putTriggerRow(ctx, t, old, true); err != nil {
+		if err := putTriggerRow(ctx, l, t, old, true); err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: pauseKind(paused) + ": " + name})
@@ -44,7 +44,7 @@ func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, act
 // twice. ErrUnknownTrigger if there is none.
 func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
 	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, _ Trigger) error {
-		return l.deleteTrigger(ctx, name, actor)
+		return deleteTrigger(ctx, l, name, actor)
 	})
 	if err != nil {
 		return fmt.Errorf("delete trigger %s: %w", name, err)
@@ -52,7 +52,7 @@ func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
 	return nil
 }
 
-func (l *locked) deleteTrigger(ctx context.Context, name, actor string) error {
+func deleteTrigger(ctx context.Context, l *locked, name, actor string) error {
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name); err != nil {
 		return err
 	}
@@ -64,14 +64,14 @@ func (l *locked) deleteTrigger(ctx context.Context, name, actor string) error {
 // there is none.
 func (c *Center) FireTrigger(ctx context.Context, name, actor string) (runID string, err error) {
 	err = c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, t Trigger) error {
-		open, err := l.openRuns(ctx)
+		open, err := openRuns(ctx, l)
 		if err != nil {
 			return err
 		}
-		r := l.newRun(t.run(open), l.now)
+		r := newRun(l, t.run(open), l.now)
 		r.Key = t.ID + "/now/" + r.ID
 		runID = r.ID
-		if err := l.insertRuns(ctx, []Run{r}, nil); err != nil {
+		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {
 			return err
 		}
 		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "fired: " + name + ", run " + runID})
@@ -93,7 +93,7 @@ func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.
 		return err
 	}
 	return c.underLock(ctx, target, func(ctx context.Context, l *locked) error {
-		t, err := l.trigger(ctx, name)
+		t, err := readTrigger(ctx, l, name)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,31 @@
+package center
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var nameRule = regexp.MustCompile(`^[^\s\x00-\x1f\x7f]+( [^\s\x00-\x1f\x7f]+)*$`)
+
+// validName refuses a name that an operator could not read in a SELECT or type into a command.
+func validName(what, name string, most int) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s must not be empty", what)
+	case len(name) > most:
+		return fmt.Errorf("%s (%q) must have at most %d bytes, not %d", what, name, most, len(name))
+	case !nameRule.MatchString(name):
+		return fmt.Errorf("%s (%q) must be printable, without white space around it", what, name)
+	}
+	return nil
+}
+
+// ServerName is what people call a server: host:pid, its uuid without the random end. A process that serves several
+// task types has that name in each.
+func ServerName(uuid string) string {
+	if at := strings.LastIndexByte(uuid, ':'); at > 0 && len(uuid)-at == len(":12345678") {
+		return uuid[:at]
+	}
+	return uuid
+}
