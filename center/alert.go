@@ -25,8 +25,8 @@ type Alert struct {
 
 // Alert records an alert as an event, unless one of the same kind, server and queue is younger than every,
 // and tells whether it did: so that, of many processes and many rounds, one raises it.
-func (c *Center) Alert(ctx context.Context, taskType string, a Alert, every time.Duration) (raised bool, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time.Duration) (raised bool, err error) {
+	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		var young int
 		where, args := `kind = ?`, []any{l.taskType, l.ownSign, EventAlert}
 		for _, f := range []struct{ column, value string }{{"queue_id", a.QueueID}, {"from_server", a.Server}} {
@@ -51,13 +51,13 @@ func (c *Center) Alert(ctx context.Context, taskType string, a Alert, every time
 }
 
 // Standby counts the servers that may own queues, and the queues, for people to read.
-func (c *Center) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
-	err = c.db.QueryRow(ctx, `SELECT
+func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
+	err = r.db.QueryRow(ctx, `SELECT
 		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+ownerStates+`),
 		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`,
-		taskType, c.ownSign, taskType, c.ownSign).Scan(&servers, &queues)
+		taskType, r.ownSign, taskType, r.ownSign).Scan(&servers, &queues)
 	if err != nil {
-		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, c.ownSign, err)
+		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, r.ownSign, err)
 	}
 	return servers, queues, nil
 }

@@ -104,7 +104,7 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("task %s: %w", taskType, err)
 	}
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err := c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		if err := writeSettings(ctx, l, s.WithDefaults(), a.version); err != nil {
 			return err
 		}

@@ -40,14 +40,14 @@ type Assignment struct {
 // expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
 // another has planned meanwhile, and then, most of the time, without taking the lock: in a large roster many learn
 // with their heartbeats that a plan is due, and one makes it.
-func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (done Assigned, err error) {
-	due, busy, err := c.assignDue(ctx, taskType, a)
+func (r *Roster) Assign(ctx context.Context, taskType string, a Assignment) (done Assigned, err error) {
+	due, busy, err := r.assignDue(ctx, taskType, a)
 	if err != nil || !due {
 		return Assigned{Busy: busy}, err
 	}
-	lock := c.underLock
+	lock := r.underLock
 	if a.NoWait {
-		lock = c.underFreeLock
+		lock = r.underFreeLock
 	}
 	err = lock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		done = Assigned{}
@@ -71,7 +71,7 @@ func (c *Center) Assign(ctx context.Context, taskType string, a Assignment) (don
 
 // assignDue looks in one statement, and without waiting, whether there is anything to do, and if the actor does not
 // wait, whether another has the lock row. What changes right after is told by the next pulse; nothing rests on this look.
-func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (yes, busy bool, err error) {
+func (r *Roster) assignDue(ctx context.Context, taskType string, a Assignment) (yes, busy bool, err error) {
 	if a.Always {
 		return true, false, nil
 	}
@@ -81,25 +81,25 @@ func (c *Center) assignDue(ctx context.Context, taskType string, a Assignment) (
 	}
 	query := `SELECT CASE WHEN ` + due + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
 	if a.NoWait {
-		query += c.db.SkipLocked
+		query += r.db.SkipLocked
 	}
 	var free bool
-	err = c.db.Retry(ctx, func() (bool, error) {
+	err = r.db.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
 		free = false
-		return true, c.db.Each(ctx, func(rows *sql.Rows) error {
+		return true, r.db.Each(ctx, func(rows *sql.Rows) error {
 			var n int
 			err := rows.Scan(&n)
 			free, yes = true, n == 1
 			return err
-		}, query, taskType, c.ownSign)
+		}, query, taskType, r.ownSign)
 	})
-	if skips := a.NoWait && c.db.SkipLocked != ""; err == nil && !free && !skips {
+	if skips := a.NoWait && r.db.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, c.ownSign, err)
+		return false, false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, r.ownSign, err)
 	}
 	return yes, !free, nil
 }
@@ -123,26 +123,26 @@ const auditInterval = 30 * time.Second
 // Audit plans from unlocked reads, once per audit interval and roster (S4), and repairs what is
 // wrong, whoever made it: a row that was edited by hand, say. It tells whether it was this
 // server's turn.
-func (c *Center) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
-	n, err := c.db.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+c.db.Limits, taskType, c.ownSign)
+func (r *Roster) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
+	n, err := r.db.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
+		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+r.db.Limits, taskType, r.ownSign)
 	if err != nil || n == 0 {
 		return false, err
 	}
-	l := reader{q: c.db.Store, d: c.db.Dialect, taskType: taskType, ownSign: c.ownSign}
+	l := reader{q: r.db.Store, d: r.db.Dialect, taskType: taskType, ownSign: r.ownSign}
 	servers, err := l.servers(ctx)
 	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", taskType, c.ownSign, err)
+		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.ownSign, err)
 	}
 	removing, err := l.removing(ctx)
 	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", taskType, c.ownSign, err)
+		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.ownSign, err)
 	}
 	changes, err := l.plan(ctx, servers, removing)
 	if err != nil || len(changes) == 0 {
 		return true, err
 	}
-	_, err = c.Assign(ctx, taskType, Assignment{Actor: actor, Always: true})
+	_, err = r.Assign(ctx, taskType, Assignment{Actor: actor, Always: true})
 	return true, err
 }
 

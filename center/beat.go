@@ -93,19 +93,19 @@ type Pulse struct {
 // whatever the number of servers, queues and task types. They run on a connection of their own,
 // in autocommit, and touch no rows but the process's, so that nothing can queue in front of
 // them (S1). A server without a pulse in the result is gone. Not for concurrent use.
-func (c *Center) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
+func (r *Roster) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	if len(b.Servers) == 0 {
 		return map[string]Pulse{}, nil
 	}
-	query, args := c.beatUpdate(b)
-	err := c.db.Retry(ctx, func() (bool, error) {
-		_, err := c.db.Heartbeat.ExecContext(ctx, c.db.SQL(query), args...)
+	query, args := r.beatUpdate(b)
+	err := r.db.Retry(ctx, func() (bool, error) {
+		_, err := r.db.Heartbeat.ExecContext(ctx, r.db.SQL(query), args...)
 		return true, err // twice does no harm: the second finds the first's token
 	})
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
-	pulses, err := c.pulses(ctx, b)
+	pulses, err := r.pulses(ctx, b)
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: read: %w", err)
 	}
@@ -118,12 +118,12 @@ type beatColumn struct {
 	value func(ServerBeat) any
 }
 
-func (c *Center) beatColumns() []beatColumn {
+func (r *Roster) beatColumns() []beatColumn {
 	moment := func(t time.Time) any {
 		if t.IsZero() {
 			return nil
 		}
-		return c.db.Time(t)
+		return r.db.Time(t)
 	}
 	return []beatColumn{
 		{"fetch_count", func(s ServerBeat) any { return s.FetchCount }},
@@ -146,7 +146,7 @@ func (c *Center) beatColumns() []beatColumn {
 // beatUpdate writes each column as a CASE over the servers: the one form of an UPDATE of several
 // rows that all databases know. The column itself in ELSE gives the parameters its type. Most processes have
 // one server, whose statement is half as long.
-func (c *Center) beatUpdate(b Beat) (query string, args []any) {
+func (r *Roster) beatUpdate(b Beat) (query string, args []any) {
 	var set strings.Builder
 	value := func(of func(ServerBeat) any, otherwise string) {
 		if len(b.Servers) == 1 {
@@ -164,13 +164,13 @@ func (c *Center) beatUpdate(b Beat) (query string, args []any) {
 	args = append(args, b.Token)
 	// Before heartbeat_time is overwritten: MySQL evaluates SET from left to right (L6). The watch never
 	// begins earlier than the row says: a beat whose reply was lost may have noticed a gap.
-	since := func(s ServerBeat) any { return c.db.Time(s.WatchingSince) }
+	since := func(s ServerBeat) any { return r.db.Time(s.WatchingSince) }
 	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN watching_since > ")
 	value(since, "watching_since")
 	set.WriteString(" THEN watching_since ELSE ")
 	value(since, "watching_since")
 	set.WriteString(" END, heartbeat_time = {now}")
-	for _, col := range c.beatColumns() {
+	for _, col := range r.beatColumns() {
 		set.WriteString(", " + col.name + " = ")
 		value(col.value, col.name)
 	}
@@ -212,9 +212,9 @@ func (b Beat) allDrained() string {
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END`
 }
 
-func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
+func (r *Roster) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 	uuids := b.uuids()
-	watch, args := c.watch(b.Servers)
+	watch, args := r.watch(b.Servers)
 	own := make([]string, len(uuids)) // rather than GROUP BY, for which MariaDB would make one more temporary table
 	for i, uuid := range uuids {
 		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested
@@ -226,7 +226,7 @@ func (c *Center) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		rings[s.UUID] = s.Ring
 	}
 	pulses := make(map[string]Pulse, len(uuids))
-	err := c.db.EachOn(ctx, c.db.Heartbeat, func(rows *sql.Rows) error {
+	err := r.db.EachOn(ctx, r.db.Heartbeat, func(rows *sql.Rows) error {
 		var p Pulse
 		var next Ring
 		var audit, anyDead, drained, runs int

@@ -84,7 +84,7 @@ type Center struct {
 	db      *sqldb.DB
 	ownSign string
 	log     logrus.FieldLogger
-	onLock  func(taskType string, held time.Duration)
+	roster  *Roster
 	runEnds *runCounts
 
 	writeFence bool // share locks do not reach every writer here (F3)
@@ -113,12 +113,16 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
-	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger, onLock: o.OnLock, runEnds: &runCounts{runs: map[RunEnd]int64{}}}
+	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger, runEnds: &runCounts{runs: map[RunEnd]int64{}}}
+	c.roster = &Roster{db: pools, ownSign: o.OwnSign, onLock: o.OnLock}
 	if err := c.guard(ctx, o.Schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}
 	return c, nil
 }
+
+// Roster returns the ownership protocol, for package manager.
+func (c *Center) Roster() *Roster { return c.roster }
 
 // Close closes all connections, those of DB included.
 func (c *Center) Close() error { return c.db.Close() }

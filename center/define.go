@@ -22,10 +22,10 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 	if err := s.Validate(); err != nil {
 		return Settings{}, fmt.Errorf("task %s: %w", taskType, err)
 	}
-	if err := c.insertLockRow(ctx, taskType); err != nil {
+	if err := c.roster.insertLockRow(ctx, taskType); err != nil {
 		return Settings{}, fmt.Errorf("define %s$%s: %w", taskType, c.ownSign, err)
 	}
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err := c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		if err := insertTaskType(ctx, l, s.WithDefaults()); err != nil {
 			return err
 		}

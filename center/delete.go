@@ -17,9 +17,7 @@ func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
 	if len(signs) == 0 {
 		return fmt.Errorf("delete %s: %w", taskType, ErrUnknownTask)
 	}
-	first := *c
-	first.ownSign = signs[0]
-	err = first.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.In(signs[0]).underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		for _, sign := range signs {
 			if err := deleteRoster(ctx, forOwnSign(l, sign), sign != signs[0], actor); err != nil {
 				return err

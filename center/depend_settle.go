@@ -59,10 +59,10 @@ func dependsOn(upstream, rule string) string {
 // settle lets a run go on that waits and whose upstreams have succeeded, and ends one of which an upstream has not. It
 // tells whether the run has ended.
 func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
-	if err := c.insertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
+	if err := c.roster.insertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
 		return false, err
 	}
-	err = c.underLock(ctx, r.taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.underLock(ctx, r.taskType, func(ctx context.Context, l *locked) error {
 		ended = false
 		waits, err := lockRun(ctx, l.Tx, r.id, RunWaiting)
 		if err != nil || !waits {

@@ -38,7 +38,7 @@ func (c *Center) Lock(t testing.TB, taskType string, peek bool) (*sql.Tx, error)
 
 // WritePlan writes changes under the lock row as Assign does.
 func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
-	return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	return c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		_, _, err := l.write(ctx, changes)
 		return err
 	})
@@ -46,7 +46,7 @@ func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.
 
 // ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many live.
 func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		servers, err := l.expire(ctx, []serverRow{{uuid: uuid, heartbeat: l.now.Add(-time.Hour), judgeDead: time.Minute}}, Assignment{Actor: "test", Watched: time.Hour})
 		alive = len(servers)
 		return err
@@ -89,7 +89,7 @@ func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run st
 
 // FireEdited fires as when somebody edits the triggers by hand between the reading of them and the writing.
 func (c *Center) FireEdited(ctx context.Context, taskType string) error {
-	_, err := c.tryUnderLock(ctx, taskType, (*locked).lock, func(ctx context.Context, l *locked) error {
+	_, err := c.roster.tryUnderLock(ctx, taskType, (*locked).lock, func(ctx context.Context, l *locked) error {
 		firings, err := dueTriggers(ctx, l)
 		if err != nil {
 			return err

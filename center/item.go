@@ -123,7 +123,7 @@ func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, 
 	if len(keys) > 0 {
 		parts = slices.Collect(slices.Chunk(keys, eventRows))
 	}
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		n = 0
 		for _, part := range parts {
 			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.taskType, l.ownSign}

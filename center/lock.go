@@ -39,14 +39,14 @@ func (l *locked) nextInstant() time.Time {
 
 // underLock runs f in a transaction that holds the lock row of the task type, and retries it. f may run several times:
 // it must not keep results of an attempt that failed.
-func (c *Center) underLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
-	return c.underLockBy(ctx, taskType, (*locked).lock, f)
+func (r *Roster) underLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
+	return r.underLockBy(ctx, taskType, (*locked).lock, f)
 }
 
 // underFreeLock does what underLock does for a caller that does not wait: it returns sqldb.ErrBusy while another
 // transaction has the lock row, or waits in line for it. Correctness does not depend on that: lock takes the lock.
-func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
-	return c.underLockBy(ctx, taskType, func(l *locked, ctx context.Context) error {
+func (r *Roster) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *locked) error) error {
+	return r.underLockBy(ctx, taskType, func(l *locked, ctx context.Context) error {
 		if err := l.peek(ctx); err != nil {
 			return err
 		}
@@ -54,31 +54,31 @@ func (c *Center) underFreeLock(ctx context.Context, taskType string, f func(cont
 	}, f)
 }
 
-func (c *Center) underLockBy(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) error {
-	err := c.db.Retry(ctx, func() (bool, error) {
+func (r *Roster) underLockBy(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) error {
+	err := r.db.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
-		return c.tryUnderLock(ctx, taskType, lock, f)
+		return r.tryUnderLock(ctx, taskType, lock, f)
 	})
 	if err != nil {
-		return fmt.Errorf("%s$%s: %w", taskType, c.ownSign, err)
+		return fmt.Errorf("%s$%s: %w", taskType, r.ownSign, err)
 	}
 	return nil
 }
 
 // tryUnderLock reports whether a failure left nothing behind for certain.
-func (c *Center) tryUnderLock(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) (clean bool, err error) {
-	tx, err := c.db.Begin(ctx, c.db.Store)
+func (r *Roster) tryUnderLock(ctx context.Context, taskType string, lock func(*locked, context.Context) error, f func(context.Context, *locked) error) (clean bool, err error) {
+	tx, err := r.db.Begin(ctx, r.db.Store)
 	if err != nil {
 		return true, err
 	}
 	defer tx.Rollback()
-	l := &locked{Tx: tx, taskType: taskType, ownSign: c.ownSign}
+	l := &locked{Tx: tx, taskType: taskType, ownSign: r.ownSign}
 	if err := lock(l, ctx); err != nil {
 		return true, err
 	}
 	begin := time.Now()
-	defer func() { c.onLock(taskType, time.Since(begin)) }()
+	defer func() { r.onLock(taskType, time.Since(begin)) }()
 	if err := f(ctx, l); err != nil {
 		return true, err
 	}
@@ -165,16 +165,16 @@ func (l *locked) line(condition string) (string, []any) {
 
 // insertLockRow is a transaction of its own: two that insert the row inside larger ones would
 // wait for each other. It looks first, so that a worker's start leaves no error in the server's log.
-func (c *Center) insertLockRow(ctx context.Context, taskType string) error {
-	return c.db.Retry(ctx, func() (bool, error) {
+func (r *Roster) insertLockRow(ctx context.Context, taskType string) error {
+	return r.db.Retry(ctx, func() (bool, error) {
 		var n int
-		err := c.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`,
-			taskType, c.ownSign).Scan(&n)
+		err := r.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`,
+			taskType, r.ownSign).Scan(&n)
 		if err != nil || n > 0 {
 			return true, err
 		}
-		_, err = c.db.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`, taskType, c.ownSign)
-		if c.db.Class(err) == sqldb.Duplicate {
+		_, err = r.db.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`, taskType, r.ownSign)
+		if r.db.Class(err) == sqldb.Duplicate {
 			err = nil
 		}
 		return true, err // doing it twice is doing it once

@@ -46,7 +46,7 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 	var g errgroup.Group
 	for range callers {
 		g.Go(func() error {
-			_, err := c.Assign(t.Context(), "sweep", center.Assignment{Actor: "somebody", Always: true})
+			_, err := c.Roster().Assign(t.Context(), "sweep", center.Assignment{Actor: "somebody", Always: true})
 			return err
 		})
 	}
@@ -59,7 +59,7 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 			t.Fatalf("%d stand in line and %d wait for the row, want %d and 1", line, row, callers-1)
 		}
 	}
-	if busy, err := c.Assign(t.Context(), "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := c.Roster().Assign(t.Context(), "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("who does not wait: %+v, %v", busy, err)
 	}
 	if err := other.Commit(); err != nil {
@@ -91,10 +91,10 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 	defer tx.Rollback()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if busy, err := second.Assign(ctx, "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || busy.Busy {
+	if busy, err := second.Roster().Assign(ctx, "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || busy.Busy {
 		t.Errorf("the other schema's roster: %+v, %v", busy, err)
 	}
-	if busy, err := first.Assign(ctx, "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := first.Roster().Assign(ctx, "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("the same roster: %+v, %v", busy, err)
 	}
 }
@@ -137,7 +137,7 @@ func TestWhoGivesUpLeavesNoSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		givesUp(t)
-		if _, err := c.Audit(t.Context(), "sweep", "somebody"); dialect.Class(err) != sqldb.RolledBack {
+		if _, err := c.Roster().Audit(t.Context(), "sweep", "somebody"); dialect.Class(err) != sqldb.RolledBack {
 			t.Errorf("who audits got %v, want a lock_timeout", err)
 		}
 		if line, row := waiting(t, c.DB()); line+row > 0 {

@@ -29,9 +29,7 @@ func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, see
 		return nil, fmt.Errorf("look for forgotten environments of %s: %w", taskType, err)
 	}
 	for _, sign := range candidates {
-		other := *c
-		other.ownSign = sign
-		gone, err := other.expireOwnSign(ctx, taskType, actor, seen, within)
+		gone, err := expireOwnSign(ctx, c.roster.In(sign), taskType, actor, seen, within)
 		if err != nil {
 			return expired, fmt.Errorf("expire %w", err)
 		}
@@ -51,8 +49,8 @@ const forgotten = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE
 		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))
 	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign AND g.name <> r.task_type)`
 
-func (c *Center) expireOwnSign(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func expireOwnSign(ctx context.Context, r *Roster, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
+	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		gone = false
 		var still int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+forgotten+` AND r.task_type = ? AND r.own_sign = ?`,

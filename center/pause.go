@@ -11,8 +11,8 @@ import (
 )
 
 // Pause stops a task type, or lets it go on: every server drains its queues and keeps them.
-func (c *Center) Pause(ctx context.Context, taskType string, paused bool, actor string) error {
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) Pause(ctx context.Context, taskType string, paused bool, actor string) error {
+	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.taskType, l.ownSign)
 		if err != nil {
 			return err
@@ -27,12 +27,12 @@ func (c *Center) Pause(ctx context.Context, taskType string, paused bool, actor 
 
 // PauseServer stops one server, or lets it go on, also after DrainServer. It drains its queues, which others
 // then take over; while there are no others, they wait with it. ErrGone if there is no such server.
-func (c *Center) PauseServer(ctx context.Context, uuid string, paused bool, actor string) error {
+func (r *Roster) PauseServer(ctx context.Context, uuid string, paused bool, actor string) error {
 	state := StateStandby // with its next heartbeat it says whether it owns anything
 	if paused {
 		state = StatePaused
 	}
-	err := c.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
+	err := r.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
@@ -56,8 +56,8 @@ func (c *Center) PauseServer(ctx context.Context, uuid string, paused bool, acto
 // it still writes the fence makes void, and nothing else does. DrainServer returns the queues that could not be
 // had because a transaction of the server holds their rows: its session in the database must be ended, or the
 // process.
-func (c *Center) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
-	err = c.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
+func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
+	err = r.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
 		held = nil
 		if now != StateDraining {
 			if err := l.record(ctx, event{kind: EventDraining, to: uuid, actor: actor}); err != nil {
@@ -116,16 +116,16 @@ func (l *locked) writeState(ctx context.Context, uuid, state string) error {
 }
 
 // changeServer runs f under the lock of the server's roster, and tells it the server's state.
-func (c *Center) changeServer(ctx context.Context, uuid string, f func(ctx context.Context, l *locked, state string) error) error {
+func (r *Roster) changeServer(ctx context.Context, uuid string, f func(ctx context.Context, l *locked, state string) error) error {
 	var taskType string
-	err := c.db.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, c.ownSign).Scan(&taskType)
+	err := r.db.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, r.ownSign).Scan(&taskType)
 	if sqldb.NoRows(err) {
 		return ErrGone
 	}
 	if err != nil {
 		return err
 	}
-	return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	return r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		var state string
 		err := l.QueryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
 		if sqldb.NoRows(err) {

@@ -38,7 +38,7 @@ func preparedInMySQL(t *testing.T, db *sql.DB) (n, ever int) {
 func beatTimes(t *testing.T, c *center.Center, n int) {
 	t.Helper()
 	for range n {
-		if _, err := c.Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}}); err != nil {
+		if _, err := c.Roster().Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,7 +49,7 @@ func beatAgain(t *testing.T, c *center.Center) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, err := c.Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
+		_, err := c.Roster().Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
 		if err == nil {
 			return
 		}

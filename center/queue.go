@@ -12,11 +12,11 @@ import (
 
 // AddQueue adds a named queue, which is dealt at once (N2), or keeps one that is being removed. Where
 // queues have numbers, Repartition changes how many there are.
-func (c *Center) AddQueue(ctx context.Context, taskType, queueID, parameter, actor string) error {
+func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, actor string) error {
 	if err := validName("queue", queueID, 150); err != nil {
 		return fmt.Errorf("add a queue to %s: %w", taskType, err)
 	}
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		queues, err := l.namedQueues(ctx)
 		if err != nil {
 			return err
@@ -65,8 +65,8 @@ func (l *locked) staysInRoster(queueID string) {
 // RemoveQueue removes a named queue (N2). Its owner drains it first; whoever has something of it in hand
 // finishes that, and then the row goes, or at once when there is no owner. Items of that name are not
 // processed any more. The last queue stays: a task type without queues has nothing to do.
-func (c *Center) RemoveQueue(ctx context.Context, taskType, queueID, actor string) error {
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) RemoveQueue(ctx context.Context, taskType, queueID, actor string) error {
+	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		queues, err := l.namedQueues(ctx)
 		if err != nil {
 			return err
@@ -103,8 +103,8 @@ func (l *locked) removeQueue(ctx context.Context, q namedQueue, actor string) er
 // FinishRemoval gives up a queue that is being removed and that this server has drained, and deletes it.
 // It tells whether it did: not if somebody wants to keep the queue meanwhile. Whatever the reply, the queue
 // is never worked again under the old epoch: to keep it, Retake it (H3).
-func (c *Center) FinishRemoval(ctx context.Context, taskType, uuid, queueID string, epoch int64) (done bool, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID string, epoch int64) (done bool, err error) {
+	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		done = false
 		if !slices.Contains(l.removing, queueID) {
 			return nil

@@ -86,10 +86,10 @@ func liveOnce(t *testing.T, c *center.Center) {
 	}
 	for _, host := range []string{"web1", "web2"} {
 		uuid := host + ":1:00000000"
-		if _, err := c.Register(t.Context(), center.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := c.Roster().Register(t.Context(), center.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Assign(t.Context(), "settle", center.Assignment{Actor: uuid}); err != nil {
+		if _, err := c.Roster().Assign(t.Context(), "settle", center.Assignment{Actor: uuid}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,21 +163,21 @@ func workerLife(t *testing.T, c *center.Center) {
 			t.Fatal(err)
 		}
 	}
-	_, err := c.Beat(ctx, center.Beat{Token: "x", Was: []string{""}, Servers: []center.ServerBeat{{UUID: web1, State: center.StateServing}}})
+	_, err := c.Roster().Beat(ctx, center.Beat{Token: "x", Was: []string{""}, Servers: []center.ServerBeat{{UUID: web1, State: center.StateServing}}})
 	must(err)
-	v, err := c.View(ctx, "settle", web1)
+	v, err := c.Roster().View(ctx, "settle", web1)
 	must(err)
 	q := v.Queues[1]
-	_, err = c.Release(ctx, "settle", web1, []center.Handover{{QueueID: q.ID, Epoch: q.Epoch, To: web2}})
+	_, err = c.Roster().Release(ctx, "settle", web1, []center.Handover{{QueueID: q.ID, Epoch: q.Epoch, To: web2}})
 	must(err)
-	_, err = c.Retake(ctx, "settle", web1, v.Queues[0].ID, v.Queues[0].Epoch)
+	_, err = c.Roster().Retake(ctx, "settle", web1, v.Queues[0].ID, v.Queues[0].Epoch)
 	must(err)
 	batch := c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Queues: []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})
 	tx, err := c.DB().BeginTx(ctx, nil)
 	must(err)
 	must(center.Fence(batch, tx))
 	must(tx.Commit())
-	_, err = c.Audit(ctx, "settle", web1)
+	_, err = c.Roster().Audit(ctx, "settle", web1)
 	must(err)
 	must(c.SaveFailedItems(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
 	_, err = c.FailedItems(ctx, "settle", "1", 0)
@@ -185,15 +185,15 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(c.ForgetFailedItems(ctx, "settle", []string{"17"}))
 	cursor := "17"
 	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
-	must(c.WindowDone(ctx, "settle", web1, center.Held{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
-	must(c.Drain(ctx, "settle", web1))
+	must(c.Roster().WindowDone(ctx, "settle", web1, center.Held{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
+	must(c.Roster().Drain(ctx, "settle", web1))
 	assign := center.Assignment{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
-	_, err = c.Assign(ctx, "settle", assign)
+	_, err = c.Roster().Assign(ctx, "settle", assign)
 	must(err)
 	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
-	_, err = c.Assign(ctx, "settle", assign)
+	_, err = c.Roster().Assign(ctx, "settle", assign)
 	must(err)
-	must(c.Leave(ctx, "settle", web1, nil))
+	must(c.Roster().Leave(ctx, "settle", web1, nil))
 	time.Sleep(10 * time.Millisecond) // so that there is something older than the retention
 	deleted, err := c.Clean(ctx, time.Millisecond)
 	must(err)
@@ -216,9 +216,9 @@ func runLife(t *testing.T, c *center.Center) {
 		_, err := c.Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		must(err)
 		uuid := task + ":1:00000000"
-		_, err = c.Register(ctx, center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
+		_, err = c.Roster().Register(ctx, center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
 		must(err)
-		_, err = c.Assign(ctx, task, center.Assignment{Actor: uuid})
+		_, err = c.Roster().Assign(ctx, task, center.Assignment{Actor: uuid})
 		must(err)
 	}
 	must(c.DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))
@@ -228,7 +228,7 @@ func runLife(t *testing.T, c *center.Center) {
 		t.Helper()
 		_, err := c.Tick(ctx, "extract")
 		must(err)
-		v, err := c.View(ctx, "extract", "extract:1:00000000")
+		v, err := c.Roster().View(ctx, "extract", "extract:1:00000000")
 		must(err)
 		sweeps, err := c.Claim(ctx, "extract", "extract:1:00000000", []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
 		must(err)
@@ -259,7 +259,7 @@ func forgetEnvironment(t *testing.T, owner, worker *center.Center) {
 	if err != nil || len(expired) != 1 {
 		t.Fatal(expired, err)
 	}
-	if _, err := worker.Alert(t.Context(), "settle", center.Alert{Kind: center.AlertStandby}, time.Hour); err != nil {
+	if _, err := worker.Roster().Alert(t.Context(), "settle", center.Alert{Kind: center.AlertStandby}, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,8 +23,8 @@ type Handover struct {
 // eligible, and no transaction holds its row; the others stay as they are, and the caller reads its
 // rows again. Whatever the reply,
 // a queue that was sent here is never worked again under the old epoch: to keep it, Retake it (H3).
-func (c *Center) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
-	err = c.underLockBy(ctx, taskType, (*locked).lockToChange, func(ctx context.Context, l *locked) error {
+func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
+	err = r.underLockBy(ctx, taskType, (*locked).lockToChange, func(ctx context.Context, l *locked) error {
 		released = nil
 		changes, version, err := l.releasable(ctx, uuid, queues)
 		if err != nil || len(changes) == 0 {
@@ -81,8 +81,8 @@ func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover)
 // Retake keeps a queue that this server had been about to release: under a new epoch, so that a
 // release that is perhaps still under way finds nothing (H3). It tells whether the queue was
 // still there to keep, and its row free.
-func (c *Center) Retake(ctx context.Context, taskType, uuid, queueID string, epoch int64) (kept bool, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epoch int64) (kept bool, err error) {
+	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		kept = false
 		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
 			return err

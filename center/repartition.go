@@ -14,11 +14,11 @@ import (
 // mod(id, total). So nothing changes at once: the servers learn of it with their next heartbeats,
 // drain everything, and say so; when all have, one of them changes the number (N1). Asking for the
 // number that there is withdraws what was asked for.
-func (c *Center) Repartition(ctx context.Context, taskType string, total int, actor string) error {
+func (r *Roster) Repartition(ctx context.Context, taskType string, total int, actor string) error {
 	if total < 1 || total > maxQueues {
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, maxQueues)
 	}
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		if _, err := l.namedQueues(ctx); !errors.Is(err, errNumbered) {
 			return cmp.Or(err, errNamed)
 		}
@@ -45,8 +45,8 @@ func (c *Center) Repartition(ctx context.Context, taskType string, total int, ac
 
 // FinishRepartition changes the number of queues if that is asked for and every server has drained
 // for it, and tells whether it did. A server that is dead but not expired yet is waited for.
-func (c *Center) FinishRepartition(ctx context.Context, taskType, actor string) (done bool, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) (done bool, err error) {
+	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		done = false
 		var busy int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND drained_partition <> ?`,

@@ -40,7 +40,7 @@ func (r Ring) after(membership int64, asked Ring) Ring {
 const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
 
 // watch is the columns for Pulse.AnyDead and the ends of the ring, with what is bound to them.
-func (c *Center) watch(servers []ServerBeat) (columns string, args []any) {
+func (r *Roster) watch(servers []ServerBeat) (columns string, args []any) {
 	var dead, last, first strings.Builder
 	var deadArgs, lastArgs, firstArgs []any
 	for _, s := range servers {
@@ -48,25 +48,25 @@ func (c *Center) watch(servers []ServerBeat) (columns string, args []any) {
 		deadArgs = append(deadArgs, s.UUID)
 		exists := func(hint, within string, uuids ...any) {
 			dead.WriteString(`EXISTS (SELECT 1 FROM schedule_server d` + hint + ` WHERE d.task_type = ? AND d.own_sign = ?` + within + ` AND ` + isDead + `)`)
-			deadArgs = append(append(deadArgs, s.TaskType, c.ownSign), uuids...)
+			deadArgs = append(append(deadArgs, s.TaskType, r.ownSign), uuids...)
 		}
-		switch r := s.Ring; {
-		case r.last != "":
-			exists(c.db.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, r.last)
-		case r.first != "":
-			exists(c.db.ByKey, ` AND d.uuid > ?`, s.UUID)
+		switch ring := s.Ring; {
+		case ring.last != "":
+			exists(r.db.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, ring.last)
+		case ring.first != "":
+			exists(r.db.ByKey, ` AND d.uuid > ?`, s.UUID)
 			dead.WriteString(" OR ")
-			exists(c.db.ByKey, ` AND d.uuid <= ?`, r.first)
+			exists(r.db.ByKey, ` AND d.uuid <= ?`, ring.first)
 		default:
 			exists("", "")
 		}
 		dead.WriteString(") THEN 1")
 		if s.Ring.asks() {
 			const end = ` WHEN s.uuid = ? THEN (SELECT w.uuid FROM schedule_server w%s WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ? ORDER BY w.uuid LIMIT 1 OFFSET %d)`
-			fmt.Fprintf(&last, end, c.db.ByKey, watchedServers-1)
-			fmt.Fprintf(&first, end, c.db.ByKey, watchedServers-1)
-			lastArgs = append(lastArgs, s.UUID, s.TaskType, c.ownSign, s.UUID)
-			firstArgs = append(firstArgs, s.UUID, s.TaskType, c.ownSign, "")
+			fmt.Fprintf(&last, end, r.db.ByKey, watchedServers-1)
+			fmt.Fprintf(&first, end, r.db.ByKey, watchedServers-1)
+			lastArgs = append(lastArgs, s.UUID, s.TaskType, r.ownSign, s.UUID)
+			firstArgs = append(firstArgs, s.UUID, s.TaskType, r.ownSign, "")
 		}
 	}
 	return cases(dead.String(), "0") + `, ` + cases(last.String(), "NULL") + `, ` + cases(first.String(), "NULL"), append(append(deadArgs, lastArgs...), firstArgs...)

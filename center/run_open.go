@@ -19,7 +19,7 @@ const openTries = 20
 // RUNNING or the task type is paused or about to get another number of queues (R6). It returns the runs that ended
 // instead.
 func (c *Center) openNext(ctx context.Context, taskType string) (ended []string, err error) {
-	err = c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		ended = nil
 		if busy, err := openingForbidden(ctx, l); err != nil || busy {
 			return err

@@ -133,7 +133,7 @@ func (c *Center) operateRun(ctx context.Context, runID string, f func(context.Co
 	if err != nil {
 		return err
 	}
-	return c.underLock(ctx, r.TaskType, f)
+	return c.roster.underLock(ctx, r.TaskType, f)
 }
 
 // wrongState says in which state a run is that did not match, unless there was another error.

@@ -42,7 +42,7 @@ func (c *Center) SubmitOnce(ctx context.Context, taskType, key, params string, a
 		key = uuid.NewString()
 	}
 	submit := func() error {
-		return c.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
+		return c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
 			runID, there, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
 			return err
 		})
@@ -81,7 +81,7 @@ func (c *Center) hasRuns(ctx context.Context, taskType string) error {
 	if err := c.mayRun(ctx, taskType); err != nil {
 		return err
 	}
-	return c.insertLockRow(ctx, taskType)
+	return c.roster.insertLockRow(ctx, taskType)
 }
 
 // mayRun checks that a task type is there and can have runs.

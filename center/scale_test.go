@@ -51,7 +51,7 @@ func (m *many) exec(format string, args ...any) {
 // the last n expire.
 func (m *many) join() {
 	m.Helper()
-	_, err := m.c.Register(m.Context(), center.Server{UUID: "new", TaskType: "settle", JudgeDeadInterval: 24 * time.Hour})
+	_, err := m.c.Roster().Register(m.Context(), center.Server{UUID: "new", TaskType: "settle", JudgeDeadInterval: 24 * time.Hour})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func (m *many) die(n int) {
 
 func (m *many) assign() {
 	m.Helper()
-	_, err := m.c.Assign(m.Context(), "settle", center.Assignment{Actor: "new", Watched: time.Hour, BeatWithin: time.Hour})
+	_, err := m.c.Roster().Assign(m.Context(), "settle", center.Assignment{Actor: "new", Watched: time.Hour, BeatWithin: time.Hour})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func BenchmarkMany(b *testing.B) {
 		})
 		b.Run("heartbeat/"+kind, func(b *testing.B) {
 			for b.Loop() {
-				_, err := m.c.Beat(b.Context(), center.Beat{Servers: []center.ServerBeat{{UUID: "new", State: center.StateServing}}})
+				_, err := m.c.Roster().Beat(b.Context(), center.Beat{Servers: []center.ServerBeat{{UUID: "new", State: center.StateServing}}})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -46,8 +46,8 @@ type Registration struct {
 // Register inserts the server's row: from now on others deal it queues, and expire it if it
 // stops beating. The uuid must never have been registered before. After ErrUnknownCommit the
 // caller registers under another uuid; the row that is perhaps there expires.
-func (c *Center) Register(ctx context.Context, s Server) (reg Registration, err error) {
-	err = c.underLock(ctx, s.TaskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err error) {
+	err = r.underLock(ctx, s.TaskType, func(ctx context.Context, l *locked) error {
 		since, err := l.watchedSince(ctx)
 		if err != nil {
 			return err
@@ -92,8 +92,8 @@ func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
 }
 
 // Drain marks the server as about to leave, and plans: its queues are dealt to others, and requested from it.
-func (c *Center) Drain(ctx context.Context, taskType, uuid string) error {
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) Drain(ctx context.Context, taskType, uuid string) error {
+	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		var n int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid = ?`, uuid).Scan(&n)
 		if err == nil && n == 0 {
@@ -114,8 +114,8 @@ func (c *Center) Drain(ctx context.Context, taskType, uuid string) error {
 // requested for it and deletes its row, all in one transaction (H4). It waits for no requester.
 // The caller must have nothing in hand any more; forced lists the queues for which that is not
 // so. A server that is gone already has left; after ErrUnknownCommit it may be called again.
-func (c *Center) Leave(ctx context.Context, taskType, uuid string, forced []string) error {
-	err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func (r *Roster) Leave(ctx context.Context, taskType, uuid string, forced []string) error {
+	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
 		left, err := l.bury(ctx, reasonLeft, []serverRow{{uuid: uuid}})
 		if err != nil || len(left) == 0 {
 			return err

@@ -65,7 +65,7 @@ func TestSwallowedPackets(t *testing.T) {
 			beat := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				_, err := c.Beat(ctx, center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
+				_, err := c.Roster().Beat(ctx, center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
 				return err
 			}
 			if err := beat(); err != nil {
@@ -206,7 +206,7 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 		registered := make(chan time.Time, 1)
 		var g errgroup.Group
 		g.Go(func() error {
-			reg, err := c.Register(t.Context(), center.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
+			reg, err := c.Roster().Register(t.Context(), center.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
 			registered <- reg.At
 			return err
 		})
@@ -278,7 +278,7 @@ func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
 		if _, err := c.Define(t.Context(), "expire", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Register(t.Context(), center.Server{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := c.Roster().Register(t.Context(), center.Server{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if alive, err := c.ExpireAsReadBefore(t.Context(), "expire", "A"); err != nil || alive != 1 {
@@ -295,7 +295,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
-		pulses, err := c.Beat(t.Context(), center.Beat{Token: "y", Was: []string{""}, Servers: []center.ServerBeat{{UUID: "web1:1:00000000", TaskType: "settle"}}})
+		pulses, err := c.Roster().Beat(t.Context(), center.Beat{Token: "y", Was: []string{""}, Servers: []center.ServerBeat{{UUID: "web1:1:00000000", TaskType: "settle"}}})
 		if err != nil || !pulses["web1:1:00000000"].AnyDead {
 			t.Fatalf("%+v, %v", pulses, err)
 		}
@@ -308,7 +308,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 			} else {
 				judge.Seen = pulses["web1:1:00000000"].Now
 			}
-			done, err := c.Assign(t.Context(), "settle", judge)
+			done, err := c.Roster().Assign(t.Context(), "settle", judge)
 			if err != nil {
 				t.Fatal(err)
 			}

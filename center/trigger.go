@@ -167,7 +167,7 @@ func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change
 	if err = c.hasRuns(ctx, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
-	err = c.underLock(ctx, t.Target, func(ctx context.Context, l *locked) (err error) {
+	err = c.roster.underLock(ctx, t.Target, func(ctx context.Context, l *locked) (err error) {
 		now, err = putTrigger(ctx, l, t, change, actor)
 		return err
 	})

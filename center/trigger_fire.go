@@ -20,7 +20,7 @@ const (
 func (c *Center) fireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
-		err := c.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
+		err := c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
 			n, err = fireTriggers(ctx, l)
 			return err
 		})

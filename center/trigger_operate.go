@@ -92,7 +92,7 @@ func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.
 	if err != nil {
 		return err
 	}
-	return c.underLock(ctx, target, func(ctx context.Context, l *locked) error {
+	return c.roster.underLock(ctx, target, func(ctx context.Context, l *locked) error {
 		t, err := readTrigger(ctx, l, name)
 		if err != nil {
 			return err

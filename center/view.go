@@ -21,7 +21,7 @@ type View struct {
 
 // View reads the queues that the server owns or waits for, together with the version of the plan
 // that they belong to.
-func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) {
+func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) {
 	// The queues are found by the uuid alone, for which there is an index. And nothing is sorted here, nor is the UNION a
 	// part of another SELECT: for either MariaDB would write the rows to a file first.
 	const columns = `SELECT r.plan_version, r.queue_total, r.removing, CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
@@ -30,7 +30,7 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 		FROM schedule_task_running r `
 	var v View
 	found := false
-	err := c.db.Each(ctx, func(rows *sql.Rows) error {
+	err := r.db.Each(ctx, func(rows *sql.Rows) error {
 		var q ViewQueue
 		found = true
 		var known int
@@ -44,7 +44,7 @@ func (c *Center) View(ctx context.Context, taskType, uuid string) (View, error) 
 		return err
 	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
 		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`,
-		uuid, taskType, c.ownSign, uuid, uuid, taskType, c.ownSign)
+		uuid, taskType, r.ownSign, uuid, uuid, taskType, r.ownSign)
 	if err == nil && !found {
 		err = ErrUnknownTask
 	}
@@ -62,8 +62,8 @@ type Awaits struct {
 }
 
 // Awaits reads what the server waits for. It is a fraction of a View, for who looks again and again.
-func (c *Center) Awaits(ctx context.Context, uuid string) (a Awaits, err error) {
-	err = c.db.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
+func (r *Roster) Awaits(ctx context.Context, uuid string) (a Awaits, err error) {
+	err = r.db.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
 		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
 	if err != nil {
 		return Awaits{}, fmt.Errorf("read what %s waits for: %w", uuid, err)

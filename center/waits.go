@@ -21,8 +21,8 @@ type Wait struct {
 
 // Waits tells for whom a server waits: the owners of the queues that are requested for it, those that
 // keep it waiting longest first. For people to read; nothing is decided by it.
-func (c *Center) Waits(ctx context.Context, uuid string) (waits []Wait, err error) {
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+func (r *Roster) Waits(ctx context.Context, uuid string) (waits []Wait, err error) {
+	err = r.db.Each(ctx, func(rows *sql.Rows) error {
 		var w Wait
 		var requested, heartbeat, now time.Time
 		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*millis)(&w.JudgeDead), (*sqldb.Instant)(&now))

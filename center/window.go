@@ -9,18 +9,18 @@ import (
 // WindowDone notes that a queue was found empty in the permit window that began at since: whoever owns it
 // leaves it alone until the window's next start. ErrFenced if the server does not own the queue under that epoch
 // any more.
-func (c *Center) WindowDone(ctx context.Context, taskType, server string, q Held, since time.Time) error {
-	err := c.db.Retry(ctx, func() (bool, error) {
-		n, err := c.db.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
+func (r *Roster) WindowDone(ctx context.Context, taskType, server string, q Held, since time.Time) error {
+	err := r.db.Retry(ctx, func() (bool, error) {
+		n, err := r.db.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			c.db.Time(since), taskType, c.ownSign, q.ID, server, q.Epoch)
+			r.db.Time(since), taskType, r.ownSign, q.ID, server, q.Epoch)
 		if err == nil && n == 0 {
 			err = ErrFenced
 		}
 		return true, err
 	})
 	if err != nil {
-		return fmt.Errorf("close the window of queue %s of %s$%s: %w", q.ID, taskType, c.ownSign, err)
+		return fmt.Errorf("close the window of queue %s of %s$%s: %w", q.ID, taskType, r.ownSign, err)
 	}
 	return nil
 }

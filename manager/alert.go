@@ -69,7 +69,7 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 	}
 	ctx, cancel := a.call(ctx)
 	defer cancel()
-	first, err := a.roster.Alert(ctx, a.taskType, alert, alertEvery)
+	first, err := a.roster.Roster().Alert(ctx, a.taskType, alert, alertEvery)
 	if err != nil {
 		a.log.WithError(err).Warnf("alert %s not recorded: %s", alert.Kind, alert.Text)
 		return
@@ -95,7 +95,7 @@ func (a *alerter) checkStandby(ctx context.Context, p center.Pulse) {
 	}
 	query, cancel := a.call(ctx)
 	defer cancel()
-	servers, queues, err := a.roster.Standby(query, a.taskType)
+	servers, queues, err := a.roster.Roster().Standby(query, a.taskType)
 	if err != nil {
 		a.log.WithError(err).Debug("standby servers not counted")
 		return
@@ -151,7 +151,7 @@ func (a *alerter) logWaits(ctx context.Context, waiting bool) {
 	a.waitLoggedAt = time.Now()
 	ctx, cancel := a.call(ctx)
 	defer cancel()
-	waits, err := a.roster.Waits(ctx, a.uuid)
+	waits, err := a.roster.Roster().Waits(ctx, a.uuid)
 	if err != nil {
 		a.log.WithError(err).Debug("awaited owners not read")
 	}

@@ -82,7 +82,7 @@ func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout(interval))
 	defer cancel()
-	replies, err := h.roster.Beat(ctx, b)
+	replies, err := h.roster.Roster().Beat(ctx, b)
 	h.logChange(ctx, err)
 	if h.observer != nil {
 		h.observer.Heartbeat(time.Since(start), err)

@@ -297,7 +297,7 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)
-		_, err := cl.c.Register(cl.Context(), center.Server{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, BeatToken: "x"})
+		_, err := cl.c.Roster().Register(cl.Context(), center.Server{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, BeatToken: "x"})
 		if err != nil {
 			cl.Fatal(err)
 		}
@@ -353,8 +353,8 @@ func TestPause(t *testing.T) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)
 		pauses := map[string]func(paused bool) error{
-			"task":   func(paused bool) error { return cl.c.Pause(cl.Context(), "settle", paused, "test") },
-			"server": func(paused bool) error { return cl.c.PauseServer(cl.Context(), cl.uuid(), paused, "test") },
+			"task":   func(paused bool) error { return cl.c.Roster().Pause(cl.Context(), "settle", paused, "test") },
+			"server": func(paused bool) error { return cl.c.Roster().PauseServer(cl.Context(), cl.uuid(), paused, "test") },
 		}
 		for name, pause := range pauses {
 			if err := pause(true); err != nil {
@@ -420,7 +420,7 @@ func TestRepartition(t *testing.T) {
 			time.Sleep(7 * time.Second)
 		}
 		for _, total := range []int{3, 5, 2} {
-			if err := cl.c.Repartition(cl.Context(), "settle", total, "test"); err != nil {
+			if err := cl.c.Roster().Repartition(cl.Context(), "settle", total, "test"); err != nil {
 				cl.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
@@ -462,8 +462,8 @@ func TestNamedQueues(t *testing.T) {
 				}
 			}
 		}
-		add := func(name string) error { return cl.c.AddQueue(cl.Context(), "settle", name, "", "test") }
-		remove := func(name string) error { return cl.c.RemoveQueue(cl.Context(), "settle", name, "test") }
+		add := func(name string) error { return cl.c.Roster().AddQueue(cl.Context(), "settle", name, "", "test") }
+		remove := func(name string) error { return cl.c.Roster().RemoveQueue(cl.Context(), "settle", name, "test") }
 
 		names(add, "east")
 		time.Sleep(6 * time.Second)
@@ -516,9 +516,9 @@ func TestRemovalWaitsForTheDrain(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		for _, verb := range []func() error{
-			func() error { return cl.c.RemoveQueue(cl.Context(), "settle", "south", "test") },
-			func() error { return cl.c.PauseServer(cl.Context(), owner, true, "test") },
-			func() error { return cl.c.AddQueue(cl.Context(), "settle", "south", "", "test") },
+			func() error { return cl.c.Roster().RemoveQueue(cl.Context(), "settle", "south", "test") },
+			func() error { return cl.c.Roster().PauseServer(cl.Context(), owner, true, "test") },
+			func() error { return cl.c.Roster().AddQueue(cl.Context(), "settle", "south", "", "test") },
 		} {
 			if err := verb(); err != nil {
 				cl.Fatal(err)

@@ -45,7 +45,7 @@ const maxBusy = 3
 func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
 	call, cancel := p.call(ctx)
 	defer cancel()
-	done, err := p.roster.Assign(call, p.taskType, center.Assignment{
+	done, err := p.roster.Roster().Assign(call, p.taskType, center.Assignment{
 		Actor: p.uuid, BeatWithin: 2 * p.settings.HeartbeatInterval,
 		Watched: r.watched, Seen: r.Now, Inherited: r.inherited,
 		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),
@@ -82,7 +82,7 @@ func (p *planner) replan(ctx context.Context) (fewer bool, err error) {
 // finishRepartition changes the number of queues, after all servers have drained (N1).
 func (p *planner) finishRepartition(ctx context.Context) error {
 	return p.view.change(ctx, func(ctx context.Context) error {
-		done, err := p.roster.FinishRepartition(ctx, p.taskType, p.uuid)
+		done, err := p.roster.Roster().FinishRepartition(ctx, p.taskType, p.uuid)
 		if done {
 			p.log.Info("number of queues changed")
 		}
@@ -94,7 +94,7 @@ func (p *planner) finishRepartition(ctx context.Context) error {
 func (p *planner) audit(ctx context.Context, r heartbeatReply) error {
 	ctx, cancel := p.call(ctx)
 	defer cancel()
-	turn, err := p.roster.Audit(ctx, p.taskType, p.uuid)
+	turn, err := p.roster.Roster().Audit(ctx, p.taskType, p.uuid)
 	if err != nil || !turn {
 		return err
 	}

@@ -140,7 +140,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	session := newSession(s)
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	reg, err := s.roster.Register(ctx, center.Server{
+	reg, err := s.roster.Roster().Register(ctx, center.Server{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		BeatToken: session.reg.token, LibraryVersion: libraryVersion(), Given: s.task.settings,

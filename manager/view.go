@@ -39,7 +39,7 @@ func (v *ownView) read(ctx context.Context) error {
 	}
 	ctx, cancel := v.call(ctx)
 	defer cancel()
-	rows, err := v.roster.View(ctx, v.taskType, v.uuid)
+	rows, err := v.roster.Roster().View(ctx, v.taskType, v.uuid)
 	if err != nil {
 		return err
 	}
@@ -97,6 +97,6 @@ func (v *ownView) waits() bool {
 func (v *ownView) unchanged(ctx context.Context) bool {
 	ctx, cancel := v.call(ctx)
 	defer cancel()
-	awaits, err := v.roster.Awaits(ctx, v.uuid)
+	awaits, err := v.roster.Roster().Awaits(ctx, v.uuid)
 	return err == nil && awaits == v.Awaits(v.uuid)
 }

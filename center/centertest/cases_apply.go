@@ -53,7 +53,7 @@ func testApply(t *testing.T, c *center.Center) {
 	if a := compare(center.Settings{Queues: 6, ExecuteNumber: 500, StallAfter: time.Minute}); !a.Repartitions() || a.Total != 4 || a.Wanted != 6 || len(a.Changes) > 0 {
 		t.Fatalf("%+v", a)
 	}
-	r.must(c.Repartition(t.Context(), r.task, 6, "test"))
+	r.must(c.Roster().Repartition(t.Context(), r.task, 6, "test"))
 	if a := compare(center.Settings{Queues: 6}); a.Repartitions() || a.Waiting != 6 {
 		t.Fatalf("it is on its way: %+v", a)
 	}
@@ -94,7 +94,7 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 		t.Fatal(err)
 	}
 	r.wantOwners("A", "A")
-	r.must(c.Pause(t.Context(), r.task, true, "test"))
+	r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
 	r.silence("A")
 	high := r.epoch("0")
 	r.must(c.DeleteTask(t.Context(), r.task, "test"))

@@ -53,9 +53,9 @@ func testPreview(t *testing.T, c *center.Center) {
 	r.join("B")
 	r.wantOwners("A", "A>B", "A", "A>B")
 	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // asked for already
-	r.must(c.PauseServer(t.Context(), r.uuid("A"), true, "test"))
+	r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
 	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
-	r.must(c.PauseServer(t.Context(), r.uuid("A"), false, "test"))
+	r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
 	r.silence("A")
 	moves, _ := r.preview(center.Scenario{})
 	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
@@ -114,11 +114,11 @@ func testDoctor(t *testing.T, c *center.Center) {
 	want("requests")
 	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)
 	want("requests", "PROBLEM A was asked for queues ")
-	r.must(c.Repartition(t.Context(), r.task, 3, "test"))
+	r.must(c.Roster().Repartition(t.Context(), r.task, 3, "test"))
 	want("repartition", "NOTE 3 queues instead of 2, as soon as everybody has drained; it waits for A, B")
-	r.must(c.Pause(t.Context(), r.task, true, "test"))
+	r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
 	want("pause", "NOTE it is paused")
-	r.must(c.PauseServer(t.Context(), r.uuid("B"), true, "test"))
+	r.must(c.Roster().PauseServer(t.Context(), r.uuid("B"), true, "test"))
 	want("servers", "NOTE B is paused")
 	r.silence("A")
 	want("servers", "PROBLEM nobody may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
@@ -136,7 +136,7 @@ func testDoctor(t *testing.T, c *center.Center) {
 func testDoctorNamed(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{QueueNames: []string{"north", "south"}})
 	r.join("A")
-	r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+	r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 	if got := r.found("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
 		t.Fatal(got)
 	}

@@ -102,7 +102,7 @@ func testCursor(t *testing.T, c *center.Center) {
 	}
 	want := func(want string) {
 		t.Helper()
-		got, err := c.Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0")})
+		got, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0")})
 		if err != nil || got != want {
 			t.Fatalf("cursor %q, want %q: %v", got, want, err)
 		}
@@ -129,7 +129,7 @@ func testCursor(t *testing.T, c *center.Center) {
 	if err := center.SaveCursor(late); !center.IsFenced(err) {
 		t.Fatalf("saved under an old epoch: %v", err)
 	}
-	if _, err := c.Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
+	if _, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
 		t.Fatal(err)
 	}
 }

@@ -26,7 +26,7 @@ func testLock(t *testing.T, c *center.Center) {
 		}
 		var g errgroup.Group
 		g.Go(func() error {
-			_, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
+			_, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
 			return err
 		})
 		time.Sleep(100 * time.Millisecond) // for the one that does not wait; the one that does may begin at any time
@@ -40,7 +40,7 @@ func testLock(t *testing.T, c *center.Center) {
 		last := version()
 		for _, change := range []func(){
 			func() { r.register("A") }, func() { r.assign("A") }, func() { r.join("B") },
-			func() { r.release("A", r.handover("1", "B")) }, func() { r.must(c.Leave(t.Context(), r.task, r.uuid("B"), nil)) },
+			func() { r.release("A", r.handover("1", "B")) }, func() { r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil)) },
 		} {
 			change()
 			now := version()
@@ -79,7 +79,7 @@ func testLock(t *testing.T, c *center.Center) {
 		r.must(err)
 		now := func(busy bool) {
 			t.Helper()
-			done, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), NoWait: true})
+			done, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), NoWait: true})
 			r.must(err)
 			if done.Busy != busy {
 				t.Fatalf("busy is %t", done.Busy)
@@ -136,7 +136,7 @@ func testLock(t *testing.T, c *center.Center) {
 				more = false
 			default:
 			}
-			v, err := c.View(t.Context(), r.task, r.uuid("A"))
+			v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
 			r.must(err)
 			if v.PlanVersion != v.Queues[0].Epoch {
 				t.Fatalf("version %d with the queues of version %d", v.PlanVersion, v.Queues[0].Epoch)

@@ -21,7 +21,7 @@ func (r *roster) drained(name string) center.Pulse {
 	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{
 		{UUID: r.uuid(name), State: center.StateServing, DrainedPartition: p.PartitionVersion},
 	}}
-	pulses, err := r.c.Beat(r.Context(), b)
+	pulses, err := r.c.Roster().Beat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
 	return pulses[r.uuid(name)]
@@ -29,7 +29,7 @@ func (r *roster) drained(name string) center.Pulse {
 
 func (r *roster) finish(name string) bool {
 	r.Helper()
-	done, err := r.c.FinishRepartition(r.Context(), r.task, r.uuid(name))
+	done, err := r.c.Roster().FinishRepartition(r.Context(), r.task, r.uuid(name))
 	r.must(err)
 	return done
 }
@@ -41,7 +41,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 			r.join("A", "B")
 			r.release("A", r.handover("1", "B"))
 			before := r.epoch("1")
-			r.must(c.Repartition(t.Context(), r.task, total, "test"))
+			r.must(c.Roster().Repartition(t.Context(), r.task, total, "test"))
 			if r.finish("A") {
 				t.Fatal("the number was changed before anybody had drained")
 			}
@@ -83,7 +83,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 		}
 		old := r.epoch("1")
 		for _, total := range []int{1, 2} {
-			r.must(c.Repartition(t.Context(), r.task, total, "test"))
+			r.must(c.Roster().Repartition(t.Context(), r.task, total, "test"))
 			r.drained("A")
 			if !r.finish("A") {
 				t.Fatal("not changed")
@@ -96,10 +96,10 @@ func testRepartition(t *testing.T, c *center.Center) {
 	t.Run("N1 what was drained for another request does not count", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
 		r.drained("A")
-		r.must(c.Repartition(t.Context(), r.task, 2, "test")) // withdrawn: A goes on
-		r.must(c.Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Repartition(t.Context(), r.task, 2, "test")) // withdrawn: A goes on
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
 		if r.finish("A") {
 			t.Fatal("changed while A was at work")
 		}
@@ -107,7 +107,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 	t.Run("N1 who joins meanwhile is waited for", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
 		r.drained("A")
 		r.join("B")
 		if r.finish("A") {
@@ -121,11 +121,11 @@ func testRepartition(t *testing.T, c *center.Center) {
 			r.exec("UPDATE schedule_queue SET cursor_value = '%s' WHERE task_type = '%s' AND queue_id = '1'", value, r.task)
 		}
 		cursor("17")
-		if err := c.Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
+		if err := c.Roster().Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
 			t.Fatal(err)
 		}
 		cursor("")
-		r.must(c.Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
 		r.drained("A")
 		cursor("18")
 		if r.finish("A") {
@@ -146,17 +146,17 @@ func testRepartition(t *testing.T, c *center.Center) {
 			t.Fatal("a new queue would make up for a window that is open already")
 		}
 		r.exec("UPDATE schedule_queue SET window_done_at = NULL WHERE task_type = '%s'", r.task)
-		r.must(c.WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "1", Epoch: r.epoch("1")}, since))
-		if err := c.WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
+		r.must(c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "1", Epoch: r.epoch("1")}, since))
+		if err := c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
 			t.Fatal(err)
 		}
-		v, err := c.View(t.Context(), r.task, r.uuid("A"))
+		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
 		r.must(err)
 		if !v.Queues[1].WindowDone.Equal(since) || !v.Queues[0].WindowDone.IsZero() {
 			t.Fatalf("%+v", v.Queues)
 		}
 		for i, want := range []int64{0, 5} {
-			r.must(c.Repartition(t.Context(), r.task, 4+i, "test"))
+			r.must(c.Roster().Repartition(t.Context(), r.task, 4+i, "test"))
 			r.drained("A")
 			r.finish("A")
 			if done() != want {
@@ -168,9 +168,9 @@ func testRepartition(t *testing.T, c *center.Center) {
 	t.Run("bad input", func(t *testing.T) {
 		named := newRoster(t, c, center.Settings{QueueNames: []string{"n", "s"}})
 		for want, err := range map[string]error{
-			"the queues have names":            c.Repartition(t.Context(), named.task, 4, "test"),
-			"queues (0) must be between 1 and": c.Repartition(t.Context(), named.task, 0, "test"),
-			"unknown task type":                c.Repartition(t.Context(), "nobody", 3, "test"),
+			"the queues have names":            c.Roster().Repartition(t.Context(), named.task, 4, "test"),
+			"queues (0) must be between 1 and": c.Roster().Repartition(t.Context(), named.task, 0, "test"),
+			"unknown task type":                c.Roster().Repartition(t.Context(), "nobody", 3, "test"),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
@@ -184,7 +184,7 @@ func testPause(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		for _, paused := range []bool{true, false} {
-			r.must(c.Pause(t.Context(), r.task, paused, "test"))
+			r.must(c.Roster().Pause(t.Context(), r.task, paused, "test"))
 			if p, _ := r.beat("A"); p.Paused != paused {
 				t.Fatalf("paused: %t, want %t", p.Paused, paused)
 			}
@@ -193,10 +193,10 @@ func testPause(t *testing.T, c *center.Center) {
 	})
 	t.Run("errors say what was tried", func(t *testing.T) {
 		for verb, paused := range map[string]bool{"pause": true, "resume": false} {
-			if err := c.PauseServer(t.Context(), "nobody", paused, "test"); !errors.Is(err, center.ErrGone) || !strings.HasPrefix(err.Error(), verb+" nobody: ") {
+			if err := c.Roster().PauseServer(t.Context(), "nobody", paused, "test"); !errors.Is(err, center.ErrGone) || !strings.HasPrefix(err.Error(), verb+" nobody: ") {
 				t.Error(err)
 			}
-			if err := c.Pause(t.Context(), "nothing", paused, "test"); !errors.Is(err, center.ErrUnknownTask) || !strings.HasPrefix(err.Error(), verb+" nothing$") {
+			if err := c.Roster().Pause(t.Context(), "nothing", paused, "test"); !errors.Is(err, center.ErrUnknownTask) || !strings.HasPrefix(err.Error(), verb+" nothing$") {
 				t.Error(err)
 			}
 		}
@@ -205,25 +205,25 @@ func testPause(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
-		r.must(c.PauseServer(t.Context(), r.uuid("A"), true, "test"))
+		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
 		r.assign("B")
 		r.wantOwners("A>B", "B")
 		if p, _ := r.beat("A"); p.State != center.StatePaused {
 			t.Fatalf("state %s", p.State)
 		}
-		r.must(c.PauseServer(t.Context(), r.uuid("A"), false, "test"))
+		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
 		r.assign("B")
 		r.wantOwners("A", "B")
 	})
 	t.Run("P7 the only server keeps its queues", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.PauseServer(t.Context(), r.uuid("A"), true, "test"))
+		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
 		r.assign("A")
 		r.wantOwners("A", "A")
 	})
 	t.Run("no such server", func(t *testing.T) {
-		if err := c.PauseServer(t.Context(), "nobody", true, "test"); err == nil || !strings.Contains(err.Error(), "gone") {
+		if err := c.Roster().PauseServer(t.Context(), "nobody", true, "test"); err == nil || !strings.Contains(err.Error(), "gone") {
 			t.Fatal(err)
 		}
 	})
@@ -232,7 +232,7 @@ func testPause(t *testing.T, c *center.Center) {
 func testRetention(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 1})
 	r.join("A", "B")
-	r.must(c.Leave(t.Context(), r.task, r.uuid("B"), nil))
+	r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil))
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind = 'JOINED'", r.task)
 	r.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
 	n, err := c.Clean(t.Context(), time.Hour)
@@ -251,7 +251,7 @@ func testRetention(t *testing.T, c *center.Center) {
 // testWatch: what a server inherits when it registers (S7).
 func testWatch(t *testing.T, c *center.Center) {
 	register := func(r *roster, name string) center.Registration {
-		reg, err := c.Register(t.Context(), center.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, BeatToken: "first"})
+		reg, err := c.Roster().Register(t.Context(), center.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, BeatToken: "first"})
 		r.must(err)
 		r.tokens[name] = "first"
 		return reg
@@ -293,7 +293,7 @@ func testWatch(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		beat := func() {
 			b := center.Beat{Was: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []center.ServerBeat{{UUID: r.uuid("A"), WatchingSince: old}}}
-			_, err := c.Beat(t.Context(), b)
+			_, err := c.Roster().Beat(t.Context(), b)
 			r.must(err)
 			r.tokens["A"] = b.Token
 		}
@@ -318,7 +318,7 @@ func testWatch(t *testing.T, c *center.Center) {
 func testWaits(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 4})
 	r.join("A", "B")
-	waits, err := c.Waits(t.Context(), r.uuid("B"))
+	waits, err := c.Roster().Waits(t.Context(), r.uuid("B"))
 	r.must(err)
 	if len(waits) != 1 || waits[0].Owner != r.uuid("A") || waits[0].Queues != 2 || waits[0].JudgeDead != 10*time.Second {
 		t.Fatalf("%+v", waits)
@@ -330,7 +330,7 @@ func testWaits(t *testing.T, c *center.Center) {
 	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if waits, err := c.Waits(t.Context(), r.uuid("A")); err != nil || len(waits) > 0 {
+	if waits, err := c.Roster().Waits(t.Context(), r.uuid("A")); err != nil || len(waits) > 0 {
 		t.Errorf("A waits for nobody: %v, %v", waits, err)
 	}
 }

@@ -82,7 +82,7 @@ func testAlert(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	raise := func(a center.Alert, every time.Duration) bool {
-		raised, err := c.Alert(t.Context(), r.task, a, every)
+		raised, err := c.Roster().Alert(t.Context(), r.task, a, every)
 		r.must(err)
 		return raised
 	}
@@ -105,7 +105,7 @@ func testAlert(t *testing.T, c *center.Center) {
 	if !raise(standby, time.Hour) {
 		t.Fatal("not repeated")
 	}
-	if servers, queues, err := c.Standby(t.Context(), r.task); err != nil || servers != 1 || queues != 2 {
+	if servers, queues, err := c.Roster().Standby(t.Context(), r.task); err != nil || servers != 1 || queues != 2 {
 		t.Fatal(servers, queues, err)
 	}
 }
@@ -114,7 +114,7 @@ func testAlert(t *testing.T, c *center.Center) {
 func testDrainServer(t *testing.T, c *center.Center) {
 	drain := func(r *roster, name string, force bool) []string {
 		r.Helper()
-		held, err := c.DrainServer(r.Context(), r.uuid(name), force, "test")
+		held, err := c.Roster().DrainServer(r.Context(), r.uuid(name), force, "test")
 		r.must(err)
 		return held
 	}
@@ -124,7 +124,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		drain(r, "A", false)
 		r.assign("B")
 		r.wantOwners("A>B", "A>B")
-		r.must(c.PauseServer(t.Context(), r.uuid("A"), false, "test"))
+		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
 		r.assign("B")
 		r.wantOwners("A", "A>B")
 	})
@@ -168,7 +168,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r.wantOwners("-")
 		r.assign("A")
 		r.wantOwners("-")
-		r.must(c.PauseServer(t.Context(), r.uuid("A"), false, "test"))
+		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
 		r.assign("A")
 		r.wantOwners("A")
 	})
@@ -191,10 +191,10 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		drain(r, "A", false)
-		if err := c.PauseServer(t.Context(), r.uuid("A"), true, "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {
+		if err := c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {
 			t.Error(err)
 		}
-		if _, err := c.DrainServer(t.Context(), "nobody", true, "test"); !errors.Is(err, center.ErrGone) {
+		if _, err := c.Roster().DrainServer(t.Context(), "nobody", true, "test"); !errors.Is(err, center.ErrGone) {
 			t.Error(err)
 		}
 	})

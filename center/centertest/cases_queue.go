@@ -17,7 +17,7 @@ func (r *roster) remove(name, queue string) bool {
 
 func (r *roster) removeUnder(name, queue string, epoch int64) bool {
 	r.Helper()
-	done, err := r.c.FinishRemoval(r.Context(), r.task, r.uuid(name), queue, epoch)
+	done, err := r.c.Roster().FinishRemoval(r.Context(), r.task, r.uuid(name), queue, epoch)
 	r.must(err)
 	return done
 }
@@ -42,7 +42,7 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 	t.Run("N2 one that is added is dealt", func(t *testing.T) {
 		r := newRoster(t, c, named)
 		r.join("A", "B")
-		r.must(c.AddQueue(t.Context(), r.task, "west", "w", "test"))
+		r.must(c.Roster().AddQueue(t.Context(), r.task, "west", "w", "test"))
 		if p, _ := r.beat("A"); p.MembershipVersion == p.PlannedVersion {
 			t.Fatal("nobody is told to plan")
 		}
@@ -56,8 +56,8 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 	t.Run("N2 removal waits for the drain", func(t *testing.T) {
 		r := newRoster(t, c, named)
 		r.join("A", "B")
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
-		v, err := c.View(t.Context(), r.task, r.uuid("A"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
+		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
 		r.must(err)
 		if !v.Queues[1].Removing || v.Queues[0].Removing {
 			t.Fatalf("the owner is not told: %+v", v.Queues)
@@ -78,7 +78,7 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		if r.removeUnder("A", "south", old) {
 			t.Fatal("removed twice")
 		}
-		r.must(c.AddQueue(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Roster().AddQueue(t.Context(), r.task, "south", "", "test"))
 		if now := r.epoch("south"); now <= old+1 {
 			t.Fatalf("H6 epoch %d was used before, up to %d", now, old+1)
 		}
@@ -93,7 +93,7 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		r.must(err)
 		defer tx.Rollback()
 		r.must(center.Fence(r.batch("A", "south"), tx))
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		if r.remove("A", "south") {
 			t.Fatal("removed under a transaction of its owner")
 		}
@@ -104,14 +104,14 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 	})
 	t.Run("N2 without an owner it goes at once", func(t *testing.T) {
 		r := newRoster(t, c, named)
-		r.must(c.RemoveQueue(t.Context(), r.task, "north", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "north", "test"))
 		r.wantQueues("south")
 	})
 	t.Run("N2 with a dead owner it goes with the plan", func(t *testing.T) {
 		r := newRoster(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.silence("B")
 		r.expire("A")
 		r.wantQueues("north")
@@ -120,24 +120,24 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
-		r.must(c.Leave(t.Context(), r.task, r.uuid("B"), nil))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil))
 		r.wantQueues("north")
 	})
 	t.Run("N2 H3 kept after all: a late removal finds another epoch", func(t *testing.T) {
 		r := newRoster(t, c, named)
 		r.join("A")
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		old := r.epoch("south")
-		r.must(c.AddQueue(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Roster().AddQueue(t.Context(), r.task, "south", "", "test"))
 		if r.removeUnder("A", "south", old) {
 			t.Fatal("removed although it is kept")
 		}
-		kept, err := c.Retake(t.Context(), r.task, r.uuid("A"), "south", old)
+		kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "south", old)
 		if err != nil || !kept {
 			t.Fatalf("kept: %t, %v", kept, err)
 		}
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		if r.removeUnder("A", "south", old) {
 			t.Fatal("removed under an old epoch, while the new one may be worked")
 		}
@@ -149,19 +149,19 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		numbered.task += ".numbered"
 		numbered.define(center.Settings{Queues: 2})
 		for want, err := range map[string]error{
-			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:      c.AddQueue(t.Context(), r.task, "north", "", "test"),
-			`queue ("a\nb") must be printable`:                                             c.AddQueue(t.Context(), r.task, "a\nb", "", "test"),
-			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:   c.RemoveQueue(t.Context(), r.task, "east", "test"),
-			`$BASE: the queues have numbers: change how many there are instead`:            c.RemoveQueue(t.Context(), numbered.task, "1", "test"),
-			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers: change`: c.AddQueue(t.Context(), numbered.task, "7", "", "test"),
-			`unknown task type`: c.AddQueue(t.Context(), "nobody", "x", "", "test"),
+			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:      c.Roster().AddQueue(t.Context(), r.task, "north", "", "test"),
+			`queue ("a\nb") must be printable`:                                             c.Roster().AddQueue(t.Context(), r.task, "a\nb", "", "test"),
+			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:   c.Roster().RemoveQueue(t.Context(), r.task, "east", "test"),
+			`$BASE: the queues have numbers: change how many there are instead`:            c.Roster().RemoveQueue(t.Context(), numbered.task, "1", "test"),
+			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers: change`: c.Roster().AddQueue(t.Context(), numbered.task, "7", "", "test"),
+			`unknown task type`: c.Roster().AddQueue(t.Context(), "nobody", "x", "", "test"),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
-		r.must(c.RemoveQueue(t.Context(), r.task, "north", "test"))
-		if err := c.RemoveQueue(t.Context(), r.task, "south", "test"); err == nil || !strings.Contains(err.Error(), "it is the last one") {
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "north", "test"))
+		if err := c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"); err == nil || !strings.Contains(err.Error(), "it is the last one") {
 			t.Error(err)
 		}
 	})

@@ -54,7 +54,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		if _, err := c.Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
-		if _, err := c.Assign(t.Context(), "nobody", center.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Roster().Assign(t.Context(), "nobody", center.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
 	})
@@ -64,13 +64,13 @@ func testOwnSigns(t *testing.T, url string) {
 	base := newRoster(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y", "z"}})
 	base.join("A")
 	base.exec("UPDATE schedule_queue SET queue_parameter = 'p', cursor_value = '17' WHERE task_type = '%s' AND queue_id = 'y'", base.task)
-	base.must(base.c.RemoveQueue(t.Context(), base.task, "z", "test"))
+	base.must(base.c.Roster().RemoveQueue(t.Context(), base.task, "z", "test"))
 	test := newRoster(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
 	row := test.define(center.Settings{Queues: 9})
 	test.join("B")
 	base.wantOwners("A", "A", "A")
 	test.wantOwners("B", "B") // z is being removed
-	v, err := test.c.View(t.Context(), test.task, test.uuid("B"))
+	v, err := test.c.Roster().View(t.Context(), test.task, test.uuid("B"))
 	test.must(err)
 	if q := v.Queues[1]; q.Parameter != "p" || q.Cursor != "" || q.Index != 1 || len(row.QueueNames) != 2 {
 		t.Fatalf("%+v of %+v: the parameter is cloned, the cursor is not", q, row)
@@ -88,10 +88,10 @@ func testConcurrent(t *testing.T, c *center.Center) {
 				return err
 			}
 			uuid := fmt.Sprintf("%s:%d", task, i)
-			if _, err := c.Register(t.Context(), center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
+			if _, err := c.Roster().Register(t.Context(), center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
 				return err
 			}
-			_, err := c.Assign(t.Context(), task, center.Assignment{Actor: uuid})
+			_, err := c.Roster().Assign(t.Context(), task, center.Assignment{Actor: uuid})
 			return err
 		})
 	}
@@ -137,7 +137,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.assign("A")
-		_, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
+		_, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
 		r.must(err)
 		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("plan_version went from %d to %d", before, after)
@@ -148,13 +148,13 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
 		r.exec("UPDATE schedule_queue SET cur_server = 'typo' WHERE task_type = '%s' AND queue_id = '1'", r.task)
-		turn, err := c.Audit(t.Context(), r.task, r.uuid("A"))
+		turn, err := c.Roster().Audit(t.Context(), r.task, r.uuid("A"))
 		r.must(err)
 		if !turn {
 			t.Fatal("the first audit was not this server's turn")
 		}
 		r.wantOwners("A", "B")
-		if turn, err := c.Audit(t.Context(), r.task, r.uuid("B")); err != nil || turn {
+		if turn, err := c.Roster().Audit(t.Context(), r.task, r.uuid("B")); err != nil || turn {
 			t.Fatalf("a second audit right after the first: %v, %v", turn, err)
 		}
 	})
@@ -170,7 +170,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.must(center.Fence(ctx, tx))
 		r.join("B")
 		r.wantOwners("A", "A", "A", "A>B")
-		done, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
+		done, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
 		r.must(err)
 		if diff := cmp.Diff([]string{"1"}, done.Blocked); diff != "" {
 			t.Fatalf("blocked (-want +got):\n%s", diff)
@@ -265,7 +265,7 @@ func testServers(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.silence("B")
-		_, err := c.Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
+		_, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
 		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
@@ -288,13 +288,13 @@ func testServers(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
-		r.must(c.Drain(t.Context(), r.task, r.uuid("B")))
+		r.must(c.Roster().Drain(t.Context(), r.task, r.uuid("B")))
 		r.assign("A")
 		r.wantOwners("A", "B>A")
 		if p, ok := r.beat("B"); !ok || p.State != center.StateDraining {
 			t.Fatalf("a heartbeat overwrote the state: %+v", p)
 		}
-		if err := c.Drain(t.Context(), r.task, "nobody"); !errors.Is(err, center.ErrGone) {
+		if err := c.Roster().Drain(t.Context(), r.task, "nobody"); !errors.Is(err, center.ErrGone) {
 			t.Fatal(err)
 		}
 	})
@@ -320,7 +320,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		if a, _ = r.beat("A"); !a.AnyDead || a.MembershipVersion == a.PlannedVersion {
 			t.Fatalf("a dead and a new server go unnoticed: %+v", a)
 		}
-		v, err := c.View(t.Context(), r.task, r.uuid("A"))
+		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
 		r.must(err)
 		if len(v.Queues) != 3 || v.PlanVersion != a.PlanVersion || v.QueueTotal != 3 {
 			t.Fatalf("%+v", v)
@@ -332,7 +332,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		pulse := func(name string) center.Pulse {
 			t.Helper()
 			p, ok := r.beat(name)
-			v, err := c.View(t.Context(), r.task, r.uuid(name))
+			v, err := c.Roster().View(t.Context(), r.task, r.uuid(name))
 			r.must(err)
 			newest := int64(0)
 			for _, q := range v.Queues {
@@ -355,7 +355,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		}
 		asked := pulse("A")
 		rises("A", func() { // for others, which neither counts nor epochs show
-			r.must(c.Leave(t.Context(), r.task, r.uuid("B"), nil))
+			r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil))
 			r.join("C")
 		})
 		if p := pulse("A"); p.Owned != asked.Owned || p.EpochSum != asked.EpochSum || p.Requested != asked.Requested {
@@ -365,7 +365,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		rises("C", func() { r.release("A", r.handover("3", "C")) })
 		a := pulse("A")
 		rises("C", func() {
-			kept, err := c.Retake(t.Context(), r.task, r.uuid("C"), "1", r.epoch("1"))
+			kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("C"), "1", r.epoch("1"))
 			r.must(err)
 			if !kept {
 				t.Fatal("not kept")
@@ -462,7 +462,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.register("A")
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
-		_, err := c.Beat(t.Context(), center.Beat{Was: []string{"first"}, Token: "x", Servers: []center.ServerBeat{
+		_, err := c.Roster().Beat(t.Context(), center.Beat{Was: []string{"first"}, Token: "x", Servers: []center.ServerBeat{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
 			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at}, // a dealer's, of whatever bytes
 		}})
@@ -498,7 +498,7 @@ func testRelease(t *testing.T, c *center.Center) {
 		"the requester is gone": func(r *roster, _ *center.Handover) {
 			r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
 		},
-		"the requester drains": func(r *roster, _ *center.Handover) { r.must(c.Drain(r.Context(), r.task, r.uuid("B"))) },
+		"the requester drains": func(r *roster, _ *center.Handover) { r.must(c.Roster().Drain(r.Context(), r.task, r.uuid("B"))) },
 		"the request is withdrawn": func(r *roster, _ *center.Handover) {
 			r.exec("UPDATE schedule_queue SET req_server = NULL WHERE task_type = '%s'", r.task)
 		},
@@ -556,12 +556,12 @@ func testRelease(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		epoch := r.epoch("0")
-		kept, err := c.Retake(t.Context(), r.task, r.uuid("A"), "0", epoch)
+		kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "0", epoch)
 		r.must(err)
 		if !kept || r.epoch("0") != epoch+1 {
 			t.Fatalf("kept %v, epoch %d", kept, r.epoch("0"))
 		}
-		if kept, err = c.Retake(t.Context(), r.task, r.uuid("A"), "0", epoch); err != nil || kept {
+		if kept, err = c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "0", epoch); err != nil || kept {
 			t.Fatalf("kept under a stale epoch: %v %v", kept, err)
 		}
 	})
@@ -573,13 +573,13 @@ func testLeave(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 		r.join("C")
-		r.must(c.Leave(t.Context(), r.task, r.uuid("A"), nil))
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), nil))
 		owners := r.owners()
 		if slices.Contains(owners, "A") || slices.Contains(owners, "-") {
 			t.Fatalf("owners %v", owners)
 		}
-		r.must(c.Leave(t.Context(), r.task, r.uuid("C"), nil))
-		r.must(c.Leave(t.Context(), r.task, r.uuid("C"), nil)) // again: it has left
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil))
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil)) // again: it has left
 		r.wantOwners("B", "B", "B", "B")
 		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.column("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
 			t.Fatalf("history (-want +got):\n%s", diff)
@@ -593,7 +593,7 @@ func testLeave(t *testing.T, c *center.Center) {
 			r := newRoster(t, c, center.Settings{Queues: queues})
 			r.join("A")
 			epoch := r.epoch("0")
-			r.must(c.Leave(t.Context(), r.task, r.uuid("A"), nil))
+			r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), nil))
 			r.wantOwners(slices.Repeat([]string{"-"}, queues)...)
 			if got := r.epoch("0"); got != epoch+1 {
 				t.Fatalf("epoch %d, want %d", got, epoch+1)
@@ -603,7 +603,7 @@ func testLeave(t *testing.T, c *center.Center) {
 	t.Run("H5 what was still in hand is told as forced", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		r.must(c.Leave(t.Context(), r.task, r.uuid("A"), []string{"0"}))
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), []string{"0"}))
 		r.wantOwners("B", "B")
 		if got := r.kinds("0"); got[len(got)-1] != center.EventForced {
 			t.Fatalf("%v", got)

@@ -245,14 +245,14 @@ func testRuns(t *testing.T, c *center.Center) {
 		r.wantState(first, center.RunRunning)
 		r.move("0", "A")
 		r.finishAll("A", "0")
-		r.must(c.Pause(t.Context(), r.task, true, "test"))
+		r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
 		second := r.submit("2")
 		_, hour := r.hourly(nil)
 		r.downSince(hour) // so that the tick has something else to do
 		if r.tick(); r.run(second).State != center.RunReady || r.readTrigger(r.task).Fires != 1 {
 			t.Fatal("opened while the task type is paused")
 		}
-		r.must(c.Pause(t.Context(), r.task, false, "test"))
+		r.must(c.Roster().Pause(t.Context(), r.task, false, "test"))
 		if ticked := r.tick(); ticked.Open != second {
 			t.Fatal("not opened")
 		}
@@ -669,7 +669,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, named)
 		r.join("A")
 		id := r.opened("k")
-		r.must(c.AddQueue(t.Context(), r.task, "west", "", "test"))
+		r.must(c.Roster().AddQueue(t.Context(), r.task, "west", "", "test"))
 		r.assign("A")
 		if len(r.claim("A", "west")) != 0 {
 			t.Fatal("claimed")
@@ -685,7 +685,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		id := r.opened("k")
 		s := r.sweep("A", "south")
 		r.finishAll("A", "north")
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.wantQueueStates(id, "north DONE", "south RUNNING") // its owner drains it
 		r.must(c.SuspendSweep(t.Context(), s, center.Progress{}))
 		if !r.remove("A", "south") {
@@ -699,7 +699,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 	t.Run("N2 one that is about to go is not swept any more", func(t *testing.T) {
 		r := newRoster(t, c, named)
 		r.join("A")
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.wantQueueStates(r.opened("k"), "north PENDING")
 	})
 	t.Run("R11 N2 a rerun without a queue that is gone", func(t *testing.T) {
@@ -707,7 +707,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.join("A")
 		id := r.opened("k")
 		r.failAll("A", "no", "north", "south")
-		r.must(c.RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.remove("A", "south")
 		r.must(c.Rerun(t.Context(), id, "test"))
 		r.tick()
@@ -715,7 +715,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 	})
 	repartition := func(r *roster, total int) {
 		r.Helper()
-		r.must(c.Repartition(r.Context(), r.task, total, "test"))
+		r.must(c.Roster().Repartition(r.Context(), r.task, total, "test"))
 		r.drained("A")
 		if !r.finish("A") {
 			r.Fatal("not changed")
@@ -757,7 +757,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 	})
 	t.Run("N1 no run is opened during the barrier", func(t *testing.T) {
 		r := newRuns(t, c, 2)
-		r.must(c.Repartition(t.Context(), r.task, 3, "test"))
+		r.must(c.Roster().Repartition(t.Context(), r.task, 3, "test"))
 		id := r.submit("k")
 		_, hour := r.hourly(nil)
 		r.downSince(hour) // so that the tick has something else to do

@@ -50,7 +50,7 @@ func (w *walk) step() {
 	name := servers[w.rnd.IntN(len(servers))].UUID
 	switch w.rnd.IntN(6) {
 	case 0:
-		w.must(w.c.Leave(w.Context(), w.task, w.uuid(name), nil))
+		w.must(w.c.Roster().Leave(w.Context(), w.task, w.uuid(name), nil))
 		w.want.Remove(name)
 		w.must(w.want.Rebalance())
 	case 1:
@@ -61,7 +61,7 @@ func (w *walk) step() {
 			w.must(w.want.Rebalance())
 		}
 	case 2:
-		w.must(w.c.Drain(w.Context(), w.task, w.uuid(name)))
+		w.must(w.c.Roster().Drain(w.Context(), w.task, w.uuid(name)))
 		w.assign(name)
 		w.want.Drain(name)
 		w.must(w.want.Rebalance())
@@ -100,9 +100,9 @@ func (w *walk) releaseAll(name string) {
 // view reads the view of a server. A poll must read the same.
 func (w *walk) view(name string) center.View {
 	w.Helper()
-	v, err := w.c.View(w.Context(), w.task, w.uuid(name))
+	v, err := w.c.Roster().View(w.Context(), w.task, w.uuid(name))
 	w.must(err)
-	awaits, err := w.c.Awaits(w.Context(), w.uuid(name))
+	awaits, err := w.c.Roster().Awaits(w.Context(), w.uuid(name))
 	w.must(err)
 	if awaits != v.Awaits(w.uuid(name)) {
 		w.Fatalf("a poll reads %+v, the view %+v", awaits, v)

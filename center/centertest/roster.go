@@ -66,7 +66,7 @@ func (r *roster) register(name string) {
 // registerGiven registers a server whose program gives the settings.
 func (r *roster) registerGiven(name string, given center.Settings) {
 	r.Helper()
-	_, err := r.c.Register(r.Context(), center.Server{
+	_, err := r.c.Roster().Register(r.Context(), center.Server{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
 		JudgeDeadInterval: 10 * time.Second, BeatToken: "first", Given: given,
 	})
@@ -76,14 +76,14 @@ func (r *roster) registerGiven(name string, given center.Settings) {
 
 func (r *roster) assign(name string) {
 	r.Helper()
-	_, err := r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name)})
+	_, err := r.c.Roster().Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name)})
 	r.must(err)
 }
 
 // expire plans as a server does that has watched for long enough.
 func (r *roster) expire(name string) {
 	r.Helper()
-	_, err := r.c.Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
+	_, err := r.c.Roster().Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
 	r.must(err)
 }
 
@@ -91,7 +91,7 @@ func (r *roster) expire(name string) {
 func (r *roster) beat(name string) (center.Pulse, bool) {
 	r.Helper()
 	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, Ring: r.rings[name]}}}
-	pulses, err := r.c.Beat(r.Context(), b)
+	pulses, err := r.c.Roster().Beat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
 	p, ok := pulses[r.uuid(name)]
@@ -170,7 +170,7 @@ func (r *roster) handover(queue, to string) center.Handover {
 
 func (r *roster) release(from string, queues ...center.Handover) []string {
 	r.Helper()
-	released, err := r.c.Release(r.Context(), r.task, r.uuid(from), queues)
+	released, err := r.c.Roster().Release(r.Context(), r.task, r.uuid(from), queues)
 	r.must(err)
 	return released
 }

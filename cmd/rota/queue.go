@@ -102,7 +102,7 @@ queues have numbers, "rota task apply" changes how many there are.`,
 		ValidArgsFunction: complete(taskNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				if err := c.AddQueue(ctx, args[0], args[1], parameter, actor()); err != nil {
+				if err := c.Roster().AddQueue(ctx, args[0], args[1], parameter, actor()); err != nil {
 					return err
 				}
 				cmd.Printf("%s$%s: queue %s added\n", args[0], c.OwnSign(), args[1])
@@ -133,7 +133,7 @@ queue that has not gone yet.`,
 				if err := confirm(cmd, fmt.Sprintf("remove queue %s of %s$%s: its items are not processed any more", args[1], args[0], c.OwnSign())); err != nil {
 					return err
 				}
-				if err := c.RemoveQueue(ctx, args[0], args[1], actor()); err != nil {
+				if err := c.Roster().RemoveQueue(ctx, args[0], args[1], actor()); err != nil {
 					return err
 				}
 				cmd.Printf("%s$%s: queue %s goes as soon as its owner has drained it\n", args[0], c.OwnSign(), args[1])

@@ -133,7 +133,7 @@ func newServerPauseCommand(pause bool) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := c.PauseServer(ctx, s.UUID, pause, actor()); err != nil {
+				if err := c.Roster().PauseServer(ctx, s.UUID, pause, actor()); err != nil {
 					return err
 				}
 				cmd.Printf("%s (%s): %s\n", s.UUID, s.TaskType, done)
@@ -166,7 +166,7 @@ still writes to the database, and nothing else does.`,
 				if err != nil {
 					return err
 				}
-				held, err := c.DrainServer(ctx, s.UUID, force, actor())
+				held, err := c.Roster().DrainServer(ctx, s.UUID, force, actor())
 				if err != nil {
 					return err
 				}

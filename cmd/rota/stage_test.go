@@ -75,9 +75,9 @@ func (s *stage) join(uuid string) {
 func (s *stage) serve(task, uuid string) {
 	s.Helper()
 	host, _, _ := strings.Cut(uuid, ":")
-	_, err := s.c.Register(s.Context(), center.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+	_, err := s.c.Roster().Register(s.Context(), center.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 	s.must(err)
-	_, err = s.c.Assign(s.Context(), task, center.Assignment{Actor: uuid})
+	_, err = s.c.Roster().Assign(s.Context(), task, center.Assignment{Actor: uuid})
 	s.must(err)
 }
 
@@ -85,7 +85,7 @@ func (s *stage) serve(task, uuid string) {
 func (s *stage) sweep(task, uuid string, queues ...string) {
 	s.Helper()
 	s.tick(task)
-	view, err := s.c.View(s.Context(), task, uuid)
+	view, err := s.c.Roster().View(s.Context(), task, uuid)
 	s.must(err)
 	var held []center.Held
 	for _, q := range view.Queues {

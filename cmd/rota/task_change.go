@@ -22,7 +22,7 @@ func newTaskPauseCommand(pause bool) *cobra.Command {
 		ValidArgsFunction: complete(taskNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				if err := c.Pause(ctx, args[0], pause, actor()); err != nil {
+				if err := c.Roster().Pause(ctx, args[0], pause, actor()); err != nil {
 					return err
 				}
 				cmd.Printf("%s$%s: %s\n", args[0], c.OwnSign(), done)

@@ -38,7 +38,7 @@ func (s step) do(ctx context.Context, c *center.Center) error {
 		return nil // it has got its queues
 	}
 	if s.Repartitions() {
-		return c.Repartition(ctx, s.task.Name, s.Wanted, actor())
+		return c.Roster().Repartition(ctx, s.task.Name, s.Wanted, actor())
 	}
 	return s.doNames(ctx, c)
 }
@@ -47,10 +47,10 @@ func (s step) do(ctx context.Context, c *center.Center) error {
 func (s step) doNames(ctx context.Context, c *center.Center) error {
 	var errs []error
 	for _, name := range s.Add {
-		errs = append(errs, c.AddQueue(ctx, s.task.Name, name, "", actor()))
+		errs = append(errs, c.Roster().AddQueue(ctx, s.task.Name, name, "", actor()))
 	}
 	for _, name := range s.Remove {
-		errs = append(errs, c.RemoveQueue(ctx, s.task.Name, name, actor()))
+		errs = append(errs, c.Roster().RemoveQueue(ctx, s.task.Name, name, actor()))
 	}
 	return errors.Join(errs...)
 }

@@ -114,7 +114,7 @@ func pausedInRun(s *stage) {
 	s.midway(id)
 	for _, pause := range []func(bool) error{
 		func(on bool) error { return s.c.PauseRun(s.t.Context(), id, on, "test") },
-		func(on bool) error { return s.c.Pause(s.t.Context(), taskType, on, "test") },
+		func(on bool) error { return s.c.Roster().Pause(s.t.Context(), taskType, on, "test") },
 	} {
 		s.must(pause(true))
 		done := s.standstill()
@@ -167,16 +167,16 @@ func databaseFails(s *stage) {
 func queueRemovedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
-	s.must(s.c.RemoveQueue(s.t.Context(), taskType, "q5", "test"))
-	s.must(s.c.AddQueue(s.t.Context(), taskType, "q6", "", "test"))
+	s.must(s.c.Roster().RemoveQueue(s.t.Context(), taskType, "q5", "test"))
+	s.must(s.c.Roster().AddQueue(s.t.Context(), taskType, "q6", "", "test"))
 	r := s.succeeds(id)
 	if len(s.queuesOf(id)) != queues || !strings.Contains(r.Message, "removed") {
 		s.t.Errorf("%q: %+v", r.Message, s.queuesOf(id))
 	}
-	s.must(s.c.AddQueue(s.t.Context(), taskType, "q5", "", "test"))
+	s.must(s.c.Roster().AddQueue(s.t.Context(), taskType, "q5", "", "test"))
 	next := s.submit("")
 	s.midway(next)
-	s.must(s.c.RemoveQueue(s.t.Context(), taskType, "q6", "test"))
+	s.must(s.c.Roster().RemoveQueue(s.t.Context(), taskType, "q6", "test"))
 	s.succeeds(next)
 }
 
@@ -184,7 +184,7 @@ func queueRemovedInRun(s *stage) {
 func repartitionedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
-	s.must(s.c.Repartition(s.t.Context(), taskType, 4, "test"))
+	s.must(s.c.Roster().Repartition(s.t.Context(), taskType, 4, "test"))
 	if r := s.mustBe(id, center.RunFailed); !strings.Contains(r.Message, "fewer queues") {
 		s.t.Error(r.Message)
 	}
@@ -192,7 +192,7 @@ func repartitionedInRun(s *stage) {
 	s.wantTotal(s.succeeds(id), 4)
 	id = s.submit("")
 	s.midway(id)
-	s.must(s.c.Repartition(s.t.Context(), taskType, 8, "test"))
+	s.must(s.c.Roster().Repartition(s.t.Context(), taskType, 8, "test"))
 	s.wantTotal(s.succeeds(id), 4)
 	s.until("there are more queues", func() bool { return s.count(`SELECT queue_total FROM schedule_task_running`) == 8 })
 	s.wantTotal(s.succeeds(s.submit("")), 8)

@@ -60,7 +60,7 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, e
 }
 
 func (f *fleet) plan(ctx context.Context, s *server) error {
-	_, err := s.h.c.Assign(ctx, taskType, center.Assignment{Actor: s.uuid, Always: true})
+	_, err := s.h.c.Roster().Assign(ctx, taskType, center.Assignment{Actor: s.uuid, Always: true})
 	return err
 }
 

@@ -38,7 +38,7 @@ func (s *server) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval/2)
 	defer cancel()
 	token := rand.Text()
-	pulses, err := s.h.c.Beat(ctx, center.Beat{
+	pulses, err := s.h.c.Roster().Beat(ctx, center.Beat{
 		Token: token, Was: []string{s.token},
 		Servers: []center.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, Ring: s.ring}},
 	})
@@ -116,7 +116,7 @@ func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err err
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
 	}
-	done, err := s.h.c.Assign(ctx, taskType, a)
+	done, err := s.h.c.Roster().Assign(ctx, taskType, a)
 	if s.busy++; !done.Busy {
 		s.busy = 0
 	}
@@ -125,7 +125,7 @@ func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err err
 
 // poll reads the queues if fewer of them are awaited than before.
 func (s *server) poll(ctx context.Context) error {
-	awaits, err := s.h.c.Awaits(ctx, s.uuid)
+	awaits, err := s.h.c.Roster().Awaits(ctx, s.uuid)
 	if err != nil || awaits == s.view.Awaits(s.uuid) {
 		return err
 	}
@@ -137,7 +137,7 @@ func (s *server) look(ctx context.Context) (err error) {
 	s.stale = true
 	for {
 		if s.stale {
-			if s.view, err = s.h.c.View(ctx, taskType, s.uuid); err != nil {
+			if s.view, err = s.h.c.Roster().View(ctx, taskType, s.uuid); err != nil {
 				return err
 			}
 			s.stale = false
@@ -157,7 +157,7 @@ func (s *server) look(ctx context.Context) (err error) {
 			return nil
 		}
 		s.stale = true
-		released, err := s.h.c.Release(ctx, taskType, s.uuid, handovers)
+		released, err := s.h.c.Roster().Release(ctx, taskType, s.uuid, handovers)
 		if err != nil || len(released) == 0 {
 			return err
 		}
