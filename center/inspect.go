@@ -60,7 +60,7 @@ func target(p any) any {
 	case **time.Time:
 		return maybeInstant{p}
 	case *time.Duration:
-		return (*millis)(p)
+		return (*sqldb.Millis)(p)
 	case *[]string:
 		return (*sqldb.List)(p)
 	case *map[string]string:

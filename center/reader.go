@@ -41,7 +41,7 @@ func (s serverRow) planServer() plan.Server {
 func (r reader) servers(ctx context.Context) (servers []serverRow, err error) {
 	err = r.d.EachOn(ctx, r.q, func(rows *sql.Rows) error {
 		var s serverRow
-		err := rows.Scan(&s.uuid, &s.state, (*sqldb.Instant)(&s.registered), (*sqldb.Instant)(&s.heartbeat), (*millis)(&s.judgeDead))
+		err := rows.Scan(&s.uuid, &s.state, (*sqldb.Instant)(&s.registered), (*sqldb.Instant)(&s.heartbeat), (*sqldb.Millis)(&s.judgeDead))
 		servers = append(servers, s)
 		return err
 	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms

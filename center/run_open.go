@@ -98,7 +98,7 @@ func openRun(ctx context.Context, l *locked, runID string) (state string, err er
 // runTimeout is never zero, also if somebody deleted the row of the task type.
 func runTimeout(ctx context.Context, l *locked) (time.Duration, error) {
 	var s Settings
-	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan((*millis)(&s.RunTimeout))
+	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan((*sqldb.Millis)(&s.RunTimeout))
 	if err != nil && !sqldb.NoRows(err) {
 		return 0, fmt.Errorf("read run_timeout: %w", err)
 	}

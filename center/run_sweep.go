@@ -51,7 +51,7 @@ func (c *Center) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
 func (c *Center) FailSweep(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
 	var set Settings
 	err = c.db.Dealers.QueryRowContext(ctx, c.db.SQL(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
-		Scan(&set.QueueMaxAttempts, (*millis)(&set.QueueRetry))
+		Scan(&set.QueueMaxAttempts, (*sqldb.Millis)(&set.QueueRetry))
 	if err != nil && !sqldb.NoRows(err) {
 		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
 	}

@@ -305,7 +305,7 @@ const triggerColumns = `name, target, kind, expression, time_zone, start_at, end
 
 func scanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 	err = rows.Scan(&t.Name, &t.Target, &t.Kind, &t.Expression, &t.TimeZone, (*sqldb.Instant)(&t.StartAt), (*sqldb.Instant)(&t.EndAt), &t.MaxFires, &t.Misfire,
-		(*millis)(&t.MisfireAfter), &t.CatchupMax, &t.Overlap, &t.Priority, &t.Params, &t.ID, &t.Status, &t.Message, &t.Fires, &t.Missed,
+		(*sqldb.Millis)(&t.MisfireAfter), &t.CatchupMax, &t.Overlap, &t.Priority, &t.Params, &t.ID, &t.Status, &t.Message, &t.Fires, &t.Missed,
 		(*sqldb.Instant)(&t.NextFireAt), (*sqldb.Instant)(&t.PrevFireAt), &t.Version)
 	return t, err
 }

@@ -25,7 +25,7 @@ func (r *Roster) Waits(ctx context.Context, uuid string) (waits []Wait, err erro
 	err = r.db.Each(ctx, func(rows *sql.Rows) error {
 		var w Wait
 		var requested, heartbeat, now time.Time
-		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*millis)(&w.JudgeDead), (*sqldb.Instant)(&now))
+		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDead), (*sqldb.Instant)(&now))
 		w.Requested, w.Silent = now.Sub(requested), now.Sub(heartbeat)
 		waits = append(waits, w)
 		return err

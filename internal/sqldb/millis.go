@@ -1,4 +1,4 @@
-package center
+package sqldb
 
 import (
 	"database/sql"
@@ -6,14 +6,14 @@ import (
 )
 
 // millis is a duration that is stored as whole milliseconds.
-type millis time.Duration
+type Millis time.Duration
 
 // Scan implements sql.Scanner.
-func (m *millis) Scan(src any) error {
+func (m *Millis) Scan(src any) error {
 	var n sql.NullInt64
 	if err := n.Scan(src); err != nil {
 		return err
 	}
-	*m = millis(time.Duration(n.Int64) * time.Millisecond)
+	*m = Millis(time.Duration(n.Int64) * time.Millisecond)
 	return nil
 }
