@@ -11,56 +11,73 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// errNoRun: mode CONTINUOUS has no runs.
-var errNoRun = errors.New("{{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out")
+// errNoRun refuses {{run_key}} for mode CONTINUOUS.
+var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it")
 
 func manyQueues(s center.Settings) bool { return s.Queues > 1 || len(s.QueueNames) > 1 }
 
-// build returns errors that begin with what follows "sql" in the path.
+// build parses the statements of a task. Its errors continue the path
+// "tasks.NAME.dealer.sql".
 func build(c config.SQLDealer, dialect schema.Dialect, settings center.Settings) (*Dealer, error) {
-	d := &Dealer{dialect: dialect, each: c.ExecuteEach != "", runs: settings.Mode == center.ModeRun}
-	switch {
-	case c == config.SQLDealer{}:
-		return nil, errors.New(": is missing: give it select, execute and key")
-	case c.Select == "":
-		return nil, errors.New(".select: is missing")
-	case c.Execute != "" && d.each:
-		return nil, errors.New(": has both execute and execute_each: keep one")
-	case c.Execute == "" && !d.each:
-		return nil, errors.New(": has neither execute nor execute_each")
-	case c.Execute != "" && c.Key == "":
-		return nil, errors.New(".key: is missing: it names the column that {{keys}} of execute is bound to")
+	if err := checkKeys(c); err != nil {
+		return nil, err
 	}
+	d := &Dealer{dialect: dialect, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, cursorStart: c.CursorStart}
 	if c.Key != "" {
 		d.keyed, d.columns = true, []string{c.Key}
 	}
 	if err := d.parseSelect(c.Select, manyQueues(settings)); err != nil {
-		return nil, fmt.Errorf(".select: %w", err)
+		return nil, fmt.Errorf(".select %w", err)
 	}
-	d.start = c.CursorStart
-	switch reads := d.sel.mentions(cursor); {
-	case reads && c.Key == "":
-		return nil, errors.New(".key: is missing: it names the column whose last value {{cursor}} is")
-	case reads && c.CursorStart == "":
-		return nil, errors.New(".cursor_start: is missing: it is what {{cursor}} is before the first row, such as 0")
-	case !reads && c.CursorStart != "":
-		return nil, fmt.Errorf(".cursor_start (%s): select does not use {{cursor}}", c.CursorStart)
+	if err := checkCursor(c, d.sel.uses(cursor)); err != nil {
+		return nil, err
 	}
 	if d.each {
 		if err := d.parseEach(c.ExecuteEach); err != nil {
-			return nil, fmt.Errorf(".execute_each: %w", err)
+			return nil, fmt.Errorf(".execute_each %w", err)
 		}
 		return d, nil
 	}
 	if err := d.parseExecute(c.Execute); err != nil {
-		return nil, fmt.Errorf(".execute: %w", err)
+		return nil, fmt.Errorf(".execute %w", err)
 	}
 	return d, nil
 }
 
+// checkKeys checks which keys of the file are there.
+func checkKeys(c config.SQLDealer) error {
+	each := c.ExecuteEach != ""
+	switch {
+	case c == config.SQLDealer{}:
+		return errors.New(" is missing: give it select, execute and key")
+	case c.Select == "":
+		return errors.New(".select is missing")
+	case c.Execute != "" && each:
+		return errors.New(" has both execute and execute_each: keep one")
+	case c.Execute == "" && !each:
+		return errors.New(" has neither execute nor execute_each")
+	case c.Execute != "" && c.Key == "":
+		return errors.New(".key is missing: it names the column that {{keys}} of execute is bound to")
+	}
+	return nil
+}
+
+// checkCursor checks the keys that {{cursor}} in select needs.
+func checkCursor(c config.SQLDealer, used bool) error {
+	switch {
+	case used && c.Key == "":
+		return errors.New(".key is missing: it names the column whose last value {{cursor}} is")
+	case used && c.CursorStart == "":
+		return errors.New(".cursor_start is missing: it is the value of {{cursor}} before the first row, such as 0")
+	case !used && c.CursorStart != "":
+		return fmt.Errorf(".cursor_start (%s) has no effect: select does not use {{cursor}}", c.CursorStart)
+	}
+	return nil
+}
+
 func (d *Dealer) parse(text string, known ...string) (*statement, error) {
 	s, err := parse(text, d.dialect, known...)
-	if err == nil && !d.runs && s.mentions(runKey) {
+	if err == nil && !d.modeRun && s.uses(runKey) {
 		err = errNoRun
 	}
 	return s, err
@@ -71,8 +88,8 @@ func (d *Dealer) parseSelect(text string, many bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if many && !d.sel.mentions(index, queue, queueParameter) {
-		return errors.New("every queue would get the same rows: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
+	if many && !d.sel.uses(index, queue, queueParameter) {
+		return errors.New("returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
 	}
 	return nil
 }
@@ -82,13 +99,13 @@ func (d *Dealer) parseExecute(text string) (err error) {
 	if err != nil {
 		return err
 	}
-	if !d.exec.mentions(keys) {
-		return errors.New("must use {{keys}}, or it would not know its rows (or write execute_each)")
+	if !d.exec.uses(keys) {
+		return errors.New("must use {{keys}} to find its rows (or use execute_each instead)")
 	}
 	return nil
 }
 
-// parseEach also finds out which columns the statement needs.
+// parseEach also determines the columns that the statement needs.
 func (d *Dealer) parseEach(text string) (err error) {
 	d.exec, err = d.parse(text, row, server, queue, parameter, ownSign, runKey)
 	if err != nil {

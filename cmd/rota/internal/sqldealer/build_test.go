@@ -22,65 +22,65 @@ func TestNewErrors(t *testing.T) {
 		settings center.Settings
 		want     string
 	}{
-		"nothing":    {want: at + ": is missing: give it select, execute and key"},
-		"no select":  {sql: config.SQLDealer{Execute: anUpdate, Key: "id"}, want: at + ".select: is missing"},
-		"no execute": {sql: config.SQLDealer{Select: aSelect, Key: "id"}, want: at + ": has neither execute nor execute_each"},
+		"nothing":    {want: at + " is missing: give it select, execute and key"},
+		"no select":  {sql: config.SQLDealer{Execute: anUpdate, Key: "id"}, want: at + ".select is missing"},
+		"no execute": {sql: config.SQLDealer{Select: aSelect, Key: "id"}, want: at + " has neither execute nor execute_each"},
 		"both": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, ExecuteEach: "x", Key: "id"},
-			want: at + ": has both execute and execute_each: keep one",
+			want: at + " has both execute and execute_each: keep one",
 		},
 		"no key": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate},
-			want: at + ".key: is missing: it names the column that {{keys}} of execute is bound to",
+			want: at + ".key is missing: it names the column that {{keys}} of execute is bound to",
 		},
 		"unknown in select": {
 			sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: "id"},
-			want: at + ".select: unknown placeholder {{keys}}; known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{own_sign}}, {{run_key}}",
+			want: at + ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{own_sign}}, {{run_key}}",
 		},
 		"unknown in execute": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: "id"},
-			want: at + ".execute: unknown placeholder {{row.a}}; known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
+			want: at + ".execute has the unknown placeholder {{row.a}}: known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
 		},
 		"unknown in execute_each": {
 			sql:  config.SQLDealer{Select: aSelect, ExecuteEach: "UPDATE orders SET a = 1 WHERE id IN ({{keys}})"},
-			want: at + ".execute_each: unknown placeholder {{keys}}; known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
+			want: at + ".execute_each has the unknown placeholder {{keys}}: known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
 		},
 		"execute without keys": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET state = 1", Key: "id"},
-			want: at + ".execute: must use {{keys}}, or it would not know its rows (or write execute_each)",
+			want: at + ".execute must use {{keys}} to find its rows (or use execute_each instead)",
 		},
 		"the same rows for all": {
 			sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: "id"}, settings: four,
-			want: at + ".select: every queue would get the same rows: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+			want: at + ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
 		},
 		"the same rows, named queues": {
 			sql:      config.SQLDealer{Select: "SELECT id FROM orders -- {{queue}}", Execute: anUpdate, Key: "id"},
 			settings: center.Settings{QueueNames: []string{"north", "south"}},
-			want:     at + ".select: every queue would get the same rows: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+			want:     at + ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
 		},
 		"cursor without key": {
 			sql:  config.SQLDealer{Select: aCursor, ExecuteEach: "SELECT {{row.id}}", CursorStart: "0"},
-			want: at + ".key: is missing: it names the column whose last value {{cursor}} is",
+			want: at + ".key is missing: it names the column whose last value {{cursor}} is",
 		},
 		"cursor without start": {
 			sql:  config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id"},
-			want: at + ".cursor_start: is missing: it is what {{cursor}} is before the first row, such as 0",
+			want: at + ".cursor_start is missing: it is the value of {{cursor}} before the first row, such as 0",
 		},
 		"start without cursor": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id", CursorStart: "0"},
-			want: at + ".cursor_start (0): select does not use {{cursor}}",
+			want: at + ".cursor_start (0) has no effect: select does not use {{cursor}}",
 		},
 		"run_key without runs, select": {
 			sql: config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", Execute: anUpdate, Key: "id"}, settings: four,
-			want: at + ".select: {{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out",
+			want: at + ".select uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
 		},
 		"run_key without runs, execute": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET day = {{run_key}} WHERE id IN ({{keys}})", Key: "id"},
-			want: at + ".execute: {{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out",
+			want: at + ".execute uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
 		},
 		"run_key without runs, execute_each": {
 			sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}, {{run_key}}"}, settings: center.Settings{Mode: center.ModeContinuous},
-			want: at + ".execute_each: {{run_key}} is the key of a run, and only mode RUN has runs: set mode: RUN, or leave it out",
+			want: at + ".execute_each uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
 		},
 		"run_key": {
 			sql:      config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", ExecuteEach: "SELECT {{row.id}}, {{run_key}}"},

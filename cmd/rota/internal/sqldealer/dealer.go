@@ -12,20 +12,19 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// Dealer selects and executes rows. Use gives it a database, and what it can
-// do: a plain processor.TaskDealer, a Keyed one, or a Cursored one. It may be
-// used by several goroutines.
+// Dealer selects and executes rows. Use gives it a database. Several goroutines
+// may use it.
 type Dealer struct {
-	db       *sql.DB
-	dialect  schema.Dialect
-	sel      *statement
-	exec     *statement
-	each     bool     // exec runs once per row
-	runs     bool     // the mode is RUN
-	keyed    bool     // the first column is the key
-	start    string   // what {{cursor}} is before the first row
-	columns  []string // what is kept of a row
-	bindings []int    // for each name of exec, its index in columns or -1
+	db          *sql.DB
+	dialect     schema.Dialect
+	sel         *statement
+	exec        *statement
+	each        bool     // exec runs once per row, not once per batch
+	modeRun     bool     // the mode in the file is RUN
+	keyed       bool     // the first column is the key
+	cursorStart string   // the value of {{cursor}} before the first row
+	columns     []string // the columns that a Row keeps
+	bindings    []int    // for each placeholder of exec, its index in columns, or -1
 }
 
 var (
@@ -34,9 +33,9 @@ var (
 	_ processor.Cursored[Row]   = cursored{}
 )
 
-// New checks the statements of a task. It needs no database, so that a mistake
-// is found before anything is connected or created. The error names the key
-// and the rule.
+// New parses the statements of a task. It needs no database, so it finds an error
+// before the worker connects or creates anything. The error names the key in the
+// file and the rule.
 func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 	dealer, err := build(task.SQL, d, task.Settings)
 	if err != nil {
@@ -45,14 +44,15 @@ func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 	return dealer, nil
 }
 
-// Use sets the database to work on: the roster's own, or the fence could not
-// hold. It is called once, before anything else. It returns the dealer with
-// the powers that its statements have: with a key, rows fail one by one; with
-// {{cursor}}, they are read in order, and never twice.
+// Use sets the database. It must be the roster's own, as the fence works within
+// one transaction. The caller calls it once, before all other methods. The result
+// has the capabilities that follow from the statements: with a key it is Keyed, so
+// rows fail one by one; with {{cursor}} it is Cursored, so rows are read in order
+// and never twice.
 func (d *Dealer) Use(db *sql.DB) processor.TaskDealer[Row] {
 	d.db = db
 	switch {
-	case d.sel.mentions(cursor):
+	case d.sel.uses(cursor):
 		return cursored{keyed{d}}
 	case d.keyed:
 		return keyed{d}
@@ -60,13 +60,13 @@ func (d *Dealer) Use(db *sql.DB) processor.TaskDealer[Row] {
 	return d
 }
 
-// keyed is a Dealer that knows its rows by a key.
+// keyed is a Dealer whose rows have a key.
 type keyed struct{ *Dealer }
 
 // Key implements processor.Keyed.
 func (keyed) Key(r Row) string { return r.key() }
 
-// cursored is a Dealer whose select goes on after the key of the last row.
+// cursored is a Dealer whose select continues after the key of the last row.
 type cursored struct{ keyed }
 
 // Cursor implements processor.Cursored.
@@ -93,7 +93,7 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 func (d *Dealer) selectArg(name string, s *processor.Selection) any {
 	switch name {
 	case cursor:
-		return cmp.Or(s.Queue.Cursor, d.start)
+		return cmp.Or(s.Queue.Cursor, d.cursorStart)
 	case total:
 		return s.Total
 	case index:
@@ -116,14 +116,14 @@ func commonArg(name string, s *processor.Selection) any {
 		return s.OwnSign
 	case runKey:
 		if s.Run == nil {
-			return nil // the file says RUN and the database's row, which wins, CONTINUOUS
+			return nil // the file says RUN, but the database, which wins, CONTINUOUS
 		}
 		return s.Run.Key
 	}
-	panic("sqldealer: no value for {{" + name + "}}") // parse lets no other name through
+	panic("sqldealer: no value for {{" + name + "}}") // parse refuses all other names
 }
 
-// Execute settles the rows in one fenced transaction.
+// Execute runs the statement for the rows in one fenced transaction.
 func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -159,7 +159,7 @@ func (d *Dealer) executeEach(ctx context.Context, tx *sql.Tx, rows []Row) error 
 	if err != nil {
 		return fmt.Errorf("prepare execute_each: %w", err)
 	}
-	defer stmt.Close() // before the commit: behind PgBouncer the session is ours only until then
+	defer stmt.Close() // before the commit, as PgBouncer then gives the session away
 	args := make([]any, len(d.exec.names))
 	for _, r := range rows {
 		for i, name := range d.exec.names {
@@ -178,7 +178,7 @@ func (d *Dealer) executeEach(ctx context.Context, tx *sql.Tx, rows []Row) error 
 
 func executeArg(ctx context.Context, name string, s *processor.Selection) any {
 	if name == server {
-		batch, _ := center.BatchFrom(ctx) // InTx has refused a context without
+		batch, _ := center.BatchFrom(ctx) // InTx refuses a context without a batch
 		return batch.Server
 	}
 	return commonArg(name, s)

@@ -18,9 +18,9 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-const me = "web1:4711:0000abcd"
+const owner = "web1:4711:0000abcd"
 
-// shop is a database with a roster in which me owns queue "1" of two.
+// shop is a database with a roster in which owner owns queue "1" of two.
 type shop struct {
 	testing.TB
 	*center.Center
@@ -41,7 +41,7 @@ func openShop(t testing.TB, url string) shop {
 	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 2}); err != nil {
 		t.Fatal(err)
 	}
-	s.exec("UPDATE schedule_queue SET cur_server = '" + me + "', epoch = 7 WHERE queue_id = '1'")
+	s.exec("UPDATE schedule_queue SET cur_server = '" + owner + "', epoch = 7 WHERE queue_id = '1'")
 	return s
 }
 
@@ -54,7 +54,7 @@ func (s shop) exec(statements ...string) {
 	}
 }
 
-// want compares the result of a query, a line for each row.
+// want compares the result of a query, one line per row.
 func (s shop) want(query string, want ...string) {
 	s.Helper()
 	rows, err := s.DB().QueryContext(s.Context(), query)
@@ -105,7 +105,7 @@ func (s shop) dealerOf(mode string, c config.SQLDealer) *Dealer {
 	return d
 }
 
-// selection is of the queue that me owns.
+// selection returns a selection of the queue that owner owns.
 func selection() processor.Selection {
 	return processor.Selection{
 		TaskType: "settle", OwnSign: "TEST", Parameter: "p'1", Total: 2, Limit: 3,
@@ -123,7 +123,7 @@ func (s shop) selectRows(d *Dealer) []Row {
 }
 
 func (s shop) batch(epoch int64) context.Context {
-	return s.Bind(s.Context(), center.Batch{Server: me, TaskType: "settle", Queues: []center.Held{{ID: "1", Epoch: epoch}}})
+	return s.Bind(s.Context(), center.Batch{Server: owner, TaskType: "settle", Queues: []center.Held{{ID: "1", Epoch: epoch}}})
 }
 
 func (s shop) settle(d *Dealer) {
@@ -154,21 +154,21 @@ func TestExecute(t *testing.T) {
 		if len(rows) != 3 {
 			t.Fatalf("%d rows, want the limit of 3", len(rows))
 		}
-		if err := d.Execute(s.batch(7), append(rows, rows[0])); err != nil { // a key twice does no harm
+		if err := d.Execute(s.batch(7), append(rows, rows[0])); err != nil { // a repeated key is harmless
 			t.Fatal(err)
 		}
 		s.settle(d)
 		s.want("SELECT id, state, by_server, note, times FROM orders ORDER BY id",
-			"1 SETTLED "+me+" 1 1", "2 NEW   0", "3 SETTLED "+me+" 1 1", "4 NEW   0", "5 OLD   0",
-			"7 SETTLED "+me+" 1 1", "9 SETTLED "+me+" 1 1")
+			"1 SETTLED "+owner+" 1 1", "2 NEW   0", "3 SETTLED "+owner+" 1 1", "4 NEW   0", "5 OLD   0",
+			"7 SETTLED "+owner+" 1 1", "9 SETTLED "+owner+" 1 1")
 		if rows := s.selectRows(d); len(rows) != 0 {
 			t.Errorf("%d rows are left", len(rows))
 		}
 	})
 }
 
-// What a dealer can do follows from its statements.
-func TestPowers(t *testing.T) {
+// The capabilities follow from the statements.
+func TestCapabilities(t *testing.T) {
 	plain := config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}
 	withKey := config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}
 	withCursor := config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id", CursorStart: "0"}
@@ -189,7 +189,7 @@ func TestPowers(t *testing.T) {
 	}
 }
 
-// A source that is only appended to is read in order, from the cursor on; the rows need no mark.
+// A source that is only appended to is read in order from the cursor; its rows do not change.
 func TestCursor(t *testing.T) {
 	reads := config.SQLDealer{
 		Select:      "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
@@ -223,7 +223,7 @@ func TestCursor(t *testing.T) {
 	})
 }
 
-// Text keys that the database reads back as the same row.
+// A key as text identifies the same row.
 func TestKeyText(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	for want, v := range map[string]any{"17": int64(17), "a b": "a b", "00ff": []byte{0, 255}, "1.5": 1.5, "2026-01-02T03:04:05.000006Z": at} {
@@ -233,7 +233,7 @@ func TestKeyText(t *testing.T) {
 	}
 }
 
-// A batch that was selected under an older epoch changes nothing.
+// A batch of an older epoch changes nothing.
 func TestStaleOwnerCommitsNothing(t *testing.T) {
 	each := settleOrders
 	each.Execute, each.ExecuteEach = "", "UPDATE orders SET state = 'SETTLED' WHERE id = {{row.id}}"
@@ -250,7 +250,7 @@ func TestStaleOwnerCommitsNothing(t *testing.T) {
 				t.Errorf("without a batch: %v", err)
 			}
 			if err := d.Execute(t.Context(), nil); err != nil {
-				t.Errorf("without rows nothing is to be done: %v", err)
+				t.Errorf("without rows: %v", err)
 			}
 		}
 		s.want("SELECT count(*) FROM orders WHERE state = 'SETTLED'", "0")
@@ -272,7 +272,7 @@ func TestExecuteEach(t *testing.T) {
 		})
 		s.settle(d)
 		s.want("SELECT c.id, c.said FROM copy c JOIN source s ON s.id = c.id WHERE (s.name = c.name AND s.price = c.price AND s.times = c.times) OR (s.name IS NULL AND c.name IS NULL AND c.price IS NULL) ORDER BY c.id",
-			"1 "+me, "2 "+me, "3 "+me)
+			"1 "+owner, "2 "+owner, "3 "+owner)
 	})
 }
 
@@ -284,13 +284,13 @@ func TestExecuteEachIsAllOrNothing(t *testing.T) {
 		d := s.dealer(config.SQLDealer{Select: settleOrders.Select, ExecuteEach: "INSERT INTO done VALUES ({{row.id}})"})
 		err := d.Execute(s.batch(7), s.selectRows(d))
 		if err == nil || !strings.HasPrefix(err.Error(), "run execute_each: ") {
-			t.Errorf("the second row is there already, but: %v", err)
+			t.Errorf("the second row exists already: %v", err)
 		}
 		s.want("SELECT id FROM done", "3")
 	})
 }
 
-// Values reach the database as they are, whatever they contain.
+// Values with quotes and comments reach the database unchanged.
 func TestValuesAreBound(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
@@ -305,7 +305,7 @@ func TestValuesAreBound(t *testing.T) {
 	})
 }
 
-// {{run_key}} is the key of the run, whatever is in it, and NULL where there is no run.
+// {{run_key}} is the key of the run with any characters, and NULL without a run.
 func TestRunKey(t *testing.T) {
 	const key = `2026-11-21'"\; --`
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -411,11 +411,11 @@ func TestSelectErrors(t *testing.T) {
 		}{
 			"no key column": {
 				config.SQLDealer{Select: "SELECT state, note FROM orders WHERE id = {{index}}", Execute: anUpdate, Key: "id"},
-				`run select: the result has no column "id"; it has state, note`,
+				`run select: the result has no column "id": it has state, note`,
 			},
 			"no row column": {
 				config.SQLDealer{Select: "SELECT id FROM orders WHERE id = {{index}}", ExecuteEach: "UPDATE orders SET note = {{row.note}} WHERE id = {{row.id}}"},
-				`run select: the result has no column "note"; it has id`,
+				`run select: the result has no column "note": it has id`,
 			},
 			"no table": {
 				config.SQLDealer{Select: "SELECT id FROM oders WHERE id = {{index}}", Execute: anUpdate, Key: "id"},
@@ -432,7 +432,7 @@ func TestSelectErrors(t *testing.T) {
 	})
 }
 
-// SQLite's driver would hand out another value than is stored, and no UPDATE would find its row.
+// SQLite's driver changes the text of times, so that an UPDATE would find no row.
 func TestSQLiteTimesAreRefused(t *testing.T) {
 	s := openShop(t, testdb.URL(t, testdb.SQLite))
 	s.exec("CREATE TABLE log (at DATETIME PRIMARY KEY, done INTEGER)", "INSERT INTO log VALUES ('2026-01-01 00:00:00', 0)")
@@ -442,7 +442,7 @@ func TestSQLiteTimesAreRefused(t *testing.T) {
 		Key:     "at",
 	}
 	_, err := s.dealer(c).Select(t.Context(), selection())
-	want := `run select: column "at" is declared DATETIME and would not come back as it is stored: select CAST(at AS TEXT) AS at`
+	want := `run select: column "at" of type DATETIME does not keep its stored text: select CAST(at AS TEXT) AS at`
 	if got := errorText(err); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

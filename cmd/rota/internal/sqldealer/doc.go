@@ -1,17 +1,18 @@
 // Package sqldealer is the dealer behind "dealer: sql:" in rota.yaml: it
-// selects rows with one statement and settles them with another.
+// selects rows with one statement and executes another for them.
 //
 // Values are bound, never concatenated. A statement is parsed once, into text
-// with the database's own parameter marks and the names of what is bound to
-// them. text/template and sqlx's named parameters were rejected: the first
+// with the database's own parameter marks and the names of the bound values. text/template and sqlx's named parameters were rejected: the first
 // concatenates, the second takes the colon of a cast for a name.
 //
-// Execute runs in center.InTx, whose fence comes first. What a stale owner
-// writes is rolled back, and as long as the statement changes what select
-// filters on, or reads on from {{cursor}}, each row takes effect exactly once.
-// {{run_key}} is the key of the run that sweeps the queue, so that results can
-// be told apart by it. A file that uses it without mode RUN is refused; where
-// the database's row says CONTINUOUS all the same, it is NULL.
-// With execute_each the rows of one call share a transaction: one that fails
-// takes the others with it, and with a key they are then tried one by one.
+// Execute runs in center.InTx, which checks the fence first. The writes of a stale
+// owner are rolled back. Each row takes effect exactly once if the statement
+// changes what select filters on, or if select reads from {{cursor}}.
+//
+// {{run_key}} is the key of the run that sweeps the queue; it distinguishes the
+// results of runs. A file that uses it without mode RUN is refused. If the
+// database says CONTINUOUS nevertheless, it is NULL.
+//
+// With execute_each the rows of one call share a transaction. If one row fails,
+// all are rolled back, and with a key they are then executed one by one.
 package sqldealer

@@ -9,8 +9,8 @@ import (
 
 var dollarTag = regexp.MustCompile(`^\$([\pL_][\pL\d_]*)?\$`)
 
-// literal returns the string, quoted name or comment that begins at text[i],
-// or "" if none does. One that is not closed reaches to the end.
+// literal returns the string, quoted name or comment that starts at text[i], or
+// "". An unclosed literal extends to the end.
 func literal(text string, i int, d schema.Dialect) string {
 	rest := text[i:]
 	switch {
@@ -36,7 +36,7 @@ func lineComment(s string, d schema.Dialect) bool {
 	if d != schema.MySQL {
 		return strings.HasPrefix(s, "--")
 	}
-	dashes := strings.HasPrefix(s, "--") && (len(s) == 2 || s[2] <= ' ') // 1--1 is two there
+	dashes := strings.HasPrefix(s, "--") && (len(s) == 2 || s[2] <= ' ') // in MySQL 1--1 is 2
 	return dashes || s[0] == '#'
 }
 
@@ -59,7 +59,7 @@ func blockComment(s string, nests bool) string {
 	return s
 }
 
-// quoted ends at the first quote that is neither doubled nor escaped.
+// quoted returns s up to the first quote that is neither doubled nor escaped.
 func quoted(s string, backslashes bool) string {
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -75,8 +75,8 @@ func quoted(s string, backslashes bool) string {
 	return s
 }
 
-// backslashes reports whether they escape in the string that begins at text[i]:
-// in all of MySQL's, and in PostgreSQL's E'...'.
+// backslashes reports whether a backslash escapes in the string that starts at
+// text[i]: in all strings of MySQL, and in E'...' of PostgreSQL.
 func backslashes(text string, i int, d schema.Dialect) bool {
 	switch {
 	case d == schema.MySQL:
@@ -87,7 +87,7 @@ func backslashes(text string, i int, d schema.Dialect) bool {
 	return false
 }
 
-// wordBefore reports that text[i] continues a name or number.
+// wordBefore reports whether text[i] continues a name or a number.
 func wordBefore(text string, i int) bool {
 	return i > 0 && (isWord(text[i-1]) || text[i-1] == '$')
 }
@@ -96,7 +96,7 @@ func isWord(c byte) bool {
 	return c == '_' || c >= 0x80 || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// through returns s up to and with the first end at or after from.
+// through returns s up to and including the first end at or after from.
 func through(s string, from int, end string) string {
 	if i := strings.Index(s[from:], end); i >= 0 {
 		return s[:from+i+len(end)]

@@ -13,14 +13,14 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// Row is a selected row: those of its columns that Execute needs.
+// Row has the columns of a selected row that Execute needs.
 type Row struct {
 	from   *processor.Selection // shared by all rows of a select
 	values []any                // one for each of the dealer's columns
 }
 
-// key is the first column as text, which the database reads back as the same
-// value.
+// key returns the first column as text that the database converts back to the
+// same value.
 func (r Row) key() string {
 	switch v := r.values[0].(type) {
 	case string:
@@ -36,10 +36,10 @@ func (r Row) key() string {
 	}
 }
 
-// block is the number of rows whose values are allocated together.
-const block = 64
+// rowsPerBlock is how many rows share one allocation of values.
+const rowsPerBlock = 64
 
-// read turns a result into rows.
+// read returns the rows of a result.
 func (d *Dealer) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 	r, err := d.newReader(rows)
 	if err != nil {
@@ -50,23 +50,23 @@ func (d *Dealer) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 	width := len(d.columns)
 	for rows.Next() {
 		if len(values) < width {
-			values = make([]any, width*block)
+			values = make([]any, width*rowsPerBlock)
 		}
-		mine := values[:width:width]
+		own := values[:width:width]
 		values = values[width:]
-		if err := r.scan(rows, mine); err != nil {
+		if err := r.scan(rows, own); err != nil {
 			return nil, err
 		}
-		list = append(list, Row{from: s, values: mine})
+		list = append(list, Row{from: s, values: own})
 	}
 	return list, rows.Err()
 }
 
 // reader scans the columns that the dealer keeps and skips the others.
 type reader struct {
-	into     []any  // one for each column of the result
-	position []int  // for each column that is kept, its place in the result
-	text     []bool // for each column that is kept: bytes of it are text
+	into     []any  // one per column of the result
+	position []int  // for each kept column, its index in the result
+	text     []bool // for each kept column, whether its bytes are text
 }
 
 func (d *Dealer) newReader(rows *sql.Rows) (*reader, error) {
@@ -81,11 +81,11 @@ func (d *Dealer) newReader(rows *sql.Rows) (*reader, error) {
 	for _, column := range d.columns {
 		i := slices.IndexFunc(types, func(t *sql.ColumnType) bool { return strings.EqualFold(t.Name(), column) })
 		if i < 0 {
-			return nil, fmt.Errorf("the result has no column %q; it has %s", column, names(types))
+			return nil, fmt.Errorf("the result has no column %q: it has %s", column, names(types))
 		}
 		kind := strings.ToUpper(types[i].DatabaseTypeName())
 		if d.dialect == schema.SQLite && changesTimes(kind) {
-			return nil, fmt.Errorf("column %q is declared %s and would not come back as it is stored: select CAST(%[1]s AS TEXT) AS %[1]s", column, kind)
+			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s", column, kind)
 		}
 		r.position = append(r.position, i)
 		r.text = append(r.text, d.dialect != schema.SQLite && !isBinary(kind))
@@ -108,22 +108,22 @@ func (r *reader) scan(rows *sql.Rows, values []any) error {
 	return nil
 }
 
-// skipped is a column that nobody asked for.
+// skipped scans a column that is not kept.
 type skipped struct{}
 
-// Scan does nothing.
+// Scan implements sql.Scanner.
 func (skipped) Scan(any) error { return nil }
 
-// isBinary tells bytes from text that a driver delivers as bytes (numeric, uuid
-// and enum of PostgreSQL, every string of MySQL). Bound as bytes, text would be
-// sent in the binary format, and is another value or an error.
+// isBinary reports whether a column has bytes. Drivers return text as bytes, too:
+// numeric, uuid and enum of PostgreSQL, and every string of MySQL. Bound as bytes,
+// text is sent in the binary format, and is another value or an error.
 func isBinary(kind string) bool {
 	return kind == "BYTEA" || kind == "BIT" || kind == "GEOMETRY" ||
 		strings.HasSuffix(kind, "BLOB") || strings.HasSuffix(kind, "BINARY")
 }
 
-// changesTimes names the types whose text SQLite's driver turns into a
-// time.Time, and writes back in another form: an UPDATE would find no row.
+// changesTimes reports whether SQLite's driver converts the type's text into a
+// time.Time, and writes it back in another form, so that an UPDATE finds no row.
 func changesTimes(kind string) bool {
 	return kind == "DATE" || kind == "DATETIME" || kind == "TIMESTAMP"
 }

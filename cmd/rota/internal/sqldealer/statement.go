@@ -10,15 +10,15 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// statement is an SQL text cut at its placeholders. parts has one element more
-// than names: parts[0] names[0] parts[1] ...
+// statement is an SQL text cut at its placeholders. It reads
+// parts[0] names[0] parts[1] ... and has one part more than names.
 type statement struct {
 	dialect schema.Dialect
 	parts   []string
 	names   []string
 }
 
-// What may be bound.
+// The names of placeholders.
 const (
 	total, index, queue   = "total", "index", "queue"
 	queueParameter, limit = "queue_parameter", "limit"
@@ -31,8 +31,9 @@ const (
 
 var placeholder = regexp.MustCompile(`\{\{\s*[A-Za-z_][\w.]*\s*\}\}`)
 
-// parse cuts text at its placeholders, each of which must be one of known. A
-// known name that ends with a dot stands for all names that begin with it.
+// parse cuts text at its placeholders. Each must be one of known; a known name
+// that ends with a dot accepts all names that start with it. The errors continue
+// the path of the statement.
 func parse(text string, d schema.Dialect, known ...string) (*statement, error) {
 	s := &statement{dialect: d}
 	start := 0
@@ -40,7 +41,7 @@ func parse(text string, d schema.Dialect, known ...string) (*statement, error) {
 		switch part := literal(text, i, d); {
 		case part != "":
 			if inside := placeholder.FindString(part); inside != "" && !isComment(part) {
-				return nil, fmt.Errorf("%s stands between quotes, where nothing can be bound: leave the quotes out", inside)
+				return nil, fmt.Errorf("has %s between quotes, where no value can be bound: remove the quotes", inside)
 			}
 			i += len(part)
 		case strings.HasPrefix(text[i:], "{{"):
@@ -52,7 +53,7 @@ func parse(text string, d schema.Dialect, known ...string) (*statement, error) {
 			i += size
 			start = i
 		case isMark(text, i, d):
-			return nil, fmt.Errorf("%q is the database's own parameter mark: write a {{name}} instead", mark(text[i:]))
+			return nil, fmt.Errorf("has the database's own parameter mark %q: use a {{name}} instead", mark(text[i:]))
 		default:
 			i++
 		}
@@ -61,11 +62,11 @@ func parse(text string, d schema.Dialect, known ...string) (*statement, error) {
 	return s, nil
 }
 
-// named reads the placeholder that s begins with.
+// named reads the placeholder at the start of s.
 func named(s string, known []string) (name string, size int, err error) {
 	end := strings.Index(s, "}}")
 	if end < 0 {
-		return "", 0, fmt.Errorf("%.20q is not closed with }}", s)
+		return "", 0, fmt.Errorf("has a placeholder without }}: %.20q", s)
 	}
 	name = strings.TrimSpace(s[2:end])
 	for _, k := range known {
@@ -74,10 +75,11 @@ func named(s string, known []string) (name string, size int, err error) {
 			return name, end + 2, nil
 		}
 	}
-	return "", 0, fmt.Errorf("unknown placeholder {{%s}}; known are %s", name, list(known))
+	return "", 0, fmt.Errorf("has the unknown placeholder {{%s}}: known are %s", name, placeholders(known))
 }
 
-func list(names []string) string {
+// placeholders lists the names as the user writes them.
+func placeholders(names []string) string {
 	var b strings.Builder
 	for i, name := range names {
 		if i > 0 {
@@ -91,8 +93,8 @@ func list(names []string) string {
 	return b.String()
 }
 
-// isMark reports a parameter mark that the user wrote: it would take the place
-// of one of ours.
+// isMark reports whether text[i] starts a parameter mark of the database. In the
+// user's text it would take the place of one of ours.
 func isMark(text string, i int, d schema.Dialect) bool {
 	if d != schema.Postgres {
 		return text[i] == '?'
@@ -104,12 +106,13 @@ func mark(s string) string {
 	return s[:1+len(s[1:])-len(strings.TrimLeft(s[1:], "0123456789"))]
 }
 
-func (s *statement) mentions(names ...string) bool {
+// uses reports whether the statement has one of the placeholders.
+func (s *statement) uses(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(s.names, name) })
 }
 
-// text returns the statement for so many keys. Each occurrence of a name has
-// its own mark: PostgreSQL gives a mark one type, wherever it stands.
+// text returns the statement with a mark for each key. Each occurrence of a name
+// has a mark of its own, as PostgreSQL gives a mark one type for all its places.
 func (s *statement) text(keyCount int) string {
 	var b strings.Builder
 	n := 0

@@ -58,7 +58,7 @@ func TestStatement(t *testing.T) {
 	}
 }
 
-// numbered turns the last n marks of text into $1 to $n; those before stand in literals.
+// numbered replaces the last n marks by $1 to $n; the earlier ones are in literals.
 func numbered(text string, n int) string {
 	for ; n > 0; n-- {
 		i := strings.LastIndexByte(text, '?')
@@ -67,7 +67,7 @@ func numbered(text string, n int) string {
 	return text
 }
 
-// What one database takes for a literal is code to another.
+// A literal of one database is code of another.
 func TestLiteralsByDialect(t *testing.T) {
 	const bound, refused, ignored = "bound", "refused", "ignored"
 	for name, test := range map[string]struct {
@@ -96,11 +96,11 @@ func TestLiteralsByDialect(t *testing.T) {
 				s, err := parse(test.text, d, index)
 				got := ignored
 				switch {
-				case err != nil && strings.Contains(err.Error(), "{{index}} stands between quotes"):
+				case err != nil && strings.Contains(err.Error(), "has {{index}} between quotes"):
 					got = refused
 				case err != nil:
 					t.Fatal(err)
-				case s.mentions(index):
+				case s.uses(index):
 					got = bound
 				}
 				if got != want {
@@ -117,13 +117,13 @@ func TestStatementErrors(t *testing.T) {
 		d    schema.Dialect
 		want string
 	}{
-		"unknown":         {"{{indx}}", schema.SQLite, "unknown placeholder {{indx}}; known are {{index}}, {{row.COLUMN}}"},
-		"empty":           {"{{}}", schema.SQLite, "unknown placeholder {{}}; known are {{index}}, {{row.COLUMN}}"},
-		"row alone":       {"{{row.}}", schema.SQLite, "unknown placeholder {{row.}}; known are {{index}}, {{row.COLUMN}}"},
-		"not closed":      {"a = {{index", schema.SQLite, `"{{index" is not closed with }}`},
-		"own mark":        {"a = ?", schema.MySQL, `"?" is the database's own parameter mark: write a {{name}} instead`},
-		"own mark, SQL":   {"a = ?7", schema.SQLite, `"?7" is the database's own parameter mark: write a {{name}} instead`},
-		"own mark, PG":    {"a = $12", schema.Postgres, `"$12" is the database's own parameter mark: write a {{name}} instead`},
+		"unknown":         {"{{indx}}", schema.SQLite, "has the unknown placeholder {{indx}}: known are {{index}}, {{row.COLUMN}}"},
+		"empty":           {"{{}}", schema.SQLite, "has the unknown placeholder {{}}: known are {{index}}, {{row.COLUMN}}"},
+		"row alone":       {"{{row.}}", schema.SQLite, "has the unknown placeholder {{row.}}: known are {{index}}, {{row.COLUMN}}"},
+		"not closed":      {"a = {{index", schema.SQLite, `has a placeholder without }}: "{{index"`},
+		"own mark":        {"a = ?", schema.MySQL, `has the database's own parameter mark "?": use a {{name}} instead`},
+		"own mark, SQL":   {"a = ?7", schema.SQLite, `has the database's own parameter mark "?7": use a {{name}} instead`},
+		"own mark, PG":    {"a = $12", schema.Postgres, `has the database's own parameter mark "$12": use a {{name}} instead`},
 		"PG operator":     {"doc ? 'a' AND a$1 = 2", schema.Postgres, ""},
 		"with a comment":  {"-- ?\n1", schema.MySQL, ""},
 		"with a question": {"'?'", schema.MySQL, ""},
@@ -144,7 +144,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// No text makes the parser panic or lose a byte.
+// The parser neither panics nor loses a byte.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"'{{index}}'", "$a$ {{ index }}", "/* -- '", "E'\\", "{{index}}{{index", "`\"'#--"} {
 		f.Add(seed)
