@@ -13,13 +13,13 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		extract, report := s.runs()
 		s.must(s.c.CancelRun(t.Context(), extract, "test"))
 		for args, want := range map[string]string{
 			"task show":            "extract idle regions report settle",
 			"task show s":          "settle",
-			"task show settle":     "", // it takes one
+			"task show settle":     "", // the command takes one argument
 			"plan":                 "extract idle regions report settle",
 			"plan settle --remove": web1 + " " + web2,
 			"server drain":         web1 + " " + web2,
@@ -43,7 +43,7 @@ func TestCompletion(t *testing.T) {
 			"trigger apply x --overlap":  "SKIP WAIT",
 			"trigger apply x --misfire":  "ONE SKIP ALL",
 		} {
-			// What is typed of the last word comes last, and may be nothing.
+			// The last word is what the user has typed so far; it may be empty.
 			words, typed := strings.Fields(args), ""
 			if last := words[len(words)-1]; last == "s" || last == "web2" {
 				words, typed = words[:len(words)-1], last
@@ -65,7 +65,7 @@ func TestCompletion(t *testing.T) {
 	})
 }
 
-// A shell is no place for errors.
+// Completion prints no errors into the user's command line.
 func TestCompletionIsSilent(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, code := runRota(t, t.TempDir(), "__completeNoDesc", "task", "show", "--database", "postgres://u@127.0.0.1:1/d", "")

@@ -20,10 +20,10 @@ orders in 8 queues, a fourth joins, one is killed. At the end SELECTs prove that
 each order took effect exactly once and that no queue moved without need. The
 exit code is 0, or 1 if the demo failed.
 
-The demo needs nothing: it uses a SQLite file in a temporary folder. With --db it
-uses your PostgreSQL or MySQL server. It creates a schema (MySQL: a database)
-named rota_demo_ and something random, and removes it at the end. The user needs
-the right to create one.`,
+The demo needs nothing: it uses a SQLite file in a temporary directory. With
+--db it uses your PostgreSQL or MySQL server. It creates a schema (MySQL: a
+database) named rota_demo_ and a random suffix, and removes it at the end. The
+user needs the right to create one.`,
 		Example: `  rota demo
   rota demo --keep demo-files
   rota demo --db postgres://postgres@127.0.0.1/postgres`,

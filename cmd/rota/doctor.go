@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,119 +17,113 @@ func newDoctorCommand() *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "doctor [TASK]",
-		Short: "Look for everything that goes wrong with rosters, and say what to do about it",
-		Long: `Look for everything that goes wrong with rosters, and say what to do about it:
-the database, the rights of the role that you connect as, dead servers, queues
-without owner, hand-overs that hang, failed items, settings. It changes nothing.
+		Short: "Check the roster and its database; list problems and how to solve them",
+		Long: `Check the roster and its database: the privileges of the role that you connect
+as, expired servers, queues without an owner, hand-overs that take too long,
+failed items, settings. List problems and how to solve them. Change nothing.
 
-Exit 0 if nothing is wrong; notes are worth knowing, problems make it exit 1.`,
+A PROBLEM makes the exit code 1, a NOTE does not.`,
 		Example: `  rota doctor
   rota doctor settle -o json | jq '.[] | select(.status == "PROBLEM")'`,
 		Args:              arguments("[TASK]"),
-		ValidArgsFunction: complete(taskNames),
+		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			findings, err := examine(cmd, first(args))
+			findings, err := diagnose(cmd, firstArg(args))
 			if err != nil {
 				return err
 			}
-			if err := o.write(cmd.OutOrStdout(), reply{findings, func(s screen) string { return findingsText(s, findings) }}); err != nil {
+			r := result{findings, func(s screen) string { return findingsText(s, findings) }}
+			if err := o.write(cmd.OutOrStdout(), r); err != nil {
 				return err
 			}
 			return problems(findings)
 		},
 	}
 	addRosterFlags(cmd)
-	addOutputFlags(cmd, &o, false)
+	addOutputFlags(cmd, &o)
 	return cmd
 }
 
-// examine tells also of a roster that cannot be opened.
-func examine(cmd *cobra.Command, task string) (findings []finding, err error) {
+// diagnose returns a roster that cannot be opened as a finding.
+func diagnose(cmd *cobra.Command, taskType string) (findings []center.Finding, err error) {
 	c, err := openRoster(cmd.Context(), cmd)
 	if errors.As(err, new(usageError)) {
 		return nil, err
 	}
 	if err != nil {
-		return []finding{{Status: center.FindingProblem, Check: "database", Finding: err.Error(), Hint: "mend this first: nothing else could be looked at"}}, nil
+		return []center.Finding{{Status: center.FindingProblem, Check: "database", Finding: err.Error(), Hint: "solve this first: the other checks need the database"}}, nil
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	findings, err = c.Examine(cmd.Context(), task)
+	findings, err = c.Examine(cmd.Context(), taskType)
 	if err != nil {
 		return nil, err
 	}
-	return append(findings, compareFile(cmd.Context(), cmd, c, task)...), nil
+	return append(findings, fileFindings(cmd.Context(), c, configPath(cmd), fileSettings(cmd, taskType))...), nil
 }
 
-// compareFile tells in what the file's settings are not those of the rows, which win.
-func compareFile(ctx context.Context, cmd *cobra.Command, c *center.Center, task string) (findings []finding) {
+// fileSettings returns the settings of the task type, or of all, in the file.
+// It returns none if there is no valid file: the file may serve the connection
+// only, and a worker reports its errors.
+func fileSettings(cmd *cobra.Command, taskType string) (tasks []taskSettings) {
 	path := configPath(cmd)
 	if _, err := os.Stat(path); err != nil {
 		return nil
 	}
 	file, err := config.Load(path, cmd.Flags())
 	if err != nil {
-		return nil // it is for the connection only, or a worker tells
+		return nil
 	}
-	for _, t := range file.Tasks {
-		a, err := c.CompareSettings(ctx, t.Name, t.Settings)
-		if err != nil || a.Same() || task != "" && task != t.Name {
-			continue
+	for _, t := range settingsOf(file) {
+		if taskType == "" || taskType == t.name {
+			tasks = append(tasks, t)
 		}
-		what := path + " says something else than the database, which is in force"
-		if !a.Exists {
-			what = "it is in " + path + " and not in the database"
-		}
-		findings = append(findings, finding{
-			Status: center.FindingNote, Check: "settings", TaskType: t.Name, Finding: what, Hint: "rota task apply --dry-run -f " + path,
-		})
 	}
-	return findings
+	return tasks
 }
 
-func problems(findings []finding) error {
+func problems(findings []center.Finding) error {
 	n := 0
 	for _, f := range findings {
 		if f.Status == center.FindingProblem {
 			n++
 		}
 	}
-	switch n {
-	case 0:
+	if n == 0 {
 		return nil
-	case 1:
-		return errors.New("there is a problem")
 	}
-	return fmt.Errorf("there are %d problems", n)
+	return fmt.Errorf("doctor found %s", plural(n, "problem", "problems"))
 }
 
-type finding = center.Finding
-
-// findingsText is a line for each finding in a pipe; on a terminal nothing is cut, and the advice stands below.
-func findingsText(s screen, findings []finding) string {
+// findingsText returns one line per finding for a pipe. On a terminal it wraps
+// the lines and puts the hint below.
+func findingsText(s screen, findings []center.Finding) string {
 	var lines []string
 	for _, f := range findings {
-		head := fmt.Sprintf("%-7s  %-11s  ", f.Status, f.Check)
-		what := f.Finding
-		if f.TaskType != "" {
-			what = f.TaskType + ": " + what
-		}
-		advice := "-> " + f.Hint
-		if f.Hint == "" {
-			advice = ""
-		}
-		indent := strings.Repeat(" ", len(head))
-		if s.color {
-			head = byMeaning(f, f.Status) + head[len(f.Status):]
-		}
-		if s.width == 0 {
-			lines = append(lines, strings.TrimRight(head+what+"  "+advice, " "))
-			continue
-		}
-		what = text.WrapSoft(what, max(s.width-len(indent), 20))
-		if advice != "" {
-			what += "\n" + text.WrapSoft(advice, max(s.width-len(indent), 20))
-		}
-		lines = append(lines, head+strings.ReplaceAll(what, "\n", "\n"+indent))
+		lines = append(lines, findingText(s, f))
 	}
 	return strings.Join(lines, "\n")
+}
+
+func findingText(s screen, f center.Finding) string {
+	head := fmt.Sprintf("%-7s  %-11s  ", f.Status, f.Check)
+	body, hint := f.Finding, ""
+	if f.TaskType != "" {
+		body = f.TaskType + ": " + body
+	}
+	if f.Hint != "" {
+		hint = "-> " + f.Hint
+	}
+	if s.width == 0 {
+		return strings.TrimRight(head+body+"  "+hint, " ")
+	}
+	indent := strings.Repeat(" ", len(head))
+	width := max(s.width-len(indent), 20)
+	body = text.WrapSoft(body, width)
+	if hint != "" {
+		body += "\n" + text.WrapSoft(hint, width)
+	}
+	if s.color {
+		head = byMeaning(f, f.Status) + head[len(f.Status):]
+	}
+	return head + strings.ReplaceAll(body, "\n", "\n"+indent)
 }

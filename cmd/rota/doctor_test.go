@@ -15,12 +15,12 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.exec("DELETE FROM schedule_queue WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_running WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_type WHERE task_type = 'regions'")
-		s.says("doctor", `(?m)^OK +database +(PostgreSQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it can be written to$`)
-		s.says("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 servers$`)
+		s.wantOutput("doctor", `(?m)^OK +database +(PostgreSQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it can be written to$`)
+		s.wantOutput("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 servers$`)
 		if out := s.run("doctor"); strings.Contains(out, "PROBLEM") || strings.Contains(out, "secret") {
 			t.Error(out)
 		}
@@ -28,38 +28,38 @@ func TestDoctor(t *testing.T) {
 		stdout, stderr, code := s.try("doctor -o json")
 		var findings []map[string]string
 		s.must(json.Unmarshal([]byte(stdout), &findings))
-		if code != 1 || stderr != "rota: there are 3 problems\n" {
+		if code != 1 || stderr != "rota: doctor found 3 problems\n" {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 		last := findings[len(findings)-1]
 		if last["status"] != "PROBLEM" || last["task_type"] != "settle" || last["hint"] == "" || !strings.HasPrefix(last["finding"], "web2:2 has been silent for ") {
 			t.Errorf("%v", last)
 		}
-		// Where settings of the file are not those of the database.
+		// Settings of the file that differ from those of the database.
 		writeFile(t, filepath.Join(s.dir, "rota.yaml"), "database: x\ntasks: {settle: {queues: 4, execute_number: 11}}")
 		stdout, _, _ = s.try("doctor")
-		if !strings.Contains(stdout, "settle: rota.yaml says something else than the database, which is in force  -> rota task apply --dry-run -f rota.yaml") {
+		if !strings.Contains(stdout, "settle: the settings in rota.yaml differ from those in the database, which are in force  -> rota task apply --dry-run -f rota.yaml") {
 			t.Error(stdout)
 		}
 	})
 }
 
-// A roster that cannot be opened is a finding, too.
+// A roster that cannot be opened is reported as a finding.
 func TestDoctorWithoutSchema(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		stdout, stderr, code := runRota(t, t.TempDir(), "doctor", "--database", url)
-		if code != 1 || stderr != "rota: there is a problem\n" || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "rota migrate up") {
+		if code != 1 || stderr != "rota: doctor found 1 problem\n" || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "rota migrate up") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 	})
 }
 
-// A transaction that stalls is what the doctor is called for, and does not keep it from looking.
+// A transaction that holds the write lock does not stop the other checks.
 func TestDoctorWhileALockIsHeld(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	lock, err := s.c.DB().BeginTx(t.Context(), nil)
 	s.must(err)
 	defer lock.Rollback()
@@ -69,10 +69,10 @@ func TestDoctorWhileALockIsHeld(t *testing.T) {
 	}
 }
 
-// A replica, or a role that may only read, is told with what to do.
+// A read-only database is reported with what to do.
 func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, testdb.URL(t, testdb.Postgres))
+	s := newTestRoster(t, testdb.URL(t, testdb.Postgres))
 	s.url += "&default_transaction_read_only=on"
 	stdout, _, code := s.try("doctor")
 	if code != 1 || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "this PostgreSQL is read-only") {
@@ -80,10 +80,10 @@ func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 	}
 }
 
-// A process with two task types has one host:pid for two servers: commands that the doctor names say which.
-func TestDoctorNamesServersThatCommandsFind(t *testing.T) {
+// A process with two task types has two servers with one host:pid; the hints then name the uuid.
+func TestDoctorHintsNameOneServer(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	_, err := s.c.Roster().Register(t.Context(), center.Server{UUID: "web2:2:00000003", TaskType: "regions", Host: "web2", PID: 2, JudgeDeadInterval: time.Hour})
 	s.must(err)
 	s.run("server pause " + web1)
@@ -94,23 +94,23 @@ func TestDoctorNamesServersThatCommandsFind(t *testing.T) {
 		}
 	}
 	for _, uuid := range []string{"web1:1", web2} {
-		s.says("server resume "+uuid, "may have queues again")
+		s.wantOutput("server resume "+uuid, "may own queues again")
 	}
 }
 
-// The last error is told with how long ago it was: it may be over for long.
-func TestLastErrorsHaveTheirTime(t *testing.T) {
+// The last error is shown with its age, as it may be over for a long time.
+func TestLastErrorsHaveAnAge(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.exec("UPDATE schedule_server SET last_error = 'no such\ntable', last_error_at = '2020-01-01 00:00:00.000000' WHERE uuid = '" + web1 + "'")
-		s.exec("UPDATE schedule_server SET last_error = 'an older program tells no time' WHERE uuid = '" + web2 + "'")
+		s.exec("UPDATE schedule_server SET last_error = 'an error without a time' WHERE uuid = '" + web2 + "'")
 		for _, list := range []string{"server list", "top --once"} {
-			s.says(list, `\d+d\d+h ago: no such table`)
-			s.says(list, `(?m) an older program tells no time *$`)
+			s.wantOutput(list, `\d+d\d+h ago: no such table`)
+			s.wantOutput(list, `(?m) an error without a time *$`)
 		}
-		s.says("doctor settle", `last error of 1 server, \S+ ago: no such; table`)
-		s.says("server list -o json", `"last_error_at": "2020-01-01T00:00:00Z"`)
+		s.wantOutput("doctor settle", `last error of 1 server, \S+ ago: no such; table`)
+		s.wantOutput("server list -o json", `"last_error_at": "2020-01-01T00:00:00Z"`)
 	})
 }

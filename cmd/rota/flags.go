@@ -1,7 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,20 +13,27 @@ import (
 
 const defaultConfig = "rota.yaml"
 
-// addConnectionFlags adds the flags that every command has which needs a
-// database. config looks them up by name.
+// addConnectionFlags adds the flags of all commands that connect to a database.
+// Package config looks flags up by name.
 func addConnectionFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringP("config", "c", defaultConfig, "file to read")
-	flags.String("database", "", "URL of the roster's database: postgres://, mysql:// or sqlite:FILE (ROTA_DATABASE)")
+	cmd.Flags().StringP("config", "c", defaultConfig, "file to read")
+	addDatabaseFlag(cmd)
+}
+
+func addDatabaseFlag(cmd *cobra.Command) {
+	cmd.Flags().String("database", "", "URL of the roster's database: postgres://, mysql:// or sqlite:FILE (ROTA_DATABASE)")
+}
+
+func addOwnSignFlag(cmd *cobra.Command) {
+	cmd.Flags().String("own-sign", "", "environment; several can share a database (ROTA_OWN_SIGN)")
 }
 
 func configPath(cmd *cobra.Command) string {
 	return cmd.Flag("config").Value.String()
 }
 
-// loadConnection is for commands that need no rota.yaml: without -c they read
-// one only if it is there.
+// loadConnection reads the connection for a command that can do without a
+// rota.yaml: without -c, it reads rota.yaml only if the file exists.
 func loadConnection(cmd *cobra.Command) (config.Connection, error) {
 	path := configPath(cmd)
 	if _, err := os.Stat(path); err != nil && !cmd.Flags().Changed("config") {
@@ -34,4 +44,34 @@ func loadConnection(cmd *cobra.Command) (config.Connection, error) {
 		return c, usageError{err}
 	}
 	return c, nil
+}
+
+// choice is a flag that takes one of a few values.
+type choice struct {
+	value  string
+	values []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return "word" }
+
+// Set implements pflag.Value.
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.values, s) {
+		return fmt.Errorf("must be %s", alternatives(c.values))
+	}
+	c.value = s
+	return nil
+}
+
+// addChoice adds the flag and its completion.
+func addChoice(cmd *cobra.Command, c *choice, name, short, usage string) {
+	cmd.Flags().VarP(c, name, short, usage+": "+alternatives(c.values))
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.values, cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
+}
+
+// alternatives returns "a, b or c" for two values or more.
+func alternatives(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
 }

@@ -15,19 +15,19 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// Each list: people get a table, programs JSON and CSV with the columns' names.
+// Each list has a table, and JSON and CSV with the names of the database columns.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.must(s.c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{{Key: "a b", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
 		for _, test := range []struct {
 			args    string
 			table   string // a line of it
 			of      string // the table of the database
 			records int
-			beside  string // names that are no columns
+			beside  string // names that are not columns
 		}{
 			{"task list", `settle +SERVING +4 +2 +2 +0 +0 +2 +0 +0 +1`, "schedule_task_type NATURAL JOIN schedule_task_running", 2, "servers overdue_servers held moving overdue orphan unassigned in_hand oldest_in_hand_since success_count failure_count retry_items dead_items run_id"},
 			{"queue list", `settle +1 +MOVING +web1:1:00000001 +[\d.]+s +[\d.]+s +web2:2:00000002 +[\d.]+s`, "schedule_assignment NATURAL JOIN schedule_queue", 6, "removing"},
@@ -44,16 +44,16 @@ func TestLists(t *testing.T) {
 			s.lists(test.args, test.table, test.of, test.records, test.beside)
 		}
 		if empty := s.run("item list regions -o json"); empty != "[]\n" {
-			t.Errorf("nothing is %q in JSON", empty)
+			t.Errorf("an empty list is %q in JSON", empty)
 		}
 	})
 }
 
-// lists runs a list command: a line of its table, and the names of so many records, which are columns of a table or
-// some beside them.
-func (s *stage) lists(args, line, of string, count int, beside string) {
+// lists checks a list command: a line of its table, and the number and names of its records. A name is a column of
+// the table, or one of beside.
+func (s *testRoster) lists(args, line, of string, count int, beside string) {
 	s.Helper()
-	s.says(args, `(?m)^ `+line)
+	s.wantOutput(args, `(?m)^ `+line)
 	var records []map[string]any
 	s.must(json.Unmarshal([]byte(s.run(args+" -o json")), &records))
 	if len(records) != count {
@@ -67,8 +67,8 @@ func (s *stage) lists(args, line, of string, count int, beside string) {
 	}
 }
 
-// namesAreColumns checks that JSON names are those of the table, and that times are RFC 3339 in UTC.
-func (s *stage) namesAreColumns(args string, record map[string]any, table string, beside []string) {
+// namesAreColumns checks that JSON names are columns of the table and that times are RFC 3339 in UTC.
+func (s *testRoster) namesAreColumns(args string, record map[string]any, table string, beside []string) {
 	s.Helper()
 	rows, err := s.c.DB().QueryContext(s.Context(), "SELECT * FROM "+table+" WHERE 1 = 0")
 	s.must(err)
@@ -92,10 +92,10 @@ func TestTaskShow(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
-		s.says("task show settle", `(?m)^ execute_number +10 +1$`)
-		s.says("task show settle", `(?m)^ queues +4$`)
-		s.says("task show regions", `(?m)^ queues +\[north, south\]$`)
+		s := newTestRoster(t, url)
+		s.wantOutput("task show settle", `(?m)^ execute_number +10 +1$`)
+		s.wantOutput("task show settle", `(?m)^ queues +4$`)
+		s.wantOutput("task show regions", `(?m)^ queues +\[north, south\]$`)
 		var record map[string]any
 		s.must(json.Unmarshal([]byte(s.run("task show settle -o json")), &record))
 		want := map[string]any{"execute_number": 10.0, "heartbeat_interval_ms": 2000.0, "task_type": "settle", "queue_total": 4.0, "time_zone": "UTC"}
@@ -115,13 +115,13 @@ func TestPlan(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		before := snapshot(t, s.c.DB())
-		s.says("plan settle", `(?m)^ 1 +web1:1:00000001 +web2:2:00000002 +its owner has more than its share; asked for already$`)
-		s.says("plan settle --add 2", `3 queues would move; the least that balances the load is 3`)
-		s.says("plan settle --remove web1:1", `(?m)^ 0 +web1:1:00000001 +web2:2:00000002 +its owner stops$`)
-		s.says("plan settle --remove web1:1 --remove web2:2", `0 queues would move; .*; 4 would have no owner`)
-		s.says("plan settle -o csv", `^queue_id,cur_server,next_server,requested,reason\n1,web1`)
+		s.wantOutput("plan settle", `(?m)^ 1 +web1:1:00000001 +web2:2:00000002 +its owner has more than its share; already requested$`)
+		s.wantOutput("plan settle --add 2", `3 queues would move; the minimum that balances the load is 3`)
+		s.wantOutput("plan settle --remove web1:1", `(?m)^ 0 +web1:1:00000001 +web2:2:00000002 +its owner stops$`)
+		s.wantOutput("plan settle --remove web1:1 --remove web2:2", `0 queues would move; .*; 4 would have no owner`)
+		s.wantOutput("plan settle -o csv", `^queue_id,cur_server,next_server,requested,reason\n1,web1`)
 		var record struct {
 			Moved, Minimum int
 			Moves          []map[string]any
@@ -136,7 +136,7 @@ func TestPlan(t *testing.T) {
 	})
 }
 
-// snapshot is all that a dry run might write.
+// snapshot returns everything that a dry run might write.
 func snapshot(t *testing.T, db *sql.DB) (rows []string) {
 	t.Helper()
 	result, err := db.QueryContext(t.Context(), `SELECT q.queue_id, COALESCE(q.cur_server, '-'), COALESCE(q.req_server, '-'), q.epoch, r.version, t.version

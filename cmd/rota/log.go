@@ -25,7 +25,7 @@ func newLogger(out io.Writer) *logrus.Logger {
 	return log
 }
 
-func isTerminal(out io.Writer) bool {
+func isTerminal(out any) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

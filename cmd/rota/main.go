@@ -3,7 +3,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,15 +11,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// The exit codes.
-const (
-	exitDone   = 0
-	exitFailed = 1 // trying again may help
-	exitUsage  = 2 // the command line or rota.yaml is wrong: trying again will not help
-)
-
-// run executes a command line and returns the exit code. What failed is on
-// stderr, a line for each fault.
+// run executes a command line and returns the exit code. It writes each error
+// to stderr, one line per error.
 func run(args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
@@ -30,16 +22,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
 	}
-	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintf(stderr, "rota: %s\n", strings.TrimSpace(line)) //nolint:errcheck // there is nobody left to tell
+	for line := range strings.Lines(err.Error() + hint(err)) {
+		fmt.Fprintf(stderr, "rota: %s\n", strings.TrimSpace(line)) //nolint:errcheck // stderr is the last channel
 	}
-	if errors.As(err, new(usageError)) {
-		return exitUsage
-	}
-	return exitFailed
+	return exitCode(err)
 }
-
-// usageError is a mistake in what the user wrote.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }

@@ -15,18 +15,18 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// beRota makes the test binary run as the command itself, so that tests start
-// real processes without building twice.
-const beRota = "ROTA_TEST_BE_ROTA"
+// runAsRota makes the test binary run as the command, so that tests start real
+// processes without a second build.
+const runAsRota = "ROTA_TEST_BE_ROTA"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(beRota) != "" {
+	if os.Getenv(runAsRota) != "" {
 		main()
 	}
 	os.Exit(m.Run())
 }
 
-// rota prepares a process in dir with no ROTA_* of ours in its environment.
+// rota prepares a process in dir without the ROTA_* of our environment.
 func rota(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Dir = dir
@@ -35,7 +35,7 @@ func rota(ctx context.Context, dir string, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, entry)
 		}
 	}
-	cmd.Env = append(cmd.Env, beRota+"=1", "GORACE=atexit_sleep_ms=0") // the race detector's is a second
+	cmd.Env = append(cmd.Env, runAsRota+"=1", "GORACE=atexit_sleep_ms=0") // the race detector sleeps a second by default
 	return cmd
 }
 
@@ -61,7 +61,7 @@ const goodDealer = `
         key: id
 `
 
-// Whatever is wrong is one line on stderr, nothing on stdout, and nothing is created.
+// Bad input gives one line on stderr, nothing on stdout, and creates nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const head = "database: sqlite:rota.db\ntasks:\n  settle:\n    "
@@ -77,7 +77,7 @@ func TestBadInput(t *testing.T) {
 		"unknown task command":  {args: "task shows", code: 2, want: `unknown command "shows" for rota task (did you mean show?)`},
 		"unknown flag":          {args: "worker --databse x", code: 2, want: "unknown flag: --databse (see rota worker --help)"},
 		"flag without value":    {args: "worker -c", code: 2, want: "flag needs an argument: 'c' in -c (see rota worker --help)"},
-		"argument":              {args: "worker rota.yaml", code: 2, want: `rota worker takes no argument "rota.yaml" (see rota worker --help)`},
+		"argument":              {args: "worker rota.yaml", code: 2, want: `worker: unexpected argument "rota.yaml" (see rota worker --help)`},
 		"no file":               {args: "worker -c absent.yaml", code: 2, want: "absent.yaml: no such file or directory"},
 		"not YAML":              {args: "worker", file: "a: b: c", code: 2, want: "rota.yaml: not valid YAML: mapping values are not allowed in this context"},
 		"unknown key":           {args: "worker", file: head + "queue: 1" + goodDealer, code: 2, want: "rota.yaml:4: tasks.settle.queue: unknown key; did you mean queues?"},

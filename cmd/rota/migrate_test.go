@@ -17,7 +17,7 @@ func TestMigrate(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-			writeFile(t, path, "") // as with a server, there is a database without tables
+			writeFile(t, path, "") // an empty database, as with a database server
 		}
 		for _, step := range []struct{ command, want string }{
 			{"status", `(?m)^ *VERSION +NAME +APPLIED\n +1 +roster +pending$`},
@@ -34,8 +34,10 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestMigrateRefusesAVoidDatabase(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
-		newStage(t, url).exec(`UPDATE schedule_schema_lock SET edition = 1`)
+		t.Parallel()
+		newTestRoster(t, url).exec(`UPDATE schedule_schema_lock SET edition = 1`)
 		for _, command := range []string{"up", "status"} {
 			stdout, stderr, code := runRota(t, t.TempDir(), "migrate", command, "--database", url)
 			if code == 0 || stdout != "" || !strings.HasSuffix(stderr, schema.ErrVoid.Error()+"\n") || strings.Count(stderr, "\n") != 1 {

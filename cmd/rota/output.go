@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // The formats of -o.
@@ -24,92 +21,62 @@ const (
 
 var formats = []string{formatTable, formatJSON, formatCSV}
 
-// choice is a flag with a few values.
-type choice struct {
-	value string
-	of    []string
-}
-
-func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return "word" }
-
-func (c *choice) Set(s string) error {
-	if !slices.Contains(c.of, s) {
-		return fmt.Errorf("must be %s", alternatives(c.of))
-	}
-	c.value = s
-	return nil
-}
-
-func alternatives(list []string) string {
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " or " + list[last]
-}
-
-// addChoice adds a flag that takes one of a few values, and completes them.
-func addChoice(cmd *cobra.Command, c *choice, name, short, usage string) {
-	cmd.Flags().VarP(c, name, short, usage+": "+alternatives(c.of))
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.of, cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
-}
-
-// output is how a command shows what it has found.
+// output is how a command shows its result.
 type output struct {
 	format choice
 	watch  time.Duration // 0: once
 }
 
-// addOutputFlags adds -o, and --watch for what changes by itself.
-func addOutputFlags(cmd *cobra.Command, o *output, watch bool) {
-	o.format = choice{value: formatTable, of: formats}
-	addChoice(cmd, &o.format, "output", "o", "how to show it")
-	if watch {
-		cmd.Flags().DurationVarP(&o.watch, "watch", "w", 0, "show it again and again, every 2s or --watch=5s, until SIGINT")
-		cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
-	}
+// addOutputFlags adds -o.
+func addOutputFlags(cmd *cobra.Command, o *output) {
+	o.format = choice{value: formatTable, values: formats}
+	addChoice(cmd, &o.format, "output", "o", "format of the output")
 }
 
-// reply is what a command has found: records, whose JSON names are those of the columns, and their form for people.
-type reply struct {
-	records any // a slice of structs, or whatever JSON can tell; CSV wants the slice
+// addWatchFlags adds -o and --watch.
+func addWatchFlags(cmd *cobra.Command, o *output) {
+	addOutputFlags(cmd, o)
+	cmd.Flags().DurationVarP(&o.watch, "watch", "w", 0, "refresh every 2s, or --watch=5s, until SIGINT")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
+}
+
+// result is what a command shows: records, whose JSON names are those of the
+// columns in the database, and their text for -o table.
+type result struct {
+	records any // for CSV a slice of structs, an object, or something with csvRecords
 	text    func(screen) string
 }
 
-// screen is where a table is to be read.
-type screen struct {
-	width, height int  // 0: no limit, it is not a terminal
-	color         bool // by meaning
+// csvRecorder is a result whose CSV has only a part of what its JSON has.
+type csvRecorder interface{ csvRecords() any }
+
+// tableResult is a result that is a table of its records.
+func tableResult[T any](records []T, columns []column[T]) result {
+	return result{records, func(s screen) string { return render(s, records, columns) }}
 }
 
-func screenOf(out io.Writer) screen {
-	if !isTerminal(out) {
-		return screen{}
-	}
-	s := screen{width: 80, height: 24, color: os.Getenv("NO_COLOR") == ""}
-	if w, h, err := term.GetSize(int(out.(*os.File).Fd())); err == nil && w > 0 {
-		s.width, s.height = w, h
-	}
-	return s
-}
+func (o output) isTable() bool { return o.format.value == formatTable }
 
-// write writes the answer in the wanted format.
-func (o output) write(out io.Writer, a reply) error {
+// write writes the result in the chosen format.
+func (o output) write(out io.Writer, r result) error {
 	switch o.format.value {
 	case formatJSON:
-		return writeJSON(out, a.records)
+		return writeJSON(out, r.records)
 	case formatCSV:
-		if p, ok := a.records.(interface{ rows() any }); ok {
-			return writeCSV(out, p.rows(), true)
+		if p, ok := r.records.(csvRecorder); ok {
+			return writeCSV(out, p.csvRecords(), true)
 		}
-		return writeCSV(out, a.records, true)
+		return writeCSV(out, r.records, true)
 	}
-	_, err := fmt.Fprintln(out, strings.TrimRight(a.text(screenOf(out)), "\n"))
+	_, err := fmt.Fprintln(out, strings.TrimRight(r.text(screenOf(out)), "\n"))
 	return err
 }
 
+// writeJSON writes an empty slice of structs as [], never as null.
 func writeJSON(out io.Writer, records any) error {
-	_, one := records.(pairs)
-	if t := reflect.TypeOf(records); !one && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
-		records = listOf(records) // never null
+	_, single := records.(object)
+	if t := reflect.TypeOf(records); !single && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
+		records = objectsOf(records)
 	}
 	e := newEncoder(out)
 	e.SetIndent("", "  ")
@@ -127,22 +94,22 @@ func writeJSONLine(out io.Writer, record any) error {
 	return newEncoder(out).Encode(record)
 }
 
-// writeCSV writes a line for each record, and their names above if there is to be a header.
+// writeCSV writes a line for each record, after a header if wanted.
 func writeCSV(out io.Writer, records any, header bool) error {
 	w := csv.NewWriter(out)
-	if p, ok := records.(pairs); ok {
-		names, values := p.csv()
+	if o, ok := records.(object); ok {
+		names, values := o.csv()
 		return w.WriteAll([][]string{names, values})
 	}
 	list := reflect.ValueOf(records)
 	names, fields := jsonFields(list.Type().Elem())
 	if header {
-		_ = w.Write(names) // Flush keeps the error
+		_ = w.Write(names) // w.Error returns the error
 	}
 	for i := range list.Len() {
 		line := make([]string, len(fields))
 		for j, field := range fields {
-			line[j] = plain(list.Index(i).FieldByIndex(field))
+			line[j] = csvText(list.Index(i).FieldByIndex(field))
 		}
 		_ = w.Write(line)
 	}
@@ -150,7 +117,8 @@ func writeCSV(out io.Writer, records any, header bool) error {
 	return w.Error()
 }
 
-// jsonFields are the fields of a record that are told, those of embedded records among them.
+// jsonFields returns the fields that have JSON names, including those of
+// embedded records.
 func jsonFields(record reflect.Type) (names []string, fields [][]int) {
 	for _, field := range reflect.VisibleFields(record) {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && !field.Anonymous {
@@ -160,8 +128,9 @@ func jsonFields(record reflect.Type) (names []string, fields [][]int) {
 	return names, fields
 }
 
-// plain is a value in CSV: NULL is empty, times and objects are as in JSON, lists are joined with spaces.
-func plain(v reflect.Value) string {
+// csvText returns a value as CSV has it: NULL is empty, times and objects are
+// as in JSON, and spaces separate the elements of a list.
+func csvText(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return ""

@@ -13,14 +13,33 @@ import (
 // readyTimeout is how long /readyz waits for the database.
 const readyTimeout = 2 * time.Second
 
-// serveProbes answers /livez as long as the process runs, /readyz with what
-// ready says, and /metrics. stop waits until nothing of it runs any more.
+// serveProbes serves /livez as long as the process runs, /readyz with the
+// result of ready, and /metrics. stop returns when all goroutines have ended.
 func serveProbes(ctx context.Context, address string, ready func(context.Context) error, metrics http.Handler, log logrus.FieldLogger) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve http: %w", err)
 	}
 	log.WithField("address", listener.Addr().String()).Info("serving /livez, /readyz and /metrics")
+	server := &http.Server{Handler: probes(ready, metrics), ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := server.Serve(listener); err != http.ErrServerClosed { // Serve returns it unwrapped
+			log.WithError(err).Error("stopped serving /livez, /readyz and /metrics")
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close() // cuts clients that do not end in time
+		}
+		<-ended
+	}, nil
+}
+
+func probes(ready func(context.Context) error, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
@@ -29,22 +48,7 @@ func serveProbes(ctx context.Context, address string, ready func(context.Context
 		answer(w, ready(ctx))
 	})
 	mux.Handle("GET /metrics", metrics)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := server.Serve(listener); err != http.ErrServerClosed { // returned as it is
-			log.WithError(err).Error("the probes are not served any more")
-		}
-	}()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // a client that still holds its connection waits in vain
-		}
-		<-ended
-	}, nil
+	return mux
 }
 
 func answer(w http.ResponseWriter, err error) {
@@ -52,5 +56,5 @@ func answer(w http.ResponseWriter, err error) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	fmt.Fprintln(w, "ok") //nolint:errcheck // a client that has gone is not ours to mend
+	fmt.Fprintln(w, "ok") //nolint:errcheck // the client has closed the connection
 }

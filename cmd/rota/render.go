@@ -1,10 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"math"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -12,60 +9,67 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// field is a column of a table for people.
-type field[T any] struct {
+// column is a column of a table for people.
+type column[T any] struct {
 	title string
 	text  func(T) string
 
-	uuid  bool // may be shortened where there is little room
-	spare int  // the columns with the highest go first where there is little room; 0 never goes
-	free  bool // may be cut where there is still too little room
-	right bool // numbers
-	color func(T, string) string
+	uuid     bool // shortened to host:pid if the table is too wide
+	dropRank int  // a table that is too wide drops the columns of the highest rank first; 0 is never dropped
+	truncate bool // cut if the table is still too wide
+	right    bool // aligned right, for numbers
+	color    func(T, string) string
 }
 
-// grid is a table on its way to the screen.
+// grid is a table while it is fitted to the screen.
 type grid struct {
 	titles []string
 	cells  [][]string
 	widths []int
 }
 
-// render makes a table that fits the screen, if it can.
-func render[T any](s screen, records []T, fields []field[T]) string {
-	g := newGrid(records, fields, false)
+// render returns a table. If it is wider than the screen, it shortens uuids,
+// then drops columns, then cuts texts.
+func render[T any](s screen, records []T, columns []column[T]) string {
+	g := newGrid(records, columns, false)
 	if s.width > 0 && g.width() > s.width {
-		g = newGrid(records, fields, true)
-	}
-	for s.width > 0 && g.least(freeColumns(fields)) > s.width {
-		last := mostSpare(fields)
-		if last < 0 {
-			break
-		}
-		fields = append(append([]field[T]{}, fields[:last]...), fields[last+1:]...)
-		g = newGrid(records, fields, true)
-	}
-	for i, f := range fields {
-		if over := g.width() - s.width; s.width > 0 && f.free && over > 0 {
-			g.cut(i, max(g.widths[i]-over, leastFree))
-		}
+		g, columns = fit(s, records, columns)
 	}
 	if s.color {
-		paint(g, records, fields)
+		paint(g, records, columns)
 	}
-	return g.table(alignments(fields))
+	return g.table(alignments(columns))
 }
 
-func newGrid[T any](records []T, fields []field[T], short bool) *grid {
-	g := &grid{widths: make([]int, len(fields)), cells: make([][]string, len(records))}
-	for i, f := range fields {
-		g.titles = append(g.titles, f.title)
-		g.widths[i] = text.StringWidth(f.title)
+// fit returns a grid that fits the screen if possible, and its columns.
+func fit[T any](s screen, records []T, columns []column[T]) (*grid, []column[T]) {
+	g := newGrid(records, columns, true)
+	for g.minWidth(truncatable(columns)) > s.width {
+		i := firstToDrop(columns)
+		if i < 0 {
+			break
+		}
+		columns = slices.Delete(slices.Clone(columns), i, i+1)
+		g = newGrid(records, columns, true)
+	}
+	for i, c := range columns {
+		if excess := g.width() - s.width; c.truncate && excess > 0 {
+			g.cut(i, max(g.widths[i]-excess, minTextWidth))
+		}
+	}
+	return g, columns
+}
+
+func newGrid[T any](records []T, columns []column[T], short bool) *grid {
+	g := &grid{widths: make([]int, len(columns)), cells: make([][]string, len(records))}
+	for i, c := range columns {
+		g.titles = append(g.titles, c.title)
+		g.widths[i] = text.StringWidth(c.title)
 	}
 	for r, record := range records {
-		for i, f := range fields {
-			cell := f.text(record)
-			if f.uuid && short {
+		for i, c := range columns {
+			cell := c.text(record)
+			if c.uuid && short {
 				cell = center.ServerName(cell)
 			}
 			g.cells[r] = append(g.cells[r], cell)
@@ -75,7 +79,7 @@ func newGrid[T any](records []T, fields []field[T], short bool) *grid {
 	return g
 }
 
-// width counts a space on both sides of each cell.
+// width returns the width with a space on both sides of each cell.
 func (g *grid) width() (n int) {
 	for _, w := range g.widths {
 		n += w + 2
@@ -83,61 +87,63 @@ func (g *grid) width() (n int) {
 	return n
 }
 
-// leastFree is to what a column is cut at the most.
-const leastFree = 16
+// minTextWidth is the least width of a column that is cut.
+const minTextWidth = 16
 
-// least is the width when the free columns are cut.
-func (g *grid) least(free []bool) (n int) {
+// minWidth returns the width with the given columns cut.
+func (g *grid) minWidth(cut []bool) (n int) {
 	for i, w := range g.widths {
-		if free[i] {
-			w = min(w, leastFree)
+		if cut[i] {
+			w = min(w, minTextWidth)
 		}
 		n += w + 2
 	}
 	return n
 }
 
-func freeColumns[T any](fields []field[T]) []bool {
-	free := make([]bool, len(fields))
-	for i, f := range fields {
-		free[i] = f.free
+func truncatable[T any](columns []column[T]) []bool {
+	cut := make([]bool, len(columns))
+	for i, c := range columns {
+		cut[i] = c.truncate
 	}
-	return free
+	return cut
 }
 
-// cut shortens the cells of a column.
-func (g *grid) cut(column, width int) {
+// cut limits the width of a column.
+func (g *grid) cut(i, width int) {
 	for _, row := range g.cells {
-		if text.StringWidth(row[column]) > width {
-			row[column] = text.Snip(row[column], width, "…")
+		if text.StringWidth(row[i]) > width {
+			row[i] = text.Snip(row[i], width, "…")
 		}
 	}
-	g.widths[column] = min(g.widths[column], width)
+	g.widths[i] = min(g.widths[i], width)
 }
 
-func mostSpare[T any](fields []field[T]) (at int) {
-	at = -1
-	for i, f := range fields {
-		if f.spare > 0 && (at < 0 || f.spare > fields[at].spare) {
+// firstToDrop returns the index of the column of the highest rank, or -1 if
+// none may be dropped.
+func firstToDrop[T any](columns []column[T]) int {
+	at := -1
+	for i, c := range columns {
+		if c.dropRank > 0 && (at < 0 || c.dropRank > columns[at].dropRank) {
 			at = i
 		}
 	}
 	return at
 }
 
-func paint[T any](g *grid, records []T, fields []field[T]) {
+func paint[T any](g *grid, records []T, columns []column[T]) {
 	for r, record := range records {
-		for i, f := range fields {
-			if f.color != nil {
-				g.cells[r][i] = f.color(record, g.cells[r][i])
+		for i, c := range columns {
+			if c.color != nil {
+				g.cells[r][i] = c.color(record, g.cells[r][i])
 			}
 		}
 	}
 }
 
-func alignments[T any](fields []field[T]) (configs []table.ColumnConfig) {
-	for i, f := range fields {
-		if f.right {
+func alignments[T any](columns []column[T]) (configs []table.ColumnConfig) {
+	for i, c := range columns {
+		if c.right {
 			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
 		}
 	}
@@ -161,80 +167,12 @@ func (g *grid) table(configs []table.ColumnConfig) string {
 	return t.Render()
 }
 
-// The colours, by meaning.
-const (
-	good    = "\x1b[32m"
-	passing = "\x1b[33m" // it will change by itself, or somebody wanted it
-	bad     = "\x1b[31m"
-)
-
-var meanings = map[string]string{
-	"HELD": good, "SERVING": good, "OK": good, "RUNNING": good, "SUCCESS": good, "DONE": good, "ACTIVE": good,
-	"WAITING": passing, "READY": passing, "PENDING": passing, "CANCELLED": passing, "SKIPPED": passing,
-	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
-	"MOVING": passing, "STANDBY": passing, "PAUSED": passing, "DRAINING": passing, "REMOVING": passing, "RETRY": passing, "NOTE": passing,
-	"OVERDUE": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FORCED": bad, "ALERT": bad,
+// newTable returns a table without lines, readable for people and for awk.
+func newTable(columns ...any) table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleDefault)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.SuppressTrailingSpaces()
+	t.AppendHeader(columns)
+	return t
 }
-
-// byMeaning colours a state.
-func byMeaning[T any](_ T, cell string) string {
-	if color := meanings[cell]; color != "" {
-		return color + cell + "\x1b[0m"
-	}
-	return cell
-}
-
-// badUnlessZero colours a number that should be 0.
-func badUnlessZero[T any](_ T, cell string) string {
-	if cell == "0" || cell == "" {
-		return cell
-	}
-	return bad + cell + "\x1b[0m"
-}
-
-// deref is a text that may be missing.
-func deref(s *string) string {
-	if s == nil {
-		return "-"
-	}
-	return *s
-}
-
-// age is a number of seconds for people, in two units at the most.
-func age(seconds *float64) string {
-	if seconds == nil {
-		return "-"
-	}
-	d := time.Duration(math.Abs(*seconds) * float64(time.Second))
-	switch {
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1fs", *seconds)
-	case d < 24*time.Hour:
-		text := strings.Replace(d.Round(unitOf(d)).String(), "m0s", "m", 1)
-		return strings.Replace(text, "h0m", "h", 1)
-	}
-	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
-}
-
-func unitOf(d time.Duration) time.Duration {
-	if d < time.Hour {
-		return time.Second
-	}
-	return time.Minute
-}
-
-// when is a time for people and awk: UTC, without fractions.
-func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// plural is a number of things.
-func plural[N int | int64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-func number(n int64) string { return fmt.Sprint(n) }
-
-// line is a text without line ends.
-func line(s string) string { return strings.Join(strings.Fields(s), " ") }

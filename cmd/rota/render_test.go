@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,13 +23,12 @@ var longServer = center.ServerRecord{
 	HeartbeatAge: 1.3, LastError: strings.Repeat("no such\ntable ", 20), LibraryVersion: "v1.2.3",
 }
 
-// On a terminal a table fits, by shorter uuids first, then without what matters least, then by cutting texts; a
-// pipe gets everything.
+// A table fits the terminal: it shortens uuids, then drops columns, then cuts texts. A pipe gets everything.
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	servers := []center.ServerRecord{longServer}
 	for _, width := range []int{200, 120, 80} {
-		got := render(screen{width: width}, servers, serverFields)
+		got := render(screen{width: width}, servers, serverColumns)
 		if n := widest(got); n > width {
 			t.Errorf("%d characters on a terminal of %d:\n%s", n, width, got)
 		}
@@ -39,24 +39,24 @@ func TestTablesFit(t *testing.T) {
 		}
 	}
 	for _, s := range []screen{{}, {width: 500}} {
-		got := render(s, servers, serverFields)
+		got := render(s, servers, serverColumns)
 		if !strings.Contains(got, longServer.UUID) || !strings.Contains(got, strings.TrimSpace(strings.Repeat("no such table ", 20))) || strings.Count(got, "\n") != 1 {
-			t.Errorf("something is left out:\n%s", got)
+			t.Errorf("the table is incomplete:\n%s", got)
 		}
 	}
 }
 
-// Colours tell what a state means, and are there only where they are wanted.
+// States are coloured by meaning, and only if the screen has colours.
 func TestColours(t *testing.T) {
 	t.Parallel()
 	queues := []center.QueueRecord{{Status: "HELD"}, {Status: "MOVING"}, {Status: "ORPHAN"}}
-	got := render(screen{width: 80, color: true}, queues, queueFields)
+	got := render(screen{width: 80, color: true}, queues, queueColumns)
 	for _, want := range []string{"\x1b[32mHELD\x1b[0m", "\x1b[33mMOVING\x1b[0m", "\x1b[31mORPHAN\x1b[0m"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
-	if plain := render(screen{width: 80}, queues, queueFields); strings.Contains(plain, "\x1b") {
+	if plain := render(screen{width: 80}, queues, queueColumns); strings.Contains(plain, "\x1b") {
 		t.Errorf("%q", plain)
 	}
 }
@@ -68,22 +68,34 @@ func TestAge(t *testing.T) {
 		"2h": 2 * time.Hour, "2h10m": 130 * time.Minute, "4d3h": 99 * time.Hour,
 	} {
 		seconds := d.Seconds()
-		if got := age(&seconds); got != want {
+		if got := ageText(&seconds); got != want {
 			t.Errorf("%s: %s, want %s", d, got, want)
 		}
 	}
-	if age(nil) != "-" {
-		t.Error("no age is an age")
+	if ageText(nil) != "-" {
+		t.Error("a missing age must be -")
 	}
 }
 
 func TestFindingsOnATerminal(t *testing.T) {
 	t.Parallel()
-	findings := []finding{{Status: "PROBLEM", Check: "requests", TaskType: "settle", Finding: strings.Repeat("a long finding ", 20), Hint: strings.Repeat("some advice ", 20)}}
+	findings := []center.Finding{{Status: "PROBLEM", Check: "requests", TaskType: "settle", Finding: strings.Repeat("a long finding ", 20), Hint: strings.Repeat("some advice ", 20)}}
 	if got := findingsText(screen{width: 80, height: 24, color: true}, findings); widest(got) > 80 || strings.Count(got, "finding") != 20 || strings.Count(got, "advice") != 20 {
 		t.Errorf("%d characters wide:\n%s", widest(got), got)
 	}
 	if got := findingsText(screen{}, findings); strings.Contains(got, "\n") {
 		t.Errorf("more than a line:\n%s", got)
+	}
+}
+
+// A list of 10,000 queues is rendered completely.
+func TestManyQueuesAreRendered(t *testing.T) {
+	t.Parallel()
+	queues := make([]center.QueueRecord, 10_000)
+	for i := range queues {
+		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)
+	}
+	if lines := strings.Count(render(screen{width: 40}, queues, queueColumns), "\n"); lines != 10_000 {
+		t.Errorf("%d lines", lines)
 	}
 }

@@ -7,18 +7,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// helpWidth is the width of the narrowest terminals.
+const helpWidth = 80
+
 func newRootCommand() *cobra.Command {
 	root := group(&cobra.Command{
 		Use:   "rota",
 		Short: "A duty roster for workers, in the SQL database that you already have",
 		Long: `Rota keeps a duty roster in a SQL database: which worker process owns which
 queue (a part of the data) right now. Workers share the queues evenly, hand them
-over without overlap, and take over those of the dead.`,
-		Example: `  rota demo                     see it at work, with nothing installed
+over without overlap, and take over the queues of a worker that has crashed.`,
+		Example: `  rota demo                     watch workers at work; nothing to install
   rota worker -c rota.yaml      run the tasks of a file
   rota migrate up               create or upgrade the roster's tables
-  rota top                      see who works
-  rota doctor                   see what is wrong, and what to do about it`,
+  rota top                      show task types and servers at work
+  rota doctor                   list problems and how to solve them`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,
 	})
@@ -30,34 +33,4 @@ over without overlap, and take over those of the dead.`,
 		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newRunCommand(), newTriggerCommand(), newEventCommand(),
 		newPlanCommand(), newDoctorCommand(), newTopCommand())
 	return root
-}
-
-// helpWidth is that of the smallest terminals.
-const helpWidth = 80
-
-// group makes a command that only holds others: alone it shows its help, and
-// it refuses what it does not know in one line.
-func group(cmd *cobra.Command) *cobra.Command {
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.DisableFlagsInUseLine = true
-	cmd.Args = cobra.ArbitraryArgs // cobra's own refusal takes four lines
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return cmd.Help()
-		}
-		hint := "see " + cmd.CommandPath() + " --help"
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = "did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return usageError{fmt.Errorf("unknown command %q for %s (%s)", args[0], cmd.CommandPath(), hint)}
-	}
-	return cmd
-}
-
-// noArgs refuses arguments of a command that takes only flags.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usageError{fmt.Errorf("%s takes no argument %q (see %[1]s --help)", cmd.CommandPath(), args[0])}
 }

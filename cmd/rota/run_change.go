@@ -10,43 +10,45 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// runChange is something that an operator does to a run.
+// runChange is a command that changes a run.
 type runChange struct {
 	verb, short, long string
-	done              string // what has become of it
-	fit               func(runRecord) bool
+	done              string                // what the command prints
+	accepts           func(center.Run) bool // the runs that the shell completes
 	do                func(c *center.Center, ctx context.Context, runID, actor string) error
 }
 
 var runChanges = []runChange{
 	{
-		verb: "cancel", short: "End an open run; what depends on it fails",
-		long: `End an open run at once, whoever owns its queues. A server that is at work
-learns of it within a second or two: what it has begun may still take effect.
-Runs that wait for its success fail.`,
-		done: "cancelled", fit: openRun, do: (*center.Center).CancelRun,
+		verb: "cancel", short: "Cancel an open run; the runs that depend on it fail",
+		long: `Cancel an open run at once, whichever servers own its queues. A server notices
+within two seconds; what it has started may still take effect. The runs that
+wait for its success fail.`,
+		done: "cancelled", accepts: openRun, do: (*center.Center).CancelRun,
 	},
 	{
-		verb: "rerun", short: "Let a run that has failed or was cancelled go on",
-		long: `Let a run that has failed or was cancelled go on: the queues that failed begin
-anew, each from where it stands, and those that are done stay done. What failed
-because of it waits again.`,
-		done: "goes on with the queues that were not done", fit: failedRun, do: (*center.Center).Rerun,
+		verb: "rerun", short: "Rerun the unfinished queues of a run that failed or was cancelled",
+		long: `Rerun the unfinished queues of a run that failed or was cancelled, each from its
+current position. Finished queues stay finished. The runs that failed because of
+this run wait for it again.`,
+		done: "reruns the queues that were not done", accepts: failedRun, do: (*center.Center).Rerun,
 	},
 	{
-		verb: "pause", short: "Stop an open run: sweeps are suspended, none begins",
-		long: `Stop an open run: its sweeps are suspended, and none begins, until "rota run
-resume". Its deadline stays what it is.`,
-		done: "paused; its sweeps are suspended", fit: openRun, do: pauseRun(true),
+		verb: "pause", short: "Pause an open run: its sweeps stop",
+		long: `Pause an open run. Its sweeps stop and none starts, until "rota run resume". Its
+deadline does not change.`,
+		done: "paused; its sweeps stop", accepts: openRun, do: pauseRun(true),
 	},
 	{
-		verb: "resume", short: "Let a paused run go on",
-		long: `Let a paused run go on: each queue from where it stands.`,
-		done: "goes on", fit: func(r runRecord) bool { return openRun(r) && r.Paused }, do: pauseRun(false),
+		verb: "resume", short: "Resume a paused run",
+		long: `Resume a paused run, each queue from its current position.`,
+		done: "resumed", accepts: pausedRun, do: pauseRun(false),
 	},
 }
 
-func failedRun(r runRecord) bool {
+func pausedRun(r center.Run) bool { return openRun(r) && r.Paused }
+
+func failedRun(r center.Run) bool {
 	return slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, r.State)
 }
 
@@ -60,10 +62,10 @@ func newRunChangeCommand(change runChange) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               change.verb + " RUN",
 		Short:             change.short,
-		Long:              change.long + "\n\nRUN is a run's id, or the name of a task type: its newest run.",
+		Long:              change.long + "\n\nRUN is the id of a run, or a task type, which stands for its newest run.",
 		Example:           fmt.Sprintf("  rota run %[1]s reindex\n  rota run %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", change.verb),
 		Args:              arguments("RUN"),
-		ValidArgsFunction: complete(runRefs(change.fit)),
+		ValidArgsFunction: complete(listRuns(change.accepts)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
 				r, err := resolveRun(ctx, c, args[0])

@@ -13,13 +13,13 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// node is a run of a graph whose id is its task type.
+// node returns a run whose id is its task type.
 func node(name, state, why string) center.Run {
 	return center.Run{ID: name, TaskType: name, State: state, Message: why}
 }
 
-// A diamond is drawn once, each run below the last of its upstreams, whatever the order of the rows.
-func TestRunGraph(t *testing.T) {
+// A diamond is drawn once, whatever the order of the rows, and each run is below the last of its upstreams.
+func TestRunTreeOfADiamond(t *testing.T) {
 	t.Parallel()
 	g := runGraph{
 		Runs: []center.Run{
@@ -36,7 +36,7 @@ func TestRunGraph(t *testing.T) {
 	}
 	got := g.text(screen{width: 200}, "predict")
 	want := `
-   TASK             STATE             RUN          AFTER               WHY
+   TASK             STATE             RUN          AFTER               REASON
    extract          SUCCESS           extract      -
    ├─ prior         SUCCESS           prior        extract
    └─ conditional   FAILED            conditional  extract             no such table
@@ -47,8 +47,8 @@ func TestRunGraph(t *testing.T) {
 	}
 }
 
-// A cycle, which only a hand can make, is shown and not walked for ever.
-func TestRunGraphWithACycle(t *testing.T) {
+// Rows that were edited by hand may have a cycle; drawing it ends.
+func TestRunTreeOfACycle(t *testing.T) {
 	t.Parallel()
 	g := runGraph{
 		Runs: []center.Run{node("a", "WAITING", ""), node("b", "WAITING", "")},
@@ -59,8 +59,8 @@ func TestRunGraphWithACycle(t *testing.T) {
 	}
 }
 
-// As many runs as are ever read are drawn at once.
-func TestLargeRunGraph(t *testing.T) {
+// The largest graph that center returns can be drawn.
+func TestRunTreeOfManyRuns(t *testing.T) {
 	t.Parallel()
 	g := runGraph{Runs: []center.Run{node("root", "SUCCESS", "")}}
 	for i := range 1_000 {
@@ -73,21 +73,21 @@ func TestLargeRunGraph(t *testing.T) {
 	}
 }
 
-func longRun() shownRun {
-	r := runRecord{Run: center.Run{
+func longRun() runDetails {
+	r := center.RunRecord{Run: center.Run{
 		ID: "01a1ff8a-c6d9-7620-bfda-be0b194fb52a", TaskType: "conditional-probability", OwnSign: "BASE", Key: strings.Repeat("k", 60) + "/2026-11-21T02:00:00Z",
 		Trigger: "nightly", State: center.RunRunning, Message: strings.Repeat("no such\ntable ", 20), Params: strings.Repeat("{} ", 50),
 		ScheduledAt: noon, StartedAt: noon, DeadlineAt: noon.Add(time.Hour), ItemsDone: 123_456_789, ItemsFailed: 3,
 	}, QueuesPending: 4, QueuesDone: 5, QueuesFailed: 1, Now: noon.Add(185 * time.Second)}
 	upstream := node(strings.Repeat("long-name", 4), "SUCCESS", "")
-	return shownRun{
-		run: r, note: "nobody serves conditional-probability",
-		queues: []runQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
+	return runDetails{
+		run: r, blocker: runBlocker{reason: blockedByNoServer},
+		queues: []center.RunQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
 		graph:  runGraph{[]center.Run{upstream, r.Run}, []center.RunDep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
 	}
 }
 
-// A run fits a terminal, and what somebody may have to look after comes first.
+// A run fits the terminal, and its failed queues come first.
 func TestRunFitsATerminal(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{80, 120, 200} {
@@ -116,51 +116,15 @@ func TestRunBar(t *testing.T) {
 		full int
 	}{{0, 0}, {5, 20}, {9, 36}, {10, 40}} {
 		r.QueuesPending, r.QueuesDone, r.QueuesFailed = 10-test.done, test.done, 0
-		bar := runBar(r, 200)
+		bar := progressBar(r, 200)
 		if n := strings.Count(bar, "█"); n != test.full || strings.Count(bar, "░") != 40-test.full {
 			t.Errorf("%d of 10: %s", test.done, bar)
 		}
-		if bar := runBar(r, 74); text.StringWidth(bar) > 74 {
+		if bar := progressBar(r, 74); text.StringWidth(bar) > 74 {
 			t.Errorf("%d characters: %s", text.StringWidth(bar), bar)
 		}
 	}
-	if got := progressText(runRecord{}); got != "not begun" {
+	if got := progressText(center.RunRecord{}); got != "not started" {
 		t.Error(got)
-	}
-}
-
-// Into a pipe there is a line when the state changes, and else seldom.
-func TestWaitTellsSeldom(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	w := waiter{out: &out}
-	tell := func(state string, items int64, note string) int {
-		t.Helper()
-		out.Reset()
-		w.last = runRecord{Run: center.Run{State: state, ItemsDone: items}, QueuesPending: 10}
-		if err := w.tell(note); err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(out.String(), "\n")
-	}
-	for _, test := range []struct {
-		state string
-		items int64
-		note  string
-		age   time.Duration // of the line before
-		lines int
-	}{
-		{"READY", 0, "nobody serves it", 0, 1},
-		{"READY", 0, "nobody serves it", time.Hour, 0},
-		{"READY", 0, "", 0, 1},
-		{"RUNNING", 0, "", 0, 1},
-		{"RUNNING", 3, "", time.Second, 0},
-		{"RUNNING", 3, "", tellEvery, 1},
-		{"RUNNING", 3, "", time.Hour, 0},
-	} {
-		w.at = w.at.Add(-test.age)
-		if n := tell(test.state, test.items, test.note); n != test.lines {
-			t.Errorf("%+v: %d lines", test, n)
-		}
 	}
 }

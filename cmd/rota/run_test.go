@@ -23,54 +23,54 @@ const (
 	runsBeside = "queues_pending queues_running queues_done queues_failed queues_cancelled"
 )
 
-// What becomes of a run and its dependant is what the commands tell.
+// The commands show and change a run and its dependant.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		extract, report := s.runs()
 		s.lists("run list", report+` +report +WAITING +- +0 +0 +\S+ ago +- +- +first`, "schedule_run", 2, runsBeside)
 		s.lists("run list --state READY", extract+` +extract +READY +- +0`, "schedule_run", 1, runsBeside)
 		s.lists("run list extract --limit 1", extract+` +extract +READY`, "schedule_run", 1, runsBeside)
-		s.says("run show report", `(?m)^   extract +READY +`+extract+` +-`+"\n"+` > └─ report +WAITING +`+report+` +extract`)
-		s.says("run show extract", `READY; nobody serves extract, due .* ago\n submitted, key first, priority 0\n params p\n`)
-		s.refused(1, "is in the wrong state: it is READY", "run rerun "+extract)
+		s.wantOutput("run show report", `(?m)^   extract +READY +`+extract+` +-`+"\n"+` > └─ report +WAITING +`+report+` +extract`)
+		s.wantOutput("run show extract", `READY; no live server serves extract, due .* ago\n submitted, key first, priority 0\n params p\n`)
+		s.wantError(1, "is in the wrong state: it is READY", "run rerun "+extract)
 
 		s.serve("extract", web3)
 		s.sweep("extract", web3, "0", "1")
 		s.lists("run list extract", extract+` +extract +RUNNING +2/4 +20 +0`, "schedule_run", 1, runsBeside)
-		s.says("task list", `(?m)^ extract +RUNNING `)
-		s.says("run show extract", `(?s) RUNNING, begun .*, deadline in 24h.*\[█{20}░{20}\] 2 of 4 queues, 20 items.* 2 +PENDING +- +0 .* 0 +DONE +web3:3:00000003 +1 +10`)
-		s.says("run pause "+extract, `^run `+extract+` \(extract\): paused; its sweeps are suspended\n$`)
-		s.says("run list extract", ` PAUSED +2/4`)
-		s.says("run show extract", ` PAUSED; see rota run resume, begun`)
-		s.says("run resume extract", `: goes on\n$`)
-		s.says("run cancel extract", `: cancelled\n$`)
+		s.wantOutput("task list", `(?m)^ extract +RUNNING `)
+		s.wantOutput("run show extract", `(?s) RUNNING, started .*, deadline in 24h.*\[█{20}░{20}\] 2 of 4 queues, 20 items.* 2 +PENDING +- +0 .* 0 +DONE +web3:3:00000003 +1 +10`)
+		s.wantOutput("run pause "+extract, `^run `+extract+` \(extract\): paused; its sweeps stop\n$`)
+		s.wantOutput("run list extract", ` PAUSED +2/4`)
+		s.wantOutput("run show extract", ` PAUSED; see rota run resume, started`)
+		s.wantOutput("run resume extract", `: resumed\n$`)
+		s.wantOutput("run cancel extract", `: cancelled\n$`)
 		cause := `extract \(run ` + extract + `\) CANCELLED: cancelled: 2 of 4 queues were not done`
-		s.says("run show report", `(?s)^ run `+report+` of report\$BASE\n DEPENDENT_FAILED, due .*, ended .*\n because: `+cause)
-		s.says("run list --state DEPENDENT_FAILED", ` report +DEPENDENT_FAILED .*`+cause)
-		s.refused(1, "rota: run "+report+" (report) is DEPENDENT_FAILED: extract (run "+extract+") CANCELLED", "run wait report")
-		s.refused(1, "is in the wrong state: it is CANCELLED", "run pause extract")
+		s.wantOutput("run show report", `(?s)^ run `+report+` of report\$BASE\n DEPENDENT_FAILED, due .*, ended .*\n reason: `+cause)
+		s.wantOutput("run list --state DEPENDENT_FAILED", ` report +DEPENDENT_FAILED .*`+cause)
+		s.wantError(1, "rota: run "+report+" (report) is DEPENDENT_FAILED: extract (run "+extract+") CANCELLED", "run wait report")
+		s.wantError(1, "is in the wrong state: it is CANCELLED", "run pause extract")
 
-		s.says("run rerun extract", `: goes on with the queues that were not done\n$`)
-		s.says("run list report", ` WAITING `)
+		s.wantOutput("run rerun extract", `: reruns the queues that were not done\n$`)
+		s.wantOutput("run list report", ` WAITING `)
 		s.sweep("extract", web3, "2", "3")
-		s.says("run wait extract", `^run `+extract+` \(extract\) is SUCCESS: 4 of 4 queues, 40 items, \S+\n$`)
-		s.says("run list report", ` READY `)
-		s.says("task list", `(?m)^ extract +IDLE `)
+		s.wantOutput("run wait extract", `^run `+extract+` \(extract\) is SUCCESS: 4 of 4 queues, 40 items, \S+\n$`)
+		s.wantOutput("run list report", ` READY `)
+		s.wantOutput("task list", `(?m)^ extract +IDLE `)
 		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND actor = '"+actor()+"'"); n != 4 {
 			t.Errorf("%d events of what was done to runs, want 4", n)
 		}
 	})
 }
 
-// JSON of a run is one object whose names are columns; what is NULL is null.
+// The JSON of a run is one object whose names are columns. NULL is null.
 func TestRunShowJSON(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		extract, report := s.runs()
 		s.serve("extract", web3)
 		s.sweep("extract", web3, "0")
@@ -87,7 +87,7 @@ func TestRunShowJSON(t *testing.T) {
 		if r := shown.Run; r["run_id"] != extract || r["items_done"] != 10.0 || r["queues_done"] != 1.0 || r["finished_at"] != nil || r["trigger_name"] != "" {
 			t.Errorf("%v", r)
 		}
-		if _, told := shown.Run["finished_at"]; !told {
+		if _, found := shown.Run["finished_at"]; !found {
 			t.Error("finished_at is left out")
 		}
 		if d := shown.Graph.Deps; len(shown.Graph.Runs) != 2 || len(d) != 1 || d[0]["run_id"] != report || d[0]["upstream_run_id"] != extract || d[0]["rule"] != "SUCCESS" {
@@ -103,11 +103,11 @@ func TestRunSubmit(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		extract, _ := s.runs()
 		stdout, stderr, code := s.try("run submit extract --key first")
-		if code != 0 || stdout != extract+"\n" || stderr != "rota: the run of key first was there already\n" {
-			t.Errorf("a key that is there: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+		if code != 0 || stdout != extract+"\n" || stderr != "rota: a run of key first exists already\n" {
+			t.Errorf("an existing key: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
 		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`))
 		r, err := s.c.Run(t.Context(), id)
@@ -118,16 +118,16 @@ func TestRunSubmit(t *testing.T) {
 			t.Errorf("%v, %v", deps, err)
 		}
 		stdout, stderr, code = s.try("run wait idle --timeout 1ms")
-		if want := "rota: run " + id + " (idle) is still WAITING after 1ms: not begun\n"; code != 1 || stderr != want || !strings.Contains(stdout, "is WAITING: not begun; waits for its upstreams\n") {
+		if want := "rota: run " + id + " (idle) is still WAITING after 1ms: not started\n"; code != 1 || stderr != want || !strings.Contains(stdout, "is WAITING: not started; waits for its upstreams\n") {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, want)
 		}
 	})
 }
 
-// SIGINT ends the wait, and not the run.
-func TestWaitIsLeft(t *testing.T) {
+// SIGINT ends the wait; the run continues.
+func TestInterruptedWait(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	extract, _ := s.runs()
 	wait := rota(context.WithoutCancel(t.Context()), s.dir, "run", "wait", "extract", "--database", s.url)
 	var stderr strings.Builder
@@ -138,8 +138,8 @@ func TestWaitIsLeft(t *testing.T) {
 	_, err = bufio.NewReader(out).ReadString('\n')
 	s.must(err)
 	s.must(wait.Process.Signal(os.Interrupt))
-	_ = wait.Wait() // its exit code is looked at
-	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: run "+extract+": not waited for its end; it goes on\n" {
+	_ = wait.Wait() // the test checks the exit code below
+	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: wait for run "+extract+": interrupted; the run continues\n" {
 		t.Errorf("exit code %d, stderr %q", wait.ProcessState.ExitCode(), got)
 	}
 	if r, err := s.c.Run(t.Context(), extract); err != nil || r.State != center.RunReady {
@@ -147,19 +147,18 @@ func TestWaitIsLeft(t *testing.T) {
 	}
 }
 
-// A wait outlasts the database, and says so.
+// A wait survives an outage of the database and reports it.
 func TestWaitThroughAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, testdb.URL(t, kind))
+			s := newTestRoster(t, testdb.URL(t, kind))
 			s.runs()
 			url, proxy := testdb.Through(t, s.url)
 			wait := rota(context.WithoutCancel(t.Context()), s.dir, "run", "wait", "extract", "--database", url)
 			out, err := wait.StdoutPipe()
 			s.must(err)
-			trouble, err := wait.StderrPipe()
+			stderr, err := wait.StderrPipe()
 			s.must(err)
 			s.must(wait.Start())
 			lines := bufio.NewReader(out)
@@ -167,7 +166,7 @@ func TestWaitThroughAnOutage(t *testing.T) {
 			s.must(err)
 			proxy.Refuse(true)
 			proxy.Cut()
-			if line, err := bufio.NewReader(trouble).ReadString('\n'); err != nil || !strings.HasSuffix(line, "; trying again\n") {
+			if line, err := bufio.NewReader(stderr).ReadString('\n'); err != nil || !strings.HasSuffix(line, "; trying again\n") {
 				t.Errorf("%q, %v", line, err)
 			}
 			proxy.Refuse(false)
@@ -197,8 +196,8 @@ tasks:
   report: {queues: 1, mode: RUN, after: [broken], dealer: {sql: {select: SELECT id FROM absent, execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
 `
 
-// A worker that comes while somebody waits sweeps the run; the wait ends with it. A run that fails takes its dependant
-// along, and both say why.
+// A worker that starts later sweeps the run, and the wait ends with the run. If a run fails, so does its dependant, and
+// both have the reason.
 func TestWaitForAWorker(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -206,7 +205,7 @@ func TestWaitForAWorker(t *testing.T) {
 		const orders = 100
 		db, dir := openOrders(t, url, orders)
 		writeFile(t, filepath.Join(dir, "rota.yaml"), strings.Replace(sweptOrders, "URL", url, 1))
-		s := &stage{T: t, url: url, dir: dir}
+		s := &testRoster{T: t, url: url, dir: dir}
 		s.run("task apply")
 		id := strings.TrimSpace(s.run("run submit sweep --key", "k'1"))
 		wait := rota(context.WithoutCancel(t.Context()), dir, "run", "wait", "sweep")
@@ -214,7 +213,7 @@ func TestWaitForAWorker(t *testing.T) {
 		s.must(err)
 		s.must(wait.Start())
 		lines := bufio.NewReader(out)
-		if line, err := lines.ReadString('\n'); err != nil || line != "run "+id+" (sweep) is READY: not begun; nobody serves sweep\n" {
+		if line, err := lines.ReadString('\n'); err != nil || line != "run "+id+" (sweep) is READY: not started; no live server serves sweep\n" {
 			t.Errorf("%q, %v", line, err)
 		}
 		p := startWorker(t, dir)
@@ -235,7 +234,7 @@ func TestWaitForAWorker(t *testing.T) {
 		eventually(t, "the dependant has failed", func() bool {
 			return count(t, db, "schedule_run WHERE task_type = 'report' AND state = 'DEPENDENT_FAILED'") == 1
 		})
-		s.says("run show report", `because: broken \(run `+broken+`\) FAILED: 2 of 2 queues failed`)
+		s.wantOutput("run show report", `reason: broken \(run `+broken+`\) FAILED: 2 of 2 queues failed`)
 		p.signal(syscall.SIGTERM)
 		if code := p.exit(); code != 0 {
 			t.Errorf("exit code %d", code)

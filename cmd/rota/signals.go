@@ -10,13 +10,13 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// echo is how long after the first signal another one is the same request:
+// repeatWindow is how long a signal counts as a repetition of the first:
 // timeout(1) and some supervisors signal a process and then its whole group.
-const echo = 500 * time.Millisecond
+const repeatWindow = 500 * time.Millisecond
 
-// drainOnSignal returns a context that ends at the first SIGTERM or SIGINT. A
-// second one ends the process, whatever it is doing: somebody wants it gone,
-// and the others take over as after a crash. release gives the signals back.
+// drainOnSignal returns a context that the first SIGTERM or SIGINT ends. A
+// second signal ends the process at once, and the other servers take over as
+// after a crash. release restores the default handling of the signals.
 func drainOnSignal(ctx context.Context, log logrus.FieldLogger) (drained context.Context, release func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -24,7 +24,7 @@ func drainOnSignal(ctx context.Context, log logrus.FieldLogger) (drained context
 	released, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		obey(signals, released, cancel, log)
+		handleSignals(signals, released, cancel, log)
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
@@ -34,7 +34,7 @@ func drainOnSignal(ctx context.Context, log logrus.FieldLogger) (drained context
 	}
 }
 
-func obey(signals <-chan os.Signal, released <-chan struct{}, drain func(), log logrus.FieldLogger) {
+func handleSignals(signals <-chan os.Signal, released <-chan struct{}, drain func(), log logrus.FieldLogger) {
 	var first time.Time
 	for {
 		select {
@@ -44,17 +44,17 @@ func obey(signals <-chan os.Signal, released <-chan struct{}, drain func(), log 
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				log.Infof("%s: draining and handing over; a second one leaves at once", name(s))
+				log.Infof("%s: draining and handing over; a second signal stops the process at once", signalName(s))
 				drain()
-			case time.Since(first) > echo:
-				log.Warnf("%s again: leaving at once; what is held here is taken over when judge_dead_interval has passed", name(s))
+			case time.Since(first) > repeatWindow:
+				log.Warnf("%s again: stopping at once; other servers take over the queues after judge_dead_interval", signalName(s))
 				os.Exit(exitFailed)
 			}
 		}
 	}
 }
 
-func name(s os.Signal) string {
+func signalName(s os.Signal) string {
 	if s == os.Interrupt {
 		return "SIGINT"
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,22 +23,22 @@ func newTaskApplyCommand() *cobra.Command {
 	a := &taskApply{}
 	cmd := &cobra.Command{
 		Use:   "apply [TASK...]",
-		Short: "Make the database say what a rota.yaml says",
-		Long: `Make the database say what a rota.yaml says of its task types, or of those that
-are named: what the file leaves open gets its default. It shows each difference
-before it writes. A task type that is not there is created.
+		Short: "Write the settings of a rota.yaml to the database",
+		Long: `Write the settings of a rota.yaml to the database: those of all its task types,
+or of the named ones. A setting that the file leaves out gets its default. The
+command shows each difference before it writes. It creates missing task types.
 
-Workers take new settings over with their next heartbeats; the two intervals
-with their next start. Another number of queues is a barrier: every worker
-finishes what it has in hand, then rows are added or removed, then all go on.
-Named queues come at once, and go when they are drained. cron and every are the
-trigger that has the task type's name, in this environment. What removes queues
-or the trigger asks first.`,
+Workers adopt new settings with their next heartbeats, and the two intervals
+when they start again. A change of the number of queues is a barrier: every
+worker finishes what it has in flight, then rows are added or removed, then all
+workers continue. Named queues are added at once, and removed when they are
+drained. cron and every belong to the trigger that has the task type's name, in
+this environment. The command asks before it removes queues or the trigger.`,
 		Example: `  rota task apply -f rota.yaml --dry-run
   rota task apply -f rota.yaml
   rota task apply -f rota.yaml settle --yes`,
 		Args:              arguments("[TASK...]"),
-		ValidArgsFunction: complete(taskNames),
+		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.cmd = cmd
 			return a.run(args)
@@ -47,141 +46,90 @@ or the trigger asks first.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&a.path, "file", "f", defaultConfig, "file to read")
-	flags.StringVarP(&a.path, "config", "c", defaultConfig, "the same, as other commands call it")
-	flags.String("database", "", "URL of the roster's database: postgres://, mysql:// or sqlite:FILE (ROTA_DATABASE)")
-	flags.String("own-sign", "", "environment, where several share a database (ROTA_OWN_SIGN)")
-	flags.BoolVar(&a.dryRun, "dry-run", false, "show the difference, and write nothing")
-	addOutputFlags(cmd, &a.out, false)
+	flags.StringVarP(&a.path, "config", "c", defaultConfig, "same as --file")
+	addDatabaseFlag(cmd)
+	addOwnSignFlag(cmd)
+	flags.BoolVar(&a.dryRun, "dry-run", false, "show the differences and write nothing")
+	addOutputFlags(cmd, &a.out)
 	addYes(cmd)
 	return cmd
 }
 
-// run reads and compares everything before anything is written.
+// run reads and compares everything before it writes anything.
 func (a *taskApply) run(names []string) error {
 	file, err := config.Load(a.path, a.cmd.Flags())
 	if err != nil {
 		return usageError{err}
 	}
-	wanted, err := choose(file, a.path, names)
+	tasks, err := chooseTasks(settingsOf(file), names)
 	if err != nil {
-		return usageError{err}
+		return usageError{fmt.Errorf("%s: tasks: %w", a.path, err)}
 	}
 	return withRoster(a.cmd, func(ctx context.Context, c *center.Center) error {
-		var steps []step
-		for _, task := range wanted {
-			applied, err := c.CompareSettings(ctx, task.Name, task.Settings)
-			if err != nil {
-				return err
-			}
-			steps = append(steps, step{task, applied, c.OwnSign()})
+		diffs, err := compareTasks(ctx, c, tasks)
+		if err != nil {
+			return err
 		}
-		return a.apply(ctx, c, inOrder(steps))
+		return a.apply(ctx, c, diffs)
 	})
 }
 
-// inOrder puts what a task type runs after before it: it must be there when the other is created.
-func inOrder(steps []step) (ordered []step) {
-	for len(steps) > 0 {
-		first := max(0, slices.IndexFunc(steps, func(s step) bool { return !s.waitsFor(steps) }))
-		ordered, steps = append(ordered, steps[first]), slices.Delete(steps, first, first+1)
+func settingsOf(file *config.File) (tasks []taskSettings) {
+	for _, t := range file.Tasks {
+		tasks = append(tasks, taskSettings{t.Name, t.Settings})
 	}
-	return ordered
+	return tasks
 }
 
-func (s step) waitsFor(others []step) bool {
-	return slices.ContainsFunc(s.task.Settings.After, func(a center.After) bool {
-		return slices.ContainsFunc(others, func(o step) bool { return o.task.Name == a.Upstream })
-	})
-}
-
-// choose takes the named tasks of the file, or all.
-func choose(file *config.File, path string, names []string) ([]config.Task, error) {
+// chooseTasks returns the named tasks in the order of the names, or all.
+func chooseTasks(tasks []taskSettings, names []string) ([]taskSettings, error) {
 	if len(names) == 0 {
-		return file.Tasks, nil
+		return tasks, nil
 	}
-	var chosen []config.Task
+	byName := map[string]taskSettings{}
+	for _, t := range tasks {
+		byName[t.name] = t
+	}
+	var chosen []taskSettings
 	for _, name := range names {
-		before := len(chosen)
-		for _, task := range file.Tasks {
-			if task.Name == name {
-				chosen = append(chosen, task)
-			}
+		t, found := byName[name]
+		if !found {
+			return nil, fmt.Errorf("%s is not defined", name)
 		}
-		if len(chosen) == before {
-			return nil, fmt.Errorf("%s: tasks: there is no %s", path, name)
-		}
+		chosen = append(chosen, t)
 	}
 	return chosen, nil
 }
 
-// apply tells what will be done, asks, does it, and tells that it was done.
-func (a *taskApply) apply(ctx context.Context, c *center.Center, steps []step) error {
-	if a.out.format.value == formatTable {
-		if err := a.tell(steps); err != nil {
+// apply shows the differences, asks for confirmation of losses, and writes.
+func (a *taskApply) apply(ctx context.Context, c *center.Center, diffs []taskDiff) error {
+	if a.out.isTable() {
+		text := diffsText(screenOf(a.cmd.OutOrStdout()), diffs, c.OwnSign(), a.dryRun)
+		if _, err := fmt.Fprintln(a.cmd.OutOrStdout(), text); err != nil {
 			return err
 		}
 	}
 	if !a.dryRun {
-		if losses := losses(steps); len(losses) > 0 {
-			if err := confirm(a.cmd, strings.Join(losses, ", and ")); err != nil {
-				return err
-			}
-		}
-		for _, s := range steps {
-			if err := s.do(ctx, c); err != nil {
-				return err
-			}
+		if err := a.write(ctx, c, diffs); err != nil {
+			return err
 		}
 	}
-	if a.out.format.value == formatTable {
+	if a.out.isTable() {
 		return nil
 	}
-	return a.out.write(a.cmd.OutOrStdout(), reply{records: a.records(steps)})
+	return a.out.write(a.cmd.OutOrStdout(), result{records: changeRecords(diffs, c.OwnSign(), !a.dryRun)})
 }
 
-// tell shows the differences to people.
-func (a *taskApply) tell(steps []step) error {
-	var text []string
-	sc := screenOf(a.cmd.OutOrStdout())
-	for _, s := range steps {
-		text = append(text, s.text(sc, a.dryRun))
-	}
-	_, err := fmt.Fprintln(a.cmd.OutOrStdout(), strings.Join(text, "\n\n"))
-	return err
-}
-
-func losses(steps []step) (list []string) {
-	for _, s := range steps {
-		if s.fewer() {
-			list = append(list, fmt.Sprintf("remove %s of %s", plural(s.Total-s.Wanted, "queue", "queues"), s.task.Name))
-		}
-		if s.reschedules() && s.task.Settings.Cron == "" && s.task.Settings.Every == 0 {
-			list = append(list, fmt.Sprintf("delete the trigger %s, so that no run of it begins by itself", s.task.Name))
-		}
-		if len(s.Remove) > 0 {
-			list = append(list, fmt.Sprintf("remove queues of %s, whose items are not processed any more: %s", s.task.Name, strings.Join(s.Remove, ", ")))
+func (a *taskApply) write(ctx context.Context, c *center.Center, diffs []taskDiff) error {
+	if losses := lossTexts(diffs); len(losses) > 0 {
+		if err := confirm(a.cmd, strings.Join(losses, ", and ")); err != nil {
+			return err
 		}
 	}
-	return list
-}
-
-// change is a line of "rota task apply" in JSON and CSV.
-type change struct {
-	TaskType string `json:"task_type"`
-	OwnSign  string `json:"own_sign"`
-	Setting  string `json:"setting"`
-	Row      string `json:"row"`
-	File     string `json:"file"`
-	Applied  bool   `json:"applied"`
-}
-
-func (a *taskApply) records(steps []step) []change {
-	var list []change
-	for _, s := range steps {
-		for _, c := range s.changes() {
-			c.TaskType, c.OwnSign, c.Applied = s.task.Name, s.ownSign, !a.dryRun
-			list = append(list, c)
+	for _, d := range diffs {
+		if err := d.apply(ctx, c, actor()); err != nil {
+			return err
 		}
 	}
-	return list
+	return nil
 }

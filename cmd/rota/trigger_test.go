@@ -14,12 +14,12 @@ import (
 
 const dawn = `trigger apply dawn --task extract --misfire ALL --overlap WAIT --time-zone Europe/Berlin --cron`
 
-// A trigger is made, changed, and left alone when there is nothing to change; a dry run does none of it.
+// apply creates a trigger, changes it, and does nothing without a difference. A dry run writes nothing.
 func TestTriggerApply(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.runs()
 		row := func() center.Trigger {
 			list, err := s.c.TriggerRecords(t.Context(), center.TriggerFilter{Name: "dawn"})
@@ -31,14 +31,14 @@ func TestTriggerApply(t *testing.T) {
 		}
 		due := regexp.MustCompile(`\nIt is due, in Europe/Berlin:\n( \w\w\w \S+T05:30:00\+0[12]:00  in \S+\n){5}`)
 		for _, test := range []struct{ more, want string }{
-			{"--dry-run", "dawn$BASE: would be created, for extract\n"}, {"", "dawn$BASE: is created, for extract\n"}, {"", "dawn$BASE: nothing to do\n"},
+			{"--dry-run", "dawn$BASE: would be created for extract\n"}, {"", "dawn$BASE: created for extract\n"}, {"", "dawn$BASE: nothing to do\n"},
 		} {
 			before := row()
 			got := s.run(dawn, append([]string{"0 30 5 * * ?"}, strings.Fields(test.more)...)...)
 			if !strings.HasPrefix(got, test.want) || !due.MatchString(got) {
 				t.Errorf("want %s, got\n%s", test.want, got)
 			}
-			if test.want != "dawn$BASE: is created, for extract\n" && !cmp.Equal(before, row()) {
+			if test.want != "dawn$BASE: created for extract\n" && !cmp.Equal(before, row()) {
 				t.Errorf("it was written: %+v", row())
 			}
 		}
@@ -46,9 +46,9 @@ func TestTriggerApply(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 		s.run("trigger pause dawn")
-		s.says("trigger apply dawn --task extract --every 90m --priority 7 --dry-run", `(?s)^dawn\$BASE:\n SETTING .*`+
+		s.wantOutput("trigger apply dawn --task extract --every 90m --priority 7 --dry-run", `(?s)^dawn\$BASE:\n SETTING .*`+
 			` kind +CRON +EVERY\n expression +0 30 5 \* \* \? +1h30m0s\n time_zone +Europe/Berlin +UTC\n start_at +- +\S+\n misfire +ALL +ONE\n overlap +WAIT +SKIP\n`+
-			` priority +0 +7\nIt is PAUSED, .*in UTC:\n.*\nNothing was written\.\n$`)
+			` priority +0 +7\nIt is PAUSED and .*in UTC:\n.*\nNothing was written\.\n$`)
 		var applied struct {
 			Trigger map[string]any
 			Changes []map[string]any
@@ -60,8 +60,8 @@ func TestTriggerApply(t *testing.T) {
 			applied.Changes[0]["setting"] != "kind" || applied.Changes[0]["applied"] != true {
 			t.Errorf("%+v, row %+v", applied, row())
 		}
-		s.says("trigger apply old --task extract --at 2020-01-01T00:00:00Z", `(?m)^ Wed 2020-01-01T00:00:00Z  \d+d\d+h ago$`)
-		s.says("trigger apply over --task extract --every 1h --end 2020-01-01T00:00:00Z --start 2019-01-01T00:00:00Z", `created, for extract\nIt is not due any more\.\n$`)
+		s.wantOutput("trigger apply old --task extract --at 2020-01-01T00:00:00Z", `(?m)^ Wed 2020-01-01T00:00:00Z  \d+d\d+h ago$`)
+		s.wantOutput("trigger apply over --task extract --every 1h --end 2020-01-01T00:00:00Z --start 2019-01-01T00:00:00Z", `created for extract\nIt is not due any more\.\n$`)
 	})
 }
 
@@ -69,27 +69,27 @@ func TestTriggers(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		first, _ := s.runs()
 		s.lists("trigger list", `nightly +extract +ACTIVE +0 0 2 \* \* \? Europe/Berlin +in \S+ +- +0 +0 +WAIT +ONE`, "schedule_trigger", 1, "")
 		s.lists("trigger list extract", `nightly +extract`, "schedule_trigger", 1, "")
 		if got := s.run("trigger list idle -o json"); got != "[]\n" {
-			t.Errorf("another task type's: %s", got)
+			t.Errorf("a trigger of another task type: %s", got)
 		}
-		s.says("trigger pause nightly", `^nightly\$BASE: paused; its slots are missed\n$`)
-		s.says("trigger list", ` PAUSED .* Europe/Berlin +- +-`)
-		s.says("trigger resume nightly", `^nightly\$BASE: goes on\n$`)
+		s.wantOutput("trigger pause nightly", `^nightly\$BASE: paused; it misses its slots\n$`)
+		s.wantOutput("trigger list", ` PAUSED .* Europe/Berlin +- +-`)
+		s.wantOutput("trigger resume nightly", `^nightly\$BASE: resumed\n$`)
 
-		fired := strings.TrimSpace(s.run("trigger fire nightly")) // the first run is open, and WAIT lets one wait
-		s.says("run show "+fired, ` by trigger nightly, for \S+Z, priority 0`)
+		fired := strings.TrimSpace(s.run("trigger fire nightly")) // a run is open, and WAIT lets one more run wait
+		s.wantOutput("run show "+fired, ` by trigger nightly, for \S+Z, priority 0`)
 		stdout, stderr, code := s.try("trigger fire nightly")
 		skipped := strings.TrimSpace(stdout)
 		if want := "rota: run " + skipped + " (extract) is SKIPPED: run " + first + " is READY, and run " + fired + " waits to begin\n"; code != 1 || stderr != want {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, want)
 		}
-		s.refused(2, "this will delete the trigger nightly$BASE: extract is not run by it any more: say --yes", "trigger delete nightly")
-		s.says("trigger delete nightly --yes", `^nightly\$BASE: deleted\n$`)
-		s.refused(1, "delete trigger nightly: unknown trigger", "trigger delete nightly --yes")
+		s.wantError(2, "delete trigger nightly$BASE, which starts runs of extract: not confirmed: add --yes", "trigger delete nightly")
+		s.wantOutput("trigger delete nightly --yes", `^nightly\$BASE: deleted\n$`)
+		s.wantError(1, "delete trigger nightly: unknown trigger", "trigger delete nightly --yes")
 		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'TRIGGER' AND actor = '"+actor()+"'"); n != 5 {
 			t.Errorf("%d events of what was done to triggers, want 5", n)
 		}

@@ -12,7 +12,7 @@ import (
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Show the versions of the program and of its schema",
+		Short: "Show the versions of the program and its schema",
 		Args:  noArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			cmd.Printf("rota   %s\nschema %d\ngo     %s %s/%s\n",
@@ -21,8 +21,8 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// version is what the Go toolchain recorded: a tag, a pseudo-version of the
-// commit, or (devel).
+// version returns what the Go toolchain recorded: a tag, a pseudo-version, or
+// (devel).
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

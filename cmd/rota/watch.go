@@ -15,54 +15,60 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// question asks the roster something, perhaps again and again.
-type question func(ctx context.Context, c *center.Center) (reply, error)
+// minWatch limits the load of a watch on the database.
+const minWatch = 100 * time.Millisecond
 
-// show asks and shows the answer: once, or until SIGINT with --watch.
-func show(cmd *cobra.Command, o output, ask question) error {
+// query reads what a command shows. A watch calls it repeatedly.
+type query func(ctx context.Context, c *center.Center) (result, error)
+
+// show runs the query and writes its result: once, or with --watch until
+// SIGINT.
+func show(cmd *cobra.Command, o output, q query) error {
 	if cmd.Flags().Changed("watch") && o.watch < minWatch {
-		return usageError{fmt.Errorf("--watch (%s): must be at least %s", o.watch, minWatch)}
+		return usageError{fmt.Errorf("--watch (%s) must be at least %s", o.watch, minWatch)}
 	}
 	return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-		if o.watch == 0 {
-			a, err := ask(ctx, c)
-			if err != nil {
-				return err
-			}
-			return o.write(cmd.OutOrStdout(), a)
+		if o.watch > 0 {
+			ctx, stop := untilSignal(ctx)
+			defer stop()
+			return watch(ctx, cmd, o, c, q)
 		}
-		ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return watch(ctx, cmd, o, c, ask)
+		r, err := q(ctx, c)
+		if err != nil {
+			return err
+		}
+		return o.write(cmd.OutOrStdout(), r)
 	})
 }
 
-// minWatch keeps a watch from becoming a load.
-const minWatch = 100 * time.Millisecond
+// untilSignal returns a context that SIGINT and SIGTERM end.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
 
-// watch shows the answer until the context ends. Trouble with the database is told and waited out; what trying
-// again cannot mend ends it.
-func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, ask question) error {
+// watch refreshes the result until the context ends. It reports a transient
+// error of the database and continues; another error ends it.
+func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, q query) error {
 	out := cmd.OutOrStdout()
-	s := screenOf(out)
-	if s.width > 0 && o.format.value == formatTable {
-		fmt.Fprint(out, "\x1b[?25l\x1b[2J")        //nolint:errcheck // the next write tells
-		defer fmt.Fprint(out, "\r\x1b[K\x1b[?25h") //nolint:errcheck // there is nobody left to tell; over the ^C
+	if o.redraws(out) {
+		fmt.Fprint(out, "\x1b[?25l\x1b[2J")        //nolint:errcheck // the next write returns the error
+		defer fmt.Fprint(out, "\r\x1b[K\x1b[?25h") //nolint:errcheck // the last write; it covers the ^C
 	}
 	ticker := time.NewTicker(o.watch)
 	defer ticker.Stop()
 	for {
-		a, err := ask(ctx, c)
-		if ctx.Err() != nil {
+		r, err := q(ctx, c)
+		switch {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil && !c.IsTransient(err) {
+		case err != nil && !c.IsTransient(err):
 			return err
-		}
-		if err != nil {
-			fmt.Fprintf(cmd.ErrOrStderr(), "rota: %v; trying again\n", err) //nolint:errcheck // as run
-		} else if err := o.redraw(out, cmd.CommandPath(), a); err != nil {
-			return err
+		case err != nil:
+			fmt.Fprintf(cmd.ErrOrStderr(), "rota: %v; trying again\n", err) //nolint:errcheck // stderr is the last channel
+		default:
+			if err := o.redraw(out, cmd.CommandPath(), r); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -72,16 +78,19 @@ func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, 
 	}
 }
 
-// redraw writes over what a terminal shows, and after what a pipe has got.
-func (o output) redraw(out io.Writer, title string, a reply) error {
-	s := screenOf(out)
-	if s.width == 0 || o.format.value != formatTable {
-		return o.write(out, a)
+// redraws reports whether a watch replaces its last result: a table on a
+// terminal. Otherwise it appends.
+func (o output) redraws(out io.Writer) bool { return o.isTable() && screenOf(out).width > 0 }
+
+func (o output) redraw(out io.Writer, title string, r result) error {
+	if !o.redraws(out) {
+		return o.write(out, r)
 	}
-	lines := strings.Split(strings.TrimRight(a.text(s), "\n"), "\n")
-	head := fmt.Sprintf("%s, every %s, at %s; Ctrl-C ends", title, o.watch, time.Now().UTC().Format("15:04:05Z"))
+	s := screenOf(out)
+	lines := strings.Split(strings.TrimRight(r.text(s), "\n"), "\n")
+	head := fmt.Sprintf("%s, every %s, at %s; Ctrl-C ends it", title, o.watch, time.Now().UTC().Format("15:04:05Z"))
 	if room := s.height - 3; len(lines) > room && room > 0 {
-		lines = append(lines[:room], fmt.Sprintf("... and %d lines more", len(lines)-room))
+		lines = append(lines[:room], fmt.Sprintf("... and %d more lines", len(lines)-room))
 	}
 	_, err := fmt.Fprint(out, "\x1b[H"+head+"\x1b[K\r\n"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
 	return err

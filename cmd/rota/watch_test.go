@@ -9,16 +9,16 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// Into a pipe, a watch prints again and again, without moving a cursor; SIGINT is its good end.
+// Into a pipe, a watch prints repeatedly without cursor movements; after SIGINT it exits 0.
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	for args, want := range map[string]string{
 		"queue list settle --watch=100ms": " TASK ",
 		"top --watch=100ms":               " TASK ",
 		"event list --follow -o json":     `{"event_id":8,`,
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 		defer cancel()
 		cmd := rota(ctx, s.dir, append(strings.Fields(args), "--database", s.url)...)
 		out := &strings.Builder{}

@@ -25,11 +25,11 @@ func newWorkerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run the tasks of a rota.yaml",
-		Long: `Run the tasks of a rota.yaml until a signal comes. Start it as often and on as
-many hosts as you like: the workers share the queues.
+		Long: `Run the tasks of a rota.yaml until a signal. Start any number of workers on any
+number of hosts: they share the queues.
 
-The first SIGTERM or SIGINT drains: what is in hand is finished, the queues are
-handed over, exit 0. A second one leaves at once with exit 1.
+On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
+its queues over, and exits 0. On a second signal it stops at once and exits 1.
 
 A value comes from the flag, else from the environment (ROTA_DATABASE,
 ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA), else from the file.`,
@@ -47,20 +47,20 @@ ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA), else from the file.`,
 	}
 	addConnectionFlags(cmd)
 	flags := cmd.Flags()
-	flags.String("own-sign", "", "environment, where several share a database (ROTA_OWN_SIGN)")
-	flags.String("http", "", "host:port to serve /livez, /readyz and /metrics on; none if empty (ROTA_HTTP)")
-	flags.String("schema", "", "what to do about missing tables: auto, create or require (ROTA_SCHEMA)")
+	addOwnSignFlag(cmd)
+	flags.String("http", "", "host:port for /livez, /readyz and /metrics; not served if empty (ROTA_HTTP)")
+	flags.String("schema", "", "what to do if tables are missing: auto, create or require (ROTA_SCHEMA)")
 	return cmd
 }
 
-// worker is what the user wrote, found to be right.
+// worker is a validated rota.yaml with its dealers.
 type worker struct {
 	file    *config.File
-	dealers []*sqldealer.Dealer // one for each task of the file
+	dealers []*sqldealer.Dealer // one per task of the file
 	log     *logrus.Logger
 }
 
-// newWorker reads and checks everything before anything is touched.
+// newWorker reads and validates the file before the worker connects to anything.
 func newWorker(cmd *cobra.Command) (*worker, error) {
 	path := configPath(cmd)
 	file, err := config.Load(path, cmd.Flags())
@@ -88,7 +88,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	defer release()
 	c, err := center.Open(ctx, anydb.URL(w.file.Database), center.Options{OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: w.log})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // told to leave before it had begun
+		return nil // a signal came before the start
 	}
 	if err != nil {
 		return err
@@ -110,8 +110,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return m.Run(ctx)
 }
 
-// ready: every task trusts itself, the schema is the program's, and the
-// database takes writes.
+// ready returns an error unless each task has a valid lease, the schema has the
+// program's version, and the database accepts writes.
 func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := m.Ready(); err != nil {

@@ -21,10 +21,10 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// patience is far more than anything here takes on a busy machine.
-const patience = time.Minute
+// waitLimit is more than any wait of a test takes on a busy machine.
+const waitLimit = time.Minute
 
-// process is a running rota worker.
+// process is a running worker.
 type process struct {
 	*testing.T
 	cmd *exec.Cmd
@@ -53,7 +53,7 @@ func startWorker(t *testing.T, dir string) *process {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it has gone, unless the test failed
+		_ = p.cmd.Process.Kill() // fails if the process has ended
 		<-read
 		_ = p.cmd.Wait()
 		if t.Failed() {
@@ -89,7 +89,7 @@ func (p *process) signal(s syscall.Signal) {
 // exit waits for the end of the process and returns its code.
 func (p *process) exit() int {
 	p.Helper()
-	kill := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
+	kill := time.AfterFunc(waitLimit, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
 	state, err := p.cmd.Process.Wait()
 	if err != nil {
@@ -98,17 +98,17 @@ func (p *process) exit() int {
 	return state.ExitCode()
 }
 
-// eventually polls: another process can be watched in no other way.
+// eventually polls, as the test has no other view of another process.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
-// openOrders makes a table of orders and the rota.yaml of a worker for it.
+// openOrders creates a table of orders and the rota.yaml of a worker for it.
 func openOrders(t *testing.T, url string, orders int) (db *sql.DB, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -161,8 +161,8 @@ func count(t *testing.T, db *sql.DB, from string) (n int) {
 	return n
 }
 
-// The life of a worker as its user sees it.
-func TestWorker(t *testing.T) {
+// A worker settles all orders, serves its probes, and hands over on SIGTERM.
+func TestWorkerFromStartToDrain(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
@@ -180,12 +180,12 @@ func TestWorker(t *testing.T) {
 		probe(t, address, "/metrics", `rota_queues_owned{own_sign="BASE",task_type="settle"} 4`)
 
 		p.signal(syscall.SIGTERM)
-		p.signal(syscall.SIGINT) // at once, so that it is the same request
+		p.signal(syscall.SIGINT) // within repeatWindow, so that it counts as a repetition
 		if code := p.exit(); code != 0 {
 			t.Errorf("exit code %d after SIGTERM", code)
 		}
 		if p.logged(": draining and handing over") == nil {
-			t.Error("it did not say that it drains")
+			t.Error("the worker did not log that it drains")
 		}
 		if n := count(t, db, "schedule_server"); n != 0 {
 			t.Errorf("%d servers are left behind", n)
@@ -213,22 +213,22 @@ func probe(t *testing.T, address, path, want string) {
 	}
 }
 
-// With the write lock taken, the worker cannot leave; the second signal does not care.
-func TestSecondSignalLeavesAtOnce(t *testing.T) {
+// Another transaction holds the write lock, so the worker cannot hand over; a second signal ends it at once.
+func TestSecondSignalStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	db, dir := openOrders(t, testdb.URL(t, testdb.SQLite), 1)
 	p := startWorker(t, dir)
-	eventually(t, "it works", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
+	eventually(t, "the order is settled", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
 	lock, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lock.Rollback()
 	p.signal(syscall.SIGTERM)
-	eventually(t, "it drains", func() bool { return p.logged("SIGTERM: draining") != nil })
-	eventually(t, "it leaves at once", func() bool {
+	eventually(t, "the worker drains", func() bool { return p.logged("SIGTERM: draining") != nil })
+	eventually(t, "the worker stops at once", func() bool {
 		p.signal(syscall.SIGINT)
-		return p.logged("SIGINT again: leaving at once") != nil
+		return p.logged("SIGINT again: stopping at once") != nil
 	})
 	if code := p.exit(); code != 1 {
 		t.Errorf("exit code %d after a second signal, want 1", code)

@@ -60,19 +60,19 @@ var operateMutants = []mutant{
 		"return problems(findings)", "return nil", "./cmd/rota -run Doctor",
 	},
 	{
-		"operate: deleting without a yes", "cmd/rota/operate.go",
+		"operate: deleting without a yes", "cmd/rota/confirm.go",
 		"if !ok || !isTerminal(in) {", "if !ok || !isTerminal(in) {\n\t\treturn nil\n\t}\n\tif false {", "./cmd/rota -run Deleting|ApplyQueues",
 	},
 	{
-		"operate: a mistyped URL makes a roster", "cmd/rota/operate.go",
+		"operate: a mistyped URL makes a roster", "cmd/rota/roster.go",
 		"Schema: center.SchemaRequire", "Schema: center.SchemaCreate", "./cmd/rota -run CommandsWithout",
 	},
 	{
 		"operate: a dry run that writes", "cmd/rota/task_apply.go",
-		"if !a.dryRun {\n\t\tif losses", "if a.path != \"\" {\n\t\tif losses", "./cmd/rota -run Apply",
+		"if !a.dryRun {", "if a.path != \"\" {", "./cmd/rota -run Apply",
 	},
 	{
-		"operate: colours in a pipe", "cmd/rota/output.go",
+		"operate: colours in a pipe", "cmd/rota/screen.go",
 		"\t\treturn screen{}\n", "\t\treturn screen{color: true}\n", "./cmd/rota -run Lists|Watch",
 	},
 	{

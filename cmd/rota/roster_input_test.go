@@ -10,14 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// leaves are the commands that do something with a roster, each with arguments that are there.
-var leaves = []string{
+// rosterCommands are the commands that need a roster, each with arguments that exist in newTestRoster.
+var rosterCommands = []string{
 	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
 	"queue list", "queue add settle x", "queue remove settle x --yes", "server list", "server pause web1:1", "server resume web1:1",
 	"server drain web1:1", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
@@ -25,11 +22,11 @@ var leaves = []string{
 	"trigger apply nightly --task extract --every 1h", "trigger list", "trigger pause nightly", "trigger resume nightly", "trigger fire nightly", "trigger delete nightly --yes",
 }
 
-// Every command tells of a roster that it cannot have in one line, and makes none.
+// Every command refuses a missing roster in one line and creates none.
 func TestCommandsWithoutRoster(t *testing.T) {
 	t.Parallel()
 	file := "sqlite:" + t.TempDir() + "/rota.db"
-	for _, args := range leaves {
+	for _, args := range rosterCommands {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			for _, test := range []struct {
@@ -42,14 +39,14 @@ func TestCommandsWithoutRoster(t *testing.T) {
 				{"postgres://u:secret@127.0.0.1:1/d", 1, "open postgres://u:xxxxx@127.0.0.1:1/d"},
 				{file, 1, `there is no such file: run "rota migrate up"`},
 			} {
-				if args != leaves[0] && strings.Contains(test.url, "://") {
-					continue // the URL is looked at in one place
+				if args != rosterCommands[0] && strings.Contains(test.url, "://") {
+					continue // all commands read the URL in the same function
 				}
 				list := strings.Fields(args)
 				if test.url != "" {
 					list = append(list, "--database", test.url)
 				}
-				s := &stage{T: t, dir: t.TempDir()}
+				s := &testRoster{T: t, dir: t.TempDir()}
 				stdout, stderr, code := runRota(t, s.dir, list...)
 				if code != test.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, test.want) {
 					t.Errorf("rota %s: exit code %d, stdout %q, stderr %q", strings.Join(list, " "), code, stdout, stderr)
@@ -59,25 +56,24 @@ func TestCommandsWithoutRoster(t *testing.T) {
 	}
 }
 
-// A database without the tables is refused, and stays without.
+// Every command refuses a database without the tables and creates none.
 func TestCommandsWithoutSchema(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := &stage{T: t, url: testdb.URL(t, kind), dir: t.TempDir()}
-			for _, args := range leaves {
-				s.refused(1, `run "rota migrate up"`, args)
+			s := &testRoster{T: t, url: testdb.URL(t, kind), dir: t.TempDir()}
+			for _, args := range rosterCommands {
+				s.wantError(1, `run "rota migrate up"`, args)
 			}
 		})
 	}
 }
 
-func TestBadInputOfOperators(t *testing.T) {
+func TestCommandsRefuseBadInput(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.runs()
 		for _, test := range []struct {
 			args string
@@ -86,17 +82,17 @@ func TestBadInputOfOperators(t *testing.T) {
 		}{
 			{"run submit nope", 1, "rota: submit nope: unknown task type\n"},
 			{"run submit settle", 1, "rota: submit settle: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
-			{"run submit extract --after nope", 1, "rota: there is no run and no task type nope in own_sign BASE (see rota run list)\n"},
+			{"run submit extract --after nope", 1, "rota: find run nope in own_sign BASE: neither a run nor a task type has this name (see rota run list)\n"},
 			{"run submit extract --key " + strings.Repeat("k", 201), 1, "must have at most 200 bytes, not 201\n"},
-			{"run list nope", 1, "rota: nope: unknown task type\n"},
-			{"run show nope", 1, "rota: there is no run and no task type nope in own_sign BASE (see rota run list)\n"},
+			{"run list nope", 1, "rota: find nope: unknown task type\n"},
+			{"run show nope", 1, "rota: find run nope in own_sign BASE: neither a run nor a task type has this name (see rota run list)\n"},
 			{"run show settle", 1, "rota: the newest run of settle$BASE: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
-			{"run show idle", 1, "rota: idle$BASE has had no run (see rota run submit)\n"},
-			{"run wait 01a1ff8a-c6d9-7620-bfda-be0b194fb52a", 1, "there is no run and no task type 01a1ff8a-c6d9-7620-bfda-be0b194fb52a in own_sign BASE"},
+			{"run show idle", 1, "rota: find the newest run of idle$BASE: the task type has had no run (see rota run submit)\n"},
+			{"run wait 01a1ff8a-c6d9-7620-bfda-be0b194fb52a", 1, "find run 01a1ff8a-c6d9-7620-bfda-be0b194fb52a in own_sign BASE: neither a run nor a task type has this name"},
 			{"run rerun extract", 1, "the run is in the wrong state: it is READY\n"},
-			{"run cancel nope", 1, "there is no run and no task type nope in own_sign BASE"},
-			{"run show extract --own-sign TEST", 1, "rota: extract$TEST has had no run (see rota run submit)\n"},
-			{"trigger list nope", 1, "rota: nope: unknown task type\n"},
+			{"run cancel nope", 1, "find run nope in own_sign BASE: neither a run nor a task type has this name"},
+			{"run show extract --own-sign TEST", 1, "rota: find the newest run of extract$TEST: the task type has had no run (see rota run submit)\n"},
+			{"trigger list nope", 1, "rota: find nope: unknown task type\n"},
 			{"trigger apply x --task nope --every 1h", 1, "rota: trigger x: target nope: unknown task type\n"},
 			{"trigger apply x --task settle --every 1h", 1, "rota: trigger x: target settle: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
 			{"trigger pause nope", 1, "rota: pause trigger nope: unknown trigger\n"},
@@ -104,79 +100,79 @@ func TestBadInputOfOperators(t *testing.T) {
 			{"trigger fire nope", 1, "rota: fire trigger nope: unknown trigger\n"},
 			{"trigger delete nope --yes", 1, "rota: delete trigger nope: unknown trigger\n"},
 
-			{"run submit", 2, "rota: rota run submit wants TASK (see rota run submit --help)\n"},
+			{"run submit", 2, "rota: run submit: missing argument TASK (see rota run submit --help)\n"},
 			{"run list --state LOST", 2, "must be WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED"},
-			{"run list --limit 0", 2, "rota: --limit (0): must be at least 1\n"},
-			{"run wait extract --timeout -1s", 2, "rota: --timeout (-1s): must not be negative\n"},
+			{"run list --limit 0", 2, "rota: --limit (0) must be at least 1\n"},
+			{"run wait extract --timeout -1s", 2, "rota: --timeout (-1s) must not be negative\n"},
 			{"run wait extract --timeout soon", 2, `invalid argument "soon" for "--timeout" flag`},
-			{"trigger apply x", 2, "rota: rota trigger apply wants --task (see rota trigger apply --help)\n"},
-			{"trigger apply x --task extract", 2, "rota: rota trigger apply wants one of --cron, --every and --at (see rota trigger apply --help)\n"},
-			{"trigger apply x --task extract --cron * --every 1h", 2, "rota: rota trigger apply wants one of --cron, --every and --at (see rota trigger apply --help)\n"},
+			{"trigger apply x", 2, "rota: trigger apply: --task is missing (see rota trigger apply --help)\n"},
+			{"trigger apply x --task extract", 2, "rota: trigger apply: give one of --cron, --every and --at (see rota trigger apply --help)\n"},
+			{"trigger apply x --task extract --cron * --every 1h", 2, "rota: trigger apply: give one of --cron, --every and --at (see rota trigger apply --help)\n"},
 			{"trigger apply x --task extract --cron 0", 2, `rota: trigger x: expression: cron "0": has 1 field`},
 			{"trigger apply x --task extract --every soon", 2, `rota: trigger x: expression ("soon") of kind EVERY must be a duration from 1s to 8760h`},
 			{"trigger apply x --task extract --every 1ms", 2, `rota: trigger x: expression ("1ms") of kind EVERY must be a duration from 1s to 8760h`},
 			{"trigger apply x --task extract --at noon", 2, `rota: trigger x: expression ("noon") of kind ONCE must be a time with its offset`},
-			{"trigger apply x --task extract --every 1h --time-zone Asia/Tokyo", 2, "rota: --time-zone (Asia/Tokyo): is only for --cron\n"},
+			{"trigger apply x --task extract --every 1h --time-zone Asia/Tokyo", 2, "rota: --time-zone (Asia/Tokyo) is only for --cron\n"},
 			{"trigger apply x --task extract --cron @daily --time-zone Mars", 2, `rota: trigger x: time_zone ("Mars") must be`},
-			{"trigger apply x --task extract --every 1h --start noon", 2, "rota: --start (noon): must be a time with its offset, such as 2026-12-01T02:00:00+01:00\n"},
+			{"trigger apply x --task extract --every 1h --start noon", 2, "rota: --start (noon) must be a time with its offset, such as 2026-12-01T02:00:00+01:00\n"},
 			{"trigger apply x --task extract --every 1h --start 2026-12-01T02:00:00Z --end 2026-11-01T02:00:00Z", 2, "rota: trigger x: end_at (2026-11-01T02:00:00Z) must not be before start_at (2026-12-01T02:00:00Z)\n"},
 			{"trigger apply x --task extract --every 1h --max-fires -1", 2, "rota: trigger x: max_fires (-1) must not be negative\n"},
 			{"trigger apply x --task extract --every 1h --misfire TWO", 2, "must be ONE, SKIP or ALL"},
-			{"trigger apply x --task extract --every 1h --misfire-after 0", 2, "rota: --misfire-after (0s): must be at least 1ms\n"},
-			{"trigger apply x --task extract --every 1h --catchup-max 0", 2, "rota: --catchup-max (0): must be at least 1\n"},
+			{"trigger apply x --task extract --every 1h --misfire-after 0", 2, "rota: --misfire-after (0s) must be at least 1ms\n"},
+			{"trigger apply x --task extract --every 1h --catchup-max 0", 2, "rota: --catchup-max (0) must be at least 1\n"},
 			{"trigger apply x --task extract --every 1h --overlap BOTH", 2, "must be SKIP or WAIT"},
 
 			{"task show nope", 1, "rota: nope: unknown task type\n"},
 			{"task pause nope", 1, "rota: pause nope$BASE: unknown task type\n"},
 			{"task resume nope", 1, "nope$BASE: unknown task type\n"},
-			{"task delete nope --yes", 1, "rota: nope: unknown task type\n"},
-			{"queue list nope", 1, "rota: nope: unknown task type\n"},
+			{"task delete nope --yes", 1, "rota: find nope: unknown task type\n"},
+			{"queue list nope", 1, "rota: find nope: unknown task type\n"},
 			{"queue add nope x", 1, "nope$BASE: unknown task type\n"},
 			{"queue add settle x", 1, "the queues have numbers: change how many there are instead\n"},
 			{"queue add regions north", 1, "there is a queue of that name\n"},
-			{"queue remove nope x --yes", 1, "rota: nope: unknown task type\n"},
+			{"queue remove nope x --yes", 1, "rota: find nope: unknown task type\n"},
 			{"queue remove regions nope --yes", 1, "there is no queue of that name\n"},
-			{"server list nope", 1, "rota: nope: unknown task type\n"},
-			{"server drain nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
-			{"server pause nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
-			{"server resume nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
-			{"queue list --server nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
-			{"item list nope", 1, "rota: nope: unknown task type\n"},
-			{"item retry nope a", 1, "rota: nope: unknown task type\n"},
-			{"item retry settle", 2, "rota: rota item retry wants the keys of items, or --all (see rota item retry --help)\n"},
-			{"item drop settle a --all --yes", 2, "rota: rota item drop wants the keys of items, or --all (see rota item drop --help)\n"},
-			{"item retry settle a", 1, "rota: settle$BASE: 1 of 1 item has not failed; 0 are to be tried again\n"},
-			{"plan nope", 1, "rota: nope: unknown task type\n"},
-			{"plan settle --remove nope", 1, "rota: there is no server nope in own_sign BASE (see rota server list)\n"},
-			{"plan regions --remove web1:1", 2, "rota: server web1:1:00000001 serves settle, not regions\n"},
-			{"plan settle --add -1", 2, "rota: --add (-1): must be between 0 and 100000\n"},
+			{"server list nope", 1, "rota: find nope: unknown task type\n"},
+			{"server drain nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
+			{"server pause nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
+			{"server resume nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
+			{"queue list --server nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
+			{"item list nope", 1, "rota: find nope: unknown task type\n"},
+			{"item retry nope a", 1, "rota: find nope: unknown task type\n"},
+			{"item retry settle", 2, "rota: item retry: give either the keys of items or --all (see rota item retry --help)\n"},
+			{"item drop settle a --all --yes", 2, "rota: item drop: give either the keys of items or --all (see rota item drop --help)\n"},
+			{"item retry settle a", 1, "rota: settle$BASE: 1 of 1 item not found among the failed items; 0 scheduled for a retry\n"},
+			{"plan nope", 1, "rota: find nope: unknown task type\n"},
+			{"plan settle --remove nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
+			{"plan regions --remove web1:1", 2, "rota: plan regions without server web1:1:00000001: the server serves another task type: settle\n"},
+			{"plan settle --add -1", 2, "rota: --add (-1) must be between 0 and 100000\n"},
 			{"top nope --once", 1, "rota: nope: unknown task type\n"},
 			{"doctor nope", 1, "rota: examine: nope: unknown task type\n"},
 
-			{"task show", 2, "rota: rota task show wants TASK (see rota task show --help)\n"},
-			{"queue add settle", 2, "rota: rota queue add wants QUEUE (see rota queue add --help)\n"},
-			{"task show settle regions", 2, `rota: rota task show takes no argument "regions" (see rota task show --help)` + "\n"},
+			{"task show", 2, "rota: task show: missing argument TASK (see rota task show --help)\n"},
+			{"queue add settle", 2, "rota: queue add: missing argument QUEUE (see rota queue add --help)\n"},
+			{"task show settle regions", 2, `rota: task show: unexpected argument "regions" (see rota task show --help)` + "\n"},
 			{"task list -o xml", 2, `rota: invalid argument "xml" for "-o, --output" flag: must be table, json or csv (see rota task list --help)` + "\n"},
 			{"queue list --status LOST", 2, "must be HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED"},
-			{"task list --watch=1ms", 2, "rota: --watch (1ms): must be at least 100ms\n"},
-			{"event list --since -1h", 2, "rota: --since (-1h0m0s): must not be negative\n"},
-			{"event list --limit 0", 2, "rota: --limit (0): must be at least 1\n"},
+			{"task list --watch=1ms", 2, "rota: --watch (1ms) must be at least 100ms\n"},
+			{"event list --since -1h", 2, "rota: --since (-1h0m0s) must not be negative\n"},
+			{"event list --limit 0", 2, "rota: --limit (0) must be at least 1\n"},
 			{"event list --limit many", 2, `invalid argument "many" for "--limit" flag`},
 		} {
 			if test.code == 2 && !strings.HasPrefix(url, "sqlite:") {
-				continue // no database has a say in it
+				continue // the command fails before it connects
 			}
-			s.refused(test.code, test.want, test.args)
+			s.wantError(test.code, test.want, test.args)
 		}
 		s.join("web1:1:00000003")
-		s.refused(2, "rota: server web1:1 may be web1:1:00000001 (settle) or web1:1:00000003 (settle)\n", "server pause web1:1")
+		s.wantError(2, "rota: find server web1:1 in own_sign BASE: ambiguous name: it can be web1:1:00000001 (settle) or web1:1:00000003 (settle)\n", "server pause web1:1")
 	})
 }
 
 var grants = regexp.MustCompile(`(?m)^GRANT (.*) TO (\w+);$`)
 
-// as makes a role with the README's grants for one, and returns a stage of the same roster that connects as it.
-func (s *stage) as(kind, role string) *stage {
+// as creates a database role with the README's grants, and returns the same roster connected as that role.
+func (s *testRoster) as(kind, role string) *testRoster {
 	s.Helper()
 	name := fmt.Sprintf("%s_%d", role, rand.Uint32())
 	s.exec(map[string]string{testdb.Postgres: "CREATE ROLE " + name + " LOGIN PASSWORD 'secret'", testdb.MySQL: "CREATE USER " + name + " IDENTIFIED BY 'secret'"}[kind])
@@ -203,34 +199,33 @@ func (s *stage) as(kind, role string) *stage {
 	u, err := url.Parse(s.url)
 	s.must(err)
 	u.User = url.UserPassword(name, "secret")
-	return &stage{s.T, u.String(), s.dir, s.c}
+	return &testRoster{s.T, u.String(), s.dir, s.c}
 }
 
-// The README's grants: an operator may look and change nothing, which is told in one line; an admin may do all.
-func TestRights(t *testing.T) {
+// With the README's grants an operator can read everything and change nothing, and an admin can do everything.
+func TestRightsOfREADMEGrants(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, testdb.URL(t, kind))
+			s := newTestRoster(t, testdb.URL(t, kind))
 			s.file("  settle: {queues: 5, execute_number: 11}\n  regions: {queues: [north, west]}\n  push: {queues: 2}\n")
 			s.runs()
 			operator, admin := s.as(kind, "operator"), s.as(kind, "admin")
-			operator.says("trigger apply nightly --task extract --every 1h --dry-run", `kind +CRON +EVERY`)
-			for _, args := range leaves {
+			operator.wantOutput("trigger apply nightly --task extract --every 1h --dry-run", `kind +CRON +EVERY`)
+			for _, args := range rosterCommands {
 				switch {
-				case regexp.MustCompile(`^run wait|^trigger apply`).MatchString(args): // these say more than that
+				case regexp.MustCompile(`^run wait|^trigger apply`).MatchString(args): // they print more than one line
 				case regexp.MustCompile(`list|show|plan|top`).MatchString(args):
 					operator.run(args)
 				default:
-					operator.refused(1, "denied", args)
+					operator.wantError(1, "denied", args)
 				}
 			}
 			stdout, _, _ := operator.try("doctor")
 			if !strings.Contains(stdout, "NOTE     privileges   this role could not run a worker: it lacks INSERT ON schedule_task_type; ") {
 				t.Error(stdout)
 			}
-			operator.says("task apply --dry-run", `execute_number +10 +11`)
+			operator.wantOutput("task apply --dry-run", `execute_number +10 +11`)
 			for _, args := range []string{
 				"task apply --yes", "task pause settle", "task resume settle", "server pause web2:2", "server resume web2:2",
 				"server drain web2:2", "server drain web1:1 --force", "item retry settle --all", "item drop settle --all --yes", "queue add regions south",
@@ -241,45 +236,5 @@ func TestRights(t *testing.T) {
 				admin.run(args)
 			}
 		})
-	}
-}
-
-// Every command has an example, and its help fits a terminal.
-func TestEveryCommandHasHelp(t *testing.T) {
-	t.Parallel()
-	var visit func(cmd *cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		for _, sub := range cmd.Commands() {
-			visit(sub)
-		}
-		if cmd.HasSubCommands() || cmd.Name() == "version" || cmd.Name() == "help" {
-			return
-		}
-		if cmd.Example == "" || cmd.Short == "" {
-			t.Errorf("%s has no example", cmd.CommandPath())
-		}
-		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
-			if len(strings.TrimRight(line, "\n")) > 80 {
-				t.Errorf("%s: a line of %d characters: %s", cmd.CommandPath(), len(line), line)
-			}
-		}
-		for line := range strings.Lines(cmd.UsageString()) {
-			if len(line) > 120 {
-				t.Errorf("%s: a line of %d characters: %s", cmd.CommandPath(), len(line), line)
-			}
-		}
-	}
-	visit(newRootCommand())
-}
-
-// The 1,000 servers and 10,000 queues of a large roster are shown, not only read, in one go.
-func TestManyQueuesAreRendered(t *testing.T) {
-	t.Parallel()
-	queues := make([]center.QueueRecord, 10_000)
-	for i := range queues {
-		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)
-	}
-	if lines := strings.Count(render(screen{width: 40}, queues, queueFields), "\n"); lines != 10_000 {
-		t.Errorf("%d lines", lines)
 	}
 }

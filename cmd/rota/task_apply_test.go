@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// file writes the rota.yaml that is applied.
-func (s *stage) file(tasks string) {
+// file writes the rota.yaml for task apply.
+func (s *testRoster) file(tasks string) {
 	s.Helper()
 	writeFile(s.T, filepath.Join(s.dir, "rota.yaml"), "database: sqlite:another.db\ntasks:\n"+tasks)
 }
@@ -24,16 +24,16 @@ func TestTaskApply(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.file(same)
-		s.says("task apply", `^regions\$BASE: nothing to do\n\nsettle\$BASE: nothing to do\n$`)
+		s.wantOutput("task apply", `^regions\$BASE: nothing to do\n\nsettle\$BASE: nothing to do\n$`)
 		s.file("  settle: {queues: 4, stall_after: 1m}\n  regions: {queues: [north, south]}\n")
 		before := snapshot(t, s.c.DB())
-		s.says("task apply --dry-run", `(?m)^ execute_number +10 +1\n stall_after +5m0s +1m0s\n`)
+		s.wantOutput("task apply --dry-run", `(?m)^ execute_number +10 +1\n stall_after +5m0s +1m0s\n`)
 		if diff := cmp.Diff(before, snapshot(t, s.c.DB())); diff != "" {
 			t.Fatalf("a dry run writes:\n%s", diff)
 		}
-		s.says("task apply -f rota.yaml regions", `^regions\$BASE: nothing to do\n$`)
+		s.wantOutput("task apply -f rota.yaml regions", `^regions\$BASE: nothing to do\n$`)
 		var changes []map[string]any
 		s.must(json.Unmarshal([]byte(s.run("task apply -o json")), &changes))
 		want := []map[string]any{
@@ -43,119 +43,119 @@ func TestTaskApply(t *testing.T) {
 		if diff := cmp.Diff(want, changes); diff != "" {
 			t.Error(diff)
 		}
-		s.says("task apply", `(?m)^settle\$BASE: nothing to do$`)
+		s.wantOutput("task apply", `(?m)^settle\$BASE: nothing to do$`)
 		if n := count(t, s.c.DB(), "schedule_task_type WHERE task_type = 'settle' AND execute_number = 1 AND stall_after_ms = 60000 AND version = 1"); n != 1 {
-			t.Error("the row is not what the file says")
+			t.Error("the row differs from the file")
 		}
-		s.says("event list --kind SETTINGS", `execute_number 10 -> 1, stall_after 5m0s -> 1m0s`)
+		s.wantOutput("event list --kind SETTINGS", `execute_number 10 -> 1, stall_after 5m0s -> 1m0s`)
 	})
 }
 
-// A task type that is not there is created; a worker that comes later finds it as the file has it.
+// A missing task type is created with the settings of the file.
 func TestTaskApplyCreates(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.file("  push: {queues: 3, thread_number: 7}\n")
-		s.says("task apply --dry-run", `^push\$BASE: would be created, with 3 queues\n$`)
-		s.refused(1, "push: unknown task type", "task show push")
-		s.says("task apply", `^push\$BASE: is created, with 3 queues\n$`)
-		s.says("task show push", `(?m)^ thread_number +7 +5$`)
+		s.wantOutput("task apply --dry-run", `^push\$BASE: would be created with 3 queues\n$`)
+		s.wantError(1, "push: unknown task type", "task show push")
+		s.wantOutput("task apply", `^push\$BASE: created with 3 queues\n$`)
+		s.wantOutput("task show push", `(?m)^ thread_number +7 +5$`)
 		if n := count(t, s.c.DB(), "schedule_queue WHERE task_type = 'push'"); n != 3 {
 			t.Errorf("%d queues", n)
 		}
 	})
 }
 
-// What begins runs is shown and applied like the other settings; to delete the trigger asks first.
+// cron and after are shown and applied like the other settings; deleting the trigger needs confirmation.
 func TestTaskApplySchedule(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		s.file("  after: {queues: 1, mode: RUN, after: [before]}\n  before: {queues: 2, mode: RUN, cron: '0 0 2 * * ?', time_zone: Europe/Berlin}\n")
-		s.says("task apply", `^before\$BASE: is created, with 2 queues\n\nafter\$BASE: is created, with 1 queue\n$`)
-		s.says("trigger list", `(?m)^ before +`)
-		s.says("task show before", `(?m)^ cron +0 0 2 \* \* \? *$`)
-		s.says("task show after", `(?m)^ after +before *$`)
-		s.says("task apply", `^before\$BASE: nothing to do\n\nafter\$BASE: nothing to do\n$`)
+		s.wantOutput("task apply", `^before\$BASE: created with 2 queues\n\nafter\$BASE: created with 1 queue\n$`)
+		s.wantOutput("trigger list", `(?m)^ before +`)
+		s.wantOutput("task show before", `(?m)^ cron +0 0 2 \* \* \? *$`)
+		s.wantOutput("task show after", `(?m)^ after +before *$`)
+		s.wantOutput("task apply", `^before\$BASE: nothing to do\n\nafter\$BASE: nothing to do\n$`)
 		s.file("  after: {queues: 1, mode: RUN}\n  before: {queues: 2, mode: RUN, cron: '0 0 3 * * ?', time_zone: Europe/Berlin}\n")
-		s.says("task apply after", `(?m)^ after +before +-$`)
-		s.says("task apply", `(?s) cron +0 0 2 \* \* \? +0 0 3 \* \* \?\n.*\nThe trigger before is that of this environment, BASE\. Runs that are open stay\.`)
+		s.wantOutput("task apply after", `(?m)^ after +before +-$`)
+		s.wantOutput("task apply", `(?s) cron +0 0 2 \* \* \? +0 0 3 \* \* \?\n.*\nThis changes the trigger before of this environment, BASE\. Open runs stay\.`)
 		s.file("  before: {queues: 2, mode: RUN}\n")
-		if _, stderr, code := s.try("task apply"); code != 2 || !strings.Contains(stderr, "this will delete the trigger before, so that no run of it begins by itself: say --yes") {
+		if _, stderr, code := s.try("task apply"); code != 2 || !strings.Contains(stderr, "delete trigger before, which starts its runs: not confirmed: add --yes") {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
 		s.run("task apply --yes")
 		if n := count(t, s.c.DB(), "schedule_trigger WHERE name = 'before'"); n != 0 {
-			t.Error("the trigger is there")
+			t.Error("the trigger was not deleted")
 		}
 	})
 }
 
-// Another number of queues is a barrier, and says so; fewer, or fewer names, ask first.
+// A change of the number of queues is announced as a barrier; removing queues needs confirmation.
 func TestTaskApplyQueues(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		requested := func() (n int) {
 			s.must(s.c.DB().QueryRowContext(t.Context(), "SELECT COALESCE(requested_total, 0) FROM schedule_task_running WHERE task_type = 'settle'").Scan(&n))
 			return n
 		}
 		s.file("  settle: {queues: 6, execute_number: 10}\n")
-		s.says("task apply", `(?s) queues +4 +6\nThe number of queues is a barrier: .* then 2 rows are added, and all go on under new epochs\.`)
+		s.wantOutput("task apply", `(?s) queues +4 +6\nA change of the number of queues is a barrier: .* then 2 rows are added, and all workers continue under new epochs\.`)
 		if requested() != 6 {
-			t.Errorf("%d queues are asked for", requested())
+			t.Errorf("%d queues are requested", requested())
 		}
-		s.says("task list", `(?m)^ settle +DRAINING +4>6`)
-		s.says("task apply", `nothing to do`)
+		s.wantOutput("task list", `(?m)^ settle +DRAINING +4>6`)
+		s.wantOutput("task apply", `nothing to do`)
 		s.file("  settle: {queues: 4, execute_number: 10}\n")
-		s.says("task apply", `The change to 6 queues, for which workers drain, is withdrawn\.`)
+		s.wantOutput("task apply", `This withdraws the change to 6 queues, for which the workers are draining\.`)
 		if requested() != 0 {
-			t.Errorf("%d queues are asked for", requested())
+			t.Errorf("%d queues are requested", requested())
 		}
 		s.file("  settle: {queues: 3, execute_number: 500}\n  regions: {queues: [north, west]}\n")
 		stdout, stderr, code := s.try("task apply")
 		if code != 2 || !strings.Contains(stdout, "then 1 row is removed") || strings.Count(stderr, "\n") != 1 ||
-			!strings.Contains(stderr, "this will remove queues of regions, whose items are not processed any more: south, and remove 1 queue of settle: say --yes") {
+			!strings.Contains(stderr, "remove queues south of regions, whose items are then no longer processed, and remove 1 queue of settle: not confirmed: add --yes") {
 			t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 		}
 		if requested() != 0 || count(t, s.c.DB(), "schedule_task_type WHERE execute_number = 500") != 0 {
-			t.Error("a part was written all the same")
+			t.Error("a part was written without confirmation")
 		}
 		s.run("task apply --yes")
 		if requested() != 3 || count(t, s.c.DB(), "schedule_queue WHERE queue_id = 'west'") != 1 || count(t, s.c.DB(), "schedule_queue WHERE queue_id = 'south'") != 0 {
-			t.Error("it was not done")
+			t.Error("the confirmed change was not written")
 		}
 	})
 }
 
-// What is wrong in the file is told with its line, before anything of it is written.
-func TestTaskApplyBadFile(t *testing.T) {
+// An invalid file is refused with the line of the error, and nothing is written.
+func TestTaskApplyRefusesABadFile(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, testdb.URL(t, testdb.SQLite))
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	before := snapshot(t, s.c.DB())
 	s.file("  push: {queues: 3}\n  settle: {queues: 4, judge_dead_interval: 8s}\n")
-	s.refused(2, "rota.yaml:4: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)", "task apply")
+	s.wantError(2, "rota.yaml:4: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)", "task apply")
 	s.file("  push: {queues: 3}\n  settle: {queues: [a, b]}\n")
-	s.refused(1, "task settle: queues are numbered here and named there", "task apply")
+	s.wantError(1, "task settle: queues are numbered here and named there", "task apply")
 	s.file(same)
-	s.refused(2, "rota.yaml: tasks: there is no push", "task apply push")
-	s.refused(2, "absent.yaml: no such file or directory", "task apply -f absent.yaml")
-	s.refused(2, "absent.yaml: no such file or directory", "task apply -c absent.yaml")
+	s.wantError(2, "rota.yaml: tasks: push is not defined", "task apply push")
+	s.wantError(2, "absent.yaml: no such file or directory", "task apply -f absent.yaml")
+	s.wantError(2, "absent.yaml: no such file or directory", "task apply -c absent.yaml")
 	if diff := cmp.Diff(before, snapshot(t, s.c.DB())); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// Settings are written all or none: somebody else's change in between makes it say so.
-func TestTaskApplyOverAnothersChange(t *testing.T) {
+// ApplySettings fails if another operator changes the settings after the comparison.
+func TestTaskApplyRefusesConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		s := newStage(t, url)
+		s := newTestRoster(t, url)
 		wanted := center.Settings{Queues: 4, ExecuteNumber: 500}
 		a, err := s.c.CompareSettings(t.Context(), "settle", wanted)
 		s.must(err)

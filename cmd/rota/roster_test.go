@@ -13,15 +13,15 @@ import (
 
 const web1, web2 = "web1:1:00000001", "web2:2:00000002"
 
-// stage is a roster for operators: settle, whose four queues web1 owns, two of which web2 asks for; and regions,
-// whose named queues nobody has ever had.
-type stage struct {
+// testRoster is a roster with two task types. web1 owns the four queues of settle, and web2 requests two of them. No
+// server has ever owned the named queues of regions.
+type testRoster struct {
 	*testing.T
 	url, dir string
 	c        *center.Center
 }
 
-func newStage(t *testing.T, url string) *stage {
+func newTestRoster(t *testing.T, url string) *testRoster {
 	t.Helper()
 	if _, _, err := center.Migrate(t.Context(), anydb.URL(url)); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func newStage(t *testing.T, url string) *stage {
 			t.Error(err)
 		}
 	})
-	s := &stage{t, url, t.TempDir(), c}
+	s := &testRoster{t, url, t.TempDir(), c}
 	s.define("settle", center.Settings{Queues: 4, ExecuteNumber: 10})
 	s.define("regions", center.Settings{QueueNames: []string{"north", "south"}})
 	s.join(web1)
@@ -43,9 +43,9 @@ func newStage(t *testing.T, url string) *stage {
 	return s
 }
 
-// runs adds task types of mode RUN: extract, report after it, and idle; a run of each of the first two, and a trigger
-// that fires extract at two o'clock. It returns the ids of the runs.
-func (s *stage) runs() (extract, report string) {
+// runs adds the task types extract, report (after extract) and idle, all of mode RUN; a run of extract and of report;
+// and a trigger that fires extract at two o'clock. It returns the ids of the runs.
+func (s *testRoster) runs() (extract, report string) {
 	s.Helper()
 	s.define("extract", center.Settings{Mode: center.ModeRun, Queues: 4})
 	s.define("report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "extract"}}})
@@ -61,18 +61,18 @@ func (s *stage) runs() (extract, report string) {
 	return extract, dependant.ID
 }
 
-func (s *stage) define(task string, settings center.Settings) {
+func (s *testRoster) define(task string, settings center.Settings) {
 	s.Helper()
 	_, err := s.c.Define(s.Context(), task, settings)
 	s.must(err)
 }
 
-func (s *stage) join(uuid string) {
+func (s *testRoster) join(uuid string) {
 	s.Helper()
 	s.serve("settle", uuid)
 }
 
-func (s *stage) serve(task, uuid string) {
+func (s *testRoster) serve(task, uuid string) {
 	s.Helper()
 	host, _, _ := strings.Cut(uuid, ":")
 	_, err := s.c.Roster().Register(s.Context(), center.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
@@ -81,8 +81,8 @@ func (s *stage) serve(task, uuid string) {
 	s.must(err)
 }
 
-// sweep opens a run of a task type whose queues a server owns, and finishes some of them, ten items each.
-func (s *stage) sweep(task, uuid string, queues ...string) {
+// sweep opens a run and finishes the named queues, which the server owns, with ten items each.
+func (s *testRoster) sweep(task, uuid string, queues ...string) {
 	s.Helper()
 	s.tick(task)
 	view, err := s.c.Roster().View(s.Context(), task, uuid)
@@ -104,8 +104,8 @@ func (s *stage) sweep(task, uuid string, queues ...string) {
 	s.tick(task)
 }
 
-// tick does what is due, as a worker does once a second.
-func (s *stage) tick(task string) {
+// tick does the due work of runs, as a worker does once a second.
+func (s *testRoster) tick(task string) {
 	s.Helper()
 	for more := true; more; {
 		ticked, err := s.c.Tick(s.Context(), task)
@@ -114,15 +114,15 @@ func (s *stage) tick(task string) {
 	}
 }
 
-func (s *stage) must(err error) {
+func (s *testRoster) must(err error) {
 	s.Helper()
 	if err != nil {
 		s.Fatal(err)
 	}
 }
 
-// run runs a command that must succeed, and returns what it says.
-func (s *stage) run(args string, more ...string) string {
+// run runs a command that must succeed, and returns its output.
+func (s *testRoster) run(args string, more ...string) string {
 	s.Helper()
 	stdout, stderr, code := s.try(args, more...)
 	if code != 0 || stderr != "" {
@@ -131,14 +131,14 @@ func (s *stage) run(args string, more ...string) string {
 	return stdout
 }
 
-func (s *stage) try(args string, more ...string) (stdout, stderr string, code int) {
+func (s *testRoster) try(args string, more ...string) (stdout, stderr string, code int) {
 	s.Helper()
 	list := append(strings.Fields(args), more...)
 	return runRota(s.T, s.dir, append(list, "--database", s.url)...)
 }
 
 // refused runs a command that must fail with one line, and nothing on stdout.
-func (s *stage) refused(code int, want, args string, more ...string) {
+func (s *testRoster) wantError(code int, want, args string, more ...string) {
 	s.Helper()
 	stdout, stderr, got := s.try(args, more...)
 	if got != code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {
@@ -146,14 +146,14 @@ func (s *stage) refused(code int, want, args string, more ...string) {
 	}
 }
 
-func (s *stage) says(args, want string) {
+func (s *testRoster) wantOutput(args, want string) {
 	s.Helper()
 	if got := s.run(args); !regexp.MustCompile(want).MatchString(got) {
 		s.Errorf("rota %s: want %s, got\n%s", args, want, got)
 	}
 }
 
-func (s *stage) exec(statement string) {
+func (s *testRoster) exec(statement string) {
 	s.Helper()
 	execute(s.T, s.c.DB(), statement)
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// followEvery is the interval at which --follow polls.
+const followEvery = time.Second
+
+// eventList is the command's flags.
+type eventList struct {
+	output
+	eventFollower
+	followed bool
+}
+
+func newEventListCommand() *cobra.Command {
+	e := &eventList{eventFollower: eventFollower{limit: 100}}
+	cmd := &cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List what happened to queues and servers, the latest last",
+		Example: `  rota event list settle --queue 3
+  rota event list --kind TAKEN_OVER --since 24h
+  rota event list --follow`,
+		Args:              arguments("[TASK]"),
+		ValidArgsFunction: complete(listTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := e.check(args); err != nil {
+				return err
+			}
+			if e.followed {
+				return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+					return e.printNew(ctx, cmd.OutOrStdout(), c)
+				})
+			}
+			return show(cmd, e.output, func(ctx context.Context, c *center.Center) (result, error) {
+				e.center = c
+				events, err := e.next(ctx)
+				return tableResult(events, eventColumns), err
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	addOutputFlags(cmd, &e.output)
+	e.addFlags(cmd)
+	return cmd
+}
+
+func (e *eventList) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&e.filter.QueueID, "queue", "", "only events of this queue")
+	flags.StringVar(&e.server, "server", "", "only events in which this server lost or got a queue, or acted")
+	flags.StringVar(&e.filter.Kind, "kind", "", "only events of this kind: GRANTED, TAKEN_OVER, ALERT, ...")
+	flags.DurationVar(&e.filter.Since, "since", 0, "only events of the last 15m, 24h, ...")
+	flags.IntVar(&e.limit, "limit", e.limit, "list at most this many")
+	flags.BoolVarP(&e.followed, "follow", "f", false, "continue with new events until SIGINT")
+	completeFlag(cmd, "server", listServers)
+	completeFlag(cmd, "queue", listQueues)
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(center.EventKinds(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
+}
+
+func (e *eventList) check(args []string) error {
+	e.filter.TaskType, e.filter.Kind = firstArg(args), strings.ToUpper(e.filter.Kind)
+	if e.filter.Since < 0 {
+		return usageError{fmt.Errorf("--since (%s) must not be negative", e.filter.Since)}
+	}
+	return atLeastOne("limit", e.limit)
+}
+
+// printNew prints the latest events, and then each new one.
+func (e *eventList) printNew(ctx context.Context, out io.Writer, c *center.Center) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	e.center = c
+	header := true
+	return e.follow(ctx, followEvery, func(events []center.EventRecord) error {
+		defer func() { header = false }()
+		return e.print(out, events, header)
+	})
+}
+
+// print writes one line per event. It cannot align a table, as it does not know
+// the widths of later events.
+func (e *eventList) print(out io.Writer, events []center.EventRecord, header bool) error {
+	if e.format.value == formatCSV {
+		return writeCSV(out, events, header)
+	}
+	color := screenOf(out).color
+	for _, event := range events {
+		if e.format.value == formatJSON {
+			if err := writeJSONLine(out, event); err != nil {
+				return err
+			}
+		} else if _, err := fmt.Fprintln(out, eventLine(event, color)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eventLine(e center.EventRecord, color bool) string {
+	kind := fmt.Sprintf("%-13s", e.Kind)
+	if color {
+		kind = strings.Replace(kind, e.Kind, byMeaning(e, e.Kind), 1)
+	}
+	return strings.TrimRight(fmt.Sprintf("%s %s %s %s  %s -> %s  %s", timeText(e.EventTime), kind, e.TaskType,
+		valueOrDash(e.QueueID), valueOrDash(e.FromServer), valueOrDash(e.ToServer), oneLine(e.Reason)), " ")
+}
+
+var eventColumns = []column[center.EventRecord]{
+	{title: "TIME", text: func(e center.EventRecord) string { return timeText(e.EventTime) }},
+	{title: "TASK", text: func(e center.EventRecord) string { return e.TaskType }, dropRank: 1},
+	{title: "QUEUE", text: func(e center.EventRecord) string { return valueOrDash(e.QueueID) }},
+	{title: "KIND", text: func(e center.EventRecord) string { return e.Kind }, color: byMeaning[center.EventRecord]},
+	{title: "FROM", text: func(e center.EventRecord) string { return valueOrDash(e.FromServer) }, uuid: true},
+	{title: "TO", text: func(e center.EventRecord) string { return valueOrDash(e.ToServer) }, uuid: true},
+	{title: "EPOCH", text: epochText, right: true, dropRank: 3},
+	{title: "ACTOR", text: func(e center.EventRecord) string { return e.Actor }, uuid: true, dropRank: 2},
+	{title: "REASON", text: func(e center.EventRecord) string { return oneLine(e.Reason) }, truncate: true},
+}
+
+func epochText(e center.EventRecord) string {
+	if e.Epoch == nil {
+		return "-"
+	}
+	return number(*e.Epoch)
+}

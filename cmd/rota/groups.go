@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// group makes a command that only has subcommands. Without arguments it shows
+// its help; it refuses an unknown subcommand in one line.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.DisableFlagsInUseLine = true
+	cmd.Args = cobra.ArbitraryArgs // cobra's own error has four lines
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		hint := "see " + cmd.CommandPath() + " --help"
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usageError{fmt.Errorf("unknown command %q for %s (%s)", args[0], cmd.CommandPath(), hint)}
+	}
+	return cmd
+}
+
+func newMigrateCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "migrate",
+		Short: "Create, upgrade or inspect the roster's tables",
+		Long: `Create, upgrade or inspect the roster's tables.
+
+The database is that of --database, else of ROTA_DATABASE, else of the file (-c,
+or rota.yaml in this directory).`,
+	})
+	cmd.AddCommand(newMigrateUpCommand(), newMigrateStatusCommand())
+	return cmd
+}
+
+func newTaskCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "task",
+		Short: "List task types; change their settings; pause or delete them",
+		Long: `List task types; change their settings; pause or delete them.
+
+All environments (own_sign) share the settings of a task type. Each environment
+has queues, servers and a pause of its own.`,
+	})
+	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(),
+		newTaskPauseCommand(), newTaskResumeCommand(), newTaskDeleteCommand())
+	return cmd
+}
+
+func newQueueCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "queue",
+		Short: "List queues and their owners; add or remove named queues",
+	})
+	cmd.AddCommand(newQueueListCommand(), newQueueAddCommand(), newQueueRemoveCommand())
+	return cmd
+}
+
+func newServerCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "server",
+		Short: "List servers; pause, drain or resume a server",
+		Long: `List servers; pause, drain or resume a server.
+
+A server is the registration of one process for one task type. SERVER is its
+uuid, or the start of the uuid, host:pid, if no other server has the same.`,
+	})
+	cmd.AddCommand(newServerListCommand(), newServerPauseCommand(), newServerResumeCommand(), newServerDrainCommand())
+	return cmd
+}
+
+func newItemCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "item",
+		Short: "List failed items; retry or drop them",
+	})
+	cmd.AddCommand(newItemListCommand(), newItemRetryCommand(), newItemDropCommand())
+	return cmd
+}
+
+func newEventCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "event",
+		Short: "List and follow what happens to queues and servers",
+	})
+	cmd.AddCommand(newEventListCommand())
+	return cmd
+}
+
+func newRunCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "run",
+		Short: "Submit, list and wait for runs; cancel, rerun, pause or resume a run",
+		Long: `Submit, list and wait for runs; cancel, rerun, pause or resume a run.
+
+A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
+or the name of a task type, which stands for its newest run.`,
+	})
+	cmd.AddCommand(newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand())
+	for _, change := range runChanges {
+		cmd.AddCommand(newRunChangeCommand(change))
+	}
+	return cmd
+}
+
+func newTriggerCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "trigger",
+		Short: "Schedule runs; list, fire, pause or delete triggers",
+	})
+	cmd.AddCommand(newTriggerApplyCommand(), newTriggerListCommand(), newTriggerPauseCommand(), newTriggerResumeCommand(),
+		newTriggerFireCommand(), newTriggerDeleteCommand())
+	return cmd
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// itemChange is RetryItems or DropItems.
+type itemChange func(c *center.Center, ctx context.Context, taskType, actor string, keys ...string) (int, error)
+
+func newItemRetryCommand() *cobra.Command {
+	return itemCommand(&cobra.Command{
+		Use:   "retry TASK ITEM... | TASK --all",
+		Short: "Retry failed items at once, dead items included",
+		Example: `  rota item retry settle 4711 4712
+  rota item retry settle --all`,
+	}, (*center.Center).RetryItems, "scheduled for a retry", false)
+}
+
+func newItemDropCommand() *cobra.Command {
+	return itemCommand(&cobra.Command{
+		Use:   "drop TASK ITEM... | TASK --all",
+		Short: "Delete the records of failed items that were repaired by hand",
+		Long: `Delete the records of failed items. An item whose row still matches select is
+processed again as if it had never failed.`,
+		Example: `  rota item drop settle 4711 4712
+  rota item drop settle --all --yes`,
+	}, (*center.Center).DropItems, "dropped", true)
+}
+
+func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *cobra.Command {
+	var all bool
+	cmd.Args = arguments("TASK", "[ITEM...]")
+	cmd.ValidArgsFunction = complete(listTasks, listItems)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		keys := args[1:]
+		if all == (len(keys) > 0) {
+			return usageError{fmt.Errorf("%s: give either the keys of items or --all (see %s --help)", subcommand(cmd), cmd.CommandPath())}
+		}
+		return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+			if err := requireTask(ctx, c, args[0]); err != nil {
+				return err
+			}
+			if ask {
+				if err := confirm(cmd, dropText(args[0], keys)); err != nil {
+					return err
+				}
+			}
+			n, err := change(c, ctx, args[0], actor(), keys...)
+			if err != nil {
+				return err
+			}
+			return reportItems(cmd, args[0]+"$"+c.OwnSign(), n, len(keys), done)
+		})
+	}
+	addRosterFlags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all failed items")
+	if ask {
+		addYes(cmd)
+	}
+	return cmd
+}
+
+// reportItems returns an error if some of the wanted keys have no record.
+func reportItems(cmd *cobra.Command, task string, n, wanted int, done string) error {
+	if n < wanted {
+		return fmt.Errorf("%s: %d of %s not found among the failed items; %d %s", task, wanted-n, plural(wanted, "item", "items"), n, done)
+	}
+	cmd.Printf("%s: %s %s\n", task, plural(n, "item", "items"), done)
+	return nil
+}
+
+func dropText(task string, keys []string) string {
+	if len(keys) == 0 {
+		return "delete the records of all failed items of " + task
+	}
+	return fmt.Sprintf("delete the records of %s of %s", plural(len(keys), "failed item", "failed items"), task)
+}

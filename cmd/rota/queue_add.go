@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newQueueAddCommand() *cobra.Command {
+	var parameter string
+	cmd := &cobra.Command{
+		Use:   "add TASK QUEUE",
+		Short: "Add a named queue, or cancel its removal",
+		Long: `Add a named queue, or cancel its removal. The queue is assigned to a server at
+once. "rota task apply" changes the number of numbered queues.`,
+		Example:           "  rota queue add settle west\n  rota queue add settle west --parameter '{\"zone\": 3}'",
+		Args:              arguments("TASK", "QUEUE"),
+		ValidArgsFunction: complete(listTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+				if err := c.Roster().AddQueue(ctx, args[0], args[1], parameter, actor()); err != nil {
+					return err
+				}
+				cmd.Printf("%s$%s: queue %s added\n", args[0], c.OwnSign(), args[1])
+				return nil
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	cmd.Flags().StringVar(&parameter, "parameter", "", "queue_parameter, which the dealer gets with each select")
+	return cmd
+}

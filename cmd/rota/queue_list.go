@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newQueueListCommand() *cobra.Command {
+	var o output
+	var f center.QueueFilter
+	status := choice{values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "UNASSIGNED"}}
+	cmd := &cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List the queues, their owners and requesters",
+		Long: `List the queues, their owners and requesters.
+
+HELD: a live server owns the queue, and no other requests it. MOVING: another
+server requests it, and the owner finishes what it has in flight. OVERDUE: the
+owner has sent no heartbeat for judge_dead_interval. ORPHAN: the owner is gone.
+UNASSIGNED: no server can own it.`,
+		Example: `  rota queue list settle --watch
+  rota queue list --host web1            what moves if this host stops
+  rota queue list --status MOVING -o csv`,
+		Args:              arguments("[TASK]"),
+		ValidArgsFunction: complete(listTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.TaskType, f.Status = firstArg(args), status.value
+			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+				return showQueues(ctx, c, f)
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	addWatchFlags(cmd, &o)
+	addChoice(cmd, &status, "status", "", "only queues in this state")
+	cmd.Flags().StringVar(&f.Server, "server", "", "only queues that this server owns or requests")
+	cmd.Flags().StringVar(&f.Host, "host", "", "only queues that servers of this host own or request")
+	completeFlag(cmd, "server", listServers)
+	completeFlag(cmd, "host", listHosts)
+	return cmd
+}
+
+func showQueues(ctx context.Context, c *center.Center, f center.QueueFilter) (result, error) {
+	if err := requireTask(ctx, c, f.TaskType); err != nil {
+		return result{}, err
+	}
+	if f.Server != "" {
+		s, err := resolveServer(ctx, c, f.Server)
+		if err != nil {
+			return result{}, err
+		}
+		f.Server = s.UUID
+	}
+	queues, err := c.Queues(ctx, f)
+	return tableResult(queues, queueColumns), err
+}
+
+var queueColumns = []column[center.QueueRecord]{
+	{title: "TASK", text: func(q center.QueueRecord) string { return q.TaskType }, dropRank: 2},
+	{title: "QUEUE", text: func(q center.QueueRecord) string { return q.QueueID }},
+	{title: "STATUS", text: queueState, color: byMeaning[center.QueueRecord]},
+	{title: "OWNER", text: func(q center.QueueRecord) string { return valueOrDash(q.CurServer) }, uuid: true},
+	{title: "HEARTBEAT", text: func(q center.QueueRecord) string { return ageText(q.HeartbeatAge) }, right: true},
+	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.Held) }, right: true, dropRank: 3},
+	{title: "REQUESTER", text: func(q center.QueueRecord) string { return valueOrDash(q.ReqServer) }, uuid: true},
+	{title: "REQUESTED", text: func(q center.QueueRecord) string { return ageText(q.Requested) }, right: true, dropRank: 1},
+	{title: "EPOCH", text: func(q center.QueueRecord) string { return number(q.Epoch) }, right: true, dropRank: 4},
+	{title: "CURSOR", text: func(q center.QueueRecord) string { return oneLine(q.CursorValue) }, dropRank: 5, truncate: true},
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+var runStates = []string{
+	center.RunWaiting, center.RunReady, center.RunRunning, center.RunSuccess,
+	center.RunFailed, center.RunDependentFailed, center.RunCancelled, center.RunSkipped,
+}
+
+func newRunListCommand() *cobra.Command {
+	var o output
+	var f center.RunFilter
+	state := choice{values: runStates}
+	limit := 100
+	cmd := &cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List runs, the newest first",
+		Long: `List runs, the newest first.
+
+WAITING: waits for its upstreams. READY: starts when no other run of its task
+type is RUNNING. RUNNING: servers sweep its queues. SUCCESS: all queues are
+done. FAILED: a queue failed too often, or the deadline passed.
+DEPENDENT_FAILED: an upstream did not succeed. CANCELLED: an operator cancelled
+it. SKIPPED: another run was open when its trigger was due.`,
+		Example: `  rota run list reindex --watch
+  rota run list --state FAILED
+  rota run list --limit 1000 -o csv`,
+		Args:              arguments("[TASK]"),
+		ValidArgsFunction: complete(listRunTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := atLeastOne("limit", limit); err != nil {
+				return err
+			}
+			f.TaskType, f.State = firstArg(args), state.value
+			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+				if err := requireTask(ctx, c, f.TaskType); err != nil {
+					return result{}, err
+				}
+				runs, err := c.RunRecords(ctx, f, limit)
+				return tableResult(runs, runColumns), err
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	addWatchFlags(cmd, &o)
+	addChoice(cmd, &state, "state", "", "only runs in this state")
+	cmd.Flags().IntVar(&limit, "limit", limit, "list at most this many")
+	return cmd
+}
+
+var runColumns = []column[center.RunRecord]{
+	{title: "RUN", text: func(r center.RunRecord) string { return r.ID }},
+	{title: "TASK", text: func(r center.RunRecord) string { return r.TaskType }},
+	{title: "STATE", text: func(r center.RunRecord) string { return runState(r.Run) }, color: byMeaning[center.RunRecord]},
+	{title: "QUEUES", text: finishedText, right: true},
+	{title: "ITEMS", text: func(r center.RunRecord) string { return number(r.ItemsDone) }, right: true, dropRank: 4},
+	{title: "FAILED", text: func(r center.RunRecord) string { return number(r.ItemsFailed) }, right: true, dropRank: 3, color: badUnlessZero[center.RunRecord]},
+	{title: "DUE", text: func(r center.RunRecord) string { return relativeTime(r.Now, r.ScheduledAt) }, right: true, dropRank: 2},
+	{title: "DURATION", text: runDuration, right: true, dropRank: 1},
+	{title: "TRIGGER", text: func(r center.RunRecord) string { return orDash(r.Trigger) }, dropRank: 5},
+	{title: "KEY", text: submittedKey, dropRank: 6, truncate: true},
+	{title: "REASON", text: func(r center.RunRecord) string { return oneLine(r.Message) }, dropRank: 7, truncate: true},
+}
+
+// submittedKey hides the key of a trigger's run, which only repeats the trigger
+// and the slot.
+func submittedKey(r center.RunRecord) string {
+	if r.Trigger != "" {
+		return "-"
+	}
+	return oneLine(r.Key)
+}
+
+// finishedText returns the finished and all queues of a run, as 2/4.
+func finishedText(r center.RunRecord) string {
+	if r.Queues() == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", finishedQueues(r), r.Queues())
+}
+
+// runDuration is the time from the start of a run to its end, or until now.
+func runDuration(r center.RunRecord) string {
+	end := r.FinishedAt
+	if end.IsZero() {
+		end = r.Now
+	}
+	if r.StartedAt.IsZero() {
+		return "-"
+	}
+	return durationText(end.Sub(r.StartedAt))
+}

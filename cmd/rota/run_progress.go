@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// runLine describes a run in one line.
+func runLine(r center.RunRecord, b runBlocker) string {
+	return fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, runState(r.Run), progressText(r), blockerSuffix(r, b))
+}
+
+// blockerText says what keeps a run from making progress, or "".
+func blockerText(r center.RunRecord, b runBlocker) string {
+	switch b.reason {
+	case blockedByPause:
+		return "see rota run resume"
+	case blockedByMissingTask:
+		return "its task type was deleted"
+	case blockedByUpstreams:
+		return "waits for its upstreams"
+	case blockedByNoServer:
+		return "no live server serves " + r.TaskType
+	case blockedByPausedTask:
+		return r.TaskType + " is paused"
+	case blockedByRun:
+		return "waits for the end of run " + b.runID
+	}
+	return ""
+}
+
+func blockerSuffix(r center.RunRecord, b runBlocker) string {
+	if text := blockerText(r, b); text != "" {
+		return "; " + text
+	}
+	return ""
+}
+
+// progressText returns the finished queues, the items and the duration.
+func progressText(r center.RunRecord) string {
+	if r.Queues() == 0 {
+		return "not started"
+	}
+	parts := []string{fmt.Sprintf("%d of %s", finishedQueues(r), plural(r.Queues(), "queue", "queues")), plural(r.ItemsDone, "item", "items")}
+	if r.QueuesFailed > 0 {
+		parts[0] += fmt.Sprintf(", %d of them failed", r.QueuesFailed)
+	}
+	if r.ItemsFailed > 0 {
+		parts = append(parts, plural(r.ItemsFailed, "item", "items")+" failed")
+	}
+	return strings.Join(append(parts, runDuration(r)), ", ")
+}
+
+// The bounds of a bar's length in characters.
+const minBar, maxBar = 5, 40
+
+// progressBar returns a bar and the progress text, in at most width characters
+// if possible.
+func progressBar(r center.RunRecord, width int) string {
+	progress := progressText(r)
+	if r.Queues() == 0 {
+		return progress
+	}
+	length := max(min(width-text.StringWidth(progress)-len("[] "), maxBar), minBar)
+	full := int(int64(length) * finishedQueues(r) / r.Queues())
+	return "[" + strings.Repeat("█", full) + strings.Repeat("░", length-full) + "] " + progress
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// text describes the run, its graph and its queues.
+func (d runDetails) text(sc screen) string {
+	parts := []string{d.head(sc)}
+	if len(d.graph.Runs) > 1 {
+		parts = append(parts, d.graph.text(sc, d.run.ID))
+	}
+	if len(d.queues) > 0 {
+		parts = append(parts, render(sc, urgentFirst(d.queues), runQueueColumns(d.run.Now)))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// head returns the lines above the tables, indented like them.
+func (d runDetails) head(sc screen) string {
+	r := d.run
+	lines := []string{
+		fmt.Sprintf(" run %s of %s$%s", r.ID, r.TaskType, r.OwnSign),
+		d.stateLine(sc),
+	}
+	if r.Message != "" {
+		lines = append(lines, wrapped(sc, "reason: "+oneLine(r.Message)))
+	}
+	lines = append(lines, wrapped(sc, originText(r)))
+	if r.Params != "" {
+		lines = append(lines, wrapped(sc, "params "+oneLine(r.Params)))
+	}
+	if !r.StartedAt.IsZero() {
+		lines = append(lines, "", " "+progressBar(r, cmp.Or(sc.width, 100)-2))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stateLine returns the run's state, its blocker and its times.
+func (d runDetails) stateLine(sc screen) string {
+	state := runState(d.run.Run)
+	line := wrapped(sc, strings.Join(append([]string{state + blockerSuffix(d.run, d.blocker)}, runTimes(d.run)...), ", "))
+	if sc.color {
+		line = strings.Replace(line, state, byMeaning(d.run, state), 1)
+	}
+	return line
+}
+
+// runTimes returns the times that matter in the run's state.
+func runTimes(r center.RunRecord) (list []string) {
+	add := func(what string, t time.Time) { list = append(list, what+" "+relativeTime(r.Now, t)) }
+	if r.StartedAt.IsZero() {
+		add("due", r.ScheduledAt)
+	} else {
+		add("started", r.StartedAt)
+	}
+	if r.State == center.RunRunning {
+		add("deadline", r.DeadlineAt)
+	}
+	if r.Ended() {
+		add("ended", r.FinishedAt)
+	}
+	return list
+}
+
+// originText says what made the run.
+func originText(r center.RunRecord) string {
+	origin := "submitted, key " + r.Key
+	if r.Trigger != "" {
+		origin = "by trigger " + r.Trigger + ", for " + timeText(r.ScheduledAt)
+	}
+	return fmt.Sprintf("%s, priority %d", origin, r.Priority)
+}
+
+// wrapped indents a text and wraps it to the screen.
+func wrapped(sc screen, s string) string {
+	if sc.width == 0 {
+		return " " + s
+	}
+	return " " + strings.ReplaceAll(text.WrapSoft(s, max(sc.width-2, 20)), "\n", "\n ")
+}
+
+var urgency = []string{center.RunQueueFailed, center.RunQueueRunning, center.RunQueuePending, center.RunQueueCancelled, center.RunQueueDone}
+
+// urgentFirst sorts the queues by urgency and keeps the order of equal ones.
+func urgentFirst(queues []center.RunQueue) []center.RunQueue {
+	return slices.SortedStableFunc(slices.Values(queues), func(a, b center.RunQueue) int {
+		return cmp.Compare(slices.Index(urgency, a.State), slices.Index(urgency, b.State))
+	})
+}
+
+// runQueueColumns shows times relative to now, the database's time.
+func runQueueColumns(now time.Time) []column[center.RunQueue] {
+	return []column[center.RunQueue]{
+		{title: "QUEUE", text: func(q center.RunQueue) string { return q.QueueID }},
+		{title: "STATE", text: func(q center.RunQueue) string { return q.State }, color: byMeaning[center.RunQueue]},
+		{title: "SERVER", text: func(q center.RunQueue) string { return orDash(q.Server) }, uuid: true},
+		{title: "ATTEMPT", text: func(q center.RunQueue) string { return fmt.Sprint(q.Attempt) }, right: true},
+		{title: "ITEMS", text: func(q center.RunQueue) string { return number(q.ItemsDone) }, right: true},
+		{title: "FAILED", text: func(q center.RunQueue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[center.RunQueue]},
+		{title: "EPOCH", text: func(q center.RunQueue) string { return number(q.Epoch) }, right: true, dropRank: 4},
+		{title: "PROGRESS", text: func(q center.RunQueue) string { return relativeTime(now, q.ProgressAt) }, right: true, dropRank: 2},
+		{title: "RETRY", text: func(q center.RunQueue) string { return relativeTime(now, q.NextAttemptAt) }, right: true, dropRank: 1},
+		{title: "CURSOR", text: func(q center.RunQueue) string { return oneLine(q.Cursor) }, dropRank: 3, truncate: true},
+		{title: "LAST ERROR", text: func(q center.RunQueue) string { return oneLine(q.LastError) }, truncate: true},
+	}
+}

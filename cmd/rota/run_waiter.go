@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/dutyrota/rota/center"
+)
+
+const (
+	pollRunEvery  = 500 * time.Millisecond
+	printRunEvery = 30 * time.Second // into a pipe, while only the numbers change
+)
+
+// errInterrupted ends a wait on SIGINT or SIGTERM.
+var errInterrupted = errors.New("interrupted; the run continues")
+
+// waiter waits for the end of a run and shows its progress.
+type waiter struct {
+	c       *center.Center
+	runID   string
+	out     io.Writer
+	errors  io.Writer
+	timeout time.Duration // 0: no limit
+
+	last      center.RunRecord // the last reading
+	printed   string           // the state, or the error, of the last line
+	printedN  int64            // the sum of the numbers in the last line
+	printedAt time.Time
+}
+
+// run returns nil when the run has succeeded, and why it has not otherwise.
+func (w *waiter) run(ctx context.Context) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	expired := make(<-chan time.Time)
+	if w.timeout > 0 {
+		expired = time.After(w.timeout)
+	}
+	ticker := time.NewTicker(pollRunEvery)
+	defer ticker.Stop()
+	for {
+		ended, err := w.poll(ctx)
+		if ctx.Err() != nil {
+			w.clear()
+			return fmt.Errorf("wait for run %s: %w", w.runID, errInterrupted)
+		}
+		if err != nil || ended {
+			return err
+		}
+		select {
+		case <-ctx.Done(): // the next poll returns
+		case <-expired:
+			w.clear()
+			return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.timeout, progressText(w.last))
+		case <-ticker.C:
+		}
+	}
+}
+
+// poll reads the run, shows its progress and reports whether it has ended. It
+// reports a transient error of the database once and returns nil for it.
+func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
+	r, found, err := readRun(ctx, w.c, w.runID)
+	if err == nil && !found {
+		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, center.ErrUnknownRun)
+	}
+	var blocker runBlocker
+	if err == nil && !r.Ended() {
+		blocker, err = findBlocker(ctx, w.c, r.Run)
+	}
+	if err != nil {
+		return false, w.report(err)
+	}
+	w.last = r
+	if r.Ended() {
+		return true, w.finish()
+	}
+	return false, w.show(blocker)
+}
+
+func (w *waiter) finish() error {
+	w.clear()
+	if w.last.State != center.RunSuccess {
+		return endError(w.last.Run)
+	}
+	_, err := fmt.Fprintln(w.out, runLine(w.last, runBlocker{}))
+	return err
+}
+
+// report returns errors that are not transient.
+func (w *waiter) report(err error) error {
+	if !w.c.IsTransient(err) {
+		return err
+	}
+	if w.printed != err.Error() {
+		w.printed = err.Error()
+		w.clear()
+		fmt.Fprintf(w.errors, "rota: %v; trying again\n", err) //nolint:errcheck // stderr is the last channel
+	}
+	return nil
+}
+
+// show redraws the bar on a terminal, and writes a line into a pipe if there is
+// news.
+func (w *waiter) show(b runBlocker) error {
+	if s := screenOf(w.out); s.width > 0 {
+		w.printed = ""
+		head := w.last.TaskType + " " + runState(w.last.Run) + " "
+		bar := head + progressBar(w.last, s.width-len(head)-1) + blockerSuffix(w.last, b)
+		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.width-1, "…")+"\x1b[K")
+		return err
+	}
+	numbers, state := finishedQueues(w.last)+w.last.ItemsDone+w.last.ItemsFailed, runState(w.last.Run)+blockerSuffix(w.last, b)
+	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < printRunEvery) {
+		return nil
+	}
+	w.printed, w.printedN, w.printedAt = state, numbers, time.Now()
+	_, err := fmt.Fprintln(w.out, runLine(w.last, b))
+	return err
+}
+
+// clear erases the bar.
+func (w *waiter) clear() {
+	if screenOf(w.out).width > 0 {
+		fmt.Fprint(w.out, "\r\x1b[K") //nolint:errcheck // the next write returns the error
+	}
+}
+
+// endError says why a run did not succeed.
+func endError(r center.Run) error {
+	reason := ""
+	if r.Message != "" {
+		reason = ": " + oneLine(r.Message)
+	}
+	return fmt.Errorf("run %s (%s) is %s%s", r.ID, r.TaskType, r.State, reason)
+}

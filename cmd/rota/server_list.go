@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// serverList is the command's flags.
+type serverList struct {
+	output
+	filter center.ServerFilter
+	gone   bool
+	limit  int
+}
+
+func newServerListCommand() *cobra.Command {
+	l := &serverList{limit: 100}
+	cmd := &cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List the servers and what they do",
+		Long: `List the servers and what they do.
+
+REQUESTED counts the queues of a server that other servers request, AWAITED the
+queues that it requests from others.`,
+		Example: `  rota server list --watch
+  rota server list settle --host web1
+  rota server list --gone                servers that have left or expired`,
+		Args:              arguments("[TASK]"),
+		ValidArgsFunction: complete(listTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := atLeastOne("limit", l.limit); err != nil {
+				return err
+			}
+			l.filter.TaskType = firstArg(args)
+			return show(cmd, l.output, l.query)
+		},
+	}
+	addRosterFlags(cmd)
+	addWatchFlags(cmd, &l.output)
+	cmd.Flags().StringVar(&l.filter.Host, "host", "", "only servers of this host")
+	completeFlag(cmd, "host", listHosts)
+	cmd.Flags().BoolVar(&l.gone, "gone", false, "list the servers that have left or expired instead")
+	cmd.Flags().IntVar(&l.limit, "limit", l.limit, "with --gone: list at most this many")
+	return cmd
+}
+
+func (l *serverList) query(ctx context.Context, c *center.Center) (result, error) {
+	if err := requireTask(ctx, c, l.filter.TaskType); err != nil {
+		return result{}, err
+	}
+	if l.gone {
+		servers, err := c.GoneServers(ctx, l.filter, l.limit)
+		return tableResult(servers, goneServerColumns), err
+	}
+	servers, err := c.Servers(ctx, l.filter)
+	return tableResult(servers, serverColumns), err
+}
+
+var serverColumns = []column[center.ServerRecord]{
+	{title: "SERVER", text: func(s center.ServerRecord) string { return s.UUID }, uuid: true},
+	{title: "TASK", text: func(s center.ServerRecord) string { return s.TaskType }},
+	{title: "STATE", text: serverState, color: byMeaning[center.ServerRecord]},
+	{title: "HEARTBEAT", text: func(s center.ServerRecord) string { return ageText(&s.HeartbeatAge) }, right: true, dropRank: 1},
+	{title: "QUEUES", text: func(s center.ServerRecord) string { return number(s.Queues) }, right: true},
+	{title: "REQUESTED", text: func(s center.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},
+	{title: "AWAITED", text: func(s center.ServerRecord) string { return number(s.Awaited) }, right: true, dropRank: 6},
+	{title: "IN FLIGHT", text: func(s center.ServerRecord) string { return number(s.InHand) }, right: true, dropRank: 2},
+	{title: "OLDEST", text: func(s center.ServerRecord) string { return ageText(s.OldestInHandAge) }, right: true, dropRank: 3},
+	{title: "DONE", text: func(s center.ServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 5},
+	{title: "FAILED", text: func(s center.ServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 4},
+	{title: "VERSION", text: func(s center.ServerRecord) string { return s.LibraryVersion }, dropRank: 7},
+	{title: "LAST ERROR", text: lastErrorText, truncate: true},
+}
+
+// lastErrorText includes the error's age, as it may be over for a long time.
+func lastErrorText(s center.ServerRecord) string {
+	if s.LastErrorAge == nil {
+		return oneLine(s.LastError)
+	}
+	return ageText(s.LastErrorAge) + " ago: " + oneLine(s.LastError)
+}
+
+var goneServerColumns = []column[center.GoneServerRecord]{
+	{title: "LEFT", text: func(s center.GoneServerRecord) string { return timeText(s.LeftTime) }},
+	{title: "SERVER", text: func(s center.GoneServerRecord) string { return s.UUID }, uuid: true},
+	{title: "TASK", text: func(s center.GoneServerRecord) string { return s.TaskType }},
+	{title: "REASON", text: func(s center.GoneServerRecord) string { return s.Reason }, color: byMeaning[center.GoneServerRecord]},
+	{title: "DONE", text: func(s center.GoneServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 1},
+	{title: "FAILED", text: func(s center.GoneServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 1},
+	{title: "LAST ERROR", text: func(s center.GoneServerRecord) string { return oneLine(s.LastError) }, dropRank: 2, truncate: true},
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// settingChange is a difference in JSON and CSV, and a line of the table.
+type settingChange struct {
+	TaskType string `json:"task_type"`
+	OwnSign  string `json:"own_sign"`
+	Setting  string `json:"setting"`
+	Row      string `json:"row"`
+	File     string `json:"file"`
+	Applied  bool   `json:"applied"`
+}
+
+var settingChangeColumns = []column[settingChange]{
+	{title: "SETTING", text: func(c settingChange) string { return c.Setting }},
+	{title: "DATABASE", text: func(c settingChange) string { return orDash(oneLine(c.Row)) }, truncate: true},
+	{title: "FILE", text: func(c settingChange) string { return orDash(oneLine(c.File)) }, truncate: true},
+}
+
+func changeRecords(diffs []taskDiff, ownSign string, applied bool) (list []settingChange) {
+	for _, d := range diffs {
+		for _, c := range settingChanges(d) {
+			c.TaskType, c.OwnSign, c.Applied = d.name, ownSign, applied
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// settingChanges lists the differences of settings and of queues. A missing
+// task type is one difference.
+func settingChanges(d taskDiff) (list []settingChange) {
+	if !d.Exists {
+		return []settingChange{{Setting: "task_type", File: d.name}}
+	}
+	for _, s := range d.Changes {
+		list = append(list, settingChange{Setting: s.Name, Row: s.Row, File: s.Given})
+	}
+	if d.Repartitions() {
+		row := fmt.Sprint(d.Total)
+		if d.Waiting != 0 {
+			row += fmt.Sprintf(" (%d requested)", d.Waiting)
+		}
+		list = append(list, settingChange{Setting: "queues", Row: row, File: fmt.Sprint(d.Wanted)})
+	}
+	for _, name := range d.Add {
+		list = append(list, settingChange{Setting: "queues", File: name})
+	}
+	for _, name := range d.Remove {
+		list = append(list, settingChange{Setting: "queues", Row: name})
+	}
+	return list
+}
+
+// diffsText shows the differences and what applying them does.
+func diffsText(sc screen, diffs []taskDiff, ownSign string, dryRun bool) string {
+	var texts []string
+	for _, d := range diffs {
+		texts = append(texts, diffText(sc, d, ownSign, dryRun))
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+func diffText(sc screen, d taskDiff, ownSign string, dryRun bool) string {
+	name := d.name + "$" + ownSign
+	switch {
+	case d.Same():
+		return name + ": nothing to do"
+	case !d.Exists:
+		return fmt.Sprintf("%s: %s with %s", name, doneText("created", dryRun), queuesText(d))
+	}
+	lines := append([]string{name + ":", render(sc, settingChanges(d), settingChangeColumns)}, notes(d, ownSign)...)
+	if dryRun {
+		lines = append(lines, "Nothing was written.")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func queuesText(d taskDiff) string {
+	if d.Named {
+		return "queues " + strings.Join(d.settings.QueueNames, ", ")
+	}
+	return plural(d.Wanted, "queue", "queues")
+}
+
+func doneText(done string, dryRun bool) string {
+	if dryRun {
+		return "would be " + done
+	}
+	return done
+}
+
+// notes say what each change causes.
+func notes(d taskDiff, ownSign string) (list []string) {
+	if len(d.Changes) > 0 {
+		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")
+	}
+	if d.changesTrigger() {
+		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", d.name, ownSign))
+	}
+	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; then %s, and all workers continue under new epochs."
+	switch {
+	case d.queuesRemoved() > 0:
+		list = append(list, fmt.Sprintf(barrier, plural(d.queuesRemoved(), "row is", "rows are")+" removed"))
+	case d.queuesAdded() > 0:
+		list = append(list, fmt.Sprintf(barrier, plural(d.queuesAdded(), "row is", "rows are")+" added"))
+	case d.Repartitions():
+		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.", plural(d.Waiting, "queue", "queues")))
+	}
+	if len(d.Remove) > 0 {
+		list = append(list, "The owners drain the removed queues first. Their items are no longer processed.")
+	}
+	return list
+}
+
+// lossTexts names what applying the differences deletes.
+func lossTexts(diffs []taskDiff) (list []string) {
+	for _, d := range diffs {
+		if n := d.queuesRemoved(); n > 0 {
+			list = append(list, fmt.Sprintf("remove %s of %s", plural(n, "queue", "queues"), d.name))
+		}
+		if d.deletesTrigger() {
+			list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.name))
+		}
+		if len(d.Remove) > 0 {
+			list = append(list, fmt.Sprintf("remove queues %s of %s, whose items are then no longer processed", strings.Join(d.Remove, ", "), d.name))
+		}
+	}
+	return list
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newTaskDeleteCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete TASK",
+		Short: "Delete a task type that no live server serves",
+		Long: `Delete a task type in all environments (own_sign): its settings, queues, failed
+items and triggers. Open runs are cancelled. The command refuses while a live
+server serves the task type, or another task type runs after it. Events and runs
+stay until their retention ends. Your own tables are not touched.`,
+		Example:           "  rota task delete settle\n  rota task delete settle --yes",
+		Args:              arguments("TASK"),
+		ValidArgsFunction: complete(listTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+				return deleteTask(ctx, cmd, c, args[0])
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	addYes(cmd)
+	return cmd
+}
+
+func deleteTask(ctx context.Context, cmd *cobra.Command, c *center.Center, taskType string) error {
+	if err := requireTask(ctx, c, taskType); err != nil {
+		return err
+	}
+	action := fmt.Sprintf("delete task type %s in all environments, with its settings, queues, failed items and triggers", taskType)
+	if err := confirm(cmd, action); err != nil {
+		return err
+	}
+	if err := c.DeleteTask(ctx, taskType, actor()); err != nil {
+		return err
+	}
+	cmd.Printf("%s: deleted\n", taskType)
+	return nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newTaskListCommand() *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the task types and their state",
+		Long: `List the task types and their state.
+
+OVERDUE counts the queues whose owner has expired or is gone, NO OWNER those
+that nothing owns. RETRY and DEAD count failed items.`,
+		Example: `  rota task list
+  rota task list --watch
+  rota task list -o json | jq '.[] | select(.unassigned > 0)'`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+				tasks, err := c.Tasks(ctx, "")
+				return tableResult(tasks, taskColumns), err
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	addWatchFlags(cmd, &o)
+	return cmd
+}
+
+var taskColumns = []column[center.TaskRecord]{
+	{title: "TASK", text: func(t center.TaskRecord) string { return t.TaskType }},
+	{title: "STATE", text: taskState, color: byMeaning[center.TaskRecord]},
+	{title: "QUEUES", text: queueTotal, right: true},
+	{title: "HELD", text: func(t center.TaskRecord) string { return number(t.Held) }, right: true, dropRank: 2},
+	{title: "MOVING", text: func(t center.TaskRecord) string { return number(t.Moving) }, right: true, dropRank: 1},
+	{title: "OVERDUE", text: func(t center.TaskRecord) string { return number(t.Overdue + t.Orphan) }, right: true, color: badUnlessZero[center.TaskRecord]},
+	{title: "NO OWNER", text: func(t center.TaskRecord) string { return number(t.Unassigned) }, right: true, color: badUnlessZero[center.TaskRecord]},
+	{title: "SERVERS", text: func(t center.TaskRecord) string { return number(t.Servers) }, right: true},
+	{title: "IN FLIGHT", text: func(t center.TaskRecord) string { return number(t.InHand) }, right: true, dropRank: 3},
+	{title: "RETRY", text: func(t center.TaskRecord) string { return number(t.RetryItems) }, right: true, dropRank: 1},
+	{title: "DEAD", text: func(t center.TaskRecord) string { return number(t.DeadItems) }, right: true, color: badUnlessZero[center.TaskRecord]},
+}
+
+// queueTotal shows a change of the number of queues as 4>6.
+func queueTotal(t center.TaskRecord) string {
+	if t.RequestedTotal != nil {
+		return fmt.Sprintf("%d>%d", t.QueueTotal, *t.RequestedTotal)
+	}
+	return number(t.QueueTotal)
+}

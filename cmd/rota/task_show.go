@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newTaskShowCommand() *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "show TASK",
+		Short: "Show the settings and the state of a task type",
+		Example: `  rota task show settle
+  rota task show settle -o json | jq .execute_number`,
+		Args:              arguments("TASK"),
+		ValidArgsFunction: complete(listTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+				return showTask(ctx, c, args[0])
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	addWatchFlags(cmd, &o)
+	return cmd
+}
+
+func showTask(ctx context.Context, c *center.Center, taskType string) (result, error) {
+	tasks, err := c.Tasks(ctx, taskType)
+	if err != nil {
+		return result{}, err
+	}
+	s, err := c.Settings(ctx, taskType)
+	if err != nil {
+		return result{}, err
+	}
+	return result{objectOf(tasks[0]).withSettings(s.Records()), func(sc screen) string {
+		return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s), settingColumns)
+	}}, nil
+}
+
+// settingLine is a setting in the table; JSON has all settings in one object.
+type settingLine struct{ name, value, defaultValue string }
+
+var settingColumns = []column[settingLine]{
+	{title: "SETTING", text: func(s settingLine) string { return s.name }},
+	{title: "VALUE", text: func(s settingLine) string { return s.value }, truncate: true},
+	{title: "DEFAULT", text: func(s settingLine) string { return s.defaultValue }},
+}
+
+func settingLines(s center.Settings) []settingLine {
+	queues := fmt.Sprint(s.Queues)
+	if len(s.QueueNames) > 0 {
+		queues = "[" + strings.Join(s.QueueNames, ", ") + "]"
+	}
+	lines := []settingLine{{name: "queues", value: queues}}
+	defaults := center.Settings{}.Records()
+	for i, r := range s.Records() {
+		lines = append(lines, settingLine{r.Name, oneLine(r.Text), defaults[i].Text})
+	}
+	return lines
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newTriggerFireCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fire NAME",
+		Short: "Make a run of a trigger now and print its id",
+		Long: `Make a run of a trigger now, whatever its slots and its status, and print its
+id. The slots do not change. The trigger's overlap applies: if another run is
+open and the new one is SKIPPED, the exit code is 1.`,
+		Example: `  rota trigger fire nightly
+  rota run wait $(rota trigger fire nightly)`,
+		Args:              arguments("NAME"),
+		ValidArgsFunction: complete(listTriggers),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+				return fireTrigger(ctx, cmd, c, args[0])
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	return cmd
+}
+
+func fireTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, name string) error {
+	id, err := c.FireTrigger(ctx, name, actor())
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), id); err != nil {
+		return err
+	}
+	r, err := c.Run(ctx, id)
+	if err == nil && r.State == center.RunSkipped {
+		err = endError(r)
+	}
+	return err
+}

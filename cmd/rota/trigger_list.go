@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newTriggerListCommand() *cobra.Command {
+	var o output
+	cmd := &cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List the triggers and when they are due",
+		Long: `List the triggers and when they are due.
+
+ACTIVE: it fires. PAUSED: it does not fire. DONE: it is never due again. ERROR:
+its row is invalid; REASON says why. MISSED counts the slots that never fire,
+because no server was there or the trigger was paused.`,
+		Example: `  rota trigger list
+  rota trigger list reindex -o json | jq '.[].next_fire_at'`,
+		Args:              arguments("[TASK]"),
+		ValidArgsFunction: complete(listRunTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := center.TriggerFilter{Target: firstArg(args)}
+			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+				if err := requireTask(ctx, c, f.Target); err != nil {
+					return result{}, err
+				}
+				triggers, err := c.TriggerRecords(ctx, f)
+				return tableResult(triggers, triggerColumns), err
+			})
+		},
+	}
+	addRosterFlags(cmd)
+	addWatchFlags(cmd, &o)
+	return cmd
+}
+
+var triggerColumns = []column[center.TriggerRecord]{
+	{title: "TRIGGER", text: func(t center.TriggerRecord) string { return t.Name }},
+	{title: "TASK", text: func(t center.TriggerRecord) string { return t.Target }},
+	{title: "STATUS", text: func(t center.TriggerRecord) string { return t.Status }, color: byMeaning[center.TriggerRecord]},
+	{title: "SCHEDULE", text: func(t center.TriggerRecord) string { return scheduleText(t.Trigger) }, dropRank: 4, truncate: true},
+	{title: "NEXT", text: nextFire, right: true},
+	{title: "PREVIOUS", text: func(t center.TriggerRecord) string { return relativeTime(t.Now, t.PrevFireAt) }, right: true, dropRank: 1},
+	{title: "FIRED", text: func(t center.TriggerRecord) string { return number(t.Fires) }, right: true, dropRank: 3},
+	{title: "MISSED", text: func(t center.TriggerRecord) string { return number(t.Missed) }, right: true, dropRank: 2},
+	{title: "OVERLAP", text: func(t center.TriggerRecord) string { return t.Overlap }, dropRank: 6},
+	{title: "MISFIRE", text: func(t center.TriggerRecord) string { return t.Misfire }, dropRank: 6},
+	{title: "REASON", text: func(t center.TriggerRecord) string { return oneLine(t.Message) }, dropRank: 5, truncate: true},
+}
+
+// scheduleText says when a trigger is due.
+func scheduleText(t center.Trigger) string {
+	switch t.Kind {
+	case center.TriggerCron:
+		return t.Expression + " " + t.TimeZone
+	case center.TriggerEvery:
+		return "every " + t.Expression
+	}
+	return "at " + t.Expression
+}
+
+// nextFire returns "-" for a trigger that does not fire.
+func nextFire(t center.TriggerRecord) string {
+	if t.Status != center.TriggerActive || t.NextFireAt.IsZero() {
+		return "-"
+	}
+	if !t.NextFireAt.After(t.Now) {
+		return "now"
+	}
+	return relativeTime(t.Now, t.NextFireAt)
+}
