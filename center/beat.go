@@ -199,8 +199,8 @@ func (b Beat) runs() string {
 		return `0, NULL`
 	}
 	return `CASE WHEN EXISTS (SELECT 1 FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
-			AND w.state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')) THEN 1 ELSE 0 END,
-		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = '` + TriggerActive + `')`
+			AND w.state IN ('WAITING', 'READY', 'RUNNING')) THEN 1 ELSE 0 END,
+		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = 'ACTIVE')`
 }
 
 // allDrained is the column for Pulse.AllDrained. Who has not drained need not ask for the others.
@@ -251,10 +251,4 @@ func (r *Roster) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
 		WHERE s.uuid IN (`+sqldb.Marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`, slices.Concat(args, sqldb.Args(uuids), []any{b.Token})...)
 	return pulses, err
-}
-
-// IsTransient reports that an error came from the connection or from a collision, so that the
-// same call may succeed later.
-func (c *Center) IsTransient(err error) bool {
-	return c.db.Transient(err)
 }

@@ -25,9 +25,6 @@ const (
 	SchemaRequire SchemaMode = "require" // never create
 )
 
-// DefaultOwnSign is the environment of rosters that name none.
-const DefaultOwnSign = "BASE"
-
 // Options are the settings of a Center. The zero value is ready to use.
 type Options struct {
 	// OwnSign separates environments that share one database: servers and queues of different
@@ -114,7 +111,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger, runEnds: &runCounts{runs: map[RunEnd]int64{}}}
-	c.roster = &Roster{db: pools, ownSign: o.OwnSign, onLock: o.OnLock}
+	c.roster = &Roster{db: pools, ownSign: o.OwnSign, onLock: o.OnLock, queuesRemoved: endRunQueuesOf}
 	if err := c.guard(ctx, o.Schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}
@@ -186,4 +183,10 @@ func withRole(ctx context.Context, db Database, r sqldb.Role, f func(*sql.DB) er
 		return errors.Join(fmt.Errorf("%s: %w", db.Address, oneLine(err)), pool.Close())
 	}
 	return pool.Close()
+}
+
+// IsTransient reports that an error came from the connection or from a collision, so that the
+// same call may succeed later.
+func (c *Center) IsTransient(err error) bool {
+	return c.db.Transient(err)
 }

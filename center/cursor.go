@@ -36,7 +36,7 @@ func SaveCursor(ctx context.Context) error {
 
 // SweepCursor reads how far a queue was read in a run. ErrFenced if its sweep is not that of the server and the epoch
 // any more.
-func (c *Center) SweepCursor(ctx context.Context, runID, server string, q Held) (cursor string, err error) {
+func (c *Center) SweepCursor(ctx context.Context, runID, server string, q QueueEpoch) (cursor string, err error) {
 	err = c.db.Dealers.QueryRowContext(ctx, c.db.SQL(`SELECT cursor_value FROM schedule_run_queue
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
 	if sqldb.NoRows(err) {
@@ -50,7 +50,7 @@ func (c *Center) SweepCursor(ctx context.Context, runID, server string, q Held) 
 
 // Cursor reads how far the source of a queue was read. ErrFenced if the server does not own the queue under
 // that epoch any more.
-func (r *Roster) Cursor(ctx context.Context, taskType, server string, q Held) (cursor string, err error) {
+func (r *Roster) Cursor(ctx context.Context, taskType, server string, q QueueEpoch) (cursor string, err error) {
 	err = r.db.Dealers.QueryRowContext(ctx, r.db.SQL(`SELECT cursor_value FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),
 		taskType, r.ownSign, q.ID, server, q.Epoch).Scan(&cursor)

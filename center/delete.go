@@ -49,7 +49,7 @@ func forOwnSign(l *locked, sign string) *locked {
 	if sign == l.ownSign {
 		return l
 	}
-	return &locked{Tx: l.Tx, taskType: l.taskType, ownSign: sign}
+	return &locked{Tx: l.Tx, taskType: l.taskType, ownSign: sign, queuesRemoved: l.queuesRemoved}
 }
 
 func deleteRoster(ctx context.Context, l *locked, lock bool, actor string) error {

@@ -9,11 +9,6 @@ import (
 
 // What a caller may branch on with errors.Is.
 var (
-	// ErrFenced means that a queue of the batch has another owner or epoch by now, or is gone.
-	// Nothing of the transaction may be committed. The items are not at fault: they will be
-	// selected again, by the queue's new owner.
-	ErrFenced = errors.New("fenced: the queue has another owner or epoch by now")
-
 	// ErrNoBatch means that Fence or InTx was called with a context that does not come from
 	// Execute.
 	ErrNoBatch = errors.New("the context carries no batch: pass on the context that Execute was called with")
@@ -25,13 +20,6 @@ var (
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has
 	// either happened or not. Read again; never guess.
 	ErrUnknownCommit = sqldb.ErrUnknownCommit
-
-	// ErrGone means that the server's row is no longer there, or is another process's: it was
-	// expired, or forced away. Its uuid is never used again.
-	ErrGone = errors.New("the server's row is gone")
-
-	// ErrUnknownTask means that the task type has no row.
-	ErrUnknownTask = errors.New("unknown task type")
 )
 
 // oneLine keeps a driver's error of several lines on one.

@@ -31,7 +31,7 @@ func ExampleInTx() {
 	run(`UPDATE schedule_queue SET cur_server = 'A', epoch = 7`)
 
 	// The manager makes this context for each Execute; a test may make it too.
-	batch := c.Bind(ctx, center.Batch{Server: "A", TaskType: "settle", Queues: []center.Held{{ID: "0", Epoch: 7}}})
+	batch := c.Bind(ctx, center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
 	write := func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(batch, `UPDATE schedule_task_type SET task_parameter = 'written'`)
 		return err
@@ -78,7 +78,7 @@ func ExampleCenter_Submit() {
 	_, err = c.Tick(ctx, "settle")
 	must(err)
 	show()
-	sweeps, err := c.Claim(ctx, "settle", "A", []center.Held{{ID: "0", Epoch: 7}}, 1)
+	sweeps, err := c.Claim(ctx, "settle", "A", []center.QueueEpoch{{ID: "0", Epoch: 7}}, 1)
 	must(err)
 	must(c.FinishSweep(ctx, sweeps[0], center.Progress{ItemsDone: 3}))
 	show()

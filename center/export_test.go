@@ -82,8 +82,8 @@ func (c *Center) FinishQueueOnly(ctx context.Context, s Sweep) error {
 }
 
 // ClaimAsReadBefore claims a queue of a run that was open when it was read.
-func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run string, q Held) (bool, error) {
-	_, ok, err := c.claim(ctx, taskType, server, claimable{run: run, queue: q.ID}, []Held{q})
+func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run string, q QueueEpoch) (bool, error) {
+	_, ok, err := c.claim(ctx, taskType, server, claimable{run: run, queue: q.ID}, []QueueEpoch{q})
 	return ok, err
 }
 

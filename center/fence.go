@@ -12,19 +12,13 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Held is a queue as a server held it when it selected a batch.
-type Held struct {
-	ID    string
-	Epoch int64
-}
-
 // Batch is what the fence compares with the table: the queues of a batch and the epochs under
 // which its items were selected (F2). It travels in the context of Execute.
 type Batch struct {
 	Server   string // uuid
 	TaskType string
 	OwnSign  string
-	Queues   []Held
+	Queues   []QueueEpoch
 
 	// Cursor, if not nil, is saved in the one queue of the batch by the fencing statement itself
 	// (F4): the position after the batch's last item.
@@ -49,7 +43,7 @@ func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
 	b.Queues = slices.Clone(b.Queues)
 	// One order for all batches and plans, that of the bytes: two that lock the same rows in
 	// opposite orders would deadlock (F1).
-	slices.SortFunc(b.Queues, func(x, y Held) int { return cmp.Compare(x.ID, y.ID) })
+	slices.SortFunc(b.Queues, func(x, y QueueEpoch) int { return cmp.Compare(x.ID, y.ID) })
 	return context.WithValue(ctx, batchKey{}, boundBatch{b, c, new(atomic.Bool)})
 }
 
@@ -119,10 +113,10 @@ func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
 	if err != nil {
 		return err
 	}
-	owners := make(map[string]Held, len(b.Queues)) // by queue id: who owns it now
+	owners := make(map[string]QueueEpoch, len(b.Queues)) // by queue id: who owns it now
 	err = b.c.db.EachOn(ctx, tx, func(rows *sql.Rows) error {
 		var id string
-		var now Held
+		var now QueueEpoch
 		err := rows.Scan(&id, (*sqldb.Text)(&now.ID), &now.Epoch)
 		owners[id] = now
 		return err

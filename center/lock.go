@@ -26,8 +26,10 @@ type locked struct {
 	itemVersion       int64
 	removing          sqldb.List // queues that get no new owner, and are deleted when they are drained (N2)
 
-	silent   []time.Duration // how long the servers that this transaction expired had been silent
-	instants time.Duration   // how far nextInstant has advanced
+	silent        []time.Duration                                                                   // how long the servers that this transaction expired had been silent
+	queuesRemoved func(ctx context.Context, l *locked, state, reason string, queues []string) error // the hook of the Roster
+
+	instants time.Duration // how far nextInstant has advanced
 }
 
 // nextInstant returns instants of the database's time that are all different, in rising order, so that ids that are made
@@ -73,7 +75,7 @@ func (r *Roster) tryUnderLock(ctx context.Context, taskType string, lock func(*l
 		return true, err
 	}
 	defer tx.Rollback()
-	l := &locked{Tx: tx, taskType: taskType, ownSign: r.ownSign}
+	l := &locked{Tx: tx, taskType: taskType, ownSign: r.ownSign, queuesRemoved: r.queuesRemoved}
 	if err := lock(l, ctx); err != nil {
 		return true, err
 	}

@@ -157,7 +157,7 @@ func (l *locked) sweep(ctx context.Context, actor string) error {
 		return err
 	}
 	for _, e := range gone {
-		if err := endRunQueuesOf(ctx, l, RunQueueCancelled, queueRemoved, []string{e.queue}); err != nil {
+		if err := l.queuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
 			return err
 		}
 	}

@@ -172,7 +172,7 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(err)
 	_, err = c.Roster().Retake(ctx, "settle", web1, v.Queues[0].ID, v.Queues[0].Epoch)
 	must(err)
-	batch := c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Queues: []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})
+	batch := c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})
 	tx, err := c.DB().BeginTx(ctx, nil)
 	must(err)
 	must(center.Fence(batch, tx))
@@ -184,8 +184,8 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(err)
 	must(c.ForgetFailedItems(ctx, "settle", []string{"17"}))
 	cursor := "17"
-	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
-	must(c.Roster().WindowDone(ctx, "settle", web1, center.Held{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
+	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
+	must(c.Roster().WindowDone(ctx, "settle", web1, center.QueueEpoch{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
 	must(c.Roster().Drain(ctx, "settle", web1))
 	assign := center.Assignment{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
 	_, err = c.Roster().Assign(ctx, "settle", assign)
@@ -230,7 +230,7 @@ func runLife(t *testing.T, c *center.Center) {
 		must(err)
 		v, err := c.Roster().View(ctx, "extract", "extract:1:00000000")
 		must(err)
-		sweeps, err := c.Claim(ctx, "extract", "extract:1:00000000", []center.Held{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
+		sweeps, err := c.Claim(ctx, "extract", "extract:1:00000000", []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
 		must(err)
 		if len(sweeps) != 1 {
 			t.Fatal("nothing to claim")

@@ -94,7 +94,7 @@ func (l *locked) repartition(ctx context.Context, actor string) error {
 	if err != nil {
 		return err
 	}
-	if err := endRunQueuesOf(ctx, l, RunQueueFailed, "there are fewer queues now: rerun the run", idsOf(numberedQueues(l.requestedTotal, l.queueTotal))); err != nil {
+	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", idsOf(numberedQueues(l.requestedTotal, l.queueTotal))); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}

@@ -42,7 +42,7 @@ type claimable struct {
 // under the server's own epoch is claimed again, since its sweep has ended without a word. Rows that wait for another
 // attempt, and all while the run is paused, are left. A queue that was taken over more than max_recoveries times
 // without progress fails.
-func (c *Center) Claim(ctx context.Context, taskType, server string, queues []Held, limit int) (sweeps []Sweep, err error) {
+func (c *Center) Claim(ctx context.Context, taskType, server string, queues []QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, eventRows) {
 		list, err := c.claimable(ctx, taskType, part)
 		if err != nil {
@@ -64,7 +64,7 @@ func (c *Center) Claim(ctx context.Context, taskType, server string, queues []He
 	return sweeps, nil
 }
 
-func (c *Center) claimable(ctx context.Context, taskType string, queues []Held) (list []claimable, err error) {
+func (c *Center) claimable(ctx context.Context, taskType string, queues []QueueEpoch) (list []claimable, err error) {
 	epochs := make(map[string]int64, len(queues))
 	args := []any{taskType, c.ownSign}
 	for _, q := range queues {
@@ -91,8 +91,8 @@ func (c *Center) claimable(ctx context.Context, taskType string, queues []Held) 
 // dueAgain is the condition under which a queue that has failed is tried again.
 const dueAgain = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
-func (c *Center) claim(ctx context.Context, taskType, server string, q claimable, held []Held) (s Sweep, ok bool, err error) {
-	own := held[slices.IndexFunc(held, func(h Held) bool { return h.ID == q.queue })]
+func (c *Center) claim(ctx context.Context, taskType, server string, q claimable, held []QueueEpoch) (s Sweep, ok bool, err error) {
+	own := held[slices.IndexFunc(held, func(h QueueEpoch) bool { return h.ID == q.queue })]
 	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
 	limit := Settings{MaxRecoveries: q.maxRecoveries}.WithDefaults().MaxRecoveries
 	failed := false
@@ -131,7 +131,7 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 
 // fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
 func (c *Center) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []Held{{s.QueueID, s.Epoch}}}, c, new(atomic.Bool)}
+	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []QueueEpoch{{s.QueueID, s.Epoch}}}, c, new(atomic.Bool)}
 	return b.fence(ctx, t.Raw)
 }
 

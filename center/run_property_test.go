@@ -203,10 +203,10 @@ func (w *runWorld) submit() {
 // claim claims what the server believes to own and has no sweep of.
 func (w *runWorld) claim() {
 	task, s := w.task(), w.server()
-	var held []center.Held
+	var held []center.QueueEpoch
 	for _, q := range []string{"0", "1"} {
 		if _, busy := s.sweeps[task+"/"+q]; !busy && s.held[task+"/"+q] > 0 {
-			held = append(held, center.Held{ID: q, Epoch: s.held[task+"/"+q]})
+			held = append(held, center.QueueEpoch{ID: q, Epoch: s.held[task+"/"+q]})
 		}
 	}
 	sweeps, err := w.c.Claim(w.Context(), task, s.name, held, rapid.IntRange(1, 2).Draw(w.T, "limit"))
@@ -408,7 +408,7 @@ func (w *runWorld) settle(workers bool) {
 func (w *runWorld) work(task string) {
 	for _, q := range []string{"0", "1"} {
 		id := task + "/" + q
-		sweeps, err := w.c.Claim(w.Context(), task, w.owners[id].name, []center.Held{{ID: q, Epoch: w.epochs[id]}}, 1)
+		sweeps, err := w.c.Claim(w.Context(), task, w.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: w.epochs[id]}}, 1)
 		w.must(err)
 		for _, s := range sweeps { // the finaliser dies: the next tick closes the run
 			w.committed(s, w.c.FinishQueueOnly(w.Context(), s))

@@ -42,7 +42,7 @@ func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 			_, err = c.Tick(t.Context(), "settle")
 		}
 		err = errors.Join(err, c.CancelRun(t.Context(), id, "test"), c.Rerun(t.Context(), id, "test"))
-		claimed, errClaim := c.ClaimAsReadBefore(t.Context(), "settle", "server", id, center.Held{ID: "0", Epoch: 7})
+		claimed, errClaim := c.ClaimAsReadBefore(t.Context(), "settle", "server", id, center.QueueEpoch{ID: "0", Epoch: 7})
 		if err := errors.Join(err, errClaim); err != nil || claimed {
 			t.Fatalf("claimed: %t, %v", claimed, err)
 		}
@@ -120,7 +120,7 @@ func TestStatementsOfRuns(t *testing.T) {
 	}
 	tick() // opens one; 49 wait
 	claim := func() {
-		if _, err := c.Claim(t.Context(), "settle", "server", []center.Held{{ID: "0", Epoch: 6}}, 1); err != nil {
+		if _, err := c.Claim(t.Context(), "settle", "server", []center.QueueEpoch{{ID: "0", Epoch: 6}}, 1); err != nil {
 			t.Error(err)
 		}
 	}

@@ -30,7 +30,7 @@ type Server struct {
 	JudgeDeadInterval time.Duration
 	BeatToken         string // proves in each heartbeat that the row is still this process's
 	LibraryVersion    string
-	Given             Settings // the program's own, for Examine; the row's are in force
+	GivenSettings     map[string]string // the program's own, for Examine; the row's are in force
 }
 
 // Registration is what a server learns when it registers, by the database's clock.
@@ -57,7 +57,7 @@ func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err 
 			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
 			s.UUID, l.taskType, l.ownSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.Given.given()))
+			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.GivenSettings))
 		if err != nil {
 			return err
 		}

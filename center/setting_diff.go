@@ -46,7 +46,7 @@ type Difference struct {
 
 // DiffersFrom lists the settings that s gives explicitly and for which the row has another value.
 func (s Settings) DiffersFrom(row Settings) []Difference {
-	return differ(s.given(), row)
+	return differ(s.Given(), row)
 }
 
 // differences compares all settings except the queues, with defaults for zeros.
@@ -60,8 +60,8 @@ func differences(row, want Settings) (diffs []Difference) {
 	return diffs
 }
 
-// given returns the settings that s gives explicitly, as text, by their names in rota.yaml.
-func (s Settings) given() map[string]string {
+// Given returns the settings that s gives explicitly, as text, by their names in rota.yaml.
+func (s Settings) Given() map[string]string {
 	given := map[string]string{}
 	for _, row := range settingTable {
 		if text := settingText(row.Field(&s)); text != notSet {
@@ -73,7 +73,7 @@ func (s Settings) given() map[string]string {
 
 // differ lists the given settings for which the row has another value, in the order of the table.
 func differ(given map[string]string, inForce Settings) (diffs []Difference) {
-	stored := inForce.given()
+	stored := inForce.Given()
 	seen := map[string]bool{}
 	for _, row := range settingTable {
 		mine, ok := given[row.Name]

@@ -355,7 +355,7 @@ func freeBeside(t *testing.T, c *center.Center, task string, fenced int) (free i
 	t.Helper()
 	b := center.Batch{Server: "A", TaskType: task}
 	for i := range fenced {
-		b.Queues = append(b.Queues, center.Held{ID: fmt.Sprint(i), Epoch: 1})
+		b.Queues = append(b.Queues, center.QueueEpoch{ID: fmt.Sprint(i), Epoch: 1})
 	}
 	ctx := c.Bind(t.Context(), b)
 	tx, err := c.DB().BeginTx(ctx, nil)

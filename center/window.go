@@ -9,7 +9,7 @@ import (
 // WindowDone notes that a queue was found empty in the permit window that began at since: whoever owns it
 // leaves it alone until the window's next start. ErrFenced if the server does not own the queue under that epoch
 // any more.
-func (r *Roster) WindowDone(ctx context.Context, taskType, server string, q Held, since time.Time) error {
+func (r *Roster) WindowDone(ctx context.Context, taskType, server string, q QueueEpoch, since time.Time) error {
 	err := r.db.Retry(ctx, func() (bool, error) {
 		n, err := r.db.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,

@@ -23,12 +23,12 @@ func (s *server) leaseValid() bool {
 }
 
 func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *string) context.Context {
-	b := center.Batch{Server: s.session.Load().uuid, TaskType: s.taskType, Queues: make([]center.Held, len(queues)), Cursor: cursor}
+	b := center.Batch{Server: s.session.Load().uuid, TaskType: s.taskType, Queues: make([]center.QueueEpoch, len(queues)), Cursor: cursor}
 	if len(queues) > 0 && queues[0].Run != nil {
 		b.Run = queues[0].Run.ID
 	}
 	for i, q := range queues {
-		b.Queues[i] = center.Held{ID: q.ID, Epoch: q.Epoch}
+		b.Queues[i] = center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
 	}
 	return s.roster.Bind(ctx, b)
 }

@@ -57,7 +57,7 @@ type cursorStore struct{ s *server }
 func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	uuid, queue := c.s.session.Load().uuid, center.Held{ID: q.ID, Epoch: q.Epoch}
+	uuid, queue := c.s.session.Load().uuid, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
 	if q.Run != nil {
 		return c.s.runs.SweepCursor(ctx, q.Run.ID, uuid, queue)
 	}

@@ -143,7 +143,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	reg, err := s.roster.Roster().Register(ctx, center.Server{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
-		BeatToken: session.reg.token, LibraryVersion: libraryVersion(), Given: s.task.settings,
+		BeatToken: session.reg.token, LibraryVersion: libraryVersion(), GivenSettings: s.task.settings.Given(),
 	})
 	if err != nil {
 		return nil, err

@@ -46,10 +46,10 @@ func (s *sweeper) claim(ctx context.Context, free []center.ViewQueue) error {
 		free = slices.DeleteFunc(free, func(row center.ViewQueue) bool { return row.ID == h.Queue.ID })
 	}
 	rows := map[string]center.ViewQueue{}
-	var queues []center.Held
+	var queues []center.QueueEpoch
 	for _, row := range free {
 		if s.sweeps[row.ID] == nil {
-			queues, rows[row.ID] = append(queues, center.Held{ID: row.ID, Epoch: row.Epoch}), row
+			queues, rows[row.ID] = append(queues, center.QueueEpoch{ID: row.ID, Epoch: row.Epoch}), row
 		}
 	}
 	room := 2*s.settings.ThreadNumber - len(s.sweeps)

@@ -59,7 +59,7 @@ func Fence(t *testing.T, c *center.Center) {
 			return r.column("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
 		}
 		save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
-			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.Held{{ID: "0", Epoch: epoch}}, Cursor: &to}
+			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: epoch}}, Cursor: &to}
 			return center.InTx(c.Bind(t.Context(), b), c.DB(), fn)
 		}
 		ok := func(*sql.Tx) error { return nil }

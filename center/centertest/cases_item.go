@@ -98,11 +98,11 @@ func testCursor(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	bind := func(cursor string) center.Batch {
-		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.Held{{ID: "0", Epoch: r.epoch("0")}}, Cursor: &cursor}
+		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}}, Cursor: &cursor}
 	}
 	want := func(want string) {
 		t.Helper()
-		got, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0")})
+		got, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0")})
 		if err != nil || got != want {
 			t.Fatalf("cursor %q, want %q: %v", got, want, err)
 		}
@@ -129,7 +129,7 @@ func testCursor(t *testing.T, c *center.Center) {
 	if err := center.SaveCursor(late); !center.IsFenced(err) {
 		t.Fatalf("saved under an old epoch: %v", err)
 	}
-	if _, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
+	if _, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
 		t.Fatal(err)
 	}
 }

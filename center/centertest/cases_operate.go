@@ -146,8 +146,8 @@ func testRepartition(t *testing.T, c *center.Center) {
 			t.Fatal("a new queue would make up for a window that is open already")
 		}
 		r.exec("UPDATE schedule_queue SET window_done_at = NULL WHERE task_type = '%s'", r.task)
-		r.must(c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "1", Epoch: r.epoch("1")}, since))
-		if err := c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.Held{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
+		r.must(c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "1", Epoch: r.epoch("1")}, since))
+		if err := c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
 			t.Fatal(err)
 		}
 		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))

@@ -92,9 +92,9 @@ func (r *roster) wantStates(want ...string) {
 // claim claims queues that the server owns and has no sweep of.
 func (r *roster) claim(name string, queues ...string) []center.Sweep {
 	r.Helper()
-	var held []center.Held
+	var held []center.QueueEpoch
 	for _, q := range queues {
-		held = append(held, center.Held{ID: q, Epoch: r.epoch(q)})
+		held = append(held, center.QueueEpoch{ID: q, Epoch: r.epoch(q)})
 	}
 	sweeps, err := r.c.Claim(r.Context(), r.task, r.uuid(name), held, len(held))
 	r.must(err)
@@ -319,7 +319,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 	t.Run("R7 at most the limit", func(t *testing.T) {
 		r := newRuns(t, c, 3)
 		r.opened("k")
-		held := []center.Held{{ID: "0", Epoch: r.epoch("0")}, {ID: "1", Epoch: r.epoch("1")}, {ID: "2", Epoch: r.epoch("2")}}
+		held := []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}, {ID: "1", Epoch: r.epoch("1")}, {ID: "2", Epoch: r.epoch("2")}}
 		for i, want := range []int{2, 1} {
 			sweeps, err := c.Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
 			if err != nil || len(sweeps) != want {
@@ -365,7 +365,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.opened("k")
 		s := r.sweep("A", "0")
 		bind := func(value string) center.Batch {
-			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queues: []center.Held{{ID: "0", Epoch: s.Epoch}}}
+			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
 		}
 		tx, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
@@ -390,7 +390,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 1)
 		r.opened("k")
 		s := r.sweep("A", "0")
-		own := center.Held{ID: "0", Epoch: s.Epoch}
+		own := center.QueueEpoch{ID: "0", Epoch: s.Epoch}
 		r.must(c.SaveSweep(t.Context(), s, center.Progress{Cursor: new("17")}))
 		if cursor, err := c.SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
 			t.Fatalf("cursor %q, %v", cursor, err)
@@ -405,7 +405,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 1)
 		r.opened("k")
 		s := r.sweep("A", "0")
-		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queues: []center.Held{{ID: "0", Epoch: s.Epoch}}}
+		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
 		r.move("0", "B") // who has not claimed it yet
 		if err := center.SaveCursor(c.Bind(t.Context(), late)); !center.IsFenced(err) {
 			t.Fatalf("saved under an old epoch: %v", err)

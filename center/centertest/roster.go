@@ -68,7 +68,7 @@ func (r *roster) registerGiven(name string, given center.Settings) {
 	r.Helper()
 	_, err := r.c.Roster().Register(r.Context(), center.Server{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
-		JudgeDeadInterval: 10 * time.Second, BeatToken: "first", Given: given,
+		JudgeDeadInterval: 10 * time.Second, BeatToken: "first", GivenSettings: given.Given(),
 	})
 	r.must(err)
 	r.tokens[name] = "first"
@@ -190,7 +190,7 @@ func (r *roster) batch(name string, queues ...string) context.Context {
 	r.Helper()
 	b := center.Batch{Server: r.uuid(name), TaskType: r.task}
 	for _, q := range queues {
-		b.Queues = append(b.Queues, center.Held{ID: q, Epoch: r.epoch(q)})
+		b.Queues = append(b.Queues, center.QueueEpoch{ID: q, Epoch: r.epoch(q)})
 	}
 	return r.c.Bind(r.Context(), b)
 }

@@ -87,10 +87,10 @@ func (s *testRoster) sweep(task, uuid string, queues ...string) {
 	s.tick(task)
 	view, err := s.c.Roster().View(s.Context(), task, uuid)
 	s.must(err)
-	var held []center.Held
+	var held []center.QueueEpoch
 	for _, q := range view.Queues {
 		if slices.Contains(queues, q.ID) {
-			held = append(held, center.Held{ID: q.ID, Epoch: q.Epoch})
+			held = append(held, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch})
 		}
 	}
 	sweeps, err := s.c.Claim(s.Context(), task, uuid, held, len(held))
