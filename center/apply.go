@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // Applied is a task type's row beside the settings that it is to have.
@@ -43,7 +45,7 @@ var errKind = errors.New("queues are numbered here and named there: delete the t
 // CompareSettings tells what would have to change for the row of a task type to say what s says. Unlike a
 // worker's start it takes s for the whole truth: what s leaves open is to have its default.
 func (c *Center) CompareSettings(ctx context.Context, taskType string, s Settings) (a Applied, err error) {
-	if err := errors.Join(validName("task type", taskType, 100), s.Validate()); err != nil {
+	if err := errors.Join(roster.ValidName("task type", taskType, 100), s.Validate()); err != nil {
 		return Applied{}, fmt.Errorf("task %s: %w", taskType, err)
 	}
 	row, err := c.Settings(ctx, taskType)
@@ -104,14 +106,14 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("task %s: %w", taskType, err)
 	}
-	err := c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err := c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		if err := writeSettings(ctx, l, s.WithDefaults(), a.version); err != nil {
 			return err
 		}
 		if err := applySchedule(ctx, l, s, actor); err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventSettings, actor: actor, reason: changesText(a.Changes)})
+		return l.Record(ctx, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(a.Changes)})
 	})
 	if err != nil {
 		return fmt.Errorf("apply %w", err)
@@ -121,21 +123,21 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 
 // writeSettings is for all own_signs, which share the settings. What the planner reads of them may have changed,
 // so that everybody plans anew (S3).
-func writeSettings(ctx context.Context, l *locked, s Settings, version int64) error {
+func writeSettings(ctx context.Context, l *roster.LockTx, s Settings, version int64) error {
 	var set []string
 	var args []any
 	for _, row := range columns() {
 		set, args = append(set, row.Column+" = ?"), append(args, row.argument(s))
 	}
 	n, err := l.Exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1, gmt_modified = {now}
-		WHERE task_type = ? AND version = ?`, append(args, l.taskType, version)...)
+		WHERE task_type = ? AND version = ?`, append(args, l.TaskType, version)...)
 	if err == nil && n == 0 {
 		err = ErrChanged
 	}
 	if err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1 WHERE task_type = ?`, l.taskType)
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1 WHERE task_type = ?`, l.TaskType)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -64,7 +65,7 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	if err := validName("own_sign", o.OwnSign, 50); err != nil {
+	if err := roster.ValidName("own_sign", o.OwnSign, 50); err != nil {
 		return err
 	}
 	switch o.Schema {
@@ -81,7 +82,7 @@ type Center struct {
 	db      *sqldb.DB
 	ownSign string
 	log     logrus.FieldLogger
-	roster  *Roster
+	roster  *roster.Roster
 	runEnds *runCounts
 
 	writeFence bool // share locks do not reach every writer here (F3)
@@ -111,15 +112,12 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger, runEnds: &runCounts{runs: map[RunEnd]int64{}}}
-	c.roster = &Roster{db: pools, ownSign: o.OwnSign, onLock: o.OnLock, queuesRemoved: endRunQueuesOf}
+	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock, QueuesRemoved: endRunQueuesOf}
 	if err := c.guard(ctx, o.Schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}
 	return c, nil
 }
-
-// Roster returns the ownership protocol, for package manager.
-func (c *Center) Roster() *Roster { return c.roster }
 
 // Close closes all connections, those of DB included.
 func (c *Center) Close() error { return c.db.Close() }

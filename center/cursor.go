@@ -47,18 +47,3 @@ func (c *Center) SweepCursor(ctx context.Context, runID, server string, q QueueE
 	}
 	return cursor, nil
 }
-
-// Cursor reads how far the source of a queue was read. ErrFenced if the server does not own the queue under
-// that epoch any more.
-func (r *Roster) Cursor(ctx context.Context, taskType, server string, q QueueEpoch) (cursor string, err error) {
-	err = r.db.Dealers.QueryRowContext(ctx, r.db.SQL(`SELECT cursor_value FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),
-		taskType, r.ownSign, q.ID, server, q.Epoch).Scan(&cursor)
-	if sqldb.NoRows(err) {
-		err = ErrFenced
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the cursor of queue %s of %s$%s: %w", q.ID, taskType, r.ownSign, err)
-	}
-	return cursor, nil
-}

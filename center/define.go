@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -16,16 +17,16 @@ import (
 // queues from BASE when another own_sign meets the task type for the first time. Safe when
 // several processes do it at once.
 func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
-	if err := validName("task type", taskType, 100); err != nil {
+	if err := roster.ValidName("task type", taskType, 100); err != nil {
 		return Settings{}, err
 	}
 	if err := s.Validate(); err != nil {
 		return Settings{}, fmt.Errorf("task %s: %w", taskType, err)
 	}
-	if err := c.roster.insertLockRow(ctx, taskType); err != nil {
+	if err := c.roster.InsertLockRow(ctx, taskType); err != nil {
 		return Settings{}, fmt.Errorf("define %s$%s: %w", taskType, c.ownSign, err)
 	}
-	err := c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err := c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		if err := insertTaskType(ctx, l, s.WithDefaults()); err != nil {
 			return err
 		}
@@ -46,12 +47,12 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 
 // insertTaskType needs no right to change the row of another: it looks, and inserts if there is
 // none. Another own_sign, which has another lock row, may do the same meanwhile.
-func insertTaskType(ctx context.Context, l *locked, s Settings) error {
+func insertTaskType(ctx context.Context, l *roster.LockTx, s Settings) error {
 	var n int
-	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&n); err != nil || n > 0 {
+	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&n); err != nil || n > 0 {
 		return err
 	}
-	names, args := []string{"task_type"}, []any{l.taskType}
+	names, args := []string{"task_type"}, []any{l.TaskType}
 	for _, row := range columns() {
 		names, args = append(names, row.Column), append(args, row.argument(s))
 	}
@@ -66,15 +67,15 @@ func insertTaskType(ctx context.Context, l *locked, s Settings) error {
 	if len(s.After) == 0 {
 		return nil
 	}
-	return writeAfter(ctx, l.Tx, l.taskType, s.After)
+	return writeAfter(ctx, l.Tx, l.TaskType, s.After)
 }
 
 // insertRoster makes the queues of a roster that has none yet, and its trigger.
-func insertRoster(ctx context.Context, l *locked, s Settings) error {
-	if l.queueTotal > 0 {
+func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
+	if l.QueueTotal > 0 {
 		return nil
 	}
-	if err := l.insertQueues(ctx, s.queueRows()); err != nil {
+	if err := l.InsertQueues(ctx, s.queueRows()); err != nil {
 		return err
 	}
 	return defineTrigger(ctx, l, s)
@@ -107,8 +108,8 @@ func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error
 
 // readQueueSettings tells numbered queues, "0" to n-1, from named ones.
 func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
-	roster := reader{q: c.db.Store, d: c.db.Dialect, taskType: taskType, ownSign: c.ownSign}
-	removing, err := roster.removing(ctx)
+	roster := roster.Reader{Querier: c.db.Store, Dialect: c.db.Dialect, TaskType: taskType, OwnSign: c.ownSign}
+	removing, err := roster.Removing(ctx)
 	if err != nil {
 		return err
 	}

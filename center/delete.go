@@ -3,6 +3,8 @@ package center
 import (
 	"context"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // DeleteTask deletes a task type in all own_signs: its settings, queues, failed items, triggers and what is left of
@@ -17,7 +19,7 @@ func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
 	if len(signs) == 0 {
 		return fmt.Errorf("delete %s: %w", taskType, ErrUnknownTask)
 	}
-	err = c.roster.In(signs[0]).underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.In(signs[0]).UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		for _, sign := range signs {
 			if err := deleteRoster(ctx, forOwnSign(l, sign), sign != signs[0], actor); err != nil {
 				return err
@@ -45,48 +47,48 @@ func (c *Center) signsOf(ctx context.Context, taskType string) (signs []string, 
 }
 
 // in is the same transaction for another own_sign.
-func forOwnSign(l *locked, sign string) *locked {
-	if sign == l.ownSign {
+func forOwnSign(l *roster.LockTx, sign string) *roster.LockTx {
+	if sign == l.OwnSign {
 		return l
 	}
-	return &locked{Tx: l.Tx, taskType: l.taskType, ownSign: sign, queuesRemoved: l.queuesRemoved}
+	return &roster.LockTx{Tx: l.Tx, TaskType: l.TaskType, OwnSign: sign, QueuesRemoved: l.QueuesRemoved}
 }
 
-func deleteRoster(ctx context.Context, l *locked, lock bool, actor string) error {
+func deleteRoster(ctx context.Context, l *roster.LockTx, lock bool, actor string) error {
 	if lock {
-		if err := l.lock(ctx); err != nil {
+		if err := l.Lock(ctx); err != nil {
 			return err
 		}
 	}
 	var live int
 	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
-		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.taskType, l.ownSign).Scan(&live)
+		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign).Scan(&live)
 	if err != nil {
 		return err
 	}
 	if live > 0 {
-		return fmt.Errorf("servers that live serve it in own_sign %s (%d): stop them first", l.ownSign, live)
+		return fmt.Errorf("servers that live serve it in own_sign %s (%d): stop them first", l.OwnSign, live)
 	}
 	if err := forgetRoster(ctx, l, actor, "the task type was deleted"); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.taskType, l.ownSign)
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.TaskType, l.OwnSign)
 	return err
 }
 
 // deleteTaskType deletes the settings, unless another task type runs after this one: its runs would never begin.
-func deleteTaskType(ctx context.Context, l *locked) error {
+func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	edges, err := readEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
 	for _, e := range edges {
-		if e.Upstream == l.taskType && e.taskType != l.taskType {
+		if e.Upstream == l.TaskType && e.taskType != l.TaskType {
 			return fmt.Errorf("%s runs after it: change that first", e.taskType)
 		}
 	}
 	for _, table := range []string{"schedule_task_after", "schedule_task_type"} {
-		if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE task_type = ?`, l.taskType); err != nil {
+		if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE task_type = ?`, l.TaskType); err != nil {
 			return fmt.Errorf("delete from %s: %w", table, err)
 		}
 	}

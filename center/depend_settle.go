@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -59,10 +60,10 @@ func dependsOn(upstream, rule string) string {
 // settle lets a run go on that waits and whose upstreams have succeeded, and ends one of which an upstream has not. It
 // tells whether the run has ended.
 func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
-	if err := c.roster.insertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
+	if err := c.roster.InsertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
 		return false, err
 	}
-	err = c.roster.underLock(ctx, r.taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.UnderLock(ctx, r.taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = false
 		waits, err := lockRun(ctx, l.Tx, r.id, RunWaiting)
 		if err != nil || !waits {
@@ -86,7 +87,7 @@ func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
 
 // crowded keeps the runs of a trigger from piling up in front of a slow dependant (R4): of one trigger one run may be
 // READY. It has not begun, so that it does the work of the one that is skipped.
-func checkPileUp(ctx context.Context, l *locked, runID string) (state, cause string, err error) {
+func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, cause string, err error) {
 	var other string
 	err = l.QueryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
 		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)

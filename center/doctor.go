@@ -100,7 +100,7 @@ func (e *examination) rosters(ctx context.Context, taskType string) error {
 		e.note("tasks", "start a worker, or: rota task apply -f rota.yaml", "there are no task types")
 	}
 	for _, task := range tasks {
-		r := roster{task: task}
+		r := rosterReading{task: task}
 		for _, s := range servers {
 			if s.TaskType == task.TaskType {
 				r.servers = append(r.servers, s)
@@ -120,7 +120,7 @@ func (e *examination) rosters(ctx context.Context, taskType string) error {
 }
 
 // roster looks at one task type, and says that all is well if nothing is to be said.
-func (e *examination) roster(ctx context.Context, r roster) error {
+func (e *examination) roster(ctx context.Context, r rosterReading) error {
 	e.task = r.task.TaskType
 	before := len(e.findings)
 	settings, err := e.settings(ctx, r)
@@ -142,7 +142,7 @@ func (e *examination) roster(ctx context.Context, r roster) error {
 }
 
 // settings looks whether workers can use the row, and have the same settings themselves.
-func (e *examination) settings(ctx context.Context, r roster) (Settings, error) {
+func (e *examination) settings(ctx context.Context, r rosterReading) (Settings, error) {
 	s, err := e.c.Settings(ctx, r.task.TaskType)
 	if errors.Is(err, ErrUnknownTask) {
 		e.problem("settings", "rota task apply -f rota.yaml makes it again", "the row in schedule_task_type is gone; workers cannot start")

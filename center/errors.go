@@ -4,11 +4,22 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // What a caller may branch on with errors.Is.
 var (
+	// ErrFenced means that a queue of the batch has another owner or epoch by now, or is gone. Nothing of the transaction
+	// may be committed. The items are not at fault: the new owner of the queue selects them again.
+	ErrFenced = roster.ErrFenced
+
+	// ErrGone means that the row of the server is gone: it was expired, or forced away. Its uuid is never used again.
+	ErrGone = roster.ErrGone
+
+	// ErrUnknownTask means that the task type has no row.
+	ErrUnknownTask = roster.ErrUnknownTask
+
 	// ErrNoBatch means that Fence or InTx was called with a context that does not come from
 	// Execute.
 	ErrNoBatch = errors.New("the context carries no batch: pass on the context that Execute was called with")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -29,25 +30,25 @@ func (c *Center) Lock(t testing.TB, taskType string, peek bool) (*sql.Tx, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &locked{Tx: tx, taskType: taskType, ownSign: c.ownSign}
+	l := &roster.LockTx{Tx: tx, TaskType: taskType, OwnSign: c.ownSign}
 	if peek {
-		return tx.Raw, l.peek(t.Context())
+		return tx.Raw, l.Peek(t.Context())
 	}
-	return tx.Raw, l.lockToChange(t.Context())
+	return tx.Raw, l.LockToChange(t.Context())
 }
 
 // WritePlan writes changes under the lock row as Assign does.
 func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
-	return c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		_, _, err := l.write(ctx, changes)
+	return c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+		_, _, err := l.Write(ctx, changes)
 		return err
 	})
 }
 
 // ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many live.
 func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
-	err = c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		servers, err := l.expire(ctx, []serverRow{{uuid: uuid, heartbeat: l.now.Add(-time.Hour), judgeDead: time.Minute}}, Assignment{Actor: "test", Watched: time.Hour})
+	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+		servers, err := l.Expire(ctx, []roster.ServerRow{{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDead: time.Minute}}, roster.Assignment{Actor: "test", Watched: time.Hour})
 		alive = len(servers)
 		return err
 	})
@@ -89,7 +90,7 @@ func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run st
 
 // FireEdited fires as when somebody edits the triggers by hand between the reading of them and the writing.
 func (c *Center) FireEdited(ctx context.Context, taskType string) error {
-	_, err := c.roster.tryUnderLock(ctx, taskType, (*locked).lock, func(ctx context.Context, l *locked) error {
+	_, err := c.roster.TryUnderLock(ctx, taskType, (*roster.LockTx).Lock, func(ctx context.Context, l *roster.LockTx) error {
 		firings, err := dueTriggers(ctx, l)
 		if err != nil {
 			return err

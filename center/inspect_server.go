@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // ServerRecord is a row of schedule_server, and how many queues it has to do with.
@@ -86,7 +88,7 @@ func (s *ServerRecord) reckon() {
 
 // Eligible reports whether the server may be assigned queues.
 func (s ServerRecord) Eligible() bool {
-	return !s.Overdue && mayOwn(s.State)
+	return !s.Overdue && roster.MayOwn(s.State)
 }
 
 // GoneServerRecord is a row of schedule_server_history.

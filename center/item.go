@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -68,7 +69,7 @@ func (c *Center) SaveFailedItems(ctx context.Context, taskType string, items []F
 			return fmt.Errorf("item %.40q...: a key must have 1 to %d bytes, not %d", i.Key, maxItemKey, len(i.Key))
 		}
 	}
-	for part := range slices.Chunk(items, eventRows) {
+	for part := range slices.Chunk(items, roster.InsertRows) {
 		args := make([]any, 0, 8*len(part))
 		for _, i := range part {
 			args = append(args, taskType, c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
@@ -86,7 +87,7 @@ func (c *Center) SaveFailedItems(ctx context.Context, taskType string, items []F
 
 // ForgetFailedItems deletes the rows of items that have succeeded.
 func (c *Center) ForgetFailedItems(ctx context.Context, taskType string, keys []string) error {
-	for part := range slices.Chunk(keys, eventRows) {
+	for part := range slices.Chunk(keys, roster.InsertRows) {
 		args := append([]any{taskType, c.ownSign}, sqldb.Args(part)...)
 		err := c.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
 		if err != nil {
@@ -121,12 +122,12 @@ func (c *Center) DropItems(ctx context.Context, taskType, actor string, keys ...
 func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, keys []string, statement string) (n int, err error) {
 	parts := [][]string{nil}
 	if len(keys) > 0 {
-		parts = slices.Collect(slices.Chunk(keys, eventRows))
+		parts = slices.Collect(slices.Chunk(keys, roster.InsertRows))
 	}
-	err = c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		n = 0
 		for _, part := range parts {
-			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.taskType, l.ownSign}
+			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.TaskType, l.OwnSign}
 			if part != nil {
 				query, args = query+` AND item_key IN (`+sqldb.Marks(len(part))+`)`, append(args, sqldb.Args(part)...)
 			}
@@ -142,13 +143,13 @@ func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, 
 		if err := itemsChanged(ctx, l); err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventItems, actor: actor, reason: fmt.Sprintf("failed items %s: %d", what, n)})
+		return l.Record(ctx, roster.Event{Kind: EventItems, Actor: actor, Reason: fmt.Sprintf("failed items %s: %d", what, n)})
 	})
 	return n, err
 }
 
-func itemsChanged(ctx context.Context, l *locked) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+func itemsChanged(ctx context.Context, l *roster.LockTx) error {
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
 	return err
 }
 

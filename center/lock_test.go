@@ -11,6 +11,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/center/postgres"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -46,7 +47,7 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 	var g errgroup.Group
 	for range callers {
 		g.Go(func() error {
-			_, err := c.Roster().Assign(t.Context(), "sweep", center.Assignment{Actor: "somebody", Always: true})
+			_, err := c.Roster().Assign(t.Context(), "sweep", roster.Assignment{Actor: "somebody", Always: true})
 			return err
 		})
 	}
@@ -59,7 +60,7 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 			t.Fatalf("%d stand in line and %d wait for the row, want %d and 1", line, row, callers-1)
 		}
 	}
-	if busy, err := c.Roster().Assign(t.Context(), "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := c.Roster().Assign(t.Context(), "sweep", roster.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("who does not wait: %+v, %v", busy, err)
 	}
 	if err := other.Commit(); err != nil {
@@ -91,10 +92,10 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 	defer tx.Rollback()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if busy, err := second.Roster().Assign(ctx, "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || busy.Busy {
+	if busy, err := second.Roster().Assign(ctx, "sweep", roster.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || busy.Busy {
 		t.Errorf("the other schema's roster: %+v, %v", busy, err)
 	}
-	if busy, err := first.Roster().Assign(ctx, "sweep", center.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := first.Roster().Assign(ctx, "sweep", roster.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("the same roster: %+v, %v", busy, err)
 	}
 }

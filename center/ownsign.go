@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // ExpireOwnSigns ends the environments of a task type that nobody has served for its
@@ -49,13 +51,13 @@ const forgotten = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE
 		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))
 	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign AND g.name <> r.task_type)`
 
-func expireOwnSign(ctx context.Context, r *Roster, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
-	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		gone = false
 		var still int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+forgotten+` AND r.task_type = ? AND r.own_sign = ?`,
-			l.taskType, l.ownSign).Scan(&still)
-		if err != nil || still == 0 || l.now.Sub(seen).Abs() > within {
+			l.TaskType, l.OwnSign).Scan(&still)
+		if err != nil || still == 0 || l.Now.Sub(seen).Abs() > within {
 			return err
 		}
 		gone = true
@@ -66,33 +68,33 @@ func expireOwnSign(ctx context.Context, r *Roster, taskType, actor string, seen 
 
 // forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6), and what
 // is kept for a while: events, histories, and runs, the open ones of which are cancelled.
-func forgetRoster(ctx context.Context, l *locked, actor, why string) error {
-	r := reader{q: l.Raw, d: l.Dialect, taskType: l.taskType, ownSign: l.ownSign}
-	servers, err := r.servers(ctx)
+func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) error {
+	r := roster.Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	servers, err := r.Servers(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := l.bury(ctx, reasonExpired, servers); err != nil {
+	if _, err := l.MoveToHistory(ctx, roster.ReasonExpired, servers); err != nil {
 		return err
 	}
 	if err := cancelAll(ctx, l); err != nil {
 		return err
 	}
-	if err := l.raiseEpochHigh(ctx); err != nil {
+	if err := l.RaiseEpochHigh(ctx); err != nil {
 		return err
 	}
 	for _, table := range []struct{ name, key string }{
 		{"schedule_failed_item", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
 	} {
-		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.taskType, l.ownSign); err != nil {
+		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
 			return fmt.Errorf("delete from %s: %w", table.name, err)
 		}
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL, epoch_high = ?,
 		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
-		WHERE task_type = ? AND own_sign = ?`, l.epochHigh, l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ?`, l.EpochHigh, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventForgotten, actor: actor, reason: why})
+	return l.Record(ctx, roster.Event{Kind: EventForgotten, Actor: actor, Reason: why})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -38,7 +39,7 @@ func preparedInMySQL(t *testing.T, db *sql.DB) (n, ever int) {
 func beatTimes(t *testing.T, c *center.Center, n int) {
 	t.Helper()
 	for range n {
-		if _, err := c.Roster().Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}}); err != nil {
+		if _, err := c.Roster().Beat(t.Context(), roster.Beat{Token: "x", Servers: []roster.ServerBeat{{UUID: "u"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -49,7 +50,7 @@ func beatAgain(t *testing.T, c *center.Center) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, err := c.Roster().Beat(t.Context(), center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
+		_, err := c.Roster().Beat(t.Context(), roster.Beat{Token: "x", Servers: []roster.ServerBeat{{UUID: "u"}}})
 		if err == nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // Preview is what planning would do, without doing it.
@@ -57,16 +58,16 @@ func (c *Center) PreviewPlan(ctx context.Context, taskType string, s Scenario) (
 		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, c.ownSign, err)
 	}
 	for _, uuid := range s.Remove {
-		at := slices.IndexFunc(p.servers, func(r serverRow) bool { return r.uuid == uuid })
+		at := slices.IndexFunc(p.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
 		if at < 0 {
 			return Preview{}, fmt.Errorf("preview %s$%s: server %s: %w", taskType, c.ownSign, uuid, ErrGone)
 		}
-		p.servers[at].state = stateStops
+		p.servers[at].State = stateStops
 	}
 	for i := range s.Add {
-		p.servers = append(p.servers, serverRow{
-			uuid: fmt.Sprintf("new-%d", i+1), state: StateStandby,
-			registered: p.now.Add(time.Duration(i) * time.Second), heartbeat: p.now, judgeDead: time.Minute,
+		p.servers = append(p.servers, roster.ServerRow{
+			UUID: fmt.Sprintf("new-%d", i+1), State: StateStandby,
+			Registered: p.now.Add(time.Duration(i) * time.Second), Heartbeat: p.now, JudgeDead: time.Minute,
 		})
 	}
 	return p.plan(), nil
@@ -79,7 +80,7 @@ const stateStops = "STOPS"
 type previewInput struct {
 	now     time.Time
 	queues  []plan.Queue
-	servers []serverRow
+	servers []roster.ServerRow
 	limit   int
 }
 
@@ -90,28 +91,28 @@ func (c *Center) readPreview(ctx context.Context, taskType string) (p previewInp
 	if p.now, err = c.clock(ctx); err != nil {
 		return p, err
 	}
-	r := reader{q: c.db.Store, d: c.db.Dialect, taskType: taskType, ownSign: c.ownSign}
-	if p.servers, err = r.servers(ctx); err != nil {
+	r := roster.Reader{Querier: c.db.Store, Dialect: c.db.Dialect, TaskType: taskType, OwnSign: c.ownSign}
+	if p.servers, err = r.Servers(ctx); err != nil {
 		return p, err
 	}
-	removing, err := r.removing(ctx)
+	removing, err := r.Removing(ctx)
 	if err != nil {
 		return p, err
 	}
-	if p.queues, err = r.queues(ctx, removing); err != nil {
+	if p.queues, err = r.Queues(ctx, removing); err != nil {
 		return p, err
 	}
-	p.limit, err = r.limit(ctx)
+	p.limit, err = r.Limit(ctx)
 	return p, err
 }
 
 func (p previewInput) plan() Preview {
 	var live []plan.Server
 	for _, s := range p.servers {
-		if s.state == stateStops || p.overdue(s) {
+		if s.State == stateStops || p.overdue(s) {
 			continue
 		}
-		live = append(live, s.planServer())
+		live = append(live, s.PlanServer())
 	}
 	preview := Preview{Minimum: plan.MinMoves(p.queues, live, p.limit)}
 	next := map[string]plan.Queue{}
@@ -126,7 +127,7 @@ func (p previewInput) plan() Preview {
 	return preview
 }
 
-func (p previewInput) overdue(s serverRow) bool { return p.now.Sub(s.heartbeat) > s.judgeDead }
+func (p previewInput) overdue(s roster.ServerRow) bool { return p.now.Sub(s.Heartbeat) > s.JudgeDead }
 
 // moves compares the rows as they are with what they are to be in the end.
 func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
@@ -153,19 +154,19 @@ func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
 
 // why says in words why the planner takes a queue from where it is.
 func (p previewInput) why(q plan.Queue, to string) string {
-	at := slices.IndexFunc(p.servers, func(s serverRow) bool { return s.uuid == q.Owner })
+	at := slices.IndexFunc(p.servers, func(s roster.ServerRow) bool { return s.UUID == q.Owner })
 	switch {
 	case q.Owner == "":
 		return "it has no owner"
 	case at < 0:
 		return "its owner is gone"
-	case p.servers[at].state == stateStops:
+	case p.servers[at].State == stateStops:
 		return "its owner stops"
 	case p.overdue(p.servers[at]):
-		return fmt.Sprintf("its owner is dead, silent for %s", p.now.Sub(p.servers[at].heartbeat).Round(time.Second))
-	case p.servers[at].state == StatePaused:
+		return fmt.Sprintf("its owner is dead, silent for %s", p.now.Sub(p.servers[at].Heartbeat).Round(time.Second))
+	case p.servers[at].State == StatePaused:
 		return "its owner is paused"
-	case p.servers[at].state == StateDraining:
+	case p.servers[at].State == StateDraining:
 		return "its owner is draining"
 	case to == "":
 		return "nobody may have it"
@@ -188,11 +189,11 @@ func (p previewInput) shares(moves []Move) []Share {
 	}
 	list := make([]Share, len(p.servers))
 	for i, s := range p.servers {
-		state := s.state
+		state := s.State
 		if p.overdue(s) {
 			state = "OVERDUE"
 		}
-		list[i] = Share{UUID: s.uuid, State: state, Queues: held[s.uuid], Next: held[s.uuid] + more[s.uuid]}
+		list[i] = Share{UUID: s.UUID, State: state, Queues: held[s.UUID], Next: held[s.UUID] + more[s.UUID]}
 	}
 	return list
 }

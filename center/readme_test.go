@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -86,10 +87,10 @@ func liveOnce(t *testing.T, c *center.Center) {
 	}
 	for _, host := range []string{"web1", "web2"} {
 		uuid := host + ":1:00000000"
-		if _, err := c.Roster().Register(t.Context(), center.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Roster().Assign(t.Context(), "settle", center.Assignment{Actor: uuid}); err != nil {
+		if _, err := c.Roster().Assign(t.Context(), "settle", roster.Assignment{Actor: uuid}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,12 +164,12 @@ func workerLife(t *testing.T, c *center.Center) {
 			t.Fatal(err)
 		}
 	}
-	_, err := c.Roster().Beat(ctx, center.Beat{Token: "x", Was: []string{""}, Servers: []center.ServerBeat{{UUID: web1, State: center.StateServing}}})
+	_, err := c.Roster().Beat(ctx, roster.Beat{Token: "x", Was: []string{""}, Servers: []roster.ServerBeat{{UUID: web1, State: center.StateServing}}})
 	must(err)
 	v, err := c.Roster().View(ctx, "settle", web1)
 	must(err)
 	q := v.Queues[1]
-	_, err = c.Roster().Release(ctx, "settle", web1, []center.Handover{{QueueID: q.ID, Epoch: q.Epoch, To: web2}})
+	_, err = c.Roster().Release(ctx, "settle", web1, []roster.Handover{{QueueID: q.ID, Epoch: q.Epoch, To: web2}})
 	must(err)
 	_, err = c.Roster().Retake(ctx, "settle", web1, v.Queues[0].ID, v.Queues[0].Epoch)
 	must(err)
@@ -187,7 +188,7 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
 	must(c.Roster().WindowDone(ctx, "settle", web1, center.QueueEpoch{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
 	must(c.Roster().Drain(ctx, "settle", web1))
-	assign := center.Assignment{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
+	assign := roster.Assignment{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
 	_, err = c.Roster().Assign(ctx, "settle", assign)
 	must(err)
 	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
@@ -216,9 +217,9 @@ func runLife(t *testing.T, c *center.Center) {
 		_, err := c.Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		must(err)
 		uuid := task + ":1:00000000"
-		_, err = c.Roster().Register(ctx, center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
+		_, err = c.Roster().Register(ctx, roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
 		must(err)
-		_, err = c.Roster().Assign(ctx, task, center.Assignment{Actor: uuid})
+		_, err = c.Roster().Assign(ctx, task, roster.Assignment{Actor: uuid})
 		must(err)
 	}
 	must(c.DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))

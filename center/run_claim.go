@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -43,7 +44,7 @@ type claimable struct {
 // attempt, and all while the run is paused, are left. A queue that was taken over more than max_recoveries times
 // without progress fails.
 func (c *Center) Claim(ctx context.Context, taskType, server string, queues []QueueEpoch, limit int) (sweeps []Sweep, err error) {
-	for part := range slices.Chunk(queues, eventRows) {
+	for part := range slices.Chunk(queues, roster.InsertRows) {
 		list, err := c.claimable(ctx, taskType, part)
 		if err != nil {
 			return sweeps, fmt.Errorf("claim queues of %s$%s: %w", taskType, c.ownSign, err)
@@ -131,7 +132,7 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 
 // fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
 func (c *Center) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []QueueEpoch{{s.QueueID, s.Epoch}}}, c, new(atomic.Bool)}
+	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}}}, c, new(atomic.Bool)}
 	return b.fence(ctx, t.Raw)
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -145,9 +146,9 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 }
 
 // cancelAll ends all open runs of a roster that is deleted. What waits for them is settled by a tick.
-func cancelAll(ctx context.Context, l *locked) error {
+func cancelAll(ctx context.Context, l *roster.LockTx) error {
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
-	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.taskType, l.ownSign); err != nil {
+	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign); err != nil {
 		return fmt.Errorf("cancel the runs: %w", err)
 	}
 	var ids []string
@@ -156,7 +157,7 @@ func cancelAll(ctx context.Context, l *locked) error {
 		err := rows.Scan(&id)
 		ids = append(ids, id)
 		return err
-	}, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`, l.taskType, l.ownSign)
+	}, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`, l.TaskType, l.OwnSign)
 	for _, id := range ids {
 		if err == nil {
 			_, err = stopRunTx(ctx, l.Tx, id)

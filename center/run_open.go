@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -19,7 +20,7 @@ const openTries = 20
 // RUNNING or the task type is paused or about to get another number of queues (R6). It returns the runs that ended
 // instead.
 func (c *Center) openNext(ctx context.Context, taskType string) (ended []string, err error) {
-	err = c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = nil
 		if busy, err := openingForbidden(ctx, l); err != nil || busy {
 			return err
@@ -45,17 +46,17 @@ func (c *Center) openNext(ctx context.Context, taskType string) (ended []string,
 	return ended, nil
 }
 
-func openingForbidden(ctx context.Context, l *locked) (bool, error) {
+func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 	var paused bool
 	var running int
 	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type AND r.own_sign = k.own_sign
-		AND r.state = '`+RunRunning+`') FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.taskType, l.ownSign).Scan(&paused, &running)
-	return paused || running > 0 || l.requestedTotal > 0, err
+		AND r.state = '`+RunRunning+`') FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign).Scan(&paused, &running)
+	return paused || running > 0 || l.RequestedTotal > 0, err
 }
 
-func nextReady(ctx context.Context, l *locked) (id string, err error) {
+func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 	err = l.QueryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
-		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, scheduled_at, run_id LIMIT 1`, l.taskType, l.ownSign).Scan(&id)
+		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, scheduled_at, run_id LIMIT 1`, l.TaskType, l.OwnSign).Scan(&id)
 	if sqldb.NoRows(err) {
 		return "", nil
 	}
@@ -64,7 +65,7 @@ func nextReady(ctx context.Context, l *locked) (id string, err error) {
 
 // open looks at the upstreams again, with the run's row locked: one of them may run once more. It returns the state
 // that the run got.
-func openRun(ctx context.Context, l *locked, runID string) (state string, err error) {
+func openRun(ctx context.Context, l *roster.LockTx, runID string) (state string, err error) {
 	ready, err := lockRun(ctx, l.Tx, runID, RunReady)
 	if err == nil && !ready {
 		err = sqldb.ErrRaced
@@ -96,9 +97,9 @@ func openRun(ctx context.Context, l *locked, runID string) (state string, err er
 }
 
 // runTimeout is never zero, also if somebody deleted the row of the task type.
-func runTimeout(ctx context.Context, l *locked) (time.Duration, error) {
+func runTimeout(ctx context.Context, l *roster.LockTx) (time.Duration, error) {
 	var s Settings
-	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan((*sqldb.Millis)(&s.RunTimeout))
+	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan((*sqldb.Millis)(&s.RunTimeout))
 	if err != nil && !sqldb.NoRows(err) {
 		return 0, fmt.Errorf("read run_timeout: %w", err)
 	}
@@ -108,13 +109,13 @@ func runTimeout(ctx context.Context, l *locked) (time.Duration, error) {
 // snapshot makes the run's rows of queues (R6), and returns the number of queues that they stand for. A run that was
 // rerun has them, and keeps them unless the number of queues is another now: then items have changed their queues,
 // and everything is swept again. Queues that are being removed are left out.
-func snapshotQueues(ctx context.Context, l *locked, runID string) (total int, err error) {
-	queues, err := l.namedQueues(ctx)
-	numbered := errors.Is(err, errNumbered)
+func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total int, err error) {
+	queues, err := l.NamedQueues(ctx)
+	numbered := errors.Is(err, roster.ErrNumbered)
 	if err != nil && !numbered {
 		return 0, fmt.Errorf("read the queues: %w", err)
 	}
-	queues = slices.DeleteFunc(queues, func(q namedQueue) bool { return q.removing })
+	queues = slices.DeleteFunc(queues, func(q roster.NamedQueue) bool { return q.Removing })
 	rows, err := runQueueIDs(ctx, l, runID)
 	if err != nil {
 		return 0, err
@@ -134,7 +135,7 @@ func snapshotQueues(ctx context.Context, l *locked, runID string) (total int, er
 	return len(queues), insertRunQueues(ctx, l, runID, queues)
 }
 
-func runQueueIDs(ctx context.Context, l *locked, runID string) (list []string, err error) {
+func runQueueIDs(ctx context.Context, l *roster.LockTx, runID string) (list []string, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
@@ -145,20 +146,20 @@ func runQueueIDs(ctx context.Context, l *locked, runID string) (list []string, e
 }
 
 // dropGone cancels the rows of queues that were removed since the run was opened first.
-func cancelGoneQueues(ctx context.Context, l *locked, runID string, rows []string, queues []namedQueue) error {
+func cancelGoneQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string, queues []roster.NamedQueue) error {
 	gone := slices.DeleteFunc(rows, func(id string) bool {
-		return slices.ContainsFunc(queues, func(q namedQueue) bool { return q.id == id })
+		return slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == id })
 	})
 	return endRunQueues(ctx, l.Tx, RunQueueCancelled, queueRemoved, gone, `run_id = ?`, runID)
 }
 
 const queueRemoved = "the queue was removed"
 
-func insertRunQueues(ctx context.Context, l *locked, runID string, queues []namedQueue) error {
-	for part := range slices.Chunk(queues, eventRows) {
+func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues []roster.NamedQueue) error {
+	for part := range slices.Chunk(queues, roster.InsertRows) {
 		args := make([]any, 0, 2*len(part))
 		for _, q := range part {
-			args = append(args, runID, q.id)
+			args = append(args, runID, q.ID)
 		}
 		_, err := l.Exec(ctx, `INSERT INTO schedule_run_queue (run_id, queue_id) VALUES `+
 			strings.TrimSuffix(strings.Repeat("(?, ?), ", len(part)), ", "), args...)
@@ -171,7 +172,7 @@ func insertRunQueues(ctx context.Context, l *locked, runID string, queues []name
 
 // endRunQueues ends the rows of some queues, of the runs that where finds, that are not finished.
 func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []string, where string, args ...any) error {
-	for part := range slices.Chunk(queues, eventRows) {
+	for part := range slices.Chunk(queues, roster.InsertRows) {
 		all := append([]any{state, why}, args...)
 		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
 			` AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`') AND queue_id IN (`+sqldb.Marks(len(part))+`)`, append(all, sqldb.Args(part)...)...)
@@ -183,14 +184,14 @@ func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []s
 }
 
 // queuesGone ends what the open run still had to do in queues that are deleted in this transaction (N1, N2).
-func endRunQueuesOf(ctx context.Context, l *locked, state, why string, queues []string) error {
+func endRunQueuesOf(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
 	var open []string
 	err := l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		open = append(open, id)
 		return err
-	}, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.taskType, l.ownSign)
+	}, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("read the open run: %w", err)
 	}

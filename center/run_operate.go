@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -13,13 +14,13 @@ import (
 // it with its next tick or SaveSweep; what it has begun may still take effect. Dependants under rule SUCCESS fail.
 // ErrRunState if the run has ended.
 func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
-	err := c.operateRun(ctx, runID, func(ctx context.Context, l *locked) error {
+	err := c.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		return l.record(ctx, event{kind: EventRun, actor: actor, reason: "cancelled: " + runID})
+		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: "cancelled: " + runID})
 	})
 	if err == nil {
 		err = c.stopRun(ctx, runID)
@@ -33,13 +34,13 @@ func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
 // PauseRun stops an open run, or lets it go on: it is not opened, its queues are not claimed, and its sweeps are
 // suspended. Its deadline stays what it is. ErrRunState if the run has ended.
 func (c *Center) PauseRun(ctx context.Context, runID string, paused bool, actor string) error {
-	err := c.operateRun(ctx, runID, func(ctx context.Context, l *locked) error {
+	err := c.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			paused, runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		return l.record(ctx, event{kind: EventRun, actor: actor, reason: pauseKind(paused) + ": " + runID})
+		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: roster.PauseKind(paused) + ": " + runID})
 	})
 	if err != nil {
 		return fmt.Errorf("pause run %s: %w", runID, err)
@@ -54,8 +55,8 @@ func (c *Center) PauseRun(ctx context.Context, runID string, paused bool, actor 
 // ErrRunState if the run is in any other state.
 func (c *Center) Rerun(ctx context.Context, runID, actor string) error {
 	var taskType string
-	err := c.operateRun(ctx, runID, func(ctx context.Context, l *locked) error {
-		taskType = l.taskType
+	err := c.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+		taskType = l.TaskType
 		if ok, err := lockRun(ctx, l.Tx, runID, RunFailed, RunCancelled, RunDependentFailed); err != nil || !ok {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
@@ -70,7 +71,7 @@ func (c *Center) Rerun(ctx context.Context, runID, actor string) error {
 		if err := wakeDependants(ctx, l.Tx, runID); err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventRun, actor: actor, reason: "rerun: " + runID})
+		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: "rerun: " + runID})
 	})
 	if err == nil {
 		err = c.settleAll(ctx, []runRef{{runID, taskType}})
@@ -128,12 +129,12 @@ func wakeDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 }
 
 // operateRun runs f under the lock row of the run's task type.
-func (c *Center) operateRun(ctx context.Context, runID string, f func(context.Context, *locked) error) error {
+func (c *Center) operateRun(ctx context.Context, runID string, f func(context.Context, *roster.LockTx) error) error {
 	r, err := c.Run(ctx, runID)
 	if err != nil {
 		return err
 	}
-	return c.roster.underLock(ctx, r.TaskType, f)
+	return c.roster.UnderLock(ctx, r.TaskType, f)
 }
 
 // wrongState says in which state a run is that did not match, unless there was another error.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -42,12 +43,12 @@ func (c *Center) SubmitOnce(ctx context.Context, taskType, key, params string, a
 		key = uuid.NewString()
 	}
 	submit := func() error {
-		return c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
+		return c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 			runID, there, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
 			return err
 		})
 	}
-	if err = cmp.Or(validName("key", key, maxRunKey), validParams(params)); err == nil {
+	if err = cmp.Or(roster.ValidName("key", key, maxRunKey), validParams(params)); err == nil {
 		err = c.hasRuns(ctx, taskType)
 	}
 	if err == nil {
@@ -81,7 +82,7 @@ func (c *Center) hasRuns(ctx context.Context, taskType string) error {
 	if err := c.mayRun(ctx, taskType); err != nil {
 		return err
 	}
-	return c.roster.insertLockRow(ctx, taskType)
+	return c.roster.InsertLockRow(ctx, taskType)
 }
 
 // mayRun checks that a task type is there and can have runs.
@@ -98,18 +99,18 @@ func (c *Center) mayRun(ctx context.Context, taskType string) error {
 }
 
 // submit fills in a run and inserts it, unless there is one of its key.
-func submitRun(ctx context.Context, l *locked, r Run, after []string) (runID string, there bool, err error) {
-	known, err := runsOfKeys(ctx, l, []string{l.taskType}, []string{r.Key})
+func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (runID string, there bool, err error) {
+	known, err := runsOfKeys(ctx, l, []string{l.TaskType}, []string{r.Key})
 	if err != nil {
 		return "", false, err
 	}
-	if id := known[runName{l.taskType, r.Key}]; id != "" {
+	if id := known[runName{l.TaskType, r.Key}]; id != "" {
 		return id, true, nil
 	}
 	if after, err = checkUpstreams(ctx, l, after); err != nil {
 		return "", false, err
 	}
-	r = newRun(l, r, l.now)
+	r = newRun(l, r, l.Now)
 	if len(after) > 0 {
 		r.State = RunWaiting
 	}
@@ -117,8 +118,8 @@ func submitRun(ctx context.Context, l *locked, r Run, after []string) (runID str
 }
 
 // newRun completes a run of this task type that is its own root.
-func newRun(l *locked, r Run, at time.Time) Run {
-	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = newRunID(l.nextInstant()), l.taskType, l.ownSign, at
+func newRun(l *roster.LockTx, r Run, at time.Time) Run {
+	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = newRunID(l.NextInstant()), l.TaskType, l.OwnSign, at
 	r.RootID = r.ID
 	if r.State == "" {
 		r.State = RunReady
@@ -127,11 +128,11 @@ func newRun(l *locked, r Run, at time.Time) Run {
 }
 
 // upstreams checks that the runs are there, and returns each once.
-func checkUpstreams(ctx context.Context, l *locked, after []string) ([]string, error) {
+func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
 		var n int
-		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run WHERE run_id = ? AND own_sign = ?`, id, l.ownSign).Scan(&n)
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run WHERE run_id = ? AND own_sign = ?`, id, l.OwnSign).Scan(&n)
 		if err == nil && n == 0 {
 			err = ErrUnknownRun
 		}
@@ -146,13 +147,13 @@ func checkUpstreams(ctx context.Context, l *locked, after []string) ([]string, e
 type runName struct{ taskType, key string }
 
 // runsOfKeys returns the ids of the runs of some task types with some keys, as far as there are any.
-func runsOfKeys(ctx context.Context, l *locked, taskTypes, keys []string) (map[runName]string, error) {
+func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string) (map[runName]string, error) {
 	found := map[runName]string{}
 	if len(taskTypes) == 0 {
 		return found, nil
 	}
-	for part := range slices.Chunk(keys, eventRows) {
-		args := append(append(sqldb.Args(taskTypes), l.ownSign), sqldb.Args(part)...)
+	for part := range slices.Chunk(keys, roster.InsertRows) {
+		args := append(append(sqldb.Args(taskTypes), l.OwnSign), sqldb.Args(part)...)
 		err := l.Each(ctx, func(rows *sql.Rows) error {
 			var n runName
 			var id string
@@ -170,12 +171,12 @@ func runsOfKeys(ctx context.Context, l *locked, taskTypes, keys []string) (map[r
 
 // insertRuns inserts runs of this task type, and of each that is not SKIPPED the runs of everything that runs after
 // it, WAITING, with the edges between them as they are now (R5). The roots wait for those in after.
-func insertRuns(ctx context.Context, l *locked, roots []Run, after []string) error {
+func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
 	edges, err := readEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
-	g := growth{newID: func() string { return newRunID(l.nextInstant()) }, edges: edges, order: downstream(edges, l.taskType), cut: len(after) > 0}
+	g := growth{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType), cut: len(after) > 0}
 	if g.there, err = runsOfKeys(ctx, l, g.order, keysOf(roots)); err != nil {
 		return err
 	}
@@ -250,15 +251,15 @@ func (g *growth) add(root Run) {
 	}
 }
 
-func insertRunRows(ctx context.Context, l *locked, runs []Run) error {
-	for part := range slices.Chunk(runs, eventRows/2) {
+func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
+	for part := range slices.Chunk(runs, roster.InsertRows/2) {
 		args := make([]any, 0, 12*len(part))
 		for _, r := range part {
 			var finished any
 			if r.Ended() {
-				finished = l.Dialect.Time(l.now)
+				finished = l.Dialect.Time(l.Now)
 			}
-			args = append(args, r.ID, r.TaskType, l.ownSign, r.Key, r.RootID, sqldb.Null(r.Trigger), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished)
+			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished)
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
@@ -273,8 +274,8 @@ func insertRunRows(ctx context.Context, l *locked, runs []Run) error {
 	return nil
 }
 
-func insertDeps(ctx context.Context, l *locked, deps []RunDep) error {
-	for part := range slices.Chunk(deps, eventRows) {
+func insertDeps(ctx context.Context, l *roster.LockTx, deps []RunDep) error {
+	for part := range slices.Chunk(deps, roster.InsertRows) {
 		args := make([]any, 0, 3*len(part))
 		for _, d := range part {
 			args = append(args, d.Run, d.Upstream, d.Rule)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -51,7 +52,7 @@ func (m *many) exec(format string, args ...any) {
 // the last n expire.
 func (m *many) join() {
 	m.Helper()
-	_, err := m.c.Roster().Register(m.Context(), center.Server{UUID: "new", TaskType: "settle", JudgeDeadInterval: 24 * time.Hour})
+	_, err := m.c.Roster().Register(m.Context(), roster.Server{UUID: "new", TaskType: "settle", JudgeDeadInterval: 24 * time.Hour})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func (m *many) die(n int) {
 
 func (m *many) assign() {
 	m.Helper()
-	_, err := m.c.Roster().Assign(m.Context(), "settle", center.Assignment{Actor: "new", Watched: time.Hour, BeatWithin: time.Hour})
+	_, err := m.c.Roster().Assign(m.Context(), "settle", roster.Assignment{Actor: "new", Watched: time.Hour, BeatWithin: time.Hour})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func BenchmarkMany(b *testing.B) {
 		})
 		b.Run("heartbeat/"+kind, func(b *testing.B) {
 			for b.Loop() {
-				_, err := m.c.Roster().Beat(b.Context(), center.Beat{Servers: []center.ServerBeat{{UUID: "new", State: center.StateServing}}})
+				_, err := m.c.Roster().Beat(b.Context(), roster.Beat{Servers: []roster.ServerBeat{{UUID: "new", State: center.StateServing}}})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/cron"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/slots"
 )
 
@@ -56,7 +57,7 @@ func (s Settings) validateEvery() error {
 func validAfter(after []After) error {
 	seen := map[string]bool{}
 	for _, a := range after {
-		if err := validName("after", a.Upstream, 100); err != nil {
+		if err := roster.ValidName("after", a.Upstream, 100); err != nil {
 			return err
 		}
 		if a.Rule != "" && a.Rule != RuleSuccess && a.Rule != RuleFinished {
@@ -103,20 +104,20 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 
 // defineTrigger makes the trigger of the settings, together with the queues, unless one of that name is there, whatever
 // it fires.
-func defineTrigger(ctx context.Context, l *locked, s Settings) error {
-	t, ok := s.trigger(l.taskType)
+func defineTrigger(ctx context.Context, l *roster.LockTx, s Settings) error {
+	t, ok := s.trigger(l.TaskType)
 	if !ok {
 		return nil
 	}
 	var mode string
-	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.taskType).Scan(&mode); err != nil || mode != ModeRun {
+	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&mode); err != nil || mode != ModeRun {
 		return err
 	}
 	_, err := putTrigger(ctx, l, t, false, "")
 	return err
 }
 
-func applySchedule(ctx context.Context, l *locked, s Settings, actor string) error {
+func applySchedule(ctx context.Context, l *roster.LockTx, s Settings, actor string) error {
 	if err := applyAfter(ctx, l, s.After); err != nil {
 		return err
 	}
@@ -125,15 +126,15 @@ func applySchedule(ctx context.Context, l *locked, s Settings, actor string) err
 
 // applyTrigger gives the trigger of the settings its schedule, and leaves the rest of it alone; without cron and every
 // it deletes the trigger.
-func applyTrigger(ctx context.Context, l *locked, s Settings, actor string) error {
-	t, wanted := s.trigger(l.taskType)
-	old, err := readTrigger(ctx, l, l.taskType)
+func applyTrigger(ctx context.Context, l *roster.LockTx, s Settings, actor string) error {
+	t, wanted := s.trigger(l.TaskType)
+	old, err := readTrigger(ctx, l, l.TaskType)
 	there := err == nil
 	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
 		return err
 	}
 	switch {
-	case there && old.Target != l.taskType:
+	case there && old.Target != l.TaskType:
 		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name, old.Target)
 	case there && !wanted && old.Kind != TriggerOnce:
 		return deleteTrigger(ctx, l, old.Name, actor)
@@ -150,19 +151,19 @@ func applyTrigger(ctx context.Context, l *locked, s Settings, actor string) erro
 }
 
 // applyAfter writes the dependencies if they are others than those that are there.
-func applyAfter(ctx context.Context, l *locked, after []After) error {
+func applyAfter(ctx context.Context, l *roster.LockTx, after []After) error {
 	edges, err := readEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
 	var there []After
 	for _, e := range edges {
-		if e.taskType == l.taskType {
+		if e.taskType == l.TaskType {
 			there = append(there, e.After)
 		}
 	}
 	if afterText(there) == afterText(after) {
 		return nil
 	}
-	return writeAfter(ctx, l.Tx, l.taskType, after)
+	return writeAfter(ctx, l.Tx, l.TaskType, after)
 }

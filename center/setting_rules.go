@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/cron"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // Validate returns an error for everything that is wrong with the settings, defaults applied, one on each line. Each
@@ -73,12 +74,12 @@ func (s Settings) validateQueues() error {
 	switch {
 	case s.Queues != 0 && len(s.QueueNames) > 0:
 		return errors.New("queues must be a number or a list of names, not both")
-	case len(s.QueueNames) == 0 && s.Queues < 1, s.Queues > maxQueues:
-		return fmt.Errorf("queues (%d) must be between 1 and %d", s.Queues, maxQueues)
+	case len(s.QueueNames) == 0 && s.Queues < 1, s.Queues > roster.MaxQueues:
+		return fmt.Errorf("queues (%d) must be between 1 and %d", s.Queues, roster.MaxQueues)
 	}
 	seen := map[string]bool{}
 	for _, name := range s.QueueNames {
-		if err := validName("queue", name, 150); err != nil {
+		if err := roster.ValidName("queue", name, 150); err != nil {
 			return err
 		}
 		if seen[name] {

@@ -3,6 +3,8 @@ package center
 import (
 	"reflect"
 	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // SLEEP and NOTSLEEP are TBSchedule's two ways of processing.
@@ -117,13 +119,13 @@ func (s Settings) WithDefaults() Settings {
 }
 
 // queueRows returns the queues in the order of their index.
-func (s Settings) queueRows() []queueRow {
+func (s Settings) queueRows() []roster.QueueRow {
 	if len(s.QueueNames) == 0 {
-		return numberedQueues(0, s.Queues)
+		return roster.NumberedQueues(0, s.Queues)
 	}
-	queues := make([]queueRow, len(s.QueueNames))
+	queues := make([]roster.QueueRow, len(s.QueueNames))
 	for i, name := range s.QueueNames {
-		queues[i] = queueRow{id: name, index: i}
+		queues[i] = roster.QueueRow{ID: name, Index: i}
 	}
 	return queues
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -65,7 +66,7 @@ func TestSwallowedPackets(t *testing.T) {
 			beat := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				_, err := c.Roster().Beat(ctx, center.Beat{Token: "x", Servers: []center.ServerBeat{{UUID: "u"}}})
+				_, err := c.Roster().Beat(ctx, roster.Beat{Token: "x", Servers: []roster.ServerBeat{{UUID: "u"}}})
 				return err
 			}
 			if err := beat(); err != nil {
@@ -206,7 +207,7 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 		registered := make(chan time.Time, 1)
 		var g errgroup.Group
 		g.Go(func() error {
-			reg, err := c.Roster().Register(t.Context(), center.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
+			reg, err := c.Roster().Register(t.Context(), roster.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
 			registered <- reg.At
 			return err
 		})
@@ -278,7 +279,7 @@ func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
 		if _, err := c.Define(t.Context(), "expire", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Roster().Register(t.Context(), center.Server{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if alive, err := c.ExpireAsReadBefore(t.Context(), "expire", "A"); err != nil || alive != 1 {
@@ -295,11 +296,11 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
-		pulses, err := c.Roster().Beat(t.Context(), center.Beat{Token: "y", Was: []string{""}, Servers: []center.ServerBeat{{UUID: "web1:1:00000000", TaskType: "settle"}}})
+		pulses, err := c.Roster().Beat(t.Context(), roster.Beat{Token: "y", Was: []string{""}, Servers: []roster.ServerBeat{{UUID: "web1:1:00000000", TaskType: "settle"}}})
 		if err != nil || !pulses["web1:1:00000000"].AnyDead {
 			t.Fatalf("%+v, %v", pulses, err)
 		}
-		judge := center.Assignment{Actor: "web1:1:00000000", Watched: time.Hour, BeatWithin: time.Minute}
+		judge := roster.Assignment{Actor: "web1:1:00000000", Watched: time.Hour, BeatWithin: time.Minute}
 		for _, seen := range []string{"2999-01-01", ""} { // a pulse from before the clock was set proves nothing
 			if seen != "" {
 				if judge.Seen, err = time.Parse(time.DateOnly, seen); err != nil {

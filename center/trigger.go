@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/slots"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -92,7 +93,7 @@ func (t Trigger) withDefaults() Trigger {
 func (t Trigger) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	errs = append(errs, validName("trigger", t.Name, 150), validParams(t.Params))
+	errs = append(errs, roster.ValidName("trigger", t.Name, 150), validParams(t.Params))
 	if len(t.Expression) > maxExpression {
 		bad("expression must have at most %d bytes, not %d", maxExpression, len(t.Expression))
 	}
@@ -167,7 +168,7 @@ func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change
 	if err = c.hasRuns(ctx, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
-	err = c.roster.underLock(ctx, t.Target, func(ctx context.Context, l *locked) (err error) {
+	err = c.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
 		now, err = putTrigger(ctx, l, t, change, actor)
 		return err
 	})
@@ -178,7 +179,7 @@ func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change
 }
 
 // putTrigger makes a trigger, or changes the one of its name if that is wanted, and returns what is there then.
-func putTrigger(ctx context.Context, l *locked, t Trigger, change bool, actor string) (Trigger, error) {
+func putTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, actor string) (Trigger, error) {
 	old, err := readTrigger(ctx, l, t.Name)
 	there := err == nil
 	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
@@ -187,7 +188,7 @@ func putTrigger(ctx context.Context, l *locked, t Trigger, change bool, actor st
 	if there && !change {
 		return old, nil
 	}
-	if t, err = t.over(old, there, l.ownSign, l.now); err != nil {
+	if t, err = t.over(old, there, l.OwnSign, l.Now); err != nil {
 		return Trigger{}, err
 	}
 	return t, writeTrigger(ctx, l, t, old, there, actor)
@@ -218,11 +219,11 @@ func (t Trigger) over(old Trigger, there bool, ownSign string, now time.Time) (T
 }
 
 // writeTrigger inserts a trigger, or changes the old one.
-func writeTrigger(ctx context.Context, l *locked, t, old Trigger, there bool, actor string) error {
+func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool, actor string) error {
 	if err := putTriggerRow(ctx, l, t, old, there); err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "defined: " + t.Name})
+	return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: "defined: " + t.Name})
 }
 
 // begin sets when a trigger is due first.
@@ -245,7 +246,7 @@ func (t Trigger) sameSlots(o Trigger) bool {
 		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target
 }
 
-func putTriggerRow(ctx context.Context, l *locked, t, old Trigger, there bool) error {
+func putTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool) error {
 	var names []string
 	var args []any
 	for _, col := range triggerValues(l, t) {
@@ -253,14 +254,14 @@ func putTriggerRow(ctx context.Context, l *locked, t, old Trigger, there bool) e
 	}
 	if !there {
 		_, err := l.Exec(ctx, `INSERT INTO schedule_trigger (`+strings.Join(names, ", ")+`, own_sign, name) VALUES (`+sqldb.Marks(len(args)+2)+`)`,
-			append(args, l.ownSign, t.Name)...)
+			append(args, l.OwnSign, t.Name)...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
 			err = sqldb.ErrRaced // for another target, whose lock row is another
 		}
 		return err
 	}
 	n, err := l.Exec(ctx, `UPDATE schedule_trigger SET `+strings.Join(names, " = ?, ")+` = ? WHERE own_sign = ? AND name = ? AND version = ?`,
-		append(args, l.ownSign, t.Name, old.Version)...)
+		append(args, l.OwnSign, t.Name, old.Version)...)
 	if err == nil && n == 0 {
 		err = sqldb.ErrRaced
 	}
@@ -274,7 +275,7 @@ type assigned struct {
 }
 
 // triggerColumns are the columns of a trigger but for its key.
-func triggerValues(l *locked, t Trigger) []assigned {
+func triggerValues(l *roster.LockTx, t Trigger) []assigned {
 	return []assigned{
 		{"trigger_id", t.ID},
 		{"target", t.Target},
@@ -311,8 +312,8 @@ func scanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 }
 
 // trigger reads a trigger. ErrUnknownTrigger if there is none of that name.
-func readTrigger(ctx context.Context, l *locked, name string) (Trigger, error) {
-	t, err := scanTrigger(l.QueryRow(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name))
+func readTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
+	t, err := scanTrigger(l.QueryRow(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name))
 	if sqldb.NoRows(err) {
 		err = ErrUnknownTrigger
 	}

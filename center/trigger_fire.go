@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -20,7 +21,7 @@ const (
 func (c *Center) fireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
-		err := c.roster.underLock(ctx, taskType, func(ctx context.Context, l *locked) (err error) {
+		err := c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 			n, err = fireTriggers(ctx, l)
 			return err
 		})
@@ -43,7 +44,7 @@ type firing struct {
 // fire advances a page of triggers and inserts the runs of their slots, in one transaction (R2): a few statements,
 // however many there are. That each trigger's version is still the one that was read is checked although the lock
 // row is held: somebody may edit the row by hand. It returns how many triggers there were.
-func fireTriggers(ctx context.Context, l *locked) (int, error) {
+func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 	firings, err := dueTriggers(ctx, l)
 	if err != nil || len(firings) == 0 {
 		return 0, err
@@ -54,7 +55,7 @@ func fireTriggers(ctx context.Context, l *locked) (int, error) {
 			keys = append(keys, f.runKey(at))
 		}
 	}
-	there, err := runsOfKeys(ctx, l, []string{l.taskType}, keys)
+	there, err := runsOfKeys(ctx, l, []string{l.TaskType}, keys)
 	if err != nil {
 		return 0, err
 	}
@@ -68,7 +69,7 @@ func fireTriggers(ctx context.Context, l *locked) (int, error) {
 		for _, at := range f.slots {
 			r := like
 			r.Key = f.runKey(at)
-			if there[runName{l.taskType, r.Key}] != "" {
+			if there[runName{l.TaskType, r.Key}] != "" {
 				continue // fired before the trigger was made again; it advances all the same
 			}
 			r = newRun(l, r, at)
@@ -85,14 +86,14 @@ func fireTriggers(ctx context.Context, l *locked) (int, error) {
 
 // due reads a page of triggers that are due, and computes what they fire and when they are due next. One whose row
 // makes no sense gets the status ERROR, and the others go on.
-func dueTriggers(ctx context.Context, l *locked) (firings []firing, err error) {
+func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
-		firings = append(firings, newFiring(t, l.now))
+		firings = append(firings, newFiring(t, l.Now))
 		return err
 	}, fmt.Sprintf(`SELECT `+triggerColumns+` FROM schedule_trigger
 		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ? ORDER BY next_fire_at, name LIMIT %d`, firePage),
-		l.ownSign, l.Dialect.Time(l.now), l.taskType)
+		l.OwnSign, l.Dialect.Time(l.Now), l.TaskType)
 	if err != nil {
 		return nil, fmt.Errorf("read the triggers: %w", err)
 	}
@@ -138,14 +139,14 @@ func (t Trigger) run(open []Run) Run {
 }
 
 // openRuns returns the runs of the task type that are RUNNING or READY, not more than two, the RUNNING first.
-func openRuns(ctx context.Context, l *locked) (open []Run, err error) {
+func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var r Run
 		err := rows.Scan(&r.ID, &r.State)
 		open = append(open, r)
 		return err
 	}, `SELECT run_id, state FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state IN ('`+RunReady+`', '`+RunRunning+`')
-		ORDER BY state DESC, scheduled_at LIMIT 2`, l.taskType, l.ownSign)
+		ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the open runs: %w", err)
 	}
@@ -154,7 +155,7 @@ func openRuns(ctx context.Context, l *locked) (open []Run, err error) {
 
 // advance writes the triggers, all of them in one statement: each column is a CASE over the names, the one form of an
 // UPDATE of several rows that all databases know.
-func advanceTriggers(ctx context.Context, l *locked, firings []firing) error {
+func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
 	var set strings.Builder
 	var args []any
 	for _, col := range []struct {
@@ -175,7 +176,7 @@ func advanceTriggers(ctx context.Context, l *locked, firings []firing) error {
 		}
 		set.WriteString(" ELSE " + col.name + " END")
 	}
-	args = append(args, l.ownSign)
+	args = append(args, l.OwnSign)
 	for _, f := range firings {
 		args = append(args, f.Name, f.Version)
 	}

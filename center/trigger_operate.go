@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // PauseTrigger stops a trigger, or lets it go on: then its misfire says which of the slots that it has missed fire.
 // One that is DONE stays so; one in ERROR goes on if its row makes sense by now. ErrUnknownTrigger if there is none.
 func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, actor string) error {
-	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, t Trigger) error {
+	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
 		switch {
 		case paused && t.Status == TriggerActive:
@@ -22,7 +23,7 @@ func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, act
 				t.Status = TriggerDone
 			}
 		case !paused && t.Status == TriggerError:
-			if err := errors.Join(t.validate(), t.begin(l.now)); err != nil {
+			if err := errors.Join(t.validate(), t.begin(l.Now)); err != nil {
 				return err
 			}
 		default:
@@ -32,7 +33,7 @@ func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, act
 		if err := putTriggerRow(ctx, l, t, old, true); err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: pauseKind(paused) + ": " + name})
+		return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: roster.PauseKind(paused) + ": " + name})
 	})
 	if err != nil {
 		return fmt.Errorf("pause trigger %s: %w", name, err)
@@ -43,7 +44,7 @@ func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, act
 // DeleteTrigger deletes a trigger. Its runs stay, and one that is made again under its name fires none of its slots
 // twice. ErrUnknownTrigger if there is none.
 func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
-	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, _ Trigger) error {
+	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
 		return deleteTrigger(ctx, l, name, actor)
 	})
 	if err != nil {
@@ -52,29 +53,29 @@ func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
 	return nil
 }
 
-func deleteTrigger(ctx context.Context, l *locked, name, actor string) error {
-	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.ownSign, name); err != nil {
+func deleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) error {
+	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name); err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "deleted: " + name})
+	return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: "deleted: " + name})
 }
 
 // FireTrigger makes a run of a trigger now, whatever its slots and its status, and returns its id. The slots stay as
 // they are, and the firing does not count. The trigger's overlap holds: the run may be SKIPPED. ErrUnknownTrigger if
 // there is none.
 func (c *Center) FireTrigger(ctx context.Context, name, actor string) (runID string, err error) {
-	err = c.changeTrigger(ctx, name, func(ctx context.Context, l *locked, t Trigger) error {
+	err = c.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		open, err := openRuns(ctx, l)
 		if err != nil {
 			return err
 		}
-		r := newRun(l, t.run(open), l.now)
+		r := newRun(l, t.run(open), l.Now)
 		r.Key = t.ID + "/now/" + r.ID
 		runID = r.ID
 		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventTrigger, actor: actor, reason: "fired: " + name + ", run " + runID})
+		return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: "fired: " + name + ", run " + runID})
 	})
 	if err != nil {
 		return "", fmt.Errorf("fire trigger %s: %w", name, err)
@@ -83,7 +84,7 @@ func (c *Center) FireTrigger(ctx context.Context, name, actor string) (runID str
 }
 
 // changeTrigger runs f under the lock row of the trigger's target.
-func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.Context, *locked, Trigger) error) error {
+func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.Context, *roster.LockTx, Trigger) error) error {
 	var target string
 	err := c.db.QueryRow(ctx, `SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`, c.ownSign, name).Scan(&target)
 	if sqldb.NoRows(err) {
@@ -92,7 +93,7 @@ func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.
 	if err != nil {
 		return err
 	}
-	return c.roster.underLock(ctx, target, func(ctx context.Context, l *locked) error {
+	return c.roster.UnderLock(ctx, target, func(ctx context.Context, l *roster.LockTx) error {
 		t, err := readTrigger(ctx, l, name)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -45,7 +46,7 @@ type alerter struct {
 }
 
 // follow raises the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
-func (a *alerter) follow(ctx context.Context, p center.Pulse, restricted bool) {
+func (a *alerter) follow(ctx context.Context, p roster.Pulse, restricted bool) {
 	a.logWaits(ctx, p.Awaited > 0)
 	for more := true; more; {
 		select {
@@ -85,7 +86,7 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 }
 
 // checkStandby raises, once for the whole roster, that servers have had no queue for long (S9).
-func (a *alerter) checkStandby(ctx context.Context, p center.Pulse) {
+func (a *alerter) checkStandby(ctx context.Context, p roster.Pulse) {
 	if p.Owned > 0 || p.Awaited > 0 || p.State != center.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
 		return
@@ -122,7 +123,7 @@ func stallText(stall processor.Stall) string {
 }
 
 // checkProgress raises that a server that may work has ended neither a select nor a batch for long.
-func (a *alerter) checkProgress(ctx context.Context, p center.Pulse, restricted bool) {
+func (a *alerter) checkProgress(ctx context.Context, p roster.Pulse, restricted bool) {
 	stats := a.proc.Stats()
 	done := stats.FetchCount + stats.SuccessCount + stats.FailureCount
 	if done != a.progress || p.Owned == 0 || restricted || a.inRuns() {

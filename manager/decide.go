@@ -1,7 +1,7 @@
 package manager
 
 import (
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -28,13 +28,13 @@ func (v verb) String() string {
 type action struct {
 	verb verb
 	id   string
-	row  center.ViewQueue // for grant, release, retake, remove
+	row  roster.ViewQueue // for grant, release, retake, remove
 }
 
 // facts are all that a decision depends on.
 type facts struct {
 	uuid        string
-	rows        []center.ViewQueue     // as they were last read, ordered by id
+	rows        []roster.ViewQueue     // as they were last read, ordered by id
 	holdings    []processor.QueueState // the queues that the processor has
 	retired     map[string]int64       // epochs under which a release was sent
 	blocked     map[string]bool        // queues that shall move while our own transactions hold their rows (L5)
@@ -78,7 +78,7 @@ func decide(f facts) []action {
 }
 
 // begin decides about an own queue that the processor does not have.
-func (f facts) begin(row center.ViewQueue) []action {
+func (f facts) begin(row roster.ViewQueue) []action {
 	retired := f.retired[row.ID] == row.Epoch
 	switch {
 	case row.Removing:
@@ -96,7 +96,7 @@ func (f facts) begin(row center.ViewQueue) []action {
 }
 
 // keep decides about an own queue that the processor has under the right epoch.
-func (f facts) keep(row center.ViewQueue, h processor.QueueState) []action {
+func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
 	// A requester that does not know yet that it is one would leave the queue idle for a heartbeat.
 	requested := row.Req != "" && row.Known
 	handedOver := f.handingOver && (row.Req == "" || f.overdue)

@@ -6,18 +6,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
 // The row of queue 7, in the states that a server may read it in.
 var (
-	owned     = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5}
-	requested = center.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5, Known: true}
-	unknown   = center.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5} // the requester does not know yet
-	awaited   = center.ViewQueue{ID: "7", Cur: "you", Req: "me", Epoch: 5}
-	removing  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 5, Removing: true}
-	returned  = center.ViewQueue{ID: "7", Cur: "me", Epoch: 9} // it was lost and came back
+	owned     = roster.ViewQueue{ID: "7", Cur: "me", Epoch: 5}
+	requested = roster.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5, Known: true}
+	unknown   = roster.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5} // the requester does not know yet
+	awaited   = roster.ViewQueue{ID: "7", Cur: "you", Req: "me", Epoch: 5}
+	removing  = roster.ViewQueue{ID: "7", Cur: "me", Epoch: 5, Removing: true}
+	returned  = roster.ViewQueue{ID: "7", Cur: "me", Epoch: 9} // it was lost and came back
 )
 
 // What the processor does with queue 7.
@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 	sent := map[string]int64{"7": 5}
 	cases := []struct {
 		name        string
-		row         *center.ViewQueue
+		row         *roster.ViewQueue
 		holding     *processor.QueueState
 		want        string
 		retired     map[string]int64
@@ -134,7 +134,7 @@ func TestDecide(t *testing.T) {
 func TestDecideInRuns(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		row  center.ViewQueue
+		row  roster.ViewQueue
 		want string
 	}{
 		{"H3 withdrawn after a release was sent: retake", owned, "retake"},
@@ -142,7 +142,7 @@ func TestDecideInRuns(t *testing.T) {
 		{"retaken: wait for the claim", returned, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := facts{uuid: "me", rows: []center.ViewQueue{c.row}, retired: map[string]int64{"7": 5}, closed: map[string]bool{"7": true}, inRuns: true}
+			f := facts{uuid: "me", rows: []roster.ViewQueue{c.row}, retired: map[string]int64{"7": 5}, closed: map[string]bool{"7": true}, inRuns: true}
 			got := ""
 			for _, a := range decide(f) {
 				got += fmt.Sprint(a.verb)

@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // halt is what keeps all queues of a server from being worked: the task type is paused, the number of queues is about to
@@ -23,7 +24,7 @@ type halt struct {
 }
 
 // follow notes what a heartbeat's reply says about pauses and the barrier.
-func (h *halt) follow(p center.Pulse) {
+func (h *halt) follow(p roster.Pulse) {
 	halted := p.Paused || p.RequestedTotal > 0
 	if halted != h.halted {
 		h.log.WithFields(logrus.Fields{"paused": p.Paused, "repartition": p.RequestedTotal > 0}).Infof("halted: %t", halted)
@@ -54,7 +55,7 @@ func (h *halt) acknowledge() {
 }
 
 // passes reports whether all servers have drained for the barrier that this server drained for.
-func (h *halt) passes(p center.Pulse) bool {
+func (h *halt) passes(p roster.Pulse) bool {
 	return p.AllDrained && h.drained.Load() == p.PartitionVersion
 }
 

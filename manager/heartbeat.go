@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // heartbeater sends the heartbeats of all servers of the process at once (S1). It has a goroutine of its own that does
@@ -72,7 +73,7 @@ func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
 	if len(registrations) == 0 {
 		return idleInterval
 	}
-	b := center.Beat{Token: h.token}
+	b := roster.Beat{Token: h.token}
 	for _, r := range registrations {
 		b.Servers = append(b.Servers, r.report())
 		if !slices.Contains(b.Was, r.token) {
@@ -137,7 +138,7 @@ func (h *heartbeater) expire(r *registration) {
 
 // renew renews the lease after a heartbeat and hands the reply to the session. It replaces a reply that the session has
 // not read yet.
-func (r *registration) renew(token string, start time.Time, p center.Pulse) {
+func (r *registration) renew(token string, start time.Time, p roster.Pulse) {
 	now := time.Now()
 	r.token, r.ring = token, p.Ring
 	r.lease.renew(start)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -297,7 +298,7 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)
-		_, err := cl.c.Roster().Register(cl.Context(), center.Server{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, BeatToken: "x"})
+		_, err := cl.c.Roster().Register(cl.Context(), roster.Server{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, BeatToken: "x"})
 		if err != nil {
 			cl.Fatal(err)
 		}

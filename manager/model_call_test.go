@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // call is a statement or transaction under way: it is sent, then applied, and then its reply is under way. Its sender may
@@ -20,7 +20,7 @@ type call struct {
 	within   time.Duration // assign
 	patience time.Duration
 	seen     time.Time
-	handover []center.Handover
+	handover []roster.Handover
 	mustRead bool   // release: the view was to be read again before
 	queue    string // retake, remove
 	epoch    int64
@@ -31,8 +31,8 @@ type call struct {
 	released []string
 	at       time.Time
 	since    time.Time // register's reply, heartbeat's argument
-	reply    *center.Pulse
-	view     center.View
+	reply    *roster.Pulse
+	view     roster.View
 }
 
 type callKind int

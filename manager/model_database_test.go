@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // database is the tables.
@@ -96,7 +97,7 @@ func (w *world) heartbeat(c *call) {
 		s.watched = now
 	}
 	s.heartbeat = now
-	c.reply = &center.Pulse{
+	c.reply = &roster.Pulse{
 		UUID: c.uuid, Now: now, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
 		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
 	}
@@ -122,19 +123,19 @@ func (w *world) heartbeat(c *call) {
 func (w *world) dead(s serverRow) bool { return w.dbNow().Sub(s.heartbeat).Abs() > modelJudgeDead }
 
 func (w *world) read(c *call) {
-	v := center.View{PlanVersion: w.db.plan, Removing: w.removing()}
+	v := roster.View{PlanVersion: w.db.plan, Removing: w.removing()}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
-			v.Queues = append(v.Queues, center.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, PlanVersion: q.plan, Removing: q.removing, Known: w.known(q)})
+			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, PlanVersion: q.plan, Removing: q.removing, Known: w.known(q)})
 		}
 	}
 	c.view, c.done = v, true
 }
 
 // awaits is what a poll reads. It is one statement without an effect, so its reply arrives at once.
-func (w *world) awaits(p *process) (a center.Awaits) {
+func (w *world) awaits(p *process) (a roster.Awaits) {
 	if !w.reachable(p, false) {
-		return center.Awaits{Queues: -1} // the poll fails, and all queues are read again
+		return roster.Awaits{Queues: -1} // the poll fails, and all queues are read again
 	}
 	for _, q := range w.db.rows {
 		if q.req == p.uuid && q.cur != p.uuid {

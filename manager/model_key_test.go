@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // key writes down what matters of a state. Two states with the same key have the same future. Times are relative to now, and
@@ -84,13 +85,13 @@ func (k *key) rankCall(c *call) {
 	}
 }
 
-func (k *key) rankReply(p *center.Pulse) {
+func (k *key) rankReply(p *roster.Pulse) {
 	if p != nil {
 		k.plans.add(p.OwnedPlan)
 	}
 }
 
-func (k *key) rankView(v center.View) {
+func (k *key) rankView(v roster.View) {
 	for _, q := range v.Queues {
 		k.plans.add(q.PlanVersion)
 	}
@@ -154,7 +155,7 @@ func (k *key) process(p *process) {
 	k.call(p.request)
 }
 
-func (k *key) handovers(all []center.Handover) {
+func (k *key) handovers(all []roster.Handover) {
 	for _, h := range all {
 		k.text(h.QueueID + h.To)
 		k.ints(h.Epoch)
@@ -162,7 +163,7 @@ func (k *key) handovers(all []center.Handover) {
 	k.ints(-1)
 }
 
-func (k *key) heartbeatReply(p *center.Pulse) {
+func (k *key) heartbeatReply(p *roster.Pulse) {
 	if p == nil {
 		k.ints(-1)
 		return
@@ -173,7 +174,7 @@ func (k *key) heartbeatReply(p *center.Pulse) {
 	k.text(strings.Join(p.Removing, " "))
 }
 
-func (k *key) view(v center.View) {
+func (k *key) view(v roster.View) {
 	k.text(strings.Join(v.Removing, " "))
 	for _, q := range v.Queues {
 		k.text(q.ID + q.Cur + ">" + q.Req)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // This file has the states of a session and the steps of its reconciler, cut at each call.
@@ -19,7 +20,7 @@ func (w *world) join(p *process) {
 	}
 	p.state, p.start, p.retired = joining, w.local(p), nil
 	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
-	p.view, p.reply, p.gone, p.giveBy, p.token = center.View{}, nil, false, time.Time{}, 0
+	p.view, p.reply, p.gone, p.giveBy, p.token = roster.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.lapsed = nil, false
 	w.send(p, call{kind: callRegister})
 }
@@ -40,7 +41,7 @@ func (w *world) enter(p *process) {
 }
 
 // refresh reconciles after a heartbeat's reply, or after another event if reply is nil.
-func (w *world) refresh(p *process, reply *center.Pulse) {
+func (w *world) refresh(p *process, reply *roster.Pulse) {
 	if reply == nil {
 		w.readOrDecide(p)
 		return
@@ -117,7 +118,7 @@ func (w *world) perform(p *process) {
 		case forget:
 			p.changed = w.forget(p, a.id) || p.changed
 		case release:
-			p.handover = append(p.handover, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
+			p.handover = append(p.handover, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
 		case retake:
 			p.mustRead = true
 			w.send(p, call{kind: callRetake, queue: a.id, epoch: a.row.Epoch})

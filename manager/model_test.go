@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // The model is several servers, their processors, a database and the network between them, in discrete time, small enough
@@ -110,9 +110,9 @@ type process struct {
 	tried  time.Time     // when the last heartbeat was sent
 	watch  watch
 	joined time.Time     // by the database's clock
-	reply  *center.Pulse // of the last heartbeat, not followed yet
+	reply  *roster.Pulse // of the last heartbeat, not followed yet
 
-	view     center.View
+	view     roster.View
 	mustRead bool
 	retired  map[string]int64 // replaced, never changed
 	auditDue bool
@@ -122,7 +122,7 @@ type process struct {
 	blocked  map[string]bool // replaced, never changed
 	watched  time.Duration   // came with the reply
 	todo     []action
-	handover []center.Handover
+	handover []roster.Handover
 
 	queues    []heldQueue // that the processor has
 	calls     []execution

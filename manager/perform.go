@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
 // perform takes the steps and reports whether there may be more to take at once. Releases come last, in one transaction.
 func (r *reconciler) perform(ctx context.Context, actions []action) (again bool, err error) {
-	var handovers []center.Handover
+	var handovers []roster.Handover
 	replanNeeded := false
 	for _, a := range actions {
 		switch a.verb {
 		case release:
-			handovers = append(handovers, center.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
+			handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
 		case replan:
 			replanNeeded = true
 		default:
@@ -60,7 +60,7 @@ func (r *reconciler) step(ctx context.Context, a action) (changed bool, err erro
 	return false, nil
 }
 
-func (r *reconciler) grant(row center.ViewQueue) {
+func (r *reconciler) grant(row roster.ViewQueue) {
 	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch}
 	r.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue granted")
 	r.must(r.proc.Grant(q, r.view.QueueTotal))
@@ -104,7 +104,7 @@ func (r *reconciler) retire(id string, epoch int64) {
 
 // release hands drained queues over. As soon as the release is sent the queues are not worked again under these epochs,
 // whatever the reply (H3), so the processor forgets them first. It reports whether some were handed over.
-func (r *reconciler) release(ctx context.Context, handovers []center.Handover) (some bool, err error) {
+func (r *reconciler) release(ctx context.Context, handovers []roster.Handover) (some bool, err error) {
 	if r.sweeper != nil {
 		for _, h := range handovers {
 			r.sweeper.suspend(ctx, h.QueueID)
@@ -133,7 +133,7 @@ func (r *reconciler) release(ctx context.Context, handovers []center.Handover) (
 }
 
 // remove gives up a drained queue that is to be removed (N2). Its epoch is retired as by a release.
-func (r *reconciler) remove(ctx context.Context, row center.ViewQueue) (removed bool, err error) {
+func (r *reconciler) remove(ctx context.Context, row roster.ViewQueue) (removed bool, err error) {
 	r.retire(row.ID, row.Epoch)
 	err = r.view.change(ctx, func(ctx context.Context) error {
 		removed, err = r.roster.Roster().FinishRemoval(ctx, r.taskType, r.uuid, row.ID, row.Epoch)
@@ -147,7 +147,7 @@ func (r *reconciler) remove(ctx context.Context, row center.ViewQueue) (removed 
 }
 
 // retake takes a queue back whose release was sent and did not happen, under a new epoch (H3).
-func (r *reconciler) retake(ctx context.Context, row center.ViewQueue) (kept bool, err error) {
+func (r *reconciler) retake(ctx context.Context, row roster.ViewQueue) (kept bool, err error) {
 	err = r.view.change(ctx, func(ctx context.Context) error {
 		kept, err = r.roster.Roster().Retake(ctx, r.taskType, r.uuid, row.ID, row.Epoch)
 		return err

@@ -3,7 +3,7 @@ package manager
 import (
 	"context"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // planner makes the calls that change the whole roster and not only this server's queues: it rebalances, changes the
@@ -45,7 +45,7 @@ const maxBusy = 3
 func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
 	call, cancel := p.call(ctx)
 	defer cancel()
-	done, err := p.roster.Roster().Assign(call, p.taskType, center.Assignment{
+	done, err := p.roster.Roster().Assign(call, p.taskType, roster.Assignment{
 		Actor: p.uuid, BeatWithin: 2 * p.settings.HeartbeatInterval,
 		Watched: r.watched, Seen: r.Now, Inherited: r.inherited,
 		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),

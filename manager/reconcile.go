@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // reconciler brings the processor and the roster in line: it reads the server's rows, decides, and performs the steps.
@@ -68,7 +68,7 @@ func (r *reconciler) restricted() bool {
 }
 
 // claimable returns the queues that a sweep may begin with: own ones that are to stay.
-func (r *reconciler) claimable() (free []center.ViewQueue) {
+func (r *reconciler) claimable() (free []roster.ViewQueue) {
 	for _, row := range r.view.Queues {
 		if row.Cur == r.uuid && row.Req == "" && !row.Removing && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
 			free = append(free, row)

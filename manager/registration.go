@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // registration is a server's row in schedule_server, as the heartbeater keeps it alive. It belongs to one session.
@@ -12,7 +12,7 @@ type registration struct {
 	uuid     string
 	interval time.Duration // between heartbeats
 	lease    *lease
-	report   func() center.ServerBeat // called from the heartbeater's goroutine
+	report   func() roster.ServerBeat // called from the heartbeater's goroutine
 	joined   time.Time                // by the database's clock
 
 	replies chan heartbeatReply // capacity 1, the newest; only the heartbeater sends
@@ -23,12 +23,12 @@ type registration struct {
 
 	token string // the last that was confirmed
 	watch watch
-	ring  center.Ring // the servers that this one watches
+	ring  roster.Ring // the servers that this one watches
 }
 
 // heartbeatReply is what a heartbeat has brought.
 type heartbeatReply struct {
-	center.Pulse
+	roster.Pulse
 	watched   time.Duration // for how long the server has watched the others; 0: too short to expire one
 	inherited bool          // other servers watched for a part of that time
 }
@@ -51,7 +51,7 @@ func newRegistration(host string, s *Settings, expired func()) *registration {
 }
 
 // confirm notes the reply of the database to the registration.
-func (r *registration) confirm(reg center.Registration) {
+func (r *registration) confirm(reg roster.Registration) {
 	now := time.Now()
 	r.joined = reg.At
 	r.clock.Store(&clockPair{db: reg.At, local: now})

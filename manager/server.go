@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // server is this process's part in one task type, over all its sessions.
@@ -140,7 +141,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	session := newSession(s)
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	reg, err := s.roster.Roster().Register(ctx, center.Server{
+	reg, err := s.roster.Roster().Register(ctx, roster.Server{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		BeatToken: session.reg.token, LibraryVersion: libraryVersion(), GivenSettings: s.task.settings.Given(),

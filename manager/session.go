@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // The states of a server, as Ready and Status report them. See the package comment for the picture.
@@ -164,9 +165,9 @@ func (s *session) cancelAll() {
 }
 
 // report returns what the heartbeat tells of this server. It is called from the heartbeater's goroutine.
-func (s *session) report() center.ServerBeat {
+func (s *session) report() roster.ServerBeat {
 	stats := s.proc.Stats()
-	b := center.ServerBeat{
+	b := roster.ServerBeat{
 		UUID: s.uuid, TaskType: s.taskType, State: center.StateStandby,
 		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,

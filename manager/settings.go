@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -30,7 +31,7 @@ type configurer struct {
 }
 
 // follow applies the settings if a heartbeat's reply says that they have changed.
-func (c *configurer) follow(ctx context.Context, p center.Pulse) error {
+func (c *configurer) follow(ctx context.Context, p roster.Pulse) error {
 	if p.SettingsVersion == c.settingsVersion || p.SettingsVersion < 0 {
 		return nil
 	}
@@ -38,7 +39,7 @@ func (c *configurer) follow(ctx context.Context, p center.Pulse) error {
 }
 
 // followItems makes the processor load its failed items again if a heartbeat's reply says that they have changed.
-func (c *configurer) followItems(p center.Pulse) {
+func (c *configurer) followItems(p roster.Pulse) {
 	if p.ItemVersion != c.itemVersion {
 		c.itemVersion = p.ItemVersion
 		c.proc.Reload()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -41,11 +42,11 @@ const saveInterval = 5 * time.Second
 
 // claim begins sweeps of some of the free queues, as many as keep the executors busy. It claims no more, because after
 // a crash a queue that was claimed and not worked looks like work without progress.
-func (s *sweeper) claim(ctx context.Context, free []center.ViewQueue) error {
+func (s *sweeper) claim(ctx context.Context, free []roster.ViewQueue) error {
 	for _, h := range s.proc.Queues() {
-		free = slices.DeleteFunc(free, func(row center.ViewQueue) bool { return row.ID == h.Queue.ID })
+		free = slices.DeleteFunc(free, func(row roster.ViewQueue) bool { return row.ID == h.Queue.ID })
 	}
-	rows := map[string]center.ViewQueue{}
+	rows := map[string]roster.ViewQueue{}
 	var queues []center.QueueEpoch
 	for _, row := range free {
 		if s.sweeps[row.ID] == nil {
@@ -65,7 +66,7 @@ func (s *sweeper) claim(ctx context.Context, free []center.ViewQueue) error {
 	return err
 }
 
-func (s *sweeper) begin(sw center.Sweep, row center.ViewQueue) {
+func (s *sweeper) begin(sw center.Sweep, row roster.ViewQueue) {
 	before := center.Progress{ItemsDone: sw.ItemsDone} // failed items are tried again, however the earlier sweep ended
 	now := time.Now()
 	s.sweeps[sw.QueueID] = &sweep{Sweep: sw, began: now, before: before, saved: before, savedAt: now}
@@ -81,7 +82,7 @@ func (s *sweeper) begin(sw center.Sweep, row center.ViewQueue) {
 }
 
 // idle returns the queues that must not be worked now: they are not swept, or their run is over or paused.
-func (s *sweeper) idle(rows []center.ViewQueue) map[string]bool {
+func (s *sweeper) idle(rows []roster.ViewQueue) map[string]bool {
 	open, paused := s.ticker.open()
 	idle := map[string]bool{}
 	for _, row := range rows {

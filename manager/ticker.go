@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // What becomes of the runs of a task type is decided by center.Tick, which every server calls: there is no leader.
@@ -33,7 +34,7 @@ func (t *runTicker) timer() <-chan time.Time { return time.After(max(0, time.Unt
 func (t *runTicker) soon() { t.next = time.Now() }
 
 // follow takes from a heartbeat's reply when to tick.
-func (t *runTicker) follow(p center.Pulse) {
+func (t *runTicker) follow(p roster.Pulse) {
 	if p.Runs && !t.active {
 		t.soon()
 	}

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // ownView is the server's part of the roster as it was last read: the queues that it owns or waits for. Every call that
 // may change the roster goes through change, because after it the rows must be read again.
 type ownView struct {
 	*base
-	center.View
+	roster.View
 
 	fresh   bool         // nothing has happened since the read that could have changed the rows
 	checked time.Time    // when the rows were last read or compared with the roster
@@ -48,7 +48,7 @@ func (v *ownView) read(ctx context.Context) error {
 	return nil
 }
 
-func (v *ownView) replace(rows center.View) {
+func (v *ownView) replace(rows roster.View) {
 	owned := int64(0)
 	for _, q := range rows.Queues {
 		if q.Cur == v.uuid {
@@ -60,13 +60,13 @@ func (v *ownView) replace(rows center.View) {
 }
 
 // mustRead reports whether a heartbeat's reply calls for a fresh read.
-func (v *ownView) mustRead(p center.Pulse) bool { return !v.matches(p) || v.requesterUnaware() }
+func (v *ownView) mustRead(p roster.Pulse) bool { return !v.matches(p) || v.requesterUnaware() }
 
 // matches reports whether the rows are still what the heartbeat saw (S2). Whatever changes the owner or the requester of
 // a queue gives its row a higher plan_version. A plan that changed only other servers' queues does not count, because in
 // a large roster that happens with each heartbeat. The number of queues and requests and the sum of the epochs reveal
 // edits by hand, too.
-func (v *ownView) matches(p center.Pulse) bool {
+func (v *ownView) matches(p roster.Pulse) bool {
 	var owned, requested, epochs, newest, awaited int64
 	for _, q := range v.Queues {
 		if q.Cur != v.uuid {
@@ -84,12 +84,12 @@ func (v *ownView) matches(p center.Pulse) bool {
 
 // requesterUnaware reports whether a requester of an own queue did not know at the last read that it is one (H4).
 func (v *ownView) requesterUnaware() bool {
-	return slices.ContainsFunc(v.Queues, func(q center.ViewQueue) bool { return q.Cur == v.uuid && q.Req != "" && !q.Known })
+	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Cur == v.uuid && q.Req != "" && !q.Known })
 }
 
 // waits reports whether the server waits for a queue of another server.
 func (v *ownView) waits() bool {
-	return slices.ContainsFunc(v.Queues, func(q center.ViewQueue) bool { return q.Cur != v.uuid })
+	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Cur != v.uuid })
 }
 
 // unchanged reports whether the queues that the server waits for are still the same. It does so in one statement that

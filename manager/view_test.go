@@ -3,28 +3,28 @@ package manager
 import (
 	"testing"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // S2: whatever differs from what was read calls for a fresh read.
 func TestMatches(t *testing.T) {
-	v := &ownView{base: &base{uuid: "me"}, View: center.View{PlanVersion: 3, QueueTotal: 3, Removing: []string{"0"}, Queues: []center.ViewQueue{
+	v := &ownView{base: &base{uuid: "me"}, View: roster.View{PlanVersion: 3, QueueTotal: 3, Removing: []string{"0"}, Queues: []roster.ViewQueue{
 		{ID: "0", Cur: "me", Epoch: 4, PlanVersion: 2},
 		{ID: "1", Cur: "me", Req: "you", Epoch: 6, PlanVersion: 1},
 		{ID: "2", Cur: "you", Req: "me", Epoch: 8, PlanVersion: 3},
 	}}}
-	same := center.Pulse{PlanVersion: 9, QueueTotal: 3, Removing: []string{"0"}, Owned: 2, EpochSum: 10, OwnedPlan: 2, Requested: 1, Awaited: 1}
+	same := roster.Pulse{PlanVersion: 9, QueueTotal: 3, Removing: []string{"0"}, Owned: 2, EpochSum: 10, OwnedPlan: 2, Requested: 1, Awaited: 1}
 	if !v.matches(same) {
 		t.Fatal("the same reply does not match")
 	}
-	for name, spoil := range map[string]func(*center.Pulse){
-		"plan":      func(p *center.Pulse) { p.OwnedPlan = 1 }, // older, after a promoted standby lost some
-		"total":     func(p *center.Pulse) { p.QueueTotal++ },
-		"removing":  func(p *center.Pulse) { p.Removing = []string{"1"} },
-		"owned":     func(p *center.Pulse) { p.Owned++ },
-		"epochs":    func(p *center.Pulse) { p.EpochSum-- },
-		"requested": func(p *center.Pulse) { p.Requested = 0 },
-		"awaited":   func(p *center.Pulse) { p.Awaited = 0 },
+	for name, spoil := range map[string]func(*roster.Pulse){
+		"plan":      func(p *roster.Pulse) { p.OwnedPlan = 1 }, // older, after a promoted standby lost some
+		"total":     func(p *roster.Pulse) { p.QueueTotal++ },
+		"removing":  func(p *roster.Pulse) { p.Removing = []string{"1"} },
+		"owned":     func(p *roster.Pulse) { p.Owned++ },
+		"epochs":    func(p *roster.Pulse) { p.EpochSum-- },
+		"requested": func(p *roster.Pulse) { p.Requested = 0 },
+		"awaited":   func(p *roster.Pulse) { p.Awaited = 0 },
 	} {
 		p := same
 		spoil(&p)

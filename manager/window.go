@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/cron"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // permitWindow is the time in which the queues of a task type may be worked, by the database's clock as this process
@@ -63,7 +64,7 @@ func (w *permitWindow) timer() <-chan time.Time {
 }
 
 // closed returns the queues that the window does not permit to work now.
-func (w *permitWindow) closed(rows []center.ViewQueue) map[string]bool {
+func (w *permitWindow) closed(rows []roster.ViewQueue) map[string]bool {
 	state := w.state.Load()
 	if state.Open && !state.OpenEnded {
 		return nil

@@ -12,7 +12,7 @@ import (
 )
 
 // moves returns "queue from>to reason" of a preview, and whether the moves are the minimum.
-func (r *roster) preview(s center.Scenario) (moves []string, least bool) {
+func (r *fixture) preview(s center.Scenario) (moves []string, least bool) {
 	r.Helper()
 	p, err := r.c.PreviewPlan(r.Context(), r.task, s)
 	r.must(err)
@@ -70,7 +70,7 @@ func testPreview(t *testing.T, c *center.Center) {
 }
 
 // found returns the findings about a check of the case's task type, as "STATUS text".
-func (r *roster) found(check string) (list []string) {
+func (r *fixture) found(check string) (list []string) {
 	r.Helper()
 	findings, err := r.c.Examine(r.Context(), r.task)
 	r.must(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // fenced runs Fence in a transaction of its own and rolls it back.
-func (r *roster) fenced(ctx context.Context) error {
+func (r *fixture) fenced(ctx context.Context) error {
 	r.Helper()
 	tx, err := r.c.DB().BeginTx(ctx, nil)
 	r.must(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // taskRecord reads the one record of the case's task type.
-func (r *roster) taskRecord() center.TaskRecord {
+func (r *fixture) taskRecord() center.TaskRecord {
 	r.Helper()
 	list, err := r.c.Tasks(r.Context(), r.task)
 	r.must(err)
@@ -46,7 +46,7 @@ func testInspect(t *testing.T, c *center.Center) {
 	}
 }
 
-func (r *roster) inspectQueues() {
+func (r *fixture) inspectQueues() {
 	r.Helper()
 	ids := func(f center.QueueFilter) (ids []string) {
 		f.TaskType = r.task
@@ -80,7 +80,7 @@ func (r *roster) inspectQueues() {
 	}
 }
 
-func (r *roster) inspectServers() {
+func (r *fixture) inspectServers() {
 	r.Helper()
 	r.silence("B")
 	list, err := r.c.Servers(r.Context(), center.ServerFilter{TaskType: r.task})
@@ -109,7 +109,7 @@ func (r *roster) inspectServers() {
 }
 
 // sameAsView compares the statuses with those of the view, in one roster that has them all.
-func (r *roster) sameAsView() {
+func (r *fixture) sameAsView() {
 	r.Helper()
 	// The view's clock is not the one that TestConformanceWithSkewedClocks sets.
 	r.exec("UPDATE schedule_server SET judge_dead_interval_ms = 36000000 WHERE task_type = '%s'", r.task)
@@ -136,7 +136,7 @@ func (r *roster) sameAsView() {
 	}
 }
 
-func (r *roster) inspectItems() {
+func (r *fixture) inspectItems() {
 	r.Helper()
 	items, err := r.c.Items(r.Context(), center.ItemFilter{TaskType: r.task}, 10)
 	if err != nil || len(items) != 2 || items[0].ItemKey != "a" || items[0].LastError != "broken" || items[1].NextAttemptAt == nil {

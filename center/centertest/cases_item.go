@@ -13,7 +13,7 @@ import (
 )
 
 // wantItems compares the failed items of a queue. RetryIn goes on meanwhile.
-func (r *roster) wantItems(queue string, want ...center.FailedItem) {
+func (r *fixture) wantItems(queue string, want ...center.FailedItem) {
 	r.Helper()
 	got, err := r.c.FailedItems(r.Context(), r.task, queue, 0)
 	r.must(err)

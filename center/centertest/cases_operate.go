@@ -9,16 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // drained sends a heartbeat that says that the server has drained for the barrier that it sees.
-func (r *roster) drained(name string) center.Pulse {
+func (r *fixture) drained(name string) roster.Pulse {
 	r.Helper()
 	p, ok := r.beat(name)
 	if !ok {
 		r.Fatalf("%s is gone", name)
 	}
-	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{
+	b := roster.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerBeat{
 		{UUID: r.uuid(name), State: center.StateServing, DrainedPartition: p.PartitionVersion},
 	}}
 	pulses, err := r.c.Roster().Beat(r.Context(), b)
@@ -27,7 +28,7 @@ func (r *roster) drained(name string) center.Pulse {
 	return pulses[r.uuid(name)]
 }
 
-func (r *roster) finish(name string) bool {
+func (r *fixture) finish(name string) bool {
 	r.Helper()
 	done, err := r.c.Roster().FinishRepartition(r.Context(), r.task, r.uuid(name))
 	r.must(err)
@@ -250,8 +251,8 @@ func testRetention(t *testing.T, c *center.Center) {
 
 // testWatch: what a server inherits when it registers (S7).
 func testWatch(t *testing.T, c *center.Center) {
-	register := func(r *roster, name string) center.Registration {
-		reg, err := c.Roster().Register(t.Context(), center.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, BeatToken: "first"})
+	register := func(r *fixture, name string) roster.Registration {
+		reg, err := c.Roster().Register(t.Context(), roster.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, BeatToken: "first"})
 		r.must(err)
 		r.tokens[name] = "first"
 		return reg
@@ -292,7 +293,7 @@ func testWatch(t *testing.T, c *center.Center) {
 		old := first.WatchingSince.Add(-time.Hour)
 		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		beat := func() {
-			b := center.Beat{Was: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []center.ServerBeat{{UUID: r.uuid("A"), WatchingSince: old}}}
+			b := roster.Beat{Was: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerBeat{{UUID: r.uuid("A"), WatchingSince: old}}}
 			_, err := c.Roster().Beat(t.Context(), b)
 			r.must(err)
 			r.tokens["A"] = b.Token
@@ -326,7 +327,7 @@ func testWaits(t *testing.T, c *center.Center) {
 	if got, want := waits[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in hand; asked for 0s ago"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	dead := center.Wait{Owner: "web1:4711:ab", Queues: 1, Queue: "3", Silent: 6 * time.Second, JudgeDead: 10 * time.Second}
+	dead := roster.Wait{Owner: "web1:4711:ab", Queues: 1, Queue: "3", Silent: 6 * time.Second, JudgeDead: 10 * time.Second}
 	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

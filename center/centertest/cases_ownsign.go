@@ -15,14 +15,14 @@ import (
 
 // testOwnSignExpiry: environments that nobody has served for long go, others stay.
 func testOwnSignExpiry(t *testing.T, url string) {
-	open := func(sign string) *roster {
+	open := func(sign string) *fixture {
 		r := newRoster(t, Open(t, url, center.Options{OwnSign: sign}), center.Settings{Queues: 2})
 		r.tokens = map[string]string{}
 		return r
 	}
 	base := open("")
 	base.join("A")
-	signs := map[string]*roster{}
+	signs := map[string]*fixture{}
 	for _, sign := range []string{"OLD", "DIED", "LIVES", "CURSOR", "YOUNG"} {
 		r := open(sign)
 		signs[sign] = r
@@ -112,7 +112,7 @@ func testAlert(t *testing.T, c *center.Center) {
 
 // testDrainServer: an operator takes everything from a server, in order or by force.
 func testDrainServer(t *testing.T, c *center.Center) {
-	drain := func(r *roster, name string, force bool) []string {
+	drain := func(r *fixture, name string, force bool) []string {
 		r.Helper()
 		held, err := c.Roster().DrainServer(r.Context(), r.uuid(name), force, "test")
 		r.must(err)

@@ -10,24 +10,24 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-func (r *roster) remove(name, queue string) bool {
+func (r *fixture) remove(name, queue string) bool {
 	r.Helper()
 	return r.removeUnder(name, queue, r.epoch(queue))
 }
 
-func (r *roster) removeUnder(name, queue string, epoch int64) bool {
+func (r *fixture) removeUnder(name, queue string, epoch int64) bool {
 	r.Helper()
 	done, err := r.c.Roster().FinishRemoval(r.Context(), r.task, r.uuid(name), queue, epoch)
 	r.must(err)
 	return done
 }
 
-func (r *roster) queues() []string {
+func (r *fixture) queues() []string {
 	r.Helper()
 	return r.column("SELECT queue_id FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
 }
 
-func (r *roster) wantQueues(want ...string) {
+func (r *fixture) wantQueues(want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.queues()); diff != "" {
 		r.Fatalf("queues (-want +got):\n%s", diff)

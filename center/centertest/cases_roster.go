@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -54,7 +55,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		if _, err := c.Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
-		if _, err := c.Roster().Assign(t.Context(), "nobody", center.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Roster().Assign(t.Context(), "nobody", roster.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
 	})
@@ -88,10 +89,10 @@ func testConcurrent(t *testing.T, c *center.Center) {
 				return err
 			}
 			uuid := fmt.Sprintf("%s:%d", task, i)
-			if _, err := c.Roster().Register(t.Context(), center.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
+			if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
 				return err
 			}
-			_, err := c.Roster().Assign(t.Context(), task, center.Assignment{Actor: uuid})
+			_, err := c.Roster().Assign(t.Context(), task, roster.Assignment{Actor: uuid})
 			return err
 		})
 	}
@@ -137,7 +138,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.assign("A")
-		_, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
+		_, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
 		r.must(err)
 		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("plan_version went from %d to %d", before, after)
@@ -170,7 +171,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.must(center.Fence(ctx, tx))
 		r.join("B")
 		r.wantOwners("A", "A", "A", "A>B")
-		done, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A")})
+		done, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A")})
 		r.must(err)
 		if diff := cmp.Diff([]string{"1"}, done.Blocked); diff != "" {
 			t.Fatalf("blocked (-want +got):\n%s", diff)
@@ -265,7 +266,7 @@ func testServers(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.silence("B")
-		_, err := c.Roster().Assign(t.Context(), r.task, center.Assignment{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
+		_, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
 		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
@@ -329,7 +330,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 	t.Run("S2 a change of own queues is told, of others is not", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 4})
 		r.join("A", "B") // A is asked for 1 and 3
-		pulse := func(name string) center.Pulse {
+		pulse := func(name string) roster.Pulse {
 			t.Helper()
 			p, ok := r.beat(name)
 			v, err := c.Roster().View(t.Context(), r.task, r.uuid(name))
@@ -462,7 +463,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.register("A")
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
-		_, err := c.Roster().Beat(t.Context(), center.Beat{Was: []string{"first"}, Token: "x", Servers: []center.ServerBeat{
+		_, err := c.Roster().Beat(t.Context(), roster.Beat{Was: []string{"first"}, Token: "x", Servers: []roster.ServerBeat{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
 			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at}, // a dealer's, of whatever bytes
 		}})
@@ -492,17 +493,17 @@ func testRelease(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "B")
 	})
 	// H2: each part of the guard, alone.
-	spoil := map[string]func(r *roster, h *center.Handover){
-		"another epoch":     func(_ *roster, h *center.Handover) { h.Epoch++ },
-		"another requester": func(r *roster, h *center.Handover) { h.To = r.uuid("A") },
-		"the requester is gone": func(r *roster, _ *center.Handover) {
+	spoil := map[string]func(r *fixture, h *roster.Handover){
+		"another epoch":     func(_ *fixture, h *roster.Handover) { h.Epoch++ },
+		"another requester": func(r *fixture, h *roster.Handover) { h.To = r.uuid("A") },
+		"the requester is gone": func(r *fixture, _ *roster.Handover) {
 			r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
 		},
-		"the requester drains": func(r *roster, _ *center.Handover) { r.must(c.Roster().Drain(r.Context(), r.task, r.uuid("B"))) },
-		"the request is withdrawn": func(r *roster, _ *center.Handover) {
+		"the requester drains": func(r *fixture, _ *roster.Handover) { r.must(c.Roster().Drain(r.Context(), r.task, r.uuid("B"))) },
+		"the request is withdrawn": func(r *fixture, _ *roster.Handover) {
 			r.exec("UPDATE schedule_queue SET req_server = NULL WHERE task_type = '%s'", r.task)
 		},
-		"another owner": func(r *roster, _ *center.Handover) {
+		"another owner": func(r *fixture, _ *roster.Handover) {
 			r.exec("UPDATE schedule_queue SET cur_server = 'x' WHERE task_type = '%s'", r.task)
 		},
 	}

@@ -15,14 +15,14 @@ import (
 )
 
 // newRuns is a roster of mode RUN with numbered queues, all owned by A.
-func newRuns(t *testing.T, c *center.Center, queues int) *roster {
+func newRuns(t *testing.T, c *center.Center, queues int) *fixture {
 	t.Helper()
 	r := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: queues})
 	r.join("A")
 	return r
 }
 
-func (r *roster) submit(key string, after ...string) string {
+func (r *fixture) submit(key string, after ...string) string {
 	r.Helper()
 	id, err := r.c.Submit(r.Context(), r.task, key, "p", after...)
 	r.must(err)
@@ -30,7 +30,7 @@ func (r *roster) submit(key string, after ...string) string {
 }
 
 // tick ticks as a worker does, until there is no more to do.
-func (r *roster) tick() center.Ticked {
+func (r *fixture) tick() center.Ticked {
 	r.Helper()
 	for range 20 {
 		ticked, err := r.c.Tick(r.Context(), r.task)
@@ -44,7 +44,7 @@ func (r *roster) tick() center.Ticked {
 }
 
 // opened submits a run and opens it.
-func (r *roster) opened(key string) string {
+func (r *fixture) opened(key string) string {
 	r.Helper()
 	id := r.submit(key)
 	if ticked := r.tick(); ticked.Open != id {
@@ -53,14 +53,14 @@ func (r *roster) opened(key string) string {
 	return id
 }
 
-func (r *roster) run(id string) center.Run {
+func (r *fixture) run(id string) center.Run {
 	r.Helper()
 	run, err := r.c.Run(r.Context(), id)
 	r.must(err)
 	return run
 }
 
-func (r *roster) wantState(id, want string) center.Run {
+func (r *fixture) wantState(id, want string) center.Run {
 	r.Helper()
 	run := r.run(id)
 	if run.State != want {
@@ -69,7 +69,7 @@ func (r *roster) wantState(id, want string) center.Run {
 	return run
 }
 
-func (r *roster) wantMessage(id, want string) {
+func (r *fixture) wantMessage(id, want string) {
 	r.Helper()
 	if got := r.run(id).Message; !strings.Contains(got, want) {
 		r.Fatalf("message %q, want %q", got, want)
@@ -77,12 +77,12 @@ func (r *roster) wantMessage(id, want string) {
 }
 
 // states returns the states of all runs of the task type, the oldest slot first.
-func (r *roster) states() []string {
+func (r *fixture) states() []string {
 	r.Helper()
 	return r.column("SELECT state FROM schedule_run WHERE task_type = '%s' AND own_sign = '%s' ORDER BY scheduled_at, run_id", r.task, r.c.OwnSign())
 }
 
-func (r *roster) wantStates(want ...string) {
+func (r *fixture) wantStates(want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.states()); diff != "" {
 		r.Fatalf("states of the runs (-want +got):\n%s", diff)
@@ -90,7 +90,7 @@ func (r *roster) wantStates(want ...string) {
 }
 
 // claim claims queues that the server owns and has no sweep of.
-func (r *roster) claim(name string, queues ...string) []center.Sweep {
+func (r *fixture) claim(name string, queues ...string) []center.Sweep {
 	r.Helper()
 	var held []center.QueueEpoch
 	for _, q := range queues {
@@ -102,7 +102,7 @@ func (r *roster) claim(name string, queues ...string) []center.Sweep {
 }
 
 // sweep claims one queue.
-func (r *roster) sweep(name, queue string) center.Sweep {
+func (r *fixture) sweep(name, queue string) center.Sweep {
 	r.Helper()
 	sweeps := r.claim(name, queue)
 	if len(sweeps) != 1 {
@@ -112,7 +112,7 @@ func (r *roster) sweep(name, queue string) center.Sweep {
 }
 
 // finish sweeps queues to their end.
-func (r *roster) finishAll(name string, queues ...string) {
+func (r *fixture) finishAll(name string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
 		r.must(r.c.FinishSweep(r.Context(), r.sweep(name, q), center.Progress{ItemsDone: 1}))
@@ -120,7 +120,7 @@ func (r *roster) finishAll(name string, queues ...string) {
 }
 
 // failAll fails queues for good.
-func (r *roster) failAll(name, cause string, queues ...string) {
+func (r *fixture) failAll(name, cause string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
 		_, err := r.c.FailSweep(r.Context(), r.sweep(name, q), center.Progress{}, cause, true)
@@ -129,7 +129,7 @@ func (r *roster) failAll(name, cause string, queues ...string) {
 }
 
 // queueStates returns the states of the queues of a run, by id.
-func (r *roster) queueStates(id string) (states []string) {
+func (r *fixture) queueStates(id string) (states []string) {
 	r.Helper()
 	queues, err := r.c.RunQueues(r.Context(), id)
 	r.must(err)
@@ -139,14 +139,14 @@ func (r *roster) queueStates(id string) (states []string) {
 	return states
 }
 
-func (r *roster) wantQueueStates(id string, want ...string) {
+func (r *fixture) wantQueueStates(id string, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.queueStates(id)); diff != "" {
 		r.Fatalf("queues of the run (-want +got):\n%s", diff)
 	}
 }
 
-func (r *roster) runQueue(id, queue string) center.RunQueue {
+func (r *fixture) runQueue(id, queue string) center.RunQueue {
 	r.Helper()
 	queues, err := r.c.RunQueues(r.Context(), id)
 	r.must(err)
@@ -154,7 +154,7 @@ func (r *roster) runQueue(id, queue string) center.RunQueue {
 }
 
 // move gives a queue to another server, as a hand-over or a take-over does.
-func (r *roster) move(queue, to string) {
+func (r *fixture) move(queue, to string) {
 	r.Helper()
 	r.exec("UPDATE schedule_queue SET cur_server = '%s', req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '%s'", r.uuid(to), r.task, queue)
 }
@@ -713,7 +713,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.tick()
 		r.wantQueueStates(id, "north PENDING", "south CANCELLED")
 	})
-	repartition := func(r *roster, total int) {
+	repartition := func(r *fixture, total int) {
 		r.Helper()
 		r.must(c.Roster().Repartition(r.Context(), r.task, total, "test"))
 		r.drained("A")

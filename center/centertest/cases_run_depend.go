@@ -10,7 +10,7 @@ import (
 )
 
 // graph is some task types of mode RUN with one queue each, all owned by A, with short names.
-type graph map[string]*roster
+type graph map[string]*fixture
 
 // newGraph makes the task types, and what each runs after: "a", "b after a", "c after a b?", where ? is the rule
 // FINISHED.
@@ -20,7 +20,7 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	base := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
 	for _, text := range tasks {
 		name, after, _ := strings.Cut(text, " after ")
-		r := &roster{T: t, c: c, task: base.task + "." + name, tokens: map[string]string{}}
+		r := &fixture{T: t, c: c, task: base.task + "." + name, tokens: map[string]string{}}
 		r.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 		r.join("A")
 		g[name] = r
@@ -64,7 +64,7 @@ func (g graph) fail(name, cause string) {
 
 // want compares the states of the runs that were made with a root: "a SUCCESS", "b WAITING".
 func (g graph) want(root string, want ...string) {
-	var r *roster
+	var r *fixture
 	for _, r = range g {
 		break
 	}
@@ -222,7 +222,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 	})
 	t.Run("R5 cycles and unknown names are refused", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b")
-		continuous := &roster{T: t, c: c, task: g["a"].task + ".continuous", tokens: map[string]string{}}
+		continuous := &fixture{T: t, c: c, task: g["a"].task + ".continuous", tokens: map[string]string{}}
 		continuous.define(center.Settings{Queues: 1})
 		define := func(name string, after ...center.After) error {
 			return c.DefineAfter(t.Context(), g[name].task, after...)

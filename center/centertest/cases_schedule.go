@@ -58,7 +58,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 }
 
 // wantTrigger compares the triggers that fire the task type, by name.
-func (r *roster) wantTrigger(want ...string) {
+func (r *fixture) wantTrigger(want ...string) {
 	r.Helper()
 	triggers, err := r.c.Triggers(r.Context())
 	r.must(err)
@@ -73,7 +73,7 @@ func (r *roster) wantTrigger(want ...string) {
 	}
 }
 
-func (r *roster) wantAfter(want ...center.After) {
+func (r *fixture) wantAfter(want ...center.After) {
 	r.Helper()
 	got, err := r.c.After(r.Context(), r.task)
 	r.must(err)
@@ -85,7 +85,7 @@ func (r *roster) wantAfter(want ...center.After) {
 func testAfterSettings(t *testing.T, c *center.Center) {
 	up := newRuns(t, c, 1)
 	s := center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: up.task}, {Upstream: up.task + ".late", Rule: center.RuleFinished}}}
-	r := &roster{T: t, c: c, task: up.task + ".down", tokens: map[string]string{}}
+	r := &fixture{T: t, c: c, task: up.task + ".down", tokens: map[string]string{}}
 	_, err := c.Define(t.Context(), r.task, s)
 	if !errors.Is(err, center.ErrUnknownTask) || !strings.Contains(err.Error(), "after "+up.task+".late: ") {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 	if _, err := c.Tasks(t.Context(), r.task); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatalf("half of the task type was made: %v", err)
 	}
-	late := &roster{T: t, c: c, task: up.task + ".late", tokens: map[string]string{}}
+	late := &fixture{T: t, c: c, task: up.task + ".late", tokens: map[string]string{}}
 	late.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	r.define(s)
 	want := []center.After{{Upstream: up.task, Rule: center.RuleSuccess}, {Upstream: late.task, Rule: center.RuleFinished}}
@@ -113,7 +113,7 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 }
 
 // apply makes the database say what the settings say, and returns the names of what was different.
-func (r *roster) apply(s center.Settings) (changed []string) {
+func (r *fixture) apply(s center.Settings) (changed []string) {
 	r.Helper()
 	a, err := r.c.CompareSettings(r.Context(), r.task, s)
 	r.must(err)
@@ -127,7 +127,7 @@ func (r *roster) apply(s center.Settings) (changed []string) {
 	return changed
 }
 
-func (r *roster) wantApplied(s center.Settings, want ...string) {
+func (r *fixture) wantApplied(s center.Settings, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.apply(s)); diff != "" {
 		r.Fatalf("changes (-want +got):\n%s", diff)
@@ -136,7 +136,7 @@ func (r *roster) wantApplied(s center.Settings, want ...string) {
 
 func testApplySchedule(t *testing.T, c *center.Center) {
 	up := newRuns(t, c, 1)
-	r := &roster{T: t, c: c, task: up.task + ".applied", tokens: map[string]string{}}
+	r := &fixture{T: t, c: c, task: up.task + ".applied", tokens: map[string]string{}}
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
 	r.wantTrigger()
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron:  -> 0 0 2 * * ?")
@@ -187,7 +187,7 @@ func testDeleteRuns(t *testing.T, c *center.Center) {
 	r.join("A")
 	ended := r.opened("ended")
 	r.finishAll("A", "0", "1")
-	down := &roster{T: t, c: c, task: r.task + ".down", tokens: map[string]string{}}
+	down := &fixture{T: t, c: c, task: r.task + ".down", tokens: map[string]string{}}
 	down.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	open, ready := r.opened("open"), r.submit("ready")
 	waits := down.submit("waits", open)
@@ -208,7 +208,7 @@ func testDeleteRuns(t *testing.T, c *center.Center) {
 func testForgottenRuns(t *testing.T, c *center.Center, url string) {
 	base := newRoster(t, c, nightly)
 	base.join("A")
-	signs := map[string]*roster{}
+	signs := map[string]*fixture{}
 	for _, sign := range []string{"CODE", "OPERATOR"} {
 		signs[sign] = newRoster(t, Open(t, url, center.Options{OwnSign: sign}), nightly)
 	}

@@ -18,7 +18,7 @@ import (
 const timeLayout = "2006-01-02 15:04:05.000000"
 
 // now reads the database's clock.
-func (r *roster) now() time.Time {
+func (r *fixture) now() time.Time {
 	r.Helper()
 	ticked, err := r.c.Tick(r.Context(), r.task)
 	r.must(err)
@@ -26,7 +26,7 @@ func (r *roster) now() time.Time {
 }
 
 // define makes a trigger of this roster, named like it unless it has a name.
-func (r *roster) trigger(t center.Trigger) center.Trigger {
+func (r *fixture) trigger(t center.Trigger) center.Trigger {
 	r.Helper()
 	if t.Name == "" {
 		t.Name = r.task
@@ -38,7 +38,7 @@ func (r *roster) trigger(t center.Trigger) center.Trigger {
 }
 
 // hourly is due at each full hour of the database's clock from ten hours ago on.
-func (r *roster) hourly(change func(*center.Trigger)) (t center.Trigger, hour time.Time) {
+func (r *fixture) hourly(change func(*center.Trigger)) (t center.Trigger, hour time.Time) {
 	r.Helper()
 	hour = r.now().Truncate(time.Hour)
 	t = center.Trigger{Kind: center.TriggerEvery, Expression: "1h", StartAt: hour.Add(-10 * time.Hour), MisfireAfter: 3 * time.Hour}
@@ -49,12 +49,12 @@ func (r *roster) hourly(change func(*center.Trigger)) (t center.Trigger, hour ti
 }
 
 // downSince makes it as if nobody had ticked since a slot of the trigger.
-func (r *roster) downSince(slot time.Time) {
+func (r *fixture) downSince(slot time.Time) {
 	r.Helper()
 	r.exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), r.task)
 }
 
-func (r *roster) readTrigger(name string) center.Trigger {
+func (r *fixture) readTrigger(name string) center.Trigger {
 	r.Helper()
 	triggers, err := r.c.Triggers(r.Context())
 	r.must(err)
@@ -68,7 +68,7 @@ func (r *roster) readTrigger(name string) center.Trigger {
 }
 
 // slots returns for each run how many hours its slot lies before an hour.
-func (r *roster) slots(hour time.Time) (ago []string) {
+func (r *fixture) slots(hour time.Time) (ago []string) {
 	r.Helper()
 	runs, err := r.c.Runs(r.Context(), r.task, 100)
 	r.must(err)
@@ -78,7 +78,7 @@ func (r *roster) slots(hour time.Time) (ago []string) {
 	return ago
 }
 
-func (r *roster) wantSlots(hour time.Time, want ...string) {
+func (r *fixture) wantSlots(hour time.Time, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.slots(hour), cmpopts.EquateEmpty()); diff != "" {
 		r.Fatalf("slots of the runs (-want +got):\n%s", diff)
@@ -151,7 +151,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		"ALL, max_fires":  {func(t *center.Trigger) { t.Misfire, t.MaxFires = center.MisfireAll, 1 }, 5 * time.Hour, []string{"0s"}, 5},
 		"ALL, until then": {func(t *center.Trigger) { t.Misfire, t.EndAt = center.MisfireAll, t.StartAt.Add(6*time.Hour) }, 5 * time.Hour, []string{"5h0m0s", "4h0m0s"}, 0},
 	} {
-		fires := func(t *testing.T, r *roster, hour time.Time) {
+		fires := func(t *testing.T, r *fixture, hour time.Time) {
 			r.tick()
 			r.wantSlots(hour, tt.want...)
 			if now := r.readTrigger(r.task); now.Missed != tt.missed || now.Fires != int64(len(tt.want)) {

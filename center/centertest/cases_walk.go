@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plan/plantest"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // testWalk takes random steps through what servers do, and the same steps in a roster in memory. After each step both
@@ -19,7 +20,7 @@ func testWalk(t *testing.T, c *center.Center) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := newRoster(t, c, center.Settings{Queues: 5})
-			w := &walk{roster: r, rnd: rand.New(rand.NewPCG(seed, 1))}
+			w := &walk{fixture: r, rnd: rand.New(rand.NewPCG(seed, 1))}
 			w.want.Queues = plantest.Numbered(0, 5)
 			for i := range w.want.Queues {
 				w.want.Queues[i].Epoch = r.epoch(fmt.Sprint(i))
@@ -34,7 +35,7 @@ func testWalk(t *testing.T, c *center.Center) {
 }
 
 type walk struct {
-	*roster
+	*fixture
 	rnd  *rand.Rand
 	want plantest.Roster
 	next int // the number of the next server
@@ -81,10 +82,10 @@ func (w *walk) start(name string) {
 func (w *walk) releaseAll(name string) {
 	w.want.ReleaseAll(name)
 	v := w.view(name)
-	var queues []center.Handover
+	var queues []roster.Handover
 	for _, q := range v.Queues {
 		if q.Cur == w.uuid(name) && q.Req != "" {
-			queues = append(queues, center.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
+			queues = append(queues, roster.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
 		}
 	}
 	if len(queues) == 0 {
@@ -98,7 +99,7 @@ func (w *walk) releaseAll(name string) {
 }
 
 // view reads the view of a server. A poll must read the same.
-func (w *walk) view(name string) center.View {
+func (w *walk) view(name string) roster.View {
 	w.Helper()
 	v, err := w.c.Roster().View(w.Context(), w.task, w.uuid(name))
 	w.must(err)

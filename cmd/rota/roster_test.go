@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 const web1, web2 = "web1:1:00000001", "web2:2:00000002"
@@ -75,9 +76,9 @@ func (s *testRoster) join(uuid string) {
 func (s *testRoster) serve(task, uuid string) {
 	s.Helper()
 	host, _, _ := strings.Cut(uuid, ":")
-	_, err := s.c.Roster().Register(s.Context(), center.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+	_, err := s.c.Roster().Register(s.Context(), roster.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 	s.must(err)
-	_, err = s.c.Roster().Assign(s.Context(), task, center.Assignment{Actor: uuid})
+	_, err = s.c.Roster().Assign(s.Context(), task, roster.Assignment{Actor: uuid})
 	s.must(err)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/bench/internal/stage"
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // taskType is the task type that all servers serve.
@@ -155,10 +156,10 @@ func (f *fleet) known() (n int64) {
 
 // join registers one server. It tries again with a new uuid after a transient error.
 func (h *heart) join(ctx context.Context, number int) (*server, error) {
-	s := &server{h: h, token: "first", pulses: make(chan center.Pulse, 1)}
+	s := &server{h: h, token: "first", pulses: make(chan roster.Pulse, 1)}
 	for {
 		s.uuid = fmt.Sprintf("host%03d:%d:%s", number%251, 1000+number, strings.ToLower(rand.Text()[:8]))
-		reg, err := h.c.Roster().Register(ctx, center.Server{
+		reg, err := h.c.Roster().Register(ctx, roster.Server{
 			UUID: s.uuid, TaskType: taskType, Host: s.uuid[:7], PID: 1000 + number,
 			JudgeDeadInterval: h.f.settings.JudgeDeadInterval, BeatToken: s.token,
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/bench/internal/stage"
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // Growth is the cost of a roster of some size. Only one of its servers sends heartbeats.
@@ -60,7 +61,7 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, e
 }
 
 func (f *fleet) plan(ctx context.Context, s *server) error {
-	_, err := s.h.c.Roster().Assign(ctx, taskType, center.Assignment{Actor: s.uuid, Always: true})
+	_, err := s.h.c.Roster().Assign(ctx, taskType, roster.Assignment{Actor: s.uuid, Always: true})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // server calls the center like package manager: a heartbeat per interval, a plan when one is due, its queues when they
@@ -15,20 +16,20 @@ import (
 type server struct {
 	h      *heart
 	uuid   string
-	pulses chan center.Pulse // capacity 1: the newest reply
+	pulses chan roster.Pulse // capacity 1: the newest reply
 	dead   atomic.Bool       // it sends no more heartbeats
 	owned  atomic.Int64      // its queues that it knows
 
 	// Of the goroutine of the heart.
 	due   time.Time // the next heartbeat; guarded by the mu of the heart
 	token string
-	ring  center.Ring
+	ring  roster.Ring
 
 	joined time.Time
 	since  time.Time // when it began to watch
 
 	// Of the goroutine of act.
-	view  center.View
+	view  roster.View
 	stale bool // the view must be read again
 	busy  int  // how often in succession the lock row was busy
 }
@@ -38,9 +39,9 @@ func (s *server) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval/2)
 	defer cancel()
 	token := rand.Text()
-	pulses, err := s.h.c.Roster().Beat(ctx, center.Beat{
+	pulses, err := s.h.c.Roster().Beat(ctx, roster.Beat{
 		Token: token, Was: []string{s.token},
-		Servers: []center.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, Ring: s.ring}},
+		Servers: []roster.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, Ring: s.ring}},
 	})
 	p, ok := pulses[s.uuid]
 	if err != nil || !ok {
@@ -62,7 +63,7 @@ const pollInterval = 200 * time.Millisecond
 // act follows the roster until ctx is done or the server dies.
 func (s *server) act(ctx context.Context) {
 	s.try(ctx, func(ctx context.Context) error {
-		_, err := s.assign(ctx, center.Pulse{})
+		_, err := s.assign(ctx, roster.Pulse{})
 		return err
 	})
 	s.try(ctx, s.look)
@@ -92,7 +93,7 @@ func (s *server) try(ctx context.Context, step func(context.Context) error) {
 	}
 }
 
-func (s *server) follow(ctx context.Context, p center.Pulse) error {
+func (s *server) follow(ctx context.Context, p roster.Pulse) error {
 	stale := s.stale || !s.matches(p) || s.asksUnaware()
 	if p.AnyDead || p.MembershipVersion != p.PlannedVersion {
 		busy, err := s.assign(ctx, p)
@@ -109,8 +110,8 @@ func (s *server) follow(ctx context.Context, p center.Pulse) error {
 
 // assign plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
 // manager does.
-func (s *server) assign(ctx context.Context, p center.Pulse) (busy bool, err error) {
-	a := center.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
+func (s *server) assign(ctx context.Context, p roster.Pulse) (busy bool, err error) {
+	a := roster.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
 	a.NoWait = !p.AnyDead || s.busy < 3
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
@@ -142,14 +143,14 @@ func (s *server) look(ctx context.Context) (err error) {
 			}
 			s.stale = false
 		}
-		var handovers []center.Handover
+		var handovers []roster.Handover
 		var owned int64
 		for _, q := range s.view.Queues {
 			if q.Cur == s.uuid {
 				owned++
 			}
 			if q.Cur == s.uuid && q.Req != "" && q.Known {
-				handovers = append(handovers, center.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
+				handovers = append(handovers, roster.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
 			}
 		}
 		s.owned.Store(owned)
@@ -169,16 +170,16 @@ func (s *server) look(ctx context.Context) (err error) {
 
 // awaiting reports whether the server waits for queues.
 func (s *server) awaiting() bool {
-	return slices.ContainsFunc(s.view.Queues, func(q center.ViewQueue) bool { return q.Cur != s.uuid })
+	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Cur != s.uuid })
 }
 
 // asksUnaware reports whether a requester of one of its queues did not know of the request at the last look.
 func (s *server) asksUnaware() bool {
-	return slices.ContainsFunc(s.view.Queues, func(q center.ViewQueue) bool { return q.Cur == s.uuid && q.Req != "" && !q.Known })
+	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Cur == s.uuid && q.Req != "" && !q.Known })
 }
 
 // matches reports whether the view agrees with the reply.
-func (s *server) matches(p center.Pulse) bool {
+func (s *server) matches(p roster.Pulse) bool {
 	var owned, requested, awaited, epochs, newest int64
 	for _, q := range s.view.Queues {
 		switch {

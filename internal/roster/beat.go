@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -98,8 +98,8 @@ func (r *Roster) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		return map[string]Pulse{}, nil
 	}
 	query, args := r.beatUpdate(b)
-	err := r.db.Retry(ctx, func() (bool, error) {
-		_, err := r.db.Heartbeat.ExecContext(ctx, r.db.SQL(query), args...)
+	err := r.DB.Retry(ctx, func() (bool, error) {
+		_, err := r.DB.Heartbeat.ExecContext(ctx, r.DB.SQL(query), args...)
 		return true, err // twice does no harm: the second finds the first's token
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Roster) beatColumns() []beatColumn {
 		if t.IsZero() {
 			return nil
 		}
-		return r.db.Time(t)
+		return r.DB.Time(t)
 	}
 	return []beatColumn{
 		{"fetch_count", func(s ServerBeat) any { return s.FetchCount }},
@@ -164,7 +164,7 @@ func (r *Roster) beatUpdate(b Beat) (query string, args []any) {
 	args = append(args, b.Token)
 	// Before heartbeat_time is overwritten: MySQL evaluates SET from left to right (L6). The watch never
 	// begins earlier than the row says: a beat whose reply was lost may have noticed a gap.
-	since := func(s ServerBeat) any { return r.db.Time(s.WatchingSince) }
+	since := func(s ServerBeat) any { return r.DB.Time(s.WatchingSince) }
 	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN watching_since > ")
 	value(since, "watching_since")
 	set.WriteString(" THEN watching_since ELSE ")
@@ -226,7 +226,7 @@ func (r *Roster) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 		rings[s.UUID] = s.Ring
 	}
 	pulses := make(map[string]Pulse, len(uuids))
-	err := r.db.EachOn(ctx, r.db.Heartbeat, func(rows *sql.Rows) error {
+	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
 		var p Pulse
 		var next Ring
 		var audit, anyDead, drained, runs int

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) 
 		FROM schedule_task_running r `
 	var v View
 	found := false
-	err := r.db.Each(ctx, func(rows *sql.Rows) error {
+	err := r.DB.Each(ctx, func(rows *sql.Rows) error {
 		var q ViewQueue
 		found = true
 		var known int
@@ -44,7 +44,7 @@ func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) 
 		return err
 	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
 		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`,
-		uuid, taskType, r.ownSign, uuid, uuid, taskType, r.ownSign)
+		uuid, taskType, r.OwnSign, uuid, uuid, taskType, r.OwnSign)
 	if err == nil && !found {
 		err = ErrUnknownTask
 	}
@@ -63,7 +63,7 @@ type Awaits struct {
 
 // Awaits reads what the server waits for. It is a fraction of a View, for who looks again and again.
 func (r *Roster) Awaits(ctx context.Context, uuid string) (a Awaits, err error) {
-	err = r.db.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
+	err = r.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
 		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
 	if err != nil {
 		return Awaits{}, fmt.Errorf("read what %s waits for: %w", uuid, err)

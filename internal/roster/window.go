@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -10,17 +10,17 @@ import (
 // leaves it alone until the window's next start. ErrFenced if the server does not own the queue under that epoch
 // any more.
 func (r *Roster) WindowDone(ctx context.Context, taskType, server string, q QueueEpoch, since time.Time) error {
-	err := r.db.Retry(ctx, func() (bool, error) {
-		n, err := r.db.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
+	err := r.DB.Retry(ctx, func() (bool, error) {
+		n, err := r.DB.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			r.db.Time(since), taskType, r.ownSign, q.ID, server, q.Epoch)
+			r.DB.Time(since), taskType, r.OwnSign, q.ID, server, q.Epoch)
 		if err == nil && n == 0 {
 			err = ErrFenced
 		}
 		return true, err
 	})
 	if err != nil {
-		return fmt.Errorf("close the window of queue %s of %s$%s: %w", q.ID, taskType, r.ownSign, err)
+		return fmt.Errorf("close the window of queue %s of %s$%s: %w", q.ID, taskType, r.OwnSign, err)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -26,9 +26,9 @@ type Alert struct {
 // Alert records an alert as an event, unless one of the same kind, server and queue is younger than every,
 // and tells whether it did: so that, of many processes and many rounds, one raises it.
 func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time.Duration) (raised bool, err error) {
-	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		var young int
-		where, args := `kind = ?`, []any{l.taskType, l.ownSign, EventAlert}
+		where, args := `kind = ?`, []any{l.TaskType, l.OwnSign, EventAlert}
 		for _, f := range []struct{ column, value string }{{"queue_id", a.QueueID}, {"from_server", a.Server}} {
 			if f.value == "" {
 				where += ` AND ` + f.column + ` IS NULL`
@@ -42,7 +42,7 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 		if raised = err == nil && young == 0; !raised {
 			return err
 		}
-		return l.record(ctx, event{kind: EventAlert, queue: a.QueueID, from: a.Server, reason: a.Kind + ": " + a.Text, actor: a.Server})
+		return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: a.Kind + ": " + a.Text, Actor: a.Server})
 	})
 	if err != nil {
 		return false, fmt.Errorf("alert %w", err)
@@ -52,12 +52,12 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 
 // Standby counts the servers that may own queues, and the queues, for people to read.
 func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
-	err = r.db.QueryRow(ctx, `SELECT
-		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+ownerStates+`),
+	err = r.DB.QueryRow(ctx, `SELECT
+		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+OwnerStates+`),
 		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`,
-		taskType, r.ownSign, taskType, r.ownSign).Scan(&servers, &queues)
+		taskType, r.OwnSign, taskType, r.OwnSign).Scan(&servers, &queues)
 	if err != nil {
-		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, r.ownSign, err)
+		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, r.OwnSign, err)
 	}
 	return servers, queues, nil
 }

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type Wait struct {
 // Waits tells for whom a server waits: the owners of the queues that are requested for it, those that
 // keep it waiting longest first. For people to read; nothing is decided by it.
 func (r *Roster) Waits(ctx context.Context, uuid string) (waits []Wait, err error) {
-	err = r.db.Each(ctx, func(rows *sql.Rows) error {
+	err = r.DB.Each(ctx, func(rows *sql.Rows) error {
 		var w Wait
 		var requested, heartbeat, now time.Time
 		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDead), (*sqldb.Instant)(&now))

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"fmt"
@@ -48,25 +48,25 @@ func (r *Roster) watch(servers []ServerBeat) (columns string, args []any) {
 		deadArgs = append(deadArgs, s.UUID)
 		exists := func(hint, within string, uuids ...any) {
 			dead.WriteString(`EXISTS (SELECT 1 FROM schedule_server d` + hint + ` WHERE d.task_type = ? AND d.own_sign = ?` + within + ` AND ` + isDead + `)`)
-			deadArgs = append(append(deadArgs, s.TaskType, r.ownSign), uuids...)
+			deadArgs = append(append(deadArgs, s.TaskType, r.OwnSign), uuids...)
 		}
 		switch ring := s.Ring; {
 		case ring.last != "":
-			exists(r.db.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, ring.last)
+			exists(r.DB.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, ring.last)
 		case ring.first != "":
-			exists(r.db.ByKey, ` AND d.uuid > ?`, s.UUID)
+			exists(r.DB.ByKey, ` AND d.uuid > ?`, s.UUID)
 			dead.WriteString(" OR ")
-			exists(r.db.ByKey, ` AND d.uuid <= ?`, ring.first)
+			exists(r.DB.ByKey, ` AND d.uuid <= ?`, ring.first)
 		default:
 			exists("", "")
 		}
 		dead.WriteString(") THEN 1")
 		if s.Ring.asks() {
 			const end = ` WHEN s.uuid = ? THEN (SELECT w.uuid FROM schedule_server w%s WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ? ORDER BY w.uuid LIMIT 1 OFFSET %d)`
-			fmt.Fprintf(&last, end, r.db.ByKey, watchedServers-1)
-			fmt.Fprintf(&first, end, r.db.ByKey, watchedServers-1)
-			lastArgs = append(lastArgs, s.UUID, s.TaskType, r.ownSign, s.UUID)
-			firstArgs = append(firstArgs, s.UUID, s.TaskType, r.ownSign, "")
+			fmt.Fprintf(&last, end, r.DB.ByKey, watchedServers-1)
+			fmt.Fprintf(&first, end, r.DB.ByKey, watchedServers-1)
+			lastArgs = append(lastArgs, s.UUID, s.TaskType, r.OwnSign, s.UUID)
+			firstArgs = append(firstArgs, s.UUID, s.TaskType, r.OwnSign, "")
 		}
 	}
 	return cases(dead.String(), "0") + `, ` + cases(last.String(), "NULL") + `, ` + cases(first.String(), "NULL"), append(append(deadArgs, lastArgs...), firstArgs...)

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type Handover struct {
 // rows again. Whatever the reply,
 // a queue that was sent here is never worked again under the old epoch: to keep it, Retake it (H3).
 func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
-	err = r.underLockBy(ctx, taskType, (*locked).lockToChange, func(ctx context.Context, l *locked) error {
+	err = r.underLockBy(ctx, taskType, (*LockTx).LockToChange, func(ctx context.Context, l *LockTx) error {
 		released = nil
 		changes, version, err := l.releasable(ctx, uuid, queues)
 		if err != nil || len(changes) == 0 {
@@ -33,12 +33,12 @@ func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Ha
 		if err := l.writeHeld(ctx, changes, version); err != nil {
 			return err
 		}
-		var events []event
+		var events []Event
 		for _, ch := range changes {
 			released = append(released, ch.QueueID)
-			events = append(events, event{kind: EventReleased, queue: ch.QueueID, from: uuid, to: ch.Owner, epoch: ch.OldEpoch + 1, actor: uuid})
+			events = append(events, Event{Kind: EventReleased, queue: ch.QueueID, from: uuid, to: ch.Owner, epoch: ch.OldEpoch + 1, Actor: uuid})
 		}
-		return l.record(ctx, events...)
+		return l.Record(ctx, events...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("release %w", err)
@@ -50,13 +50,13 @@ func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Ha
 // by id, and the version of the plan. A queue whose row a stalled transaction holds stays: nobody else shall wait for
 // that. The lock row keeps others from removing the requester meanwhile; its own row is read and not locked, which would
 // hold up its heartbeat.
-func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
+func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
 	wanted := make(map[string]Handover, len(queues))
 	for _, q := range queues {
 		wanted[q.QueueID] = q
 	}
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), writeRows) {
-		from, args, err := l.Dialect.SelectQueues(part, l.taskType, l.ownSign)
+		from, args, err := l.Dialect.SelectQueues(part, l.TaskType, l.OwnSign)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -64,7 +64,7 @@ func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover)
 			var id, cur, req, state string
 			var epoch int64
 			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), &version)
-			if q := wanted[id]; mayOwn(state) && cur == uuid && epoch == q.Epoch && req == q.To {
+			if q := wanted[id]; MayOwn(state) && cur == uuid && epoch == q.Epoch && req == q.To {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
@@ -82,14 +82,14 @@ func (l *locked) releasable(ctx context.Context, uuid string, queues []Handover)
 // release that is perhaps still under way finds nothing (H3). It tells whether the queue was
 // still there to keep, and its row free.
 func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epoch int64) (kept bool, err error) {
-	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		kept = false
 		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.planVersion+1, l.taskType, l.ownSign, queueID, uuid, epoch)
+			l.planVersion+1, l.TaskType, l.OwnSign, queueID, uuid, epoch)
 		kept = n > 0
 		if err != nil || !kept {
 			return err
@@ -97,7 +97,7 @@ func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epo
 		if err := l.planChanged(ctx); err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventRetaken, queue: queueID, from: uuid, to: uuid, epoch: epoch + 1, actor: uuid})
+		return l.Record(ctx, Event{Kind: EventRetaken, queue: queueID, from: uuid, to: uuid, epoch: epoch + 1, Actor: uuid})
 	})
 	if err != nil {
 		return false, fmt.Errorf("retake queue %s of %w", queueID, err)

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -45,11 +45,11 @@ func (r *Roster) Assign(ctx context.Context, taskType string, a Assignment) (don
 	if err != nil || !due {
 		return Assigned{Busy: busy}, err
 	}
-	lock := r.underLock
+	lock := r.UnderLock
 	if a.NoWait {
 		lock = r.underFreeLock
 	}
-	err = lock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = lock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		done = Assigned{}
 		skipped, err := l.assign(ctx, planning{Assignment: a})
 		done.Silent = l.silent
@@ -81,25 +81,25 @@ func (r *Roster) assignDue(ctx context.Context, taskType string, a Assignment) (
 	}
 	query := `SELECT CASE WHEN ` + due + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
 	if a.NoWait {
-		query += r.db.SkipLocked
+		query += r.DB.SkipLocked
 	}
 	var free bool
-	err = r.db.Retry(ctx, func() (bool, error) {
+	err = r.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
 		free = false
-		return true, r.db.Each(ctx, func(rows *sql.Rows) error {
+		return true, r.DB.Each(ctx, func(rows *sql.Rows) error {
 			var n int
 			err := rows.Scan(&n)
 			free, yes = true, n == 1
 			return err
-		}, query, taskType, r.ownSign)
+		}, query, taskType, r.OwnSign)
 	})
-	if skips := a.NoWait && r.db.SkipLocked != ""; err == nil && !free && !skips {
+	if skips := a.NoWait && r.DB.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, r.ownSign, err)
+		return false, false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, r.OwnSign, err)
 	}
 	return yes, !free, nil
 }
@@ -124,19 +124,19 @@ const auditInterval = 30 * time.Second
 // wrong, whoever made it: a row that was edited by hand, say. It tells whether it was this
 // server's turn.
 func (r *Roster) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
-	n, err := r.db.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+r.db.Limits, taskType, r.ownSign)
+	n, err := r.DB.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
+		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+r.DB.Limits, taskType, r.OwnSign)
 	if err != nil || n == 0 {
 		return false, err
 	}
-	l := reader{q: r.db.Store, d: r.db.Dialect, taskType: taskType, ownSign: r.ownSign}
-	servers, err := l.servers(ctx)
+	l := Reader{Querier: r.DB.Store, Dialect: r.DB.Dialect, TaskType: taskType, OwnSign: r.OwnSign}
+	servers, err := l.Servers(ctx)
 	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.ownSign, err)
+		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.OwnSign, err)
 	}
-	removing, err := l.removing(ctx)
+	removing, err := l.Removing(ctx)
 	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.ownSign, err)
+		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.OwnSign, err)
 	}
 	changes, err := l.plan(ctx, servers, removing)
 	if err != nil || len(changes) == 0 {
@@ -156,44 +156,44 @@ type planning struct {
 
 // mayExpire looks at the actor's own heartbeat by the clock that was read after the lock, and compares it
 // with the pulse: if they are apart, the clock was set meanwhile, or this was long on its way.
-func (p planning) mayExpire(servers []serverRow, now time.Time) bool {
-	own := slices.IndexFunc(servers, func(s serverRow) bool { return s.uuid == p.Actor })
+func (p planning) mayExpire(servers []ServerRow, now time.Time) bool {
+	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.Actor })
 	if own < 0 {
 		return false
 	}
-	beat := servers[own].heartbeat
+	beat := servers[own].Heartbeat
 	return now.Sub(beat).Abs() <= p.BeatWithin && (p.Seen.IsZero() || beat.Sub(p.Seen).Abs() <= p.BeatWithin)
 }
 
 // assign returns the changes that had to wait, because their rows are held.
-func (l *locked) assign(ctx context.Context, p planning) (skipped []plan.Change, err error) {
+func (l *LockTx) assign(ctx context.Context, p planning) (skipped []plan.Change, err error) {
 	due := func() bool { return l.plannedVersion != l.membershipVersion || p.Always }
 	if !due() && p.Watched == 0 {
 		return nil, nil
 	}
-	r := reader{q: l.Raw, d: l.Dialect, taskType: l.taskType, ownSign: l.ownSign}
-	servers, err := r.servers(ctx)
+	r := Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	servers, err := r.Servers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if p.Watched > 0 && p.mayExpire(servers, l.now) {
-		if servers, err = l.expire(ctx, servers, p.Assignment); err != nil {
+	if p.Watched > 0 && p.mayExpire(servers, l.Now) {
+		if servers, err = l.Expire(ctx, servers, p.Assignment); err != nil {
 			return nil, err
 		}
 	}
 	if !due() {
 		return nil, nil
 	}
-	servers = slices.DeleteFunc(servers, func(s serverRow) bool { return s.uuid == p.leaver })
+	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaver })
 	changes, err := r.plan(ctx, servers, l.removing)
 	if err != nil {
 		return nil, err
 	}
-	written, skipped, err := l.write(ctx, changes)
+	written, skipped, err := l.Write(ctx, changes)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.record(ctx, p.events(written)...); err != nil {
+	if err := l.Record(ctx, p.events(written)...); err != nil {
 		return nil, err
 	}
 	if len(l.removing) > 0 {
@@ -205,7 +205,7 @@ func (l *locked) assign(ctx context.Context, p planning) (skipped []plan.Change,
 }
 
 // planned notes on the lock row what was done. A plan of which a part had to wait stays due.
-func (l *locked) planned(ctx context.Context, actor string, changed, complete bool) error {
+func (l *LockTx) planned(ctx context.Context, actor string, changed, complete bool) error {
 	if complete {
 		l.plannedVersion = l.membershipVersion
 	}
@@ -213,34 +213,34 @@ func (l *locked) planned(ctx context.Context, actor string, changed, complete bo
 		l.planVersion++
 	}
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
-		WHERE task_type = ? AND own_sign = ?`, l.plannedVersion, l.planVersion, actor, l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ?`, l.plannedVersion, l.planVersion, actor, l.TaskType, l.OwnSign)
 	return err
 }
 
 // events tells of each change in the words of schedule_event.
-func (p planning) events(changes []plan.Change) []event {
-	var events []event
+func (p planning) events(changes []plan.Change) []Event {
+	var events []Event
 	for _, c := range changes {
-		e := event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, actor: p.Actor}
+		e := Event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, Actor: p.Actor}
 		switch {
 		case !c.ChangesOwner() && c.Requester == "":
 			continue // a request was withdrawn
 		case !c.ChangesOwner():
-			e.kind, e.to, e.epoch = EventRequested, c.Requester, c.OldEpoch
+			e.Kind, e.to, e.epoch = EventRequested, c.Requester, c.OldEpoch
 		case c.OldOwner == p.leaver && p.leaver != "" && slices.Contains(p.forced, c.QueueID):
-			e.kind, e.reason = EventForced, p.why
+			e.Kind, e.Reason = EventForced, p.why
 		case c.OldOwner == p.leaver && p.leaver != "" && c.Owner != "":
-			e.kind, e.reason = EventReleased, "the owner left"
+			e.Kind, e.Reason = EventReleased, "the owner left"
 		case c.Owner == "":
-			e.kind = EventUnassigned
+			e.Kind = EventUnassigned
 		case c.OldOwner == "":
-			e.kind = EventGranted
+			e.Kind = EventGranted
 		default:
-			e.kind = EventTakenOver
+			e.Kind = EventTakenOver
 		}
 		events = append(events, e)
 		if c.ChangesOwner() && c.Requester != "" {
-			events = append(events, event{kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, actor: p.Actor})
+			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.Actor})
 		}
 	}
 	return events

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 
 // Pause stops a task type, or lets it go on: every server drains its queues and keeps them.
 func (r *Roster) Pause(ctx context.Context, taskType string, paused bool, actor string) error {
-	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.taskType, l.ownSign)
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.TaskType, l.OwnSign)
 		if err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: pauseKind(paused), actor: actor, reason: "the task type"})
+		return l.Record(ctx, Event{Kind: PauseKind(paused), Actor: actor, Reason: "the task type"})
 	})
 	if err != nil {
 		return fmt.Errorf("%s %w", pauseVerb(paused), err)
@@ -32,14 +32,14 @@ func (r *Roster) PauseServer(ctx context.Context, uuid string, paused bool, acto
 	if paused {
 		state = StatePaused
 	}
-	err := r.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
+	err := r.changeServer(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
 		if err := l.setState(ctx, uuid, state, actor); err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: pauseKind(paused), to: uuid, actor: actor, reason: "the server"})
+		return l.Record(ctx, Event{Kind: PauseKind(paused), to: uuid, Actor: actor, Reason: "the server"})
 	})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", pauseVerb(paused), uuid, err)
@@ -57,10 +57,10 @@ func (r *Roster) PauseServer(ctx context.Context, uuid string, paused bool, acto
 // had because a transaction of the server holds their rows: its session in the database must be ended, or the
 // process.
 func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
-	err = r.changeServer(ctx, uuid, func(ctx context.Context, l *locked, now string) error {
+	err = r.changeServer(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
 		held = nil
 		if now != StateDraining {
-			if err := l.record(ctx, event{kind: EventDraining, to: uuid, actor: actor}); err != nil {
+			if err := l.Record(ctx, Event{Kind: EventDraining, to: uuid, Actor: actor}); err != nil {
 				return err
 			}
 		}
@@ -85,14 +85,14 @@ func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor
 }
 
 // force plans without a server, as if it were dead (H5).
-func (l *locked) force(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
+func (l *LockTx) force(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
 	var queues []string
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		err := rows.Scan(&id)
 		queues = append(queues, id)
 		return err
-	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server = ? ORDER BY queue_id`, l.taskType, l.ownSign, uuid)
+	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server = ? ORDER BY queue_id`, l.TaskType, l.OwnSign, uuid)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (l *locked) force(ctx context.Context, uuid, actor string) (skipped []plan.
 }
 
 // setState changes what a server may be dealt, and plans, so that nobody waits for the next heartbeat.
-func (l *locked) setState(ctx context.Context, uuid, state, actor string) error {
+func (l *LockTx) setState(ctx context.Context, uuid, state, actor string) error {
 	if err := l.writeState(ctx, uuid, state); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (l *locked) setState(ctx context.Context, uuid, state, actor string) error 
 	return err
 }
 
-func (l *locked) writeState(ctx context.Context, uuid, state string) error {
+func (l *LockTx) writeState(ctx context.Context, uuid, state string) error {
 	if _, err := l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
 		return err
 	}
@@ -116,16 +116,16 @@ func (l *locked) writeState(ctx context.Context, uuid, state string) error {
 }
 
 // changeServer runs f under the lock of the server's roster, and tells it the server's state.
-func (r *Roster) changeServer(ctx context.Context, uuid string, f func(ctx context.Context, l *locked, state string) error) error {
+func (r *Roster) changeServer(ctx context.Context, uuid string, f func(ctx context.Context, l *LockTx, state string) error) error {
 	var taskType string
-	err := r.db.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, r.ownSign).Scan(&taskType)
+	err := r.DB.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, r.OwnSign).Scan(&taskType)
 	if sqldb.NoRows(err) {
 		return ErrGone
 	}
 	if err != nil {
 		return err
 	}
-	return r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		var state string
 		err := l.QueryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
 		if sqldb.NoRows(err) {
@@ -138,7 +138,7 @@ func (r *Roster) changeServer(ctx context.Context, uuid string, f func(ctx conte
 	})
 }
 
-func pauseKind(paused bool) string {
+func PauseKind(paused bool) string {
 	if paused {
 		return EventPaused
 	}

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
+func (l *LockTx) InsertQueues(ctx context.Context, queues []QueueRow) error {
 	base, err := l.queuesOfBase(ctx)
 	if err != nil {
 		return err
@@ -21,7 +21,7 @@ func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
-		WHERE task_type = ? AND own_sign = ?`, len(queues), l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ?`, len(queues), l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("set the number of queues: %w", err)
 	}
@@ -29,40 +29,40 @@ func (l *locked) insertQueues(ctx context.Context, queues []queueRow) error {
 }
 
 // queueRow is a queue that is not there yet.
-type queueRow struct {
-	id        string
-	index     int
+type QueueRow struct {
+	ID        string
+	Index     int
 	parameter string
 }
 
 // numberedQueues are the queues with the numbers from first on, below total.
-func numberedQueues(first, total int) (queues []queueRow) {
+func NumberedQueues(first, total int) (queues []QueueRow) {
 	for i := first; i < total; i++ {
-		queues = append(queues, queueRow{id: fmt.Sprint(i), index: i})
+		queues = append(queues, QueueRow{ID: fmt.Sprint(i), Index: i})
 	}
 	return queues
 }
 
 // queuesOfBase returns the queues to clone. How far BASE has read its sources is its own affair: cursors are
 // not cloned.
-func (l *locked) queuesOfBase(ctx context.Context) (queues []queueRow, err error) {
-	if l.ownSign == DefaultOwnSign {
+func (l *LockTx) queuesOfBase(ctx context.Context) (queues []QueueRow, err error) {
+	if l.OwnSign == DefaultOwnSign {
 		return nil, nil
 	}
-	base := reader{q: l.Raw, d: l.Dialect, taskType: l.taskType, ownSign: DefaultOwnSign}
-	removing, err := base.removing(ctx)
+	base := Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: DefaultOwnSign}
+	removing, err := base.Removing(ctx)
 	if err != nil {
 		return nil, err
 	}
 	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var q queueRow
-		err := rows.Scan(&q.id, &q.index, &q.parameter)
-		if !slices.Contains(removing, q.id) {
+		var q QueueRow
+		err := rows.Scan(&q.ID, &q.Index, &q.parameter)
+		if !slices.Contains(removing, q.ID) {
 			queues = append(queues, q)
 		}
 		return err
 	}, `SELECT queue_id, queue_index, queue_parameter FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.taskType, DefaultOwnSign)
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, DefaultOwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", DefaultOwnSign, err)
 	}
@@ -71,14 +71,14 @@ func (l *locked) queuesOfBase(ctx context.Context) (queues []queueRow, err error
 
 // windowsBefore says of a new queue that it is done in all permit windows that began before now: what they would
 // have done is not made up for.
-func (l *locked) windowsBefore() any { return l.Dialect.Time(l.now.Add(-time.Microsecond)) }
+func (l *LockTx) windowsBefore() any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
 
 // insertQueueRows inserts queues that count as done in the permit windows up to windowDone. It starts epochs above every one that was ever used in this roster (H6).
-func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow, windowDone any) error {
-	for part := range slices.Chunk(queues, eventRows) {
+func (l *LockTx) insertQueueRows(ctx context.Context, queues []QueueRow, windowDone any) error {
+	for part := range slices.Chunk(queues, InsertRows) {
 		args := make([]any, 0, 7*len(part))
 		for _, q := range part {
-			args = append(args, l.taskType, l.ownSign, q.id, q.index, q.parameter, l.epochHigh+1, windowDone)
+			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.parameter, l.EpochHigh+1, windowDone)
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_queue
@@ -91,12 +91,12 @@ func (l *locked) insertQueueRows(ctx context.Context, queues []queueRow, windowD
 }
 
 // raiseEpochHigh keeps in mind the highest epoch of the queues that are there.
-func (l *locked) raiseEpochHigh(ctx context.Context) error {
+func (l *LockTx) RaiseEpochHigh(ctx context.Context) error {
 	var top int64
-	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan(&top)
-	l.epochHigh = max(l.epochHigh, top)
+	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).Scan(&top)
+	l.EpochHigh = max(l.EpochHigh, top)
 	return err
 }
 
 // maxQueues keeps a typing error from filling the database.
-const maxQueues = 100_000
+const MaxQueues = 100_000

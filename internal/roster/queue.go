@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 // AddQueue adds a named queue, which is dealt at once (N2), or keeps one that is being removed. Where
 // queues have numbers, Repartition changes how many there are.
 func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, actor string) error {
-	if err := validName("queue", queueID, 150); err != nil {
+	if err := ValidName("queue", queueID, 150); err != nil {
 		return fmt.Errorf("add a queue to %s: %w", taskType, err)
 	}
-	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		queues, err := l.namedQueues(ctx)
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		queues, err := l.NamedQueues(ctx)
 		if err != nil {
 			return err
 		}
-		if there := slices.IndexFunc(queues, func(q namedQueue) bool { return q.id == queueID }); there >= 0 {
+		if there := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID }); there >= 0 {
 			return l.keepQueue(ctx, queues[there], actor)
 		}
-		if len(queues) == maxQueues {
-			return fmt.Errorf("there are %d queues, the most that there may be", maxQueues)
+		if len(queues) == MaxQueues {
+			return fmt.Errorf("there are %d queues, the most that there may be", MaxQueues)
 		}
-		return l.addQueue(ctx, queueRow{queueID, queues[len(queues)-1].index + 1, parameter}, actor)
+		return l.addQueue(ctx, QueueRow{queueID, queues[len(queues)-1].index + 1, parameter}, actor)
 	})
 	if err != nil {
 		return fmt.Errorf("add queue %q to %w", queueID, err)
@@ -35,30 +35,30 @@ func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, act
 	return nil
 }
 
-func (l *locked) addQueue(ctx context.Context, q queueRow, actor string) error {
-	l.staysInRoster(q.id) // its row may have been deleted by hand meanwhile
-	if err := l.insertQueueRows(ctx, []queueRow{q}, l.windowsBefore()); err != nil {
+func (l *LockTx) addQueue(ctx context.Context, q QueueRow, actor string) error {
+	l.staysInRoster(q.ID) // its row may have been deleted by hand meanwhile
+	if err := l.insertQueueRows(ctx, []QueueRow{q}, l.windowsBefore()); err != nil {
 		return err
 	}
 	if err := l.queuesChanged(ctx, 1); err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventAdded, queue: q.id, epoch: l.epochHigh + 1, actor: actor})
+	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: l.EpochHigh + 1, Actor: actor})
 }
 
 // keepQueue withdraws a removal. The owner that has drained for it resumes, or takes the queue back.
-func (l *locked) keepQueue(ctx context.Context, q namedQueue, actor string) error {
-	if !q.removing {
+func (l *LockTx) keepQueue(ctx context.Context, q NamedQueue, actor string) error {
+	if !q.Removing {
 		return errors.New("there is a queue of that name")
 	}
-	l.staysInRoster(q.id)
+	l.staysInRoster(q.ID)
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventAdded, queue: q.id, epoch: q.epoch, actor: actor, reason: "before it was removed"})
+	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: q.epoch, Actor: actor, Reason: "before it was removed"})
 }
 
-func (l *locked) staysInRoster(queueID string) {
+func (l *LockTx) staysInRoster(queueID string) {
 	l.removing = slices.DeleteFunc(l.removing, func(id string) bool { return id == queueID })
 }
 
@@ -66,17 +66,17 @@ func (l *locked) staysInRoster(queueID string) {
 // finishes that, and then the row goes, or at once when there is no owner. Items of that name are not
 // processed any more. The last queue stays: a task type without queues has nothing to do.
 func (r *Roster) RemoveQueue(ctx context.Context, taskType, queueID, actor string) error {
-	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		queues, err := l.namedQueues(ctx)
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		queues, err := l.NamedQueues(ctx)
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(queues, func(q namedQueue) bool { return q.id == queueID })
-		staying := slices.ContainsFunc(queues, func(q namedQueue) bool { return !q.removing && q.id != queueID })
+		at := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID })
+		staying := slices.ContainsFunc(queues, func(q NamedQueue) bool { return !q.Removing && q.ID != queueID })
 		switch {
 		case at < 0:
 			return errors.New("there is no queue of that name")
-		case queues[at].removing:
+		case queues[at].Removing:
 			return nil
 		case !staying:
 			return errors.New("it is the last one")
@@ -89,12 +89,12 @@ func (r *Roster) RemoveQueue(ctx context.Context, taskType, queueID, actor strin
 	return nil
 }
 
-func (l *locked) removeQueue(ctx context.Context, q namedQueue, actor string) error {
-	l.removing = append(l.removing, q.id)
+func (l *LockTx) removeQueue(ctx context.Context, q NamedQueue, actor string) error {
+	l.removing = append(l.removing, q.ID)
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
-	if err := l.record(ctx, event{kind: EventRemoving, queue: q.id, from: q.cur, epoch: q.epoch, actor: actor}); err != nil {
+	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.cur, epoch: q.epoch, Actor: actor}); err != nil {
 		return err
 	}
 	return l.sweep(ctx, actor)
@@ -104,7 +104,7 @@ func (l *locked) removeQueue(ctx context.Context, q namedQueue, actor string) er
 // It tells whether it did: not if somebody wants to keep the queue meanwhile. Whatever the reply, the queue
 // is never worked again under the old epoch: to keep it, Retake it (H3).
 func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID string, epoch int64) (done bool, err error) {
-	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		done = false
 		if !slices.Contains(l.removing, queueID) {
 			return nil
@@ -114,7 +114,7 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.taskType, l.ownSign, queueID, uuid, epoch)
+			l.TaskType, l.OwnSign, queueID, uuid, epoch)
 		if done = n > 0; err != nil || !done {
 			return err
 		}
@@ -128,77 +128,77 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 
 // sweep deletes the queues that are to be removed and have no owner, and keeps in mind how high their
 // epochs were: one that is added again under the same name starts above (H6).
-func (l *locked) sweep(ctx context.Context, actor string) error {
-	var gone []event
+func (l *LockTx) sweep(ctx context.Context, actor string) error {
+	var gone []Event
 	for _, id := range l.removing {
-		e := event{kind: EventRemoved, queue: id, actor: actor}
+		e := Event{Kind: EventRemoved, queue: id, Actor: actor}
 		err := l.QueryRow(ctx, `SELECT epoch FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server IS NULL`,
-			l.taskType, l.ownSign, id).Scan(&e.epoch)
+			l.TaskType, l.OwnSign, id).Scan(&e.epoch)
 		if sqldb.NoRows(err) {
 			continue // its owner drains it
 		}
 		if err != nil {
 			return err
 		}
-		_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.taskType, l.ownSign, id)
+		_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, id)
 		if err != nil {
 			return err
 		}
 		gone = append(gone, e)
-		l.epochHigh = max(l.epochHigh, e.epoch)
+		l.EpochHigh = max(l.EpochHigh, e.epoch)
 	}
 	if len(gone) == 0 {
 		return nil
 	}
 	l.removing = slices.DeleteFunc(l.removing, func(id string) bool {
-		return slices.ContainsFunc(gone, func(e event) bool { return e.queue == id })
+		return slices.ContainsFunc(gone, func(e Event) bool { return e.queue == id })
 	})
 	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
 		return err
 	}
 	for _, e := range gone {
-		if err := l.queuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
+		if err := l.QueuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
 			return err
 		}
 	}
-	return l.record(ctx, gone...)
+	return l.Record(ctx, gone...)
 }
 
 // queuesChanged makes everybody read its queues and plan anew.
-func (l *locked) queuesChanged(ctx context.Context, more int) error {
-	l.queueTotal += more
+func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
+	l.QueueTotal += more
 	l.planVersion++
 	l.membershipVersion++
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, plan_version = plan_version + 1,
-		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`, l.queueTotal, l.epochHigh, l.removing, l.taskType, l.ownSign)
+		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`, l.QueueTotal, l.EpochHigh, l.removing, l.TaskType, l.OwnSign)
 	return err
 }
 
 // namedQueue is a queue as adding and removing see it.
-type namedQueue struct {
-	id       string
+type NamedQueue struct {
+	ID       string
 	index    int
 	cur      string
 	epoch    int64
-	removing bool
+	Removing bool
 }
 
-var errNumbered = errors.New("the queues have numbers: change how many there are instead")
+var ErrNumbered = errors.New("the queues have numbers: change how many there are instead")
 
 // namedQueues returns the queues in the order of their index, or errNumbered.
-func (l *locked) namedQueues(ctx context.Context) (queues []namedQueue, err error) {
+func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err error) {
 	numbered := true
 	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var q namedQueue
-		err := rows.Scan(&q.id, &q.index, (*sqldb.Text)(&q.cur), &q.epoch)
-		q.removing = slices.Contains(l.removing, q.id)
-		numbered = numbered && q.id == fmt.Sprint(len(queues))
+		var q NamedQueue
+		err := rows.Scan(&q.ID, &q.index, (*sqldb.Text)(&q.cur), &q.epoch)
+		q.Removing = slices.Contains(l.removing, q.ID)
+		numbered = numbered && q.ID == fmt.Sprint(len(queues))
 		queues = append(queues, q)
 		return err
 	}, `SELECT queue_id, queue_index, cur_server, epoch FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	if err == nil && numbered {
-		err = errNumbered
+		err = ErrNumbered
 	}
 	return queues, err
 }

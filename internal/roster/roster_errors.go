@@ -1,4 +1,4 @@
-package center
+package roster
 
 import "errors"
 

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"cmp"
@@ -15,27 +15,27 @@ import (
 // drain everything, and say so; when all have, one of them changes the number (N1). Asking for the
 // number that there is withdraws what was asked for.
 func (r *Roster) Repartition(ctx context.Context, taskType string, total int, actor string) error {
-	if total < 1 || total > maxQueues {
-		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, maxQueues)
+	if total < 1 || total > MaxQueues {
+		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
 	}
-	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		if _, err := l.namedQueues(ctx); !errors.Is(err, errNumbered) {
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
 			return cmp.Or(err, errNamed)
 		}
 		if err := l.mustHaveNoCursors(ctx); err != nil {
 			return err
 		}
 		var requested any = total
-		if total == l.queueTotal {
+		if total == l.QueueTotal {
 			requested = nil
 		}
 		// Each request is a version of its own: what a server drained for another one does not count.
 		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = ?, partition_version = partition_version + 1
-			WHERE task_type = ? AND own_sign = ?`, requested, l.taskType, l.ownSign)
+			WHERE task_type = ? AND own_sign = ?`, requested, l.TaskType, l.OwnSign)
 		if err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventRepartition, actor: actor, reason: fmt.Sprintf("%d queues, %d wanted", l.queueTotal, total)})
+		return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: fmt.Sprintf("%d queues, %d wanted", l.QueueTotal, total)})
 	})
 	if err != nil {
 		return fmt.Errorf("repartition %w", err)
@@ -46,12 +46,12 @@ func (r *Roster) Repartition(ctx context.Context, taskType string, total int, ac
 // FinishRepartition changes the number of queues if that is asked for and every server has drained
 // for it, and tells whether it did. A server that is dead but not expired yet is waited for.
 func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) (done bool, err error) {
-	err = r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		done = false
 		var busy int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND drained_partition <> ?`,
-			l.taskType, l.ownSign, l.partitionVersion).Scan(&busy)
-		if err != nil || busy > 0 || l.requestedTotal == 0 {
+			l.TaskType, l.OwnSign, l.partitionVersion).Scan(&busy)
+		if err != nil || busy > 0 || l.RequestedTotal == 0 {
 			return err
 		}
 		if err := l.mustHaveNoCursors(ctx); err != nil {
@@ -67,57 +67,57 @@ func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) 
 }
 
 // withdraw takes the request for another number back, for a reason that came up while everybody drained.
-func (l *locked) withdraw(ctx context.Context, actor string, why error) error {
+func (l *LockTx) withdraw(ctx context.Context, actor string, why error) error {
 	if !errors.Is(why, errCursors) {
 		return why
 	}
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = NULL, partition_version = partition_version + 1
-		WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventRepartition, actor: actor, reason: "withdrawn: " + why.Error()})
+	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "withdrawn: " + why.Error()})
 }
 
 // repartition gives every queue a new epoch, so that whatever was selected under the old number is
 // void, removes the queues that are too many and inserts those that are missing.
-func (l *locked) repartition(ctx context.Context, actor string) error {
+func (l *LockTx) repartition(ctx context.Context, actor string) error {
 	done, err := l.leastDone(ctx)
 	if err != nil {
 		return err
 	}
-	if err := l.raiseEpochHigh(ctx); err != nil {
+	if err := l.RaiseEpochHigh(ctx); err != nil {
 		return err
 	}
-	l.epochHigh++ // every queue gets one more
-	_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ?`, l.taskType, l.ownSign, l.requestedTotal)
+	l.EpochHigh++ // every queue gets one more
+	_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ?`, l.TaskType, l.OwnSign, l.RequestedTotal)
 	if err != nil {
 		return err
 	}
-	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", idsOf(numberedQueues(l.requestedTotal, l.queueTotal))); err != nil {
+	if err := l.QueuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", idsOf(NumberedQueues(l.RequestedTotal, l.QueueTotal))); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
-		WHERE task_type = ? AND own_sign = ?`, done, l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ?`, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
-	if err := l.insertQueueRows(ctx, numberedQueues(l.queueTotal, l.requestedTotal), done); err != nil {
+	if err := l.insertQueueRows(ctx, NumberedQueues(l.QueueTotal, l.RequestedTotal), done); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
 		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
-		WHERE task_type = ? AND own_sign = ?`, l.epochHigh, l.taskType, l.ownSign)
+		WHERE task_type = ? AND own_sign = ?`, l.EpochHigh, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
-	return l.record(ctx, event{kind: EventRepartitioned, actor: actor, reason: fmt.Sprintf("%d queues instead of %d", l.requestedTotal, l.queueTotal)})
+	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: fmt.Sprintf("%d queues instead of %d", l.RequestedTotal, l.QueueTotal)})
 }
 
-func idsOf(queues []queueRow) []string {
+func idsOf(queues []QueueRow) []string {
 	list := make([]string, len(queues))
 	for i, q := range queues {
-		list[i] = q.id
+		list[i] = q.ID
 	}
 	return list
 }
@@ -129,9 +129,9 @@ var errNamed = errors.New("the queues have names: add or remove one instead")
 // about other items.
 var errCursors = errors.New("the queues have cursors, which belong to their number: set cursor_value to '' first, and each source is read from its beginning")
 
-func (l *locked) mustHaveNoCursors(ctx context.Context) error {
+func (l *LockTx) mustHaveNoCursors(ctx context.Context) error {
 	var n int
-	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cursor_value <> ''`, l.taskType, l.ownSign).Scan(&n)
+	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cursor_value <> ''`, l.TaskType, l.OwnSign).Scan(&n)
 	if err == nil && n > 0 {
 		err = errCursors
 	}
@@ -140,11 +140,11 @@ func (l *locked) mustHaveNoCursors(ctx context.Context) error {
 
 // leastDone returns up to which permit window every queue is done, NULL for none: items change their queues, and
 // what one queue has not done yet may be in any afterwards.
-func (l *locked) leastDone(ctx context.Context) (any, error) {
+func (l *LockTx) leastDone(ctx context.Context) (any, error) {
 	var all, done int
 	var least time.Time
 	err := l.QueryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`,
-		l.taskType, l.ownSign).Scan(&all, &done, (*sqldb.Instant)(&least))
+		l.TaskType, l.OwnSign).Scan(&all, &done, (*sqldb.Instant)(&least))
 	if err != nil || done < all {
 		return nil, err
 	}

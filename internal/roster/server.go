@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -47,26 +47,26 @@ type Registration struct {
 // stops beating. The uuid must never have been registered before. After ErrUnknownCommit the
 // caller registers under another uuid; the row that is perhaps there expires.
 func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err error) {
-	err = r.underLock(ctx, s.TaskType, func(ctx context.Context, l *locked) error {
+	err = r.UnderLock(ctx, s.TaskType, func(ctx context.Context, l *LockTx) error {
 		since, err := l.watchedSince(ctx)
 		if err != nil {
 			return err
 		}
-		reg = Registration{At: l.now, WatchingSince: since, ItemVersion: l.itemVersion}
+		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.itemVersion}
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
 			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
-			s.UUID, l.taskType, l.ownSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
+			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
 			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.GivenSettings))
 		if err != nil {
 			return err
 		}
 		_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1, watching_since = ?
-			WHERE task_type = ? AND own_sign = ?`, l.Dialect.Time(since), l.taskType, l.ownSign)
+			WHERE task_type = ? AND own_sign = ?`, l.Dialect.Time(since), l.TaskType, l.OwnSign)
 		if err != nil {
 			return err
 		}
-		return l.record(ctx, event{kind: EventJoined, to: s.UUID, actor: s.UUID})
+		return l.Record(ctx, Event{Kind: EventJoined, to: s.UUID, Actor: s.UUID})
 	})
 	if err != nil {
 		return Registration{}, fmt.Errorf("register %s for %w", s.UUID, err)
@@ -76,24 +76,24 @@ func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err 
 
 // watchedSince asks the servers whose heartbeat is fresh since when they have watched without a gap: now, if there is
 // nobody, or if a heartbeat from the future tells that the clock was set back.
-func (l *locked) watchedSince(ctx context.Context) (time.Time, error) {
+func (l *LockTx) watchedSince(ctx context.Context) (time.Time, error) {
 	var since time.Time
 	var setBack int
 	err := l.QueryRow(ctx, `SELECT MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
 			COUNT(CASE WHEN heartbeat_time >= {ago -judge_dead_interval_ms / 2} THEN 1 END)
-		FROM schedule_server WHERE task_type = ? AND own_sign = ?`, l.taskType, l.ownSign).Scan((*sqldb.Instant)(&since), &setBack)
+		FROM schedule_server WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).Scan((*sqldb.Instant)(&since), &setBack)
 	if err != nil {
 		return since, fmt.Errorf("read the watches: %w", err)
 	}
-	if setBack > 0 || since.IsZero() || since.After(l.now) {
-		since = l.now
+	if setBack > 0 || since.IsZero() || since.After(l.Now) {
+		since = l.Now
 	}
 	return since, nil
 }
 
 // Drain marks the server as about to leave, and plans: its queues are dealt to others, and requested from it.
 func (r *Roster) Drain(ctx context.Context, taskType, uuid string) error {
-	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		var n int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid = ?`, uuid).Scan(&n)
 		if err == nil && n == 0 {
@@ -115,12 +115,12 @@ func (r *Roster) Drain(ctx context.Context, taskType, uuid string) error {
 // The caller must have nothing in hand any more; forced lists the queues for which that is not
 // so. A server that is gone already has left; after ErrUnknownCommit it may be called again.
 func (r *Roster) Leave(ctx context.Context, taskType, uuid string, forced []string) error {
-	err := r.underLock(ctx, taskType, func(ctx context.Context, l *locked) error {
-		left, err := l.bury(ctx, reasonLeft, []serverRow{{uuid: uuid}})
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		left, err := l.MoveToHistory(ctx, reasonLeft, []ServerRow{{UUID: uuid}})
 		if err != nil || len(left) == 0 {
 			return err
 		}
-		if err := l.record(ctx, event{kind: EventLeft, from: uuid, actor: uuid}); err != nil {
+		if err := l.Record(ctx, Event{Kind: EventLeft, from: uuid, Actor: uuid}); err != nil {
 			return err
 		}
 		if err := l.membershipChanged(ctx); err != nil {
@@ -144,7 +144,7 @@ const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_num
 // bury moves the rows of servers to the history, if they are there and their heartbeats are still those that
 // were read, and returns which were. They are looked up by their keys, and only those of them: InnoDB locks
 // whatever a statement looks at, and the heartbeats of others must not wait for that.
-func (l *locked) bury(ctx context.Context, reason string, servers []serverRow) (buried map[string]bool, err error) {
+func (l *LockTx) MoveToHistory(ctx context.Context, reason string, servers []ServerRow) (buried map[string]bool, err error) {
 	buried = map[string]bool{}
 	for part := range slices.Chunk(servers, writeRows) {
 		list, err := l.lockServers(ctx, part)
@@ -171,11 +171,11 @@ func (l *locked) bury(ctx context.Context, reason string, servers []serverRow) (
 }
 
 // lockServers locks the rows of servers, and returns those that have not beaten since they were read.
-func (l *locked) lockServers(ctx context.Context, servers []serverRow) (list []string, err error) {
+func (l *LockTx) lockServers(ctx context.Context, servers []ServerRow) (list []string, err error) {
 	read := make(map[string]time.Time, len(servers))
 	for _, s := range servers {
-		list = append(list, s.uuid)
-		read[s.uuid] = s.heartbeat
+		list = append(list, s.UUID)
+		read[s.UUID] = s.Heartbeat
 	}
 	doc, err := sqldb.JSON(list)
 	if err != nil {
@@ -200,31 +200,31 @@ func (l *locked) lockServers(ctx context.Context, servers []serverRow) (list []s
 // expire buries the servers that have been silent for their judge_dead_interval by the clock that was
 // read after the lock, and returns those that live on. One that has just beaten survives: its
 // heartbeat is no longer the one that was read.
-func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) (alive []serverRow, err error) {
-	dead := slices.DeleteFunc(slices.Clone(servers), func(s serverRow) bool { return !a.judges(s, l.now) })
+func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a Assignment) (alive []ServerRow, err error) {
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !a.judges(s, l.Now) })
 	if len(dead) == 0 {
 		return servers, nil
 	}
-	buried, err := l.bury(ctx, reasonExpired, dead)
+	buried, err := l.MoveToHistory(ctx, ReasonExpired, dead)
 	if err != nil || len(buried) == 0 {
 		return servers, err
 	}
-	var events []event
+	var events []Event
 	for _, s := range servers {
-		if !buried[s.uuid] {
+		if !buried[s.UUID] {
 			alive = append(alive, s)
 			continue
 		}
-		silent := l.now.Sub(s.heartbeat).Round(time.Millisecond)
-		reason := fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.judgeDead)
+		silent := l.Now.Sub(s.Heartbeat).Round(time.Millisecond)
+		reason := fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.JudgeDead)
 		if silent < 0 { // for how long, no clock can tell
-			silent = s.judgeDead
-			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.heartbeat.UTC().Format(time.RFC3339), s.judgeDead)
+			silent = s.JudgeDead
+			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDead)
 		}
 		l.silent = append(l.silent, silent)
-		events = append(events, event{kind: EventExpired, from: s.uuid, actor: a.Actor, reason: reason})
+		events = append(events, Event{Kind: EventExpired, from: s.UUID, Actor: a.Actor, Reason: reason})
 	}
-	if err := l.record(ctx, events...); err != nil {
+	if err := l.Record(ctx, events...); err != nil {
 		return nil, err
 	}
 	return alive, l.membershipChanged(ctx)
@@ -232,19 +232,19 @@ func (l *locked) expire(ctx context.Context, servers []serverRow, a Assignment) 
 
 // judges says whether the actor may call a server dead: it was silent for long enough, now and at the
 // pulse; or it has beaten in a future from which the clock was set back, and not since.
-func (a Assignment) judges(s serverRow, now time.Time) bool {
-	if a.Watched < s.judgeDead {
+func (a Assignment) judges(s ServerRow, now time.Time) bool {
+	if a.Watched < s.JudgeDead {
 		return false
 	}
 	first, last := now, now
 	if !a.Seen.IsZero() {
 		first, last = minTime(now, a.Seen), maxTime(now, a.Seen)
 	}
-	patience := s.judgeDead
+	patience := s.JudgeDead
 	if a.Inherited {
-		patience += s.judgeDead / 2
+		patience += s.JudgeDead / 2
 	}
-	return first.Sub(s.heartbeat) > patience || s.heartbeat.Sub(last) > s.judgeDead
+	return first.Sub(s.Heartbeat) > patience || s.Heartbeat.Sub(last) > s.JudgeDead
 }
 
 func minTime(a, b time.Time) time.Time {
@@ -265,5 +265,5 @@ func maxTime(a, b time.Time) time.Time {
 // list of results.
 const (
 	reasonLeft    = "'" + EventLeft + "'"
-	reasonExpired = "'" + EventExpired + "'"
+	ReasonExpired = "'" + EventExpired + "'"
 )

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 var nameRule = regexp.MustCompile(`^[^\s\x00-\x1f\x7f]+( [^\s\x00-\x1f\x7f]+)*$`)
 
 // validName refuses a name that an operator could not read in a SELECT or type into a command.
-func validName(what, name string, most int) error {
+func ValidName(what, name string, most int) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%s must not be empty", what)

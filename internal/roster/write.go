@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -46,7 +46,7 @@ const writeRows = 2_000
 // write writes the changes whose rows nobody holds, and returns those and the others. A row in a
 // stalled fenced transaction waits for the next time and stops nobody (L5). Each change is a
 // compare-and-set; if one misses, all is rolled back and planned anew (L4).
-func (l *locked) write(ctx context.Context, changes []plan.Change) (written, skipped []plan.Change, err error) {
+func (l *LockTx) Write(ctx context.Context, changes []plan.Change) (written, skipped []plan.Change, err error) {
 	written, skipped, err = l.pick(ctx, changes)
 	if err != nil {
 		return nil, nil, err
@@ -56,7 +56,7 @@ func (l *locked) write(ctx context.Context, changes []plan.Change) (written, ski
 
 // writeHeld writes changes of rows that this transaction has locked, where there are such locks. version is that
 // of the plan: higher than any that stands in a row, so that who looks at the highest of its rows notices.
-func (l *locked) writeHeld(ctx context.Context, changes []plan.Change, version int64) error {
+func (l *LockTx) writeHeld(ctx context.Context, changes []plan.Change, version int64) error {
 	if len(changes) == 1 {
 		return l.writeOne(ctx, changes[0], version)
 	}
@@ -69,7 +69,7 @@ func (l *locked) writeHeld(ctx context.Context, changes []plan.Change, version i
 		if err != nil {
 			return err
 		}
-		n, err := l.Exec(ctx, strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", roughly(len(part))), string(doc), l.taskType, l.ownSign)
+		n, err := l.Exec(ctx, strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", roughly(len(part))), string(doc), l.TaskType, l.OwnSign)
 		if err != nil {
 			return fmt.Errorf("write the queues: %w", err)
 		}
@@ -81,7 +81,7 @@ func (l *locked) writeHeld(ctx context.Context, changes []plan.Change, version i
 }
 
 // writeOne writes a change as the dialect's statement for many does, but for the table of them.
-func (l *locked) writeOne(ctx context.Context, c plan.Change, version int64) error {
+func (l *LockTx) writeOne(ctx context.Context, c plan.Change, version int64) error {
 	var set strings.Builder
 	var args []any
 	if c.Requester == "" {
@@ -98,7 +98,7 @@ func (l *locked) writeOne(ctx context.Context, c plan.Change, version int64) err
 		args = append(args, c.Owner)
 	}
 	owned := ` AND cur_server IS NULL`
-	args = append(args, version, l.taskType, l.ownSign, c.QueueID, c.OldEpoch)
+	args = append(args, version, l.TaskType, l.OwnSign, c.QueueID, c.OldEpoch)
 	if c.OldOwner != "" {
 		owned = ` AND cur_server = ?`
 		args = append(args, c.OldOwner)
@@ -124,7 +124,7 @@ func roughly(n int) string {
 }
 
 // pick locks the rows to be written that can be had at once.
-func (l *locked) pick(ctx context.Context, changes []plan.Change) (free, held []plan.Change, err error) {
+func (l *LockTx) pick(ctx context.Context, changes []plan.Change) (free, held []plan.Change, err error) {
 	list := make([]string, len(changes))
 	for i, c := range changes {
 		list[i] = c.QueueID
@@ -145,7 +145,7 @@ func (l *locked) pick(ctx context.Context, changes []plan.Change) (free, held []
 
 // lockQueues locks the rows of queues, and returns those that it got: not the ones that somebody
 // holds. SQLite has no row locks: there a stalled transaction stalls every writer.
-func (l *locked) lockQueues(ctx context.Context, list []string) (got map[string]bool, err error) {
+func (l *LockTx) lockQueues(ctx context.Context, list []string) (got map[string]bool, err error) {
 	got = make(map[string]bool, len(list))
 	if l.Dialect.SkipLocked == "" {
 		for _, id := range list {
@@ -154,7 +154,7 @@ func (l *locked) lockQueues(ctx context.Context, list []string) (got map[string]
 		return got, nil
 	}
 	for part := range slices.Chunk(list, writeRows) {
-		from, args, err := l.Dialect.SelectQueues(part, l.taskType, l.ownSign)
+		from, args, err := l.Dialect.SelectQueues(part, l.TaskType, l.OwnSign)
 		if err != nil {
 			return nil, err
 		}

@@ -11,34 +11,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // roster is one task type of a case, with servers that have short names: A, B, C.
-type roster struct {
+type fixture struct {
 	*testing.T
 	c      *center.Center
 	task   string
 	tokens map[string]string
-	rings  map[string]center.Ring
+	rings  map[string]roster.Ring
 }
 
 // newRoster defines a task type of the case's own, so that all cases share one database.
-func newRoster(t *testing.T, c *center.Center, s center.Settings) *roster {
+func newRoster(t *testing.T, c *center.Center, s center.Settings) *fixture {
 	t.Helper()
 	task := strings.NewReplacer("/", ".", " ", "_").Replace(t.Name())
-	r := &roster{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, rings: map[string]center.Ring{}}
+	r := &fixture{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, rings: map[string]roster.Ring{}}
 	r.define(s)
 	return r
 }
 
-func (r *roster) define(s center.Settings) center.Settings {
+func (r *fixture) define(s center.Settings) center.Settings {
 	r.Helper()
 	row, err := r.c.Define(r.Context(), r.task, s)
 	r.must(err)
 	return row
 }
 
-func (r *roster) must(err error) {
+func (r *fixture) must(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
@@ -46,11 +47,11 @@ func (r *roster) must(err error) {
 }
 
 // uuid makes a short name unique in the database; short undoes it.
-func (r *roster) uuid(name string) string  { return r.task + ":" + name }
-func (r *roster) short(uuid string) string { return strings.TrimPrefix(uuid, r.task+":") }
+func (r *fixture) uuid(name string) string  { return r.task + ":" + name }
+func (r *fixture) short(uuid string) string { return strings.TrimPrefix(uuid, r.task+":") }
 
 // join registers a server and plans, as a worker does.
-func (r *roster) join(names ...string) {
+func (r *fixture) join(names ...string) {
 	r.Helper()
 	for _, name := range names {
 		r.register(name)
@@ -58,15 +59,15 @@ func (r *roster) join(names ...string) {
 	}
 }
 
-func (r *roster) register(name string) {
+func (r *fixture) register(name string) {
 	r.Helper()
 	r.registerGiven(name, center.Settings{})
 }
 
 // registerGiven registers a server whose program gives the settings.
-func (r *roster) registerGiven(name string, given center.Settings) {
+func (r *fixture) registerGiven(name string, given center.Settings) {
 	r.Helper()
-	_, err := r.c.Roster().Register(r.Context(), center.Server{
+	_, err := r.c.Roster().Register(r.Context(), roster.Server{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
 		JudgeDeadInterval: 10 * time.Second, BeatToken: "first", GivenSettings: given.Given(),
 	})
@@ -74,23 +75,23 @@ func (r *roster) registerGiven(name string, given center.Settings) {
 	r.tokens[name] = "first"
 }
 
-func (r *roster) assign(name string) {
+func (r *fixture) assign(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name)})
+	_, err := r.c.Roster().Assign(r.Context(), r.task, roster.Assignment{Actor: r.uuid(name)})
 	r.must(err)
 }
 
 // expire plans as a server does that has watched for long enough.
-func (r *roster) expire(name string) {
+func (r *fixture) expire(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Assign(r.Context(), r.task, center.Assignment{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
+	_, err := r.c.Roster().Assign(r.Context(), r.task, roster.Assignment{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
 	r.must(err)
 }
 
 // beat sends a heartbeat with a new token and returns the pulse, if the server is still there.
-func (r *roster) beat(name string) (center.Pulse, bool) {
+func (r *fixture) beat(name string) (roster.Pulse, bool) {
 	r.Helper()
-	b := center.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []center.ServerBeat{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, Ring: r.rings[name]}}}
+	b := roster.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerBeat{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, Ring: r.rings[name]}}}
 	pulses, err := r.c.Roster().Beat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
@@ -100,27 +101,27 @@ func (r *roster) beat(name string) (center.Pulse, bool) {
 }
 
 // silence makes a server's last heartbeat an old one.
-func (r *roster) silence(name string) {
+func (r *fixture) silence(name string) {
 	r.Helper()
 	r.exec("UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid(name))
 }
 
 // exec runs a statement of the test's own; the names in it need no quoting.
-func (r *roster) exec(format string, args ...any) {
+func (r *fixture) exec(format string, args ...any) {
 	r.Helper()
 	_, err := r.c.DB().ExecContext(r.Context(), fmt.Sprintf(format, args...))
 	r.must(err)
 }
 
 // one reads one number.
-func (r *roster) one(format string, args ...any) (n int64) {
+func (r *fixture) one(format string, args ...any) (n int64) {
 	r.Helper()
 	r.must(r.c.DB().QueryRowContext(r.Context(), fmt.Sprintf(format, args...)).Scan(&n))
 	return n
 }
 
 // column reads a column of strings, NULL as "-".
-func (r *roster) column(format string, args ...any) (list []string) {
+func (r *fixture) column(format string, args ...any) (list []string) {
 	r.Helper()
 	rows, err := r.c.DB().QueryContext(r.Context(), fmt.Sprintf(format, args...))
 	r.must(err)
@@ -138,7 +139,7 @@ func (r *roster) column(format string, args ...any) (list []string) {
 }
 
 // owners returns "A" or "A>B" (B requested) or "-" for each queue, in order.
-func (r *roster) owners() []string {
+func (r *fixture) owners() []string {
 	r.Helper()
 	cur := r.column("SELECT cur_server FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
 	req := r.column("SELECT req_server FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
@@ -150,25 +151,25 @@ func (r *roster) owners() []string {
 	return cur
 }
 
-func (r *roster) wantOwners(want ...string) {
+func (r *fixture) wantOwners(want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.owners()); diff != "" {
 		r.Fatalf("owners (-want +got):\n%s", diff)
 	}
 }
 
-func (r *roster) epoch(queue string) int64 {
+func (r *fixture) epoch(queue string) int64 {
 	r.Helper()
 	return r.one("SELECT epoch FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' AND queue_id = '%s'", r.task, r.c.OwnSign(), queue)
 }
 
 // handover is what a server that has drained the queue for its requester sends.
-func (r *roster) handover(queue, to string) center.Handover {
+func (r *fixture) handover(queue, to string) roster.Handover {
 	r.Helper()
-	return center.Handover{QueueID: queue, Epoch: r.epoch(queue), To: r.uuid(to)}
+	return roster.Handover{QueueID: queue, Epoch: r.epoch(queue), To: r.uuid(to)}
 }
 
-func (r *roster) release(from string, queues ...center.Handover) []string {
+func (r *fixture) release(from string, queues ...roster.Handover) []string {
 	r.Helper()
 	released, err := r.c.Roster().Release(r.Context(), r.task, r.uuid(from), queues)
 	r.must(err)
@@ -176,7 +177,7 @@ func (r *roster) release(from string, queues ...center.Handover) []string {
 }
 
 // kinds returns the kinds of the events of a queue ("" for those of servers), oldest first.
-func (r *roster) kinds(queue string) []string {
+func (r *fixture) kinds(queue string) []string {
 	r.Helper()
 	where := "queue_id IS NULL"
 	if queue != "" {
@@ -186,7 +187,7 @@ func (r *roster) kinds(queue string) []string {
 }
 
 // batch is the context of an Execute by the server, over queues with the epochs that they have now.
-func (r *roster) batch(name string, queues ...string) context.Context {
+func (r *fixture) batch(name string, queues ...string) context.Context {
 	r.Helper()
 	b := center.Batch{Server: r.uuid(name), TaskType: r.task}
 	for _, q := range queues {

@@ -1,4 +1,4 @@
-package center
+package roster
 
 import (
 	"context"
@@ -50,26 +50,26 @@ func EventKinds() []string {
 }
 
 // event is a row of schedule_event, written in the transaction that it tells of.
-type event struct {
-	kind     string
+type Event struct {
+	Kind     string
 	queue    string
 	from, to string
 	epoch    int64
-	reason   string
-	actor    string
+	Reason   string
+	Actor    string
 }
 
 // eventRows is how many events one INSERT writes: 10 parameters each, below every limit.
-const eventRows = 500
+const InsertRows = 500
 
 // record writes the events, in their order.
-func (l *locked) record(ctx context.Context, events ...event) error {
+func (l *LockTx) Record(ctx context.Context, events ...Event) error {
 	for len(events) > 0 {
-		n := min(eventRows, len(events))
+		n := min(InsertRows, len(events))
 		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
 		args := make([]any, 0, 9*n)
 		for _, e := range events[:n] {
-			args = append(args, l.taskType, l.ownSign, sqldb.Null(e.queue), e.kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.reason), sqldb.Clean(e.actor))
+			args = append(args, l.TaskType, l.OwnSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor))
 		}
 		_, err := l.Exec(ctx, `INSERT INTO schedule_event
 			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor) VALUES `+values, args...)
@@ -81,7 +81,7 @@ func (l *locked) record(ctx context.Context, events ...event) error {
 	return nil
 }
 
-func nullEpoch(e event) any {
+func nullEpoch(e Event) any {
 	if e.queue == "" {
 		return nil
 	}
