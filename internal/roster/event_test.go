@@ -1,4 +1,4 @@
-package center_test
+package roster_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // EventKinds is each constant, once.
@@ -21,7 +21,7 @@ func TestEventKindsAreAll(t *testing.T) {
 	for _, constant := range regexp.MustCompile(`(?m)^\tEvent\w+ += "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
 		want = append(want, constant[1])
 	}
-	if diff := cmp.Diff(want, center.EventKinds()); diff != "" || len(want) < 20 {
+	if diff := cmp.Diff(want, roster.EventKinds()); diff != "" || len(want) < 20 {
 		t.Errorf("(-constants +EventKinds):\n%s", diff)
 	}
 }
