@@ -83,9 +83,7 @@ type Center struct {
 	ownSign string
 	log     logrus.FieldLogger
 	roster  *roster.Roster
-	runEnds *runCounts
-
-	writeFence bool // share locks do not reach every writer here (F3)
+	runs    *Engine
 }
 
 // Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of its
@@ -111,8 +109,12 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
-	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger, runEnds: &runCounts{runs: map[RunEnd]int64{}}}
-	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock, QueuesRemoved: endRunQueuesOf}
+	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
+	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock}
+	d := Settings{}.WithDefaults()
+	c.runs = NewEngine(c.roster, o.Logger, Defaults{
+		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,
+	})
 	if err := c.guard(ctx, o.Schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}

@@ -33,17 +33,3 @@ func SaveCursor(ctx context.Context) error {
 	}
 	return nil
 }
-
-// SweepCursor reads how far a queue was read in a run. ErrFenced if its sweep is not that of the server and the epoch
-// any more.
-func (c *Center) SweepCursor(ctx context.Context, runID, server string, q QueueEpoch) (cursor string, err error) {
-	err = c.db.Dealers.QueryRowContext(ctx, c.db.SQL(`SELECT cursor_value FROM schedule_run_queue
-		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
-	if sqldb.NoRows(err) {
-		err = fmt.Errorf("%w: %w", ErrFenced, ErrRunOver)
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the cursor of queue %s of run %s: %w", q.ID, runID, err)
-	}
-	return cursor, nil
-}

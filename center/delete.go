@@ -38,7 +38,7 @@ func (c *Center) signsOf(ctx context.Context, taskType string) (signs []string, 
 	type record struct {
 		OwnSign string `json:"own_sign"`
 	}
-	list, err := records[record](ctx, c, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
+	list, err := records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
 		AND (queue_total > 0 OR EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = ?)) ORDER BY own_sign`, taskType, taskType)
 	for _, r := range list {
 		signs = append(signs, r.OwnSign)

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -34,8 +33,8 @@ type edge struct {
 // DefineAfter says what a task type runs after, in place of what was said before; nothing removes all. It holds for
 // runs that are made from now on, in all environments. It refuses task types that are unknown or not of mode RUN, and
 // what would make a task type run after itself.
-func (c *Center) DefineAfter(ctx context.Context, taskType string, after ...After) error {
-	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
+func (e *Engine) DefineAfter(ctx context.Context, taskType string, after ...After) error {
+	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		return writeAfter(ctx, t, taskType, after)
 	})
 	if err != nil {
@@ -89,33 +88,12 @@ func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After,
 		if modes[name] == "" {
 			return fmt.Errorf("%s: %w", what, ErrUnknownTask)
 		}
-		if modes[name] != ModeRun {
+		if modes[name] != modeRun {
 			return fmt.Errorf("%s: %w", what, errNoRuns)
 		}
 	}
 	if path := cycle(edges, taskType); path != nil {
 		return fmt.Errorf("a cycle: %s", strings.Join(path, " after "))
-	}
-	return nil
-}
-
-// CheckAfter looks at the settings of task types that are defined together, by name: it refuses what would make one run
-// after itself, or after one of them that has no runs. Upstreams that are not among them are left to Define.
-func CheckAfter(tasks map[string]Settings) error {
-	var edges []edge
-	names := slices.Sorted(maps.Keys(tasks))
-	for _, name := range names {
-		for _, a := range tasks[name].After {
-			if up, there := tasks[a.Upstream]; there && up.Mode != ModeRun {
-				return fmt.Errorf("task %s: after %s: %w", name, a.Upstream, errNoRuns)
-			}
-			edges = append(edges, edge{name, a})
-		}
-	}
-	for _, name := range names {
-		if path := cycle(edges, name); path != nil {
-			return fmt.Errorf("task %s: after makes a cycle: %s", name, strings.Join(path, " after "))
-		}
 	}
 	return nil
 }
@@ -136,8 +114,8 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 }
 
 // After returns what a task type runs after, by name.
-func (c *Center) After(ctx context.Context, taskType string) (after []After, err error) {
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+func (e *Engine) After(ctx context.Context, taskType string) (after []After, err error) {
+	err = e.db.Each(ctx, func(rows *sql.Rows) error {
 		var a After
 		err := rows.Scan(&a.Upstream, &a.Rule)
 		after = append(after, a)

@@ -59,11 +59,11 @@ func dependsOn(upstream, rule string) string {
 
 // settle lets a run go on that waits and whose upstreams have succeeded, and ends one of which an upstream has not. It
 // tells whether the run has ended.
-func (c *Center) settle(ctx context.Context, r runRef) (ended bool, err error) {
-	if err := c.roster.InsertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
+func (e *Engine) settle(ctx context.Context, r runRef) (ended bool, err error) {
+	if err := e.roster.InsertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
 		return false, err
 	}
-	err = c.roster.UnderLock(ctx, r.taskType, func(ctx context.Context, l *roster.LockTx) error {
+	err = e.roster.UnderLock(ctx, r.taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = false
 		waits, err := lockRun(ctx, l.Tx, r.id, RunWaiting)
 		if err != nil || !waits {
@@ -120,17 +120,17 @@ func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) e
 const settleMost = 200
 
 // settleAll settles runs, and the dependants of those that end with it, and so on: the domino.
-func (c *Center) settleAll(ctx context.Context, runs []runRef) error {
+func (e *Engine) settleAll(ctx context.Context, runs []runRef) error {
 	for n := 0; n < len(runs) && n < settleMost; n++ {
-		ended, err := c.settle(ctx, runs[n])
+		ended, err := e.settle(ctx, runs[n])
 		if err != nil {
 			return err
 		}
 		if !ended {
 			continue
 		}
-		c.countRun(ctx, runs[n].id)
-		next, err := c.dependants(ctx, runs[n].id)
+		e.countRun(ctx, runs[n].id)
+		next, err := e.dependants(ctx, runs[n].id)
 		if err != nil {
 			return err
 		}
@@ -140,19 +140,19 @@ func (c *Center) settleAll(ctx context.Context, runs []runRef) error {
 }
 
 // ended tells the dependants of a run that it has.
-func (c *Center) ended(ctx context.Context, runID string) error {
-	c.countRun(ctx, runID)
-	runs, err := c.dependants(ctx, runID)
+func (e *Engine) ended(ctx context.Context, runID string) error {
+	e.countRun(ctx, runID)
+	runs, err := e.dependants(ctx, runID)
 	if err != nil {
 		return err
 	}
-	return c.settleAll(ctx, runs)
+	return e.settleAll(ctx, runs)
 }
 
 // dependants returns the runs that wait for a run, among others.
-func (c *Center) dependants(ctx context.Context, runID string) (runs []runRef, err error) {
-	err = c.refs(ctx, &runs, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
-		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, c.ownSign)
+func (e *Engine) dependants(ctx context.Context, runID string) (runs []runRef, err error) {
+	err = e.refs(ctx, &runs, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, e.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)
 	}
@@ -160,8 +160,8 @@ func (c *Center) dependants(ctx context.Context, runID string) (runs []runRef, e
 }
 
 // refs reads runs by their ids and task types.
-func (c *Center) refs(ctx context.Context, runs *[]runRef, query string, args ...any) error {
-	return c.db.Each(ctx, func(rows *sql.Rows) error {
+func (e *Engine) refs(ctx context.Context, runs *[]runRef, query string, args ...any) error {
+	return e.db.Each(ctx, func(rows *sql.Rows) error {
 		var r runRef
 		err := rows.Scan(&r.id, &r.taskType)
 		*runs = append(*runs, r)

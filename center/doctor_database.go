@@ -34,7 +34,7 @@ func (e *examination) transactions(ctx context.Context) error {
 			e.add(status, n.Check, n.Hint, "%s", n.Finding)
 		}
 	}
-	if e.c.writeFence {
+	if e.c.roster.WriteFence {
 		e.note("database", "let all workers write through one node, as far as you can", "a Galera cluster: the fence writes its rows, so that batches of one queue come one after the other")
 	}
 	return nil
@@ -46,7 +46,7 @@ const skewedClock = time.Second
 // clockDistance compares this host's clock with the database's, in the middle of the round trip.
 func (e *examination) clockDistance(ctx context.Context) error {
 	before := time.Now()
-	now, err := e.c.clock(ctx)
+	now, err := e.c.db.Clock(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}

@@ -45,7 +45,7 @@ func ExampleInTx() {
 }
 
 // A report runs after the orders are settled. The manager ticks, claims and sweeps; here it is done by hand.
-func ExampleCenter_Submit() {
+func Example_submit() {
 	ctx := context.Background()
 	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
 	if err != nil {
@@ -61,26 +61,26 @@ func ExampleCenter_Submit() {
 		_, err := c.Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		must(err)
 	}
-	must(c.DefineAfter(ctx, "report", center.After{Upstream: "settle"}))
+	must(c.Engine().DefineAfter(ctx, "report", center.After{Upstream: "settle"}))
 	_, err = c.DB().ExecContext(ctx, `UPDATE schedule_queue SET cur_server = 'A', epoch = 7`)
 	must(err)
 
-	id, err := c.Submit(ctx, "settle", "2026-08-01", "")
+	id, err := c.Engine().Submit(ctx, "settle", "2026-08-01", "")
 	must(err)
 	show := func() {
-		runs, _, err := c.RunGraph(ctx, id)
+		runs, _, err := c.Engine().RunGraph(ctx, id)
 		must(err)
 		for _, r := range runs {
 			fmt.Println(r.TaskType, r.Key, r.State)
 		}
 	}
 	show()
-	_, err = c.Tick(ctx, "settle")
+	_, err = c.Engine().Tick(ctx, "settle")
 	must(err)
 	show()
-	sweeps, err := c.Claim(ctx, "settle", "A", []center.QueueEpoch{{ID: "0", Epoch: 7}}, 1)
+	sweeps, err := c.Engine().Claim(ctx, "settle", "A", []center.QueueEpoch{{ID: "0", Epoch: 7}}, 1)
 	must(err)
-	must(c.FinishSweep(ctx, sweeps[0], center.Progress{ItemsDone: 3}))
+	must(c.Engine().FinishSweep(ctx, sweeps[0], center.Progress{ItemsDone: 3}))
 	show()
 	// Output:
 	// settle 2026-08-01 READY
@@ -92,7 +92,7 @@ func ExampleCenter_Submit() {
 }
 
 // Every night at two o'clock in Berlin, and once after some nights that were missed.
-func ExampleCenter_DefineTrigger() {
+func Example_trigger() {
 	ctx := context.Background()
 	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
 	if err != nil {
@@ -102,7 +102,7 @@ func ExampleCenter_DefineTrigger() {
 	if _, err := c.Define(ctx, "reindex", center.Settings{Mode: center.ModeRun, Queues: 64}); err != nil {
 		log.Fatal(err)
 	}
-	t, err := c.DefineTrigger(ctx, center.Trigger{
+	t, err := c.Engine().DefineTrigger(ctx, center.Trigger{
 		Name: "nightly", Target: "reindex", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin",
 		StartAt: time.Date(2099, 7, 1, 0, 0, 0, 0, time.UTC), Misfire: center.MisfireOne, Overlap: center.OverlapSkip,
 	})

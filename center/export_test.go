@@ -17,7 +17,7 @@ import (
 
 // FenceByWriting makes a Center fence as it does on Galera, where share locks do not reach the other
 // nodes (F3).
-func (c *Center) FenceByWriting() { c.writeFence = true }
+func (c *Center) FenceByWriting() { c.roster.WriteFence = true }
 
 // Store returns the roster's own pool.
 func (c *Center) Store() *sql.DB { return c.db.Store }
@@ -66,25 +66,29 @@ func (c *Center) Transact(ctx context.Context, query string) (got string, err er
 // The parts of a tick and of FinishSweep, for tests in which a worker dies between two of them.
 
 // FireDue fires the triggers that are due, and does nothing more.
-func (c *Center) FireDue(ctx context.Context, taskType string) error { return c.fireDue(ctx, taskType) }
+func (c *Center) FireDue(ctx context.Context, taskType string) error {
+	return c.runs.fireDue(ctx, taskType)
+}
 
 // OpenNext opens a run.
 func (c *Center) OpenNext(ctx context.Context, taskType string) error {
-	_, err := c.openNext(ctx, taskType)
+	_, err := c.runs.openNext(ctx, taskType)
 	return err
 }
 
 // CloseRun is the finaliser.
-func (c *Center) CloseRun(ctx context.Context, runID string) error { return c.closeRun(ctx, runID) }
+func (c *Center) CloseRun(ctx context.Context, runID string) error {
+	return c.runs.closeRun(ctx, runID)
+}
 
 // FinishQueueOnly commits a queue's DONE without the finaliser.
 func (c *Center) FinishQueueOnly(ctx context.Context, s Sweep) error {
-	return c.saveSweep(ctx, s, Progress{}, "finish", RunQueueDone, `, finished_at = {now}`)
+	return c.runs.saveSweep(ctx, s, Progress{}, "finish", RunQueueDone, `, finished_at = {now}`)
 }
 
 // ClaimAsReadBefore claims a queue of a run that was open when it was read.
 func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run string, q QueueEpoch) (bool, error) {
-	_, ok, err := c.claim(ctx, taskType, server, claimable{run: run, queue: q.ID}, []QueueEpoch{q})
+	_, ok, err := c.runs.claim(ctx, taskType, server, claimable{run: run, queue: q.ID}, []QueueEpoch{q})
 	return ok, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -96,68 +97,17 @@ func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 		err := b.fenceByWriting(ctx, tx, `cursor_value = ?, `, *b.Cursor)
 		b.saved.Store(err == nil)
 		return err
-	case b.c.writeFence:
-		return b.fenceByWriting(ctx, tx, ``)
 	}
-	return b.fenceByReading(ctx, tx)
+	return b.c.roster.FenceQueues(ctx, tx, b.TaskType, b.Server, b.Queues)
 }
 
-// fenceByReading locks the rows in share mode: batches of one queue run side by side, and whoever
-// would give the queue away waits, or passes it over (F3).
-func (b boundBatch) fenceByReading(ctx context.Context, tx Tx) error {
-	list := make([]string, len(b.Queues))
-	for i, q := range b.Queues {
-		list[i] = q.ID
-	}
-	from, args, err := b.c.db.SelectQueues(list, b.TaskType, b.OwnSign)
-	if err != nil {
-		return err
-	}
-	owners := make(map[string]QueueEpoch, len(b.Queues)) // by queue id: who owns it now
-	err = b.c.db.EachOn(ctx, tx, func(rows *sql.Rows) error {
-		var id string
-		var now QueueEpoch
-		err := rows.Scan(&id, (*sqldb.Text)(&now.ID), &now.Epoch)
-		owners[id] = now
-		return err
-	}, `SELECT q.queue_id, q.cur_server, q.epoch`+from+
-		` ORDER BY q.queue_id`+b.c.db.Share, args...)
-	if err != nil {
-		return err
-	}
-	for _, q := range b.Queues {
-		if now, ok := owners[q.ID]; !ok || now.ID != b.Server || now.Epoch != q.Epoch {
-			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
-		}
-	}
-	return nil
-}
-
-// execer is a transaction or a pool.
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
-// fenceByWriting changes each row, so that databases without share locks across their nodes
-// notice; the time makes sure that there is a change. Batches of one queue then run one by one.
-func (b boundBatch) fenceByWriting(ctx context.Context, tx execer, set string, args ...any) error {
-	for _, q := range b.Queues {
-		args := append(slices.Clone(args), b.TaskType, b.OwnSign, q.ID, b.Server, q.Epoch)
-		n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
-			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`), args...))
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
-		}
-	}
-	return nil
+func (b boundBatch) fenceByWriting(ctx context.Context, tx roster.Execer, set string, args ...any) error {
+	return b.c.roster.FenceByWriting(ctx, tx, b.TaskType, b.Server, b.Queues, set, args...)
 }
 
 // fenceRun saves the cursor of a queue of a run. It does not lie in the queue's own row, which is therefore fenced
 // first, here too by writing: a cursor's batches run one by one anyway (X3).
-func (b boundBatch) fenceRun(ctx context.Context, tx execer) error {
+func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 	if err := b.fenceByWriting(ctx, tx, ``); err != nil {
 		return err
 	}

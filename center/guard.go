@@ -21,7 +21,7 @@ func (c *Center) guard(ctx context.Context, mode SchemaMode) error {
 	if err != nil {
 		return err
 	}
-	c.writeFence = server.WriteFence
+	c.roster.WriteFence = server.WriteFence
 	if err := c.guardSchema(ctx, mode); err != nil {
 		return err
 	}

@@ -1,116 +1,16 @@
 package center
 
 import (
-	"context"
-	"database/sql"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // What operators look at are records: rows with the names of their columns as JSON tags. A NULL is nil where the
 // field is a pointer, else the zero value. A duration is read from milliseconds. Ages are seconds by the database's clock. Nothing is decided by them,
 // and they are read without locks.
-
-// records runs a SELECT and scans its rows by the names of T's fields: {columns} stands for their list. A field
-// that is not read has the tag db:"-", one that is read and not told db:"NAME".
-func records[T any](ctx context.Context, c *Center, query string, args ...any) (list []T, err error) {
-	names, fields := readFields(reflect.TypeFor[T]())
-	query = strings.Replace(query, "{columns}", strings.Join(names, ", "), 1)
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
-		var record T
-		into := make([]any, len(fields))
-		for i, field := range fields {
-			into[i] = target(reflect.ValueOf(&record).Elem().FieldByIndex(field).Addr().Interface())
-		}
-		err := rows.Scan(into...)
-		list = append(list, record)
-		return err
-	}, query, args...)
-	return list, err
-}
-
-// readFields returns the columns of a record and the fields that they go to, those of embedded records among them.
-func readFields(record reflect.Type) (names []string, fields [][]int) {
-	for _, field := range reflect.VisibleFields(record) {
-		name, read := field.Tag.Lookup("db")
-		if !read {
-			name, _, _ = strings.Cut(field.Tag.Get("json"), ",")
-		}
-		if name != "-" && !field.Anonymous {
-			names, fields = append(names, name), append(fields, field.Index)
-		}
-	}
-	return names, fields
-}
-
-// target is where a value is scanned to, so that it ends up at p.
-func target(p any) any {
-	switch p := p.(type) {
-	case *string:
-		return (*sqldb.Text)(p)
-	case *int64:
-		return (*number64)(p)
-	case *time.Time:
-		return (*sqldb.Instant)(p)
-	case **time.Time:
-		return maybeInstant{p}
-	case *time.Duration:
-		return (*sqldb.Millis)(p)
-	case *[]string:
-		return (*sqldb.List)(p)
-	case *map[string]string:
-		return (*sqldb.Texts)(p)
-	}
-	return p
-}
-
-// number64 scans a number. NULL is 0.
-type number64 int64
-
-// Scan implements sql.Scanner.
-func (n *number64) Scan(src any) error {
-	var v sql.NullInt64
-	err := v.Scan(src)
-	*n = number64(v.Int64)
-	return err
-}
-
-// maybeInstant scans a time that may be NULL.
-type maybeInstant struct{ to **time.Time }
-
-// Scan implements sql.Scanner.
-func (m maybeInstant) Scan(src any) error {
-	var i sqldb.Instant
-	if err := i.Scan(src); err != nil || src == nil {
-		return err
-	}
-	*m.to = (*time.Time)(&i)
-	return nil
-}
-
-// where collects the conditions of an operator's question.
-type where struct {
-	text string
-	args []any
-}
-
-// and adds a condition.
-func (w *where) and(condition string, args ...any) {
-	w.text += " AND " + condition
-	w.args = append(w.args, args...)
-}
-
-// equal adds a condition unless the value is empty.
-func (w *where) equal(column, value string) {
-	if value != "" {
-		w.and(column+" = ?", value)
-	}
-}
 
 // seconds is how long ago t was, in seconds with three digits, as the view tells it.
 func seconds(now, t time.Time) float64 {
@@ -124,12 +24,6 @@ func ageOf(now time.Time, t *time.Time) *float64 {
 	}
 	age := seconds(now, *t)
 	return &age
-}
-
-// clock asks the database for its time.
-func (c *Center) clock(ctx context.Context) (now time.Time, err error) {
-	err = c.db.QueryRow(ctx, "SELECT {now}").Scan((*sqldb.Instant)(&now))
-	return now, err
 }
 
 // sortQueues sorts naturally, queue 2 before queue 10.

@@ -35,7 +35,7 @@ type EventFilter struct {
 // filter lets through, not more than limit.
 func (c *Center) Events(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
 	query, args := c.eventQuery(f, limit)
-	list, err := records[EventRecord](ctx, c, query, args...)
+	list, err := records[EventRecord](ctx, c.db, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the events: %w", err)
 	}
@@ -94,7 +94,7 @@ func (c *Center) Items(ctx context.Context, f ItemFilter, limit int) ([]ItemReco
 	w.equal("task_type", f.TaskType)
 	w.equal("queue_id", f.QueueID)
 	w.equal("state", f.State)
-	list, err := records[ItemRecord](ctx, c, latest(`schedule_failed_item WHERE own_sign = ?`+w.text, "first_failed_at", "item_key", limit), w.args...)
+	list, err := records[ItemRecord](ctx, c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.text, "first_failed_at", "item_key", limit), w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the failed items: %w", err)
 	}

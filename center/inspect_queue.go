@@ -62,7 +62,7 @@ func (c *Center) Queues(ctx context.Context, f QueueFilter) ([]QueueRecord, erro
 	if f.Host != "" {
 		w.and("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
 	}
-	list, err := records[QueueRecord](ctx, c, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
+	list, err := records[QueueRecord](ctx, c.db, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
 		WHERE 1 = 1`+w.text+` ORDER BY task_type, queue_id`, w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the queues: %w", err)
@@ -90,7 +90,7 @@ func (c *Center) markRemoving(ctx context.Context, queues []QueueRecord) error {
 		TaskType string   `json:"task_type"`
 		Removing []string `json:"removing"`
 	}
-	rows, err := records[record](ctx, c, `SELECT {columns} FROM schedule_task_running
+	rows, err := records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running
 		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`, c.ownSign)
 	if err != nil {
 		return fmt.Errorf("list the queues that are to go: %w", err)

@@ -32,12 +32,12 @@ type RunFilter struct {
 
 // RunRecords lists the latest runs of this own_sign that the filter lets through, the newest first, not more than
 // limit. One statement.
-func (c *Center) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
-	w := where{args: []any{c.ownSign}}
+func (e *Engine) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
+	w := where{args: []any{e.ownSign}}
 	w.equal("run_id", f.RunID)
 	w.equal("task_type", f.TaskType)
 	w.equal("state", f.State)
-	list, err := records[RunRecord](ctx, c, fmt.Sprintf(`SELECT {columns} FROM (
+	list, err := records[RunRecord](ctx, e.db, fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
 				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running, COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
@@ -59,15 +59,15 @@ func (c *Center) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunR
 
 // LatestRun returns the newest run of a task type. ErrUnknownTask if that has no row, ErrUnknownRun if it has had no run;
 // a task type of mode CONTINUOUS is refused.
-func (c *Center) LatestRun(ctx context.Context, taskType string) (RunRecord, error) {
-	list, err := c.RunRecords(ctx, RunFilter{TaskType: taskType}, 1)
+func (e *Engine) LatestRun(ctx context.Context, taskType string) (RunRecord, error) {
+	list, err := e.RunRecords(ctx, RunFilter{TaskType: taskType}, 1)
 	if err == nil && len(list) > 0 {
 		return list[0], nil
 	}
 	if err == nil {
-		err = cmp.Or(c.mayRun(ctx, taskType), ErrUnknownRun)
+		err = cmp.Or(e.mayRun(ctx, taskType), ErrUnknownRun)
 	}
-	return RunRecord{}, fmt.Errorf("the newest run of %s$%s: %w", taskType, c.ownSign, err)
+	return RunRecord{}, fmt.Errorf("the newest run of %s$%s: %w", taskType, e.ownSign, err)
 }
 
 // Queues is the number of queues that the run sweeps, 0 before it is opened.
@@ -91,11 +91,11 @@ type TriggerFilter struct {
 }
 
 // TriggerRecords lists the triggers of this own_sign that the filter lets through, by name.
-func (c *Center) TriggerRecords(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
-	w := where{args: []any{c.ownSign}}
+func (e *Engine) TriggerRecords(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
+	w := where{args: []any{e.ownSign}}
 	w.equal("name", f.Name)
 	w.equal("target", f.Target)
-	list, err := records[TriggerRecord](ctx, c, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
+	list, err := records[TriggerRecord](ctx, e.db, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
 		WHERE own_sign = ?`+w.text+`) x ORDER BY name`, w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the triggers: %w", err)

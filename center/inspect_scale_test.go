@@ -34,15 +34,21 @@ func questions(c *center.Center) map[string]question {
 		}},
 		"gone": {1, func(ctx context.Context) error { _, err := c.GoneServers(ctx, center.ServerFilter{}, 100); return err }},
 		"runs": {1, func(ctx context.Context) error {
-			return howMany(manyRuns)(c.RunRecords(ctx, center.RunFilter{}, manyRuns))
+			return howMany(manyRuns)(c.Engine().RunRecords(ctx, center.RunFilter{}, manyRuns))
 		}},
 		"failed": {1, func(ctx context.Context) error {
-			return howMany(100)(c.RunRecords(ctx, center.RunFilter{TaskType: "sweep", State: center.RunFailed}, 100))
+			return howMany(100)(c.Engine().RunRecords(ctx, center.RunFilter{TaskType: "sweep", State: center.RunFailed}, 100))
 		}},
-		"latest":   {1, func(ctx context.Context) error { _, err := c.LatestRun(ctx, "sweep"); return err }},
-		"run":      {1, func(ctx context.Context) error { _, err := c.RunQueues(ctx, runOfMany(manyRuns)); return err }},
-		"graph":    {3, func(ctx context.Context) error { _, _, err := c.RunGraph(ctx, runOfMany(manyRuns)); return err }},
-		"triggers": {1, func(ctx context.Context) error { _, err := c.TriggerRecords(ctx, center.TriggerFilter{}); return err }},
+		"latest": {1, func(ctx context.Context) error { _, err := c.Engine().LatestRun(ctx, "sweep"); return err }},
+		"run":    {1, func(ctx context.Context) error { _, err := c.Engine().RunQueues(ctx, runOfMany(manyRuns)); return err }},
+		"graph": {3, func(ctx context.Context) error {
+			_, _, err := c.Engine().RunGraph(ctx, runOfMany(manyRuns))
+			return err
+		}},
+		"triggers": {1, func(ctx context.Context) error {
+			_, err := c.Engine().TriggerRecords(ctx, center.TriggerFilter{})
+			return err
+		}},
 		"plan": {6, func(ctx context.Context) error {
 			p, err := c.PreviewPlan(ctx, "settle", center.Scenario{Add: 1})
 			if err == nil && p.Moved() != manyQueues/(manyServers+1) {

@@ -63,7 +63,7 @@ func (c *Center) Servers(ctx context.Context, f ServerFilter) ([]ServerRecord, e
 	w := where{args: []any{c.ownSign, c.ownSign, c.ownSign}}
 	w.equal("s.task_type", f.TaskType)
 	w.equal("s.host_name", f.Host)
-	list, err := records[ServerRecord](ctx, c, `SELECT {columns} FROM (
+	list, err := records[ServerRecord](ctx, c.db, `SELECT {columns} FROM (
 		SELECT s.*, o.queues, o.requested, w.awaited, {now} AS database_time FROM schedule_server s
 		LEFT JOIN (SELECT cur_server, COUNT(*) AS queues, COUNT(req_server) AS requested FROM schedule_queue
 			WHERE own_sign = ? AND cur_server IS NOT NULL GROUP BY cur_server) o ON o.cur_server = s.uuid
@@ -118,7 +118,7 @@ func (c *Center) GoneServers(ctx context.Context, f ServerFilter, limit int) ([]
 	w := where{args: []any{c.ownSign}}
 	w.equal("task_type", f.TaskType)
 	w.equal("host_name", f.Host)
-	list, err := records[GoneServerRecord](ctx, c, latest(`schedule_server_history WHERE own_sign = ?`+w.text, "left_time", "uuid", limit), w.args...)
+	list, err := records[GoneServerRecord](ctx, c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.text, "left_time", "uuid", limit), w.args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the servers that are gone: %w", err)
 	}

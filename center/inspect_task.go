@@ -46,7 +46,7 @@ func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, erro
 	var w where
 	w.equal("task_type", taskType)
 	args := append(slices.Repeat([]any{c.ownSign}, 6), w.args...)
-	list, err := records[TaskRecord](ctx, c, `SELECT {columns} FROM (
+	list, err := records[TaskRecord](ctx, c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.partition_version,
 			s.servers, s.overdue_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items,
@@ -83,7 +83,7 @@ func (c *Center) TaskNames(ctx context.Context) (names []string, err error) {
 	type record struct {
 		TaskType string `json:"task_type"`
 	}
-	list, err := records[record](ctx, c, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
+	list, err := records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
 	for _, r := range list {
 		names = append(names, r.TaskType)
 	}

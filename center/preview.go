@@ -88,7 +88,7 @@ func (c *Center) readPreview(ctx context.Context, taskType string) (p previewInp
 	if _, err := c.Tasks(ctx, taskType); err != nil {
 		return p, err
 	}
-	if p.now, err = c.clock(ctx); err != nil {
+	if p.now, err = c.db.Clock(ctx); err != nil {
 		return p, err
 	}
 	r := roster.Reader{Querier: c.db.Store, Dialect: c.db.Dialect, TaskType: taskType, OwnSign: c.ownSign}

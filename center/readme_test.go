@@ -222,16 +222,16 @@ func runLife(t *testing.T, c *center.Center) {
 		_, err = c.Roster().Assign(ctx, task, roster.Assignment{Actor: uuid})
 		must(err)
 	}
-	must(c.DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))
-	_, err := c.DefineTrigger(ctx, center.Trigger{Name: "now", Target: "extract", Kind: center.TriggerOnce, Expression: "2020-01-01T00:00:00Z"})
+	must(c.Engine().DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))
+	_, err := c.Engine().DefineTrigger(ctx, center.Trigger{Name: "now", Target: "extract", Kind: center.TriggerOnce, Expression: "2020-01-01T00:00:00Z"})
 	must(err)
 	sweep := func() center.Sweep {
 		t.Helper()
-		_, err := c.Tick(ctx, "extract")
+		_, err := c.Engine().Tick(ctx, "extract")
 		must(err)
 		v, err := c.Roster().View(ctx, "extract", "extract:1:00000000")
 		must(err)
-		sweeps, err := c.Claim(ctx, "extract", "extract:1:00000000", []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
+		sweeps, err := c.Engine().Claim(ctx, "extract", "extract:1:00000000", []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
 		must(err)
 		if len(sweeps) != 1 {
 			t.Fatal("nothing to claim")
@@ -239,16 +239,16 @@ func runLife(t *testing.T, c *center.Center) {
 		return sweeps[0]
 	}
 	s := sweep()
-	must(c.SaveSweep(ctx, s, center.Progress{Cursor: &s.QueueID}))
-	_, err = c.FailSweep(ctx, s, center.Progress{}, "no", true)
+	must(c.Engine().SaveSweep(ctx, s, center.Progress{Cursor: &s.QueueID}))
+	_, err = c.Engine().FailSweep(ctx, s, center.Progress{}, "no", true)
 	must(err)
-	must(c.Rerun(ctx, s.RunID, "test"))
-	must(c.FinishSweep(ctx, sweep(), center.Progress{}))
-	_, err = c.Tick(ctx, "predict")
+	must(c.Engine().Rerun(ctx, s.RunID, "test"))
+	must(c.Engine().FinishSweep(ctx, sweep(), center.Progress{}))
+	_, err = c.Engine().Tick(ctx, "predict")
 	must(err)
-	id, err := c.Submit(ctx, "extract", "k", "")
+	id, err := c.Engine().Submit(ctx, "extract", "k", "")
 	must(err)
-	must(c.CancelRun(ctx, id, "test"))
+	must(c.Engine().CancelRun(ctx, id, "test"))
 }
 
 // forgetEnvironment makes an environment that nobody has served for long, and expires it as a worker of BASE.

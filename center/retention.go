@@ -25,7 +25,7 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 		}
 		deleted += n
 	}
-	n, err := c.cleanRuns(ctx, retention)
+	n, err := c.runs.cleanRuns(ctx, retention)
 	if err != nil {
 		return deleted, fmt.Errorf("clean schedule_run: %w", err)
 	}

@@ -104,8 +104,8 @@ type RunDep struct {
 }
 
 // Run reads a run. ErrUnknownRun if there is none of that id.
-func (c *Center) Run(ctx context.Context, runID string) (Run, error) {
-	list, err := records[Run](ctx, c, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
+func (e *Engine) Run(ctx context.Context, runID string) (Run, error) {
+	list, err := records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, e.ownSign)
 	if err == nil && len(list) == 0 {
 		err = ErrUnknownRun
 	}
@@ -116,21 +116,21 @@ func (c *Center) Run(ctx context.Context, runID string) (Run, error) {
 }
 
 // Runs returns the latest runs of a task type, the newest first, at most limit; of all task types if taskType is empty.
-func (c *Center) Runs(ctx context.Context, taskType string, limit int) (runs []Run, err error) {
-	query, args := `SELECT {columns} FROM schedule_run WHERE own_sign = ?`, []any{c.ownSign}
+func (e *Engine) Runs(ctx context.Context, taskType string, limit int) (runs []Run, err error) {
+	query, args := `SELECT {columns} FROM schedule_run WHERE own_sign = ?`, []any{e.ownSign}
 	if taskType != "" {
 		query, args = query+` AND task_type = ?`, append(args, taskType)
 	}
-	runs, err = records[Run](ctx, c, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
+	runs, err = records[Run](ctx, e.db, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
 	if err != nil {
-		return nil, fmt.Errorf("read the runs of %s$%s: %w", taskType, c.ownSign, err)
+		return nil, fmt.Errorf("read the runs of %s$%s: %w", taskType, e.ownSign, err)
 	}
 	return runs, nil
 }
 
 // RunQueues returns the queues of a run in natural order: none before it is opened.
-func (c *Center) RunQueues(ctx context.Context, runID string) ([]RunQueue, error) {
-	queues, err := records[RunQueue](ctx, c, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
+func (e *Engine) RunQueues(ctx context.Context, runID string) ([]RunQueue, error) {
+	queues, err := records[RunQueue](ctx, e.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
 	}
@@ -143,8 +143,8 @@ const maxGraph = 1_000
 
 // RunGraph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
 // order in which they were made, and the edges between them. ErrUnknownRun if there is no such run.
-func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
-	if _, err := c.Run(ctx, runID); err != nil {
+func (e *Engine) RunGraph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
+	if _, err := e.Run(ctx, runID); err != nil {
 		return nil, nil, err
 	}
 	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
@@ -156,7 +156,7 @@ func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 			}
 		}
 		args := append(sqldb.Args(front), sqldb.Args(front)...)
-		err = c.db.Each(ctx, func(rows *sql.Rows) error {
+		err = e.db.Each(ctx, func(rows *sql.Rows) error {
 			var d RunDep
 			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
 			if !edges[d] {
@@ -176,7 +176,7 @@ func (c *Center) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 	for id := range seen {
 		ids = append(ids, id)
 	}
-	runs, err = records[Run](ctx, c, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
+	runs, err = records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 	}

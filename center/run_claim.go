@@ -1,11 +1,12 @@
 package center
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -43,19 +44,19 @@ type claimable struct {
 // under the server's own epoch is claimed again, since its sweep has ended without a word. Rows that wait for another
 // attempt, and all while the run is paused, are left. A queue that was taken over more than max_recoveries times
 // without progress fails.
-func (c *Center) Claim(ctx context.Context, taskType, server string, queues []QueueEpoch, limit int) (sweeps []Sweep, err error) {
+func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
-		list, err := c.claimable(ctx, taskType, part)
+		list, err := e.claimable(ctx, taskType, part)
 		if err != nil {
-			return sweeps, fmt.Errorf("claim queues of %s$%s: %w", taskType, c.ownSign, err)
+			return sweeps, fmt.Errorf("claim queues of %s$%s: %w", taskType, e.ownSign, err)
 		}
 		for _, q := range list {
 			if len(sweeps) >= limit {
 				return sweeps, nil
 			}
-			s, ok, err := c.claim(ctx, taskType, server, q, part)
+			s, ok, err := e.claim(ctx, taskType, server, q, part)
 			if err != nil {
-				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.queue, q.run, taskType, c.ownSign, err)
+				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.queue, q.run, taskType, e.ownSign, err)
 			}
 			if ok {
 				sweeps = append(sweeps, s)
@@ -65,14 +66,14 @@ func (c *Center) Claim(ctx context.Context, taskType, server string, queues []Qu
 	return sweeps, nil
 }
 
-func (c *Center) claimable(ctx context.Context, taskType string, queues []QueueEpoch) (list []claimable, err error) {
+func (e *Engine) claimable(ctx context.Context, taskType string, queues []QueueEpoch) (list []claimable, err error) {
 	epochs := make(map[string]int64, len(queues))
-	args := []any{taskType, c.ownSign}
+	args := []any{taskType, e.ownSign}
 	for _, q := range queues {
 		epochs[q.ID] = q.Epoch
 		args = append(args, q.ID)
 	}
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+	err = e.db.Each(ctx, func(rows *sql.Rows) error {
 		var q claimable
 		var state string
 		var epoch int64
@@ -92,14 +93,14 @@ func (c *Center) claimable(ctx context.Context, taskType string, queues []QueueE
 // dueAgain is the condition under which a queue that has failed is tried again.
 const dueAgain = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
-func (c *Center) claim(ctx context.Context, taskType, server string, q claimable, held []QueueEpoch) (s Sweep, ok bool, err error) {
+func (e *Engine) claim(ctx context.Context, taskType, server string, q claimable, held []QueueEpoch) (s Sweep, ok bool, err error) {
 	own := held[slices.IndexFunc(held, func(h QueueEpoch) bool { return h.ID == q.queue })]
 	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
-	limit := Settings{MaxRecoveries: q.maxRecoveries}.WithDefaults().MaxRecoveries
+	limit := cmp.Or(q.maxRecoveries, e.defaults.MaxRecoveries)
 	failed := false
-	err = c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+	err = e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
 		ok, failed = false, false
-		if err := c.fenceSweep(ctx, t, s); err != nil {
+		if err := e.fenceSweep(ctx, t, s); err != nil {
 			return err
 		}
 		if running, err := keepRunning(ctx, t, q.run); err != nil || !running {
@@ -122,18 +123,17 @@ func (c *Center) claim(ctx context.Context, taskType, server string, q claimable
 		return err
 	})
 	switch {
-	case IsFenced(err):
+	case errors.Is(err, ErrFenced):
 		return Sweep{}, false, nil // the server learns with its next heartbeat that the queue is not its own any more
 	case err == nil && failed:
-		err = c.closeRun(ctx, q.run)
+		err = e.closeRun(ctx, q.run)
 	}
 	return s, ok && err == nil, err
 }
 
 // fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
-func (c *Center) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	b := boundBatch{Batch{Server: s.Server, TaskType: s.TaskType, OwnSign: c.ownSign, Queues: []QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}}}, c, new(atomic.Bool)}
-	return b.fence(ctx, t.Raw)
+func (e *Engine) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
+	return e.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
 }
 
 // keepRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might

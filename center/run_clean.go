@@ -15,18 +15,18 @@ const cleanRuns = 100
 
 // cleanRuns deletes runs that have ended before the retention, at most 1,000 rows of their queues at a time (R12). A
 // run for which another still waits is kept. Runs are looked up by their ids, which sort by time: no index is needed.
-func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
+func (e *Engine) cleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	var now time.Time
-	if err := c.db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
+	if err := e.db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
 		return 0, err
 	}
 	before := now.Add(-retention)
 	var runs []runRef
-	err = c.refs(ctx, &runs, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
+	err = e.refs(ctx, &runs, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
 		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
-		ORDER BY r.run_id LIMIT %d`, cleanRuns), newRunID(before), c.db.Time(before))
+		ORDER BY r.run_id LIMIT %d`, cleanRuns), newRunID(before), e.db.Time(before))
 	if err != nil || len(runs) == 0 {
 		return 0, err
 	}
@@ -34,11 +34,11 @@ func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (delete
 	for i, r := range runs {
 		ids[i] = r.id
 	}
-	n, full, err := c.cleanRunQueues(ctx, ids)
+	n, full, err := e.cleanRunQueues(ctx, ids)
 	if err != nil || full {
 		return n, err // their rows come first: without its run nobody would find them
 	}
-	err = c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
+	err = e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // but for one that is rerun meanwhile
 		if err != nil {
 			return err
@@ -52,10 +52,10 @@ func (c *Center) cleanRuns(ctx context.Context, retention time.Duration) (delete
 }
 
 // cleanRunQueues deletes queues of runs, and tells whether there may be more of them.
-func (c *Center) cleanRunQueues(ctx context.Context, runs []string) (deleted int, full bool, err error) {
+func (e *Engine) cleanRunQueues(ctx context.Context, runs []string) (deleted int, full bool, err error) {
 	type key struct{ run, queue string }
 	var keys []key
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+	err = e.db.Each(ctx, func(rows *sql.Rows) error {
 		var k key
 		err := rows.Scan(&k.run, &k.queue)
 		keys = append(keys, k)
@@ -70,7 +70,7 @@ func (c *Center) cleanRunQueues(ctx context.Context, runs []string) (deleted int
 		for len(keys) > 0 && keys[0].run == run {
 			args, keys = append(args, keys[0].queue), keys[1:]
 		}
-		n, err := c.db.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+sqldb.Marks(len(args))+`)`,
+		n, err := e.db.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+sqldb.Marks(len(args))+`)`,
 			slices.Insert(args, 0, any(run))...)
 		if err != nil {
 			return deleted, false, err

@@ -60,9 +60,9 @@ func (sum tally) outcome() (state, message string) {
 // closeRun ends a RUNNING run all of whose queues are finished, and tells its dependants (R10). The last queue's DONE
 // must be committed before: of two that finish together each would find the other unfinished. The test comes after
 // the statement that locks the run's row: before, a rerun might come between it and what it decides.
-func (c *Center) closeRun(ctx context.Context, runID string) error {
+func (e *Engine) closeRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
+	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		ended = false
 		running, err := lockRun(ctx, t, runID, RunRunning)
 		if err != nil || !running {
@@ -75,7 +75,7 @@ func (c *Center) closeRun(ctx context.Context, runID string) error {
 		ended = true
 		return endRun(ctx, t, runID, RunRunning, sum)
 	})
-	return c.afterEnd(ctx, runID, ended, err)
+	return e.afterEnd(ctx, runID, ended, err)
 }
 
 func endRun(ctx context.Context, t sqldb.Tx, runID, from string, sum tally) error {
@@ -91,9 +91,9 @@ func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message strin
 	return err
 }
 
-func (c *Center) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
+func (e *Engine) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
 	if err == nil && ended {
-		err = c.ended(ctx, runID)
+		err = e.ended(ctx, runID)
 	}
 	if err != nil {
 		return fmt.Errorf("close run %s: %w", runID, err)
@@ -103,13 +103,13 @@ func (c *Center) afterEnd(ctx context.Context, runID string, ended bool, err err
 
 // stopRun ends an open run that is to be cancelled, or whose deadline has passed, whoever owns its queues and whether
 // anybody does (R9). An owner that is at work learns of it when it next writes: its row is no longer RUNNING.
-func (c *Center) stopRun(ctx context.Context, runID string) error {
+func (e *Engine) stopRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
 		ended, err = stopRunTx(ctx, t, runID)
 		return err
 	})
-	return c.afterEnd(ctx, runID, ended, err)
+	return e.afterEnd(ctx, runID, ended, err)
 }
 
 func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error) {

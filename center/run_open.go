@@ -1,6 +1,7 @@
 package center
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -19,8 +20,8 @@ const openTries = 20
 // openNext opens the next run that is READY, the one of the highest priority and then the oldest, unless one is
 // RUNNING or the task type is paused or about to get another number of queues (R6). It returns the runs that ended
 // instead.
-func (c *Center) openNext(ctx context.Context, taskType string) (ended []string, err error) {
-	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+func (e *Engine) openNext(ctx context.Context, taskType string) (ended []string, err error) {
+	err = e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = nil
 		if busy, err := openingForbidden(ctx, l); err != nil || busy {
 			return err
@@ -30,7 +31,7 @@ func (c *Center) openNext(ctx context.Context, taskType string) (ended []string,
 			if err != nil || id == "" {
 				return err
 			}
-			state, err := openRun(ctx, l, id)
+			state, err := openRun(ctx, l, id, e.defaults.RunTimeout)
 			if err != nil || state == RunRunning {
 				return err
 			}
@@ -65,7 +66,7 @@ func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 
 // open looks at the upstreams again, with the run's row locked: one of them may run once more. It returns the state
 // that the run got.
-func openRun(ctx context.Context, l *roster.LockTx, runID string) (state string, err error) {
+func openRun(ctx context.Context, l *roster.LockTx, runID string, defaultTimeout time.Duration) (state string, err error) {
 	ready, err := lockRun(ctx, l.Tx, runID, RunReady)
 	if err == nil && !ready {
 		err = sqldb.ErrRaced
@@ -87,7 +88,7 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string) (state string,
 	if total == 0 {
 		return RunFailed, moveRun(ctx, l.Tx, runID, RunReady, RunFailed, "the task type has no queues")
 	}
-	timeout, err := runTimeout(ctx, l)
+	timeout, err := runTimeout(ctx, l, defaultTimeout)
 	if err != nil {
 		return "", err
 	}
@@ -96,14 +97,14 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string) (state string,
 	return RunRunning, err
 }
 
-// runTimeout is never zero, also if somebody deleted the row of the task type.
-func runTimeout(ctx context.Context, l *roster.LockTx) (time.Duration, error) {
-	var s Settings
-	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan((*sqldb.Millis)(&s.RunTimeout))
+// runTimeout is never zero, also if the row of the task type was deleted.
+func runTimeout(ctx context.Context, l *roster.LockTx, byDefault time.Duration) (time.Duration, error) {
+	var timeout time.Duration
+	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan((*sqldb.Millis)(&timeout))
 	if err != nil && !sqldb.NoRows(err) {
 		return 0, fmt.Errorf("read run_timeout: %w", err)
 	}
-	return s.WithDefaults().RunTimeout, nil
+	return cmp.Or(timeout, byDefault), nil
 }
 
 // snapshot makes the run's rows of queues (R6), and returns the number of queues that they stand for. A run that was

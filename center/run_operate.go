@@ -13,8 +13,8 @@ import (
 // CancelRun ends an open run, at once: its queues are CANCELLED, whoever owns them. A server that is at work learns of
 // it with its next tick or SaveSweep; what it has begun may still take effect. Dependants under rule SUCCESS fail.
 // ErrRunState if the run has ended.
-func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
-	err := c.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+func (e *Engine) CancelRun(ctx context.Context, runID, actor string) error {
+	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
@@ -23,7 +23,7 @@ func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
 		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: "cancelled: " + runID})
 	})
 	if err == nil {
-		err = c.stopRun(ctx, runID)
+		err = e.stopRun(ctx, runID)
 	}
 	if err != nil {
 		return fmt.Errorf("cancel run %s: %w", runID, err)
@@ -33,8 +33,8 @@ func (c *Center) CancelRun(ctx context.Context, runID, actor string) error {
 
 // PauseRun stops an open run, or lets it go on: it is not opened, its queues are not claimed, and its sweeps are
 // suspended. Its deadline stays what it is. ErrRunState if the run has ended.
-func (c *Center) PauseRun(ctx context.Context, runID string, paused bool, actor string) error {
-	err := c.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+func (e *Engine) PauseRun(ctx context.Context, runID string, paused bool, actor string) error {
+	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			paused, runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
@@ -53,9 +53,9 @@ func (c *Center) PauseRun(ctx context.Context, runID string, paused bool, actor 
 // run that is READY, and gets a new deadline. Its dependants that have failed because of it wait again; one that is
 // RUNNING or has succeeded is left alone. While an upstream of the run itself is not SUCCESS, it fails again.
 // ErrRunState if the run is in any other state.
-func (c *Center) Rerun(ctx context.Context, runID, actor string) error {
+func (e *Engine) Rerun(ctx context.Context, runID, actor string) error {
 	var taskType string
-	err := c.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		taskType = l.TaskType
 		if ok, err := lockRun(ctx, l.Tx, runID, RunFailed, RunCancelled, RunDependentFailed); err != nil || !ok {
 			return wrongState(ctx, l.Tx, runID, err)
@@ -74,7 +74,7 @@ func (c *Center) Rerun(ctx context.Context, runID, actor string) error {
 		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: "rerun: " + runID})
 	})
 	if err == nil {
-		err = c.settleAll(ctx, []runRef{{runID, taskType}})
+		err = e.settleAll(ctx, []runRef{{runID, taskType}})
 	}
 	if err != nil {
 		return fmt.Errorf("rerun %s: %w", runID, err)
@@ -129,12 +129,12 @@ func wakeDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 }
 
 // operateRun runs f under the lock row of the run's task type.
-func (c *Center) operateRun(ctx context.Context, runID string, f func(context.Context, *roster.LockTx) error) error {
-	r, err := c.Run(ctx, runID)
+func (e *Engine) operateRun(ctx context.Context, runID string, f func(context.Context, *roster.LockTx) error) error {
+	r, err := e.Run(ctx, runID)
 	if err != nil {
 		return err
 	}
-	return c.roster.UnderLock(ctx, r.TaskType, f)
+	return e.roster.UnderLock(ctx, r.TaskType, f)
 }
 
 // wrongState says in which state a run is that did not match, unless there was another error.

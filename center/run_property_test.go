@@ -73,7 +73,7 @@ func newRunWorld(t *rapid.T, c *center.Center) *runWorld {
 		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout, MaxRecoveries: 3}
 		_, err := c.Define(w.Context(), task, settings)
 		w.must(err)
-		w.must(c.DefineAfter(w.Context(), task, runTasks[task]...))
+		w.must(c.Engine().DefineAfter(w.Context(), task, runTasks[task]...))
 		for _, q := range []string{"0", "1"} {
 			w.give(task, q, w.servers[0])
 		}
@@ -87,7 +87,7 @@ func newRunServer(name string) *runServer {
 }
 
 func (w *runWorld) makeTrigger() {
-	_, err := w.c.DefineTrigger(w.Context(), center.Trigger{
+	_, err := w.c.Engine().DefineTrigger(w.Context(), center.Trigger{
 		Name: "t", Target: "a", Kind: center.TriggerEvery, Expression: "10m", StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
 		Misfire: rapid.SampledFrom([]string{center.MisfireOne, center.MisfireSkip, center.MisfireAll}).Draw(w.T, "misfire"),
 		Overlap: rapid.SampledFrom([]string{center.OverlapSkip, center.OverlapWait}).Draw(w.T, "overlap"), CatchupMax: 3,
@@ -145,7 +145,7 @@ func (w *runWorld) live() {
 		do    func()
 	}{
 		{3, func() { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(w.T, "seconds")) * time.Second) }},
-		{6, func() { w.must(second(w.c.Tick(w.Context(), w.task()))) }},
+		{6, func() { w.must(second(w.c.Engine().Tick(w.Context(), w.task()))) }},
 		{1, func() { w.must(w.c.FireDue(w.Context(), "a")) }},
 		{2, func() { w.must(w.c.OpenNext(w.Context(), w.task())) }},
 		{2, w.submit},
@@ -159,7 +159,7 @@ func (w *runWorld) live() {
 		{1, func() { w.onRun(w.cancel, center.RunWaiting, center.RunReady, center.RunRunning) }},
 		{1, w.setBack},
 		{1, func() {
-			w.must(w.c.DeleteTrigger(w.Context(), "t", "test"))
+			w.must(w.c.Engine().DeleteTrigger(w.Context(), "t", "test"))
 			w.makeTrigger()
 		}},
 	}
@@ -196,7 +196,7 @@ func (w *runWorld) submit() {
 	if up := w.run(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(w.T, "after") {
 		after = append(after, up)
 	}
-	_, err := w.c.Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(w.T, "key")), "", after...)
+	_, err := w.c.Engine().Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(w.T, "key")), "", after...)
 	w.must(err)
 }
 
@@ -209,7 +209,7 @@ func (w *runWorld) claim() {
 			held = append(held, center.QueueEpoch{ID: q, Epoch: s.held[task+"/"+q]})
 		}
 	}
-	sweeps, err := w.c.Claim(w.Context(), task, s.name, held, rapid.IntRange(1, 2).Draw(w.T, "limit"))
+	sweeps, err := w.c.Engine().Claim(w.Context(), task, s.name, held, rapid.IntRange(1, 2).Draw(w.T, "limit"))
 	w.must(err)
 	for _, sweep := range sweeps {
 		s.sweeps[task+"/"+sweep.QueueID] = sweep
@@ -244,15 +244,15 @@ func (w *runWorld) write(sweeps []center.Sweep) {
 	ended := true
 	switch what := rapid.SampledFrom([]string{"save", "finish", "finish and die", "fail", "suspend"}).Draw(w.T, "what"); what {
 	case "save":
-		err, ended = w.c.SaveSweep(w.Context(), sweep, center.Progress{ItemsDone: sweep.ItemsDone + 1}), false
+		err, ended = w.c.Engine().SaveSweep(w.Context(), sweep, center.Progress{ItemsDone: sweep.ItemsDone + 1}), false
 	case "finish":
-		err = w.c.FinishSweep(w.Context(), sweep, center.Progress{})
+		err = w.c.Engine().FinishSweep(w.Context(), sweep, center.Progress{})
 	case "finish and die":
 		err = w.c.FinishQueueOnly(w.Context(), sweep)
 	case "fail":
-		_, err = w.c.FailSweep(w.Context(), sweep, center.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
+		_, err = w.c.Engine().FailSweep(w.Context(), sweep, center.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
 	case "suspend":
-		err = w.c.SuspendSweep(w.Context(), sweep, center.Progress{})
+		err = w.c.Engine().SuspendSweep(w.Context(), sweep, center.Progress{})
 	}
 	w.committed(sweep, err)
 	for _, s := range w.servers {
@@ -301,7 +301,7 @@ func (w *runWorld) onRun(do func(ctx context.Context, id string) error, states .
 
 func (w *runWorld) rerun(ctx context.Context, id string) error {
 	may := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, w.states[id])
-	err := w.c.Rerun(ctx, id, "test")
+	err := w.c.Engine().Rerun(ctx, id, "test")
 	if !may && !errors.Is(err, center.ErrRunState) {
 		w.Fatalf("rerun although it is %s: %v", w.states[id], err)
 	}
@@ -317,7 +317,7 @@ func (w *runWorld) cancel(ctx context.Context, id string) error {
 		_, err := w.c.DB().ExecContext(ctx, `UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)
 		return err
 	}
-	return w.c.CancelRun(ctx, id, "test")
+	return w.c.Engine().CancelRun(ctx, id, "test")
 }
 
 // check looks at everything after each step.
@@ -325,7 +325,7 @@ func (w *runWorld) check() {
 	all := map[string]center.Run{}
 	slots, running := map[string]bool{}, map[string]bool{}
 	for _, task := range w.tasks() {
-		runs, err := w.c.Runs(w.Context(), task, 10_000)
+		runs, err := w.c.Engine().Runs(w.Context(), task, 10_000)
 		w.must(err)
 		for _, r := range runs {
 			all[r.ID] = r
@@ -357,7 +357,7 @@ func (w *runWorld) check() {
 }
 
 func (w *runWorld) mayBegin(r center.Run, all map[string]center.Run) {
-	_, deps, err := w.c.RunGraph(w.Context(), r.ID)
+	_, deps, err := w.c.Engine().RunGraph(w.Context(), r.ID)
 	w.must(err)
 	for _, d := range deps {
 		up := all[d.Upstream]
@@ -368,7 +368,7 @@ func (w *runWorld) mayBegin(r center.Run, all map[string]center.Run) {
 }
 
 func (w *runWorld) isOver(r center.Run) {
-	queues, err := w.c.RunQueues(w.Context(), r.ID)
+	queues, err := w.c.Engine().RunQueues(w.Context(), r.ID)
 	w.must(err)
 	for _, q := range queues {
 		open := q.State == center.RunQueuePending || q.State == center.RunQueueRunning
@@ -385,7 +385,7 @@ func (w *runWorld) settle(workers bool) {
 	for range 300 {
 		time.Sleep(time.Minute)
 		for _, task := range w.tasks() {
-			_, err := w.c.Tick(w.Context(), task)
+			_, err := w.c.Engine().Tick(w.Context(), task)
 			w.must(err)
 			if workers {
 				w.work(task)
@@ -408,7 +408,7 @@ func (w *runWorld) settle(workers bool) {
 func (w *runWorld) work(task string) {
 	for _, q := range []string{"0", "1"} {
 		id := task + "/" + q
-		sweeps, err := w.c.Claim(w.Context(), task, w.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: w.epochs[id]}}, 1)
+		sweeps, err := w.c.Engine().Claim(w.Context(), task, w.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: w.epochs[id]}}, 1)
 		w.must(err)
 		for _, s := range sweeps { // the finaliser dies: the next tick closes the run
 			w.committed(s, w.c.FinishQueueOnly(w.Context(), s))

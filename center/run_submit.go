@@ -31,25 +31,25 @@ const (
 // this one, too, if it still waits.
 //
 // ErrUnknownTask, ErrUnknownRun for a run in after that is not there.
-func (c *Center) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, err error) {
-	runID, _, err = c.SubmitOnce(ctx, taskType, key, params, after...)
+func (e *Engine) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, err error) {
+	runID, _, err = e.SubmitOnce(ctx, taskType, key, params, after...)
 	return runID, err
 }
 
 // SubmitOnce is Submit, and tells whether a run of the key was there before. After a commit whose reply was lost nobody
 // can tell, and it says no.
-func (c *Center) SubmitOnce(ctx context.Context, taskType, key, params string, after ...string) (runID string, there bool, err error) {
+func (e *Engine) SubmitOnce(ctx context.Context, taskType, key, params string, after ...string) (runID string, there bool, err error) {
 	if key == "" {
 		key = uuid.NewString()
 	}
 	submit := func() error {
-		return c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+		return e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 			runID, there, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
 			return err
 		})
 	}
 	if err = cmp.Or(roster.ValidName("key", key, maxRunKey), validParams(params)); err == nil {
-		err = c.hasRuns(ctx, taskType)
+		err = e.hasRuns(ctx, taskType)
 	}
 	if err == nil {
 		err = submit()
@@ -59,7 +59,7 @@ func (c *Center) SubmitOnce(ctx context.Context, taskType, key, params string, a
 		there = false
 	}
 	if err == nil && len(after) > 0 {
-		err = c.settleAll(ctx, []runRef{{runID, taskType}})
+		err = e.settleAll(ctx, []runRef{{runID, taskType}})
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("submit %s: %w", taskType, err)
@@ -78,21 +78,21 @@ func validParams(params string) error {
 }
 
 // hasRuns checks that a task type can have runs, and makes its lock row in an environment that no server has met yet.
-func (c *Center) hasRuns(ctx context.Context, taskType string) error {
-	if err := c.mayRun(ctx, taskType); err != nil {
+func (e *Engine) hasRuns(ctx context.Context, taskType string) error {
+	if err := e.mayRun(ctx, taskType); err != nil {
 		return err
 	}
-	return c.roster.InsertLockRow(ctx, taskType)
+	return e.roster.InsertLockRow(ctx, taskType)
 }
 
 // mayRun checks that a task type is there and can have runs.
-func (c *Center) mayRun(ctx context.Context, taskType string) error {
+func (e *Engine) mayRun(ctx context.Context, taskType string) error {
 	var mode string
-	err := c.db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
+	err := e.db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
 	switch {
 	case sqldb.NoRows(err):
 		return ErrUnknownTask
-	case err == nil && mode != ModeRun:
+	case err == nil && mode != modeRun:
 		return errNoRuns
 	}
 	return err

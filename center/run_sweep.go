@@ -1,6 +1,7 @@
 package center
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,46 +25,47 @@ type Progress struct {
 // SaveSweep saves how far a sweep has come, in a transaction that fences the queue (R8). Progress makes the take-overs
 // that came before it count no more. ErrFenced if the server does not own the queue under that epoch any more,
 // ErrRunOver if the sweep is over for another reason.
-func (c *Center) SaveSweep(ctx context.Context, s Sweep, p Progress) error {
-	return c.saveSweep(ctx, s, p, "save", RunQueueRunning, ``)
+func (e *Engine) SaveSweep(ctx context.Context, s Sweep, p Progress) error {
+	return e.saveSweep(ctx, s, p, "save", RunQueueRunning, ``)
 }
 
 // FinishSweep notes that the queue is drained: an empty select and nothing in hand (R9). When it was the last, the run
 // ends. Errors are those of SaveSweep, and then the queue is not done; what fails after that, a tick repeats.
-func (c *Center) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
-	err := c.saveSweep(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
+func (e *Engine) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
+	err := e.saveSweep(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
 	if err != nil {
 		return err
 	}
-	c.tryClose(ctx, s)
+	e.tryClose(ctx, s)
 	return nil
 }
 
 // SuspendSweep gives a queue up that is about to change hands, or is paused: whoever owns it next begins where this
 // sweep has ended, and it counts neither as an attempt nor as a take-over. Errors are those of SaveSweep.
-func (c *Center) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
-	return c.saveSweep(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
+func (e *Engine) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
+	return e.saveSweep(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
 }
 
 // FailSweep notes that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles each
 // time, up to queue_max_attempts, and if the failure is final not at all: then the queue has failed, and with it the
 // run, once its other queues are finished. It tells whether the queue has failed. Errors are those of SaveSweep.
-func (c *Center) FailSweep(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
-	var set Settings
-	err = c.db.Dealers.QueryRowContext(ctx, c.db.SQL(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
-		Scan(&set.QueueMaxAttempts, (*sqldb.Millis)(&set.QueueRetry))
+func (e *Engine) FailSweep(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
+	var most int
+	var retry time.Duration
+	err = e.db.Dealers.QueryRowContext(ctx, e.db.SQL(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
+		Scan(&most, (*sqldb.Millis)(&retry))
 	if err != nil && !sqldb.NoRows(err) {
 		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
 	}
-	set = set.WithDefaults()
-	if !final && s.Attempt < set.QueueMaxAttempts {
-		again := queuePause(set.QueueRetry, s.Attempt)
-		return false, c.saveSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
+	most, retry = cmp.Or(most, e.defaults.QueueMaxAttempts), cmp.Or(retry, e.defaults.QueueRetry)
+	if !final && s.Attempt < most {
+		again := queuePause(retry, s.Attempt)
+		return false, e.saveSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
 	}
-	if err := c.saveSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
+	if err := e.saveSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
 		return false, err
 	}
-	c.tryClose(ctx, s)
+	e.tryClose(ctx, s)
 	return true, nil
 }
 
@@ -81,24 +83,24 @@ func queuePause(first time.Duration, n int) time.Duration {
 
 // tryClose closes the run if the sweep was the last. That the queue is done is committed: an error here changes
 // nothing of that, and the next tick closes the run.
-func (c *Center) tryClose(ctx context.Context, s Sweep) {
+func (e *Engine) tryClose(ctx context.Context, s Sweep) {
 	var open int
-	err := c.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
+	err := e.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
 		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, s.RunID).Scan(&open)
 	if err == nil && open == 0 {
-		err = c.closeRun(ctx, s.RunID)
+		err = e.closeRun(ctx, s.RunID)
 	}
 	if err != nil {
-		c.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
+		e.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
 	}
 }
 
 // saveSweep writes the row of a sweep, in a transaction of the dealers' pool that fences the queue. What surely or
 // perhaps has been written before, by a try whose reply was lost, is found by the state that it leads to.
-func (c *Center) saveSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
+func (e *Engine) saveSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
 	tried := false
-	err := c.db.Transact(ctx, c.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
-		if err := c.fenceSweep(ctx, t, s); err != nil {
+	err := e.db.Transact(ctx, e.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
+		if err := e.fenceSweep(ctx, t, s); err != nil {
 			return err
 		}
 		n, err := writeSweep(ctx, t, s, p, state, set, args...)
@@ -136,4 +138,18 @@ func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n in
 	err = t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
 		s.RunID, s.QueueID, state, s.Server, s.Epoch).Scan(&n)
 	return n, err
+}
+
+// SweepCursor reads how far a queue was read in a run. ErrFenced if its sweep is not that of the server and the epoch
+// any more.
+func (e *Engine) SweepCursor(ctx context.Context, runID, server string, q QueueEpoch) (cursor string, err error) {
+	err = e.db.Dealers.QueryRowContext(ctx, e.db.SQL(`SELECT cursor_value FROM schedule_run_queue
+		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
+	if sqldb.NoRows(err) {
+		err = fmt.Errorf("%w: %w", ErrFenced, ErrRunOver)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the cursor of queue %s of run %s: %w", q.ID, runID, err)
+	}
+	return cursor, nil
 }

@@ -37,11 +37,11 @@ func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		runRoster(t, c, "settle")
-		id, err := c.Submit(t.Context(), "settle", "k", "")
+		id, err := c.Engine().Submit(t.Context(), "settle", "k", "")
 		if err == nil {
-			_, err = c.Tick(t.Context(), "settle")
+			_, err = c.Engine().Tick(t.Context(), "settle")
 		}
-		err = errors.Join(err, c.CancelRun(t.Context(), id, "test"), c.Rerun(t.Context(), id, "test"))
+		err = errors.Join(err, c.Engine().CancelRun(t.Context(), id, "test"), c.Engine().Rerun(t.Context(), id, "test"))
 		claimed, errClaim := c.ClaimAsReadBefore(t.Context(), "settle", "server", id, center.QueueEpoch{ID: "0", Epoch: 7})
 		if err := errors.Join(err, errClaim); err != nil || claimed {
 			t.Fatalf("claimed: %t, %v", claimed, err)
@@ -83,8 +83,8 @@ func TestCycleDrawnByTwo(t *testing.T) {
 		}
 		var both sync.WaitGroup
 		var errA, errB error
-		both.Go(func() { errA = one.DefineAfter(t.Context(), "a", center.After{Upstream: "b"}) })
-		both.Go(func() { errB = two.DefineAfter(t.Context(), "b", center.After{Upstream: "a"}) })
+		both.Go(func() { errA = one.Engine().DefineAfter(t.Context(), "a", center.After{Upstream: "b"}) })
+		both.Go(func() { errB = two.Engine().DefineAfter(t.Context(), "b", center.After{Upstream: "a"}) })
 		if many {
 			for deadline := time.Now().Add(time.Minute); testdb.Waiting(t, url, one.DB()) < 2; time.Sleep(150 * time.Millisecond) {
 				if time.Now().After(deadline) {
@@ -109,18 +109,18 @@ func TestStatementsOfRuns(t *testing.T) {
 	c := centertest.Open(t, url, center.Options{})
 	runRoster(t, c, "settle")
 	for i := range 50 {
-		if _, err := c.Submit(t.Context(), "settle", fmt.Sprint(i), ""); err != nil {
+		if _, err := c.Engine().Submit(t.Context(), "settle", fmt.Sprint(i), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tick := func() {
-		if _, err := c.Tick(t.Context(), "settle"); err != nil {
+		if _, err := c.Engine().Tick(t.Context(), "settle"); err != nil {
 			t.Error(err)
 		}
 	}
 	tick() // opens one; 49 wait
 	claim := func() {
-		if _, err := c.Claim(t.Context(), "settle", "server", []center.QueueEpoch{{ID: "0", Epoch: 6}}, 1); err != nil {
+		if _, err := c.Engine().Claim(t.Context(), "settle", "server", []center.QueueEpoch{{ID: "0", Epoch: 6}}, 1); err != nil {
 			t.Error(err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestStatementsOfRuns(t *testing.T) {
 func defineTriggers(t testing.TB, c *center.Center, n int, tasks ...string) {
 	t.Helper()
 	for i := range n {
-		_, err := c.DefineTrigger(t.Context(), center.Trigger{
+		_, err := c.Engine().DefineTrigger(t.Context(), center.Trigger{
 			Name: fmt.Sprintf("t%04d", i), Target: tasks[i%len(tasks)], Kind: center.TriggerEvery, Expression: "1h", StartAt: time.Now().Add(-time.Minute),
 		})
 		if err != nil {
@@ -217,7 +217,7 @@ func fireAll(b *testing.B, centers []*center.Center, tasks []string) {
 		all.Go(func() {
 			for j := range tasks {
 				for more := true; more; {
-					ticked, err := c.Tick(b.Context(), tasks[(i*len(tasks)/len(centers)+j)%len(tasks)])
+					ticked, err := c.Engine().Tick(b.Context(), tasks[(i*len(tasks)/len(centers)+j)%len(tasks)])
 					if err != nil {
 						b.Error(err)
 					}

@@ -36,21 +36,21 @@ type pulseOfRuns struct {
 // type may do it, and all do, once a second while any run has not ended; there is no leader. When nothing is due it is one statement; else
 // the work of a call is bounded, and More tells that there may be more. What one server leaves undone, because it died
 // between two commits, the next tick of any other does. ErrUnknownTask if nobody has defined the task type here.
-func (c *Center) Tick(ctx context.Context, taskType string) (Ticked, error) {
-	p, err := c.pulseOfRuns(ctx, taskType)
+func (e *Engine) Tick(ctx context.Context, taskType string) (Ticked, error) {
+	p, err := e.pulseOfRuns(ctx, taskType)
 	if err != nil {
-		return Ticked{}, fmt.Errorf("tick %s$%s: %w", taskType, c.ownSign, err)
+		return Ticked{}, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
 	}
-	did, err := c.tick(ctx, taskType, &p)
+	did, err := e.tick(ctx, taskType, &p)
 	if err != nil {
-		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, c.ownSign, err)
+		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
 	}
 	if !did {
 		return p.Ticked, nil
 	}
-	after, err := c.pulseOfRuns(ctx, taskType)
+	after, err := e.pulseOfRuns(ctx, taskType)
 	if err != nil {
-		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, c.ownSign, err)
+		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
 	}
 	after.More = after.due()
 	return after.Ticked, nil
@@ -64,40 +64,40 @@ func (p pulseOfRuns) due() bool {
 func (p pulseOfRuns) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
 
 // tick reports whether it did anything.
-func (c *Center) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did bool, err error) {
+func (e *Engine) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did bool, err error) {
 	if !p.due() {
 		return false, nil
 	}
 	if p.stop {
-		err = c.stopRun(ctx, p.Open)
+		err = e.stopRun(ctx, p.Open)
 	} else if p.swept {
-		err = c.closeRun(ctx, p.Open)
+		err = e.closeRun(ctx, p.Open)
 	}
 	if err == nil && p.mayEnd {
-		err = c.cancelWaiting(ctx, taskType)
+		err = e.cancelWaiting(ctx, taskType)
 	}
 	if err == nil && p.maySolve {
-		err = c.settleDue(ctx, taskType)
+		err = e.settleDue(ctx, taskType)
 	}
 	if err == nil && p.fires() {
-		err = c.fireDue(ctx, taskType)
+		err = e.fireDue(ctx, taskType)
 	}
 	if err != nil {
 		return true, err
 	}
-	ended, err := c.openNext(ctx, taskType)
+	ended, err := e.openNext(ctx, taskType)
 	for _, id := range ended {
 		if err == nil {
-			err = c.ended(ctx, id)
+			err = e.ended(ctx, id)
 		}
 	}
 	return true, err
 }
 
-func (c *Center) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRuns, err error) {
+func (e *Engine) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRuns, err error) {
 	found := false
 	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+	err = e.db.Each(ctx, func(rows *sql.Rows) error {
 		found = true
 		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.stop), (*flag)(&p.swept),
 			(*flag)(&p.mayOpen), (*flag)(&p.mayEnd), (*flag)(&p.maySolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
@@ -113,7 +113,7 @@ func (c *Center) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRun
 		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
 		FROM schedule_task_running k
 		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
-		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`, taskType, c.ownSign)
+		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`, taskType, e.ownSign)
 	if err == nil && !found {
 		err = ErrUnknownTask
 	}
@@ -124,25 +124,25 @@ func (c *Center) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRun
 const tickMost = 100
 
 // cancelWaiting ends runs that were cancelled before they were opened.
-func (c *Center) cancelWaiting(ctx context.Context, taskType string) error {
+func (e *Engine) cancelWaiting(ctx context.Context, taskType string) error {
 	var runs []runRef
-	err := c.refs(ctx, &runs, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
-		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, tickMost), taskType, c.ownSign)
+	err := e.refs(ctx, &runs, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
+		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, tickMost), taskType, e.ownSign)
 	for _, r := range runs {
 		if err == nil {
-			err = c.stopRun(ctx, r.id)
+			err = e.stopRun(ctx, r.id)
 		}
 	}
 	return err
 }
 
 // settleDue settles runs whose upstreams have ended, or one of them with a failure.
-func (c *Center) settleDue(ctx context.Context, taskType string) error {
+func (e *Engine) settleDue(ctx context.Context, taskType string) error {
 	var runs []runRef
-	err := c.refs(ctx, &runs, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
-		AND w.state = '`+RunWaiting+`' AND `+settled+` ORDER BY w.run_id LIMIT %d`, tickMost), taskType, c.ownSign)
+	err := e.refs(ctx, &runs, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
+		AND w.state = '`+RunWaiting+`' AND `+settled+` ORDER BY w.run_id LIMIT %d`, tickMost), taskType, e.ownSign)
 	if err != nil {
 		return err
 	}
-	return c.settleAll(ctx, runs)
+	return e.settleAll(ctx, runs)
 }

@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/cron"
@@ -97,7 +100,7 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 	}, `SELECT `+triggerColumns+` FROM schedule_trigger
 		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, c.ownSign, taskType, taskType)
 	if err == nil {
-		s.After, err = c.After(ctx, taskType)
+		s.After, err = c.runs.After(ctx, taskType)
 	}
 	return err
 }
@@ -166,4 +169,25 @@ func applyAfter(ctx context.Context, l *roster.LockTx, after []After) error {
 		return nil
 	}
 	return writeAfter(ctx, l.Tx, l.TaskType, after)
+}
+
+// CheckAfter looks at the settings of task types that are defined together, by name: it refuses what would make one run
+// after itself, or after one of them that has no runs. Upstreams that are not among them are left to Define.
+func CheckAfter(tasks map[string]Settings) error {
+	var edges []edge
+	names := slices.Sorted(maps.Keys(tasks))
+	for _, name := range names {
+		for _, a := range tasks[name].After {
+			if up, there := tasks[a.Upstream]; there && up.Mode != ModeRun {
+				return fmt.Errorf("task %s: after %s: %w", name, a.Upstream, errNoRuns)
+			}
+			edges = append(edges, edge{name, a})
+		}
+	}
+	for _, name := range names {
+		if path := cycle(edges, name); path != nil {
+			return fmt.Errorf("task %s: after makes a cycle: %s", name, strings.Join(path, " after "))
+		}
+	}
+	return nil
 }

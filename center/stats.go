@@ -2,8 +2,6 @@ package center
 
 import (
 	"context"
-	"maps"
-	"sync"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -19,9 +17,6 @@ type Stats struct {
 	Runs map[RunEnd]int64
 }
 
-// RunEnd is how runs of a task type ended: State is SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED.
-type RunEnd struct{ TaskType, State string }
-
 // What an error of the database means, as Stats counts it.
 const (
 	ErrorRolledBack  = "rolled_back" // a collision: serialization, deadlock, lock timeout, busy
@@ -31,12 +26,6 @@ const (
 	ErrorRefused     = "refused"     // the database said no
 	ErrorOther       = "other"       // not the database's: ErrFenced, or an ended context
 )
-
-// runCounts are the Runs of Stats while they are counted.
-type runCounts struct {
-	mu   sync.Mutex
-	runs map[RunEnd]int64
-}
 
 // errorName returns the key in Stats.Errors for a class of errors.
 func errorName(c sqldb.Class) string {
@@ -63,21 +52,8 @@ func (c *Center) Stats() Stats {
 	for class, n := range asked.Errors {
 		s.Errors[errorName(class)] += n
 	}
-	c.runEnds.mu.Lock()
-	defer c.runEnds.mu.Unlock()
-	s.Runs = maps.Clone(c.runEnds.runs)
+	s.Runs = c.runs.Ended()
 	return s
-}
-
-// countRun counts a run whose end is committed. One that is run again meanwhile is none.
-func (c *Center) countRun(ctx context.Context, runID string) {
-	r, err := c.Run(ctx, runID)
-	if err != nil || !r.Ended() {
-		return // it is only a count
-	}
-	c.runEnds.mu.Lock()
-	defer c.runEnds.mu.Unlock()
-	c.runEnds.runs[RunEnd{r.TaskType, r.State}]++
 }
 
 // CheckWrite asks the database whether it takes writes, with a statement that changes no row.

@@ -153,22 +153,22 @@ func (t Trigger) runKey(slot time.Time) string {
 // DefineTrigger makes a trigger unless there is one of its name, and returns the one that is in force, whoever made
 // it. Slots that lie before its making are not made up for, but for the one of ONCE, which is due until it has fired.
 // ErrUnknownTask if the target has no row.
-func (c *Center) DefineTrigger(ctx context.Context, t Trigger) (Trigger, error) {
-	return c.putTrigger(ctx, t, "", false)
+func (e *Engine) DefineTrigger(ctx context.Context, t Trigger) (Trigger, error) {
+	return e.putTrigger(ctx, t, "", false)
 }
 
 // ApplyTrigger makes a trigger or changes the one of its name, and returns what it has become. One that is PAUSED
 // stays so. If anything about its slots changes, they count from now on; what it has fired stays fired.
-func (c *Center) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Trigger, error) {
-	return c.putTrigger(ctx, t, actor, true)
+func (e *Engine) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Trigger, error) {
+	return e.putTrigger(ctx, t, actor, true)
 }
 
-func (c *Center) putTrigger(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
+func (e *Engine) putTrigger(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
 	t = t.withDefaults()
-	if err = c.hasRuns(ctx, t.Target); err != nil {
+	if err = e.hasRuns(ctx, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
-	err = c.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
+	err = e.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
 		now, err = putTrigger(ctx, l, t, change, actor)
 		return err
 	})
@@ -321,14 +321,14 @@ func readTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, e
 }
 
 // Triggers returns the triggers of this own_sign, by name.
-func (c *Center) Triggers(ctx context.Context) (triggers []Trigger, err error) {
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+func (e *Engine) Triggers(ctx context.Context) (triggers []Trigger, err error) {
+	err = e.db.Each(ctx, func(rows *sql.Rows) error {
 		t, err := scanTrigger(rows)
 		triggers = append(triggers, t)
 		return err
-	}, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, c.ownSign)
+	}, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, e.ownSign)
 	if err != nil {
-		return nil, fmt.Errorf("read the triggers of %s: %w", c.ownSign, err)
+		return nil, fmt.Errorf("read the triggers of %s: %w", e.ownSign, err)
 	}
 	return triggers, nil
 }

@@ -29,8 +29,8 @@ func (t Trigger) Validate() error {
 
 // CompareTrigger tells what ApplyTrigger would change, and the next slots, not more than n. It writes nothing.
 // ErrUnknownTask if the target has no row.
-func (c *Center) CompareTrigger(ctx context.Context, t Trigger, n int) (a AppliedTrigger, err error) {
-	if a, err = c.compareTrigger(ctx, t.withDefaults()); err == nil {
+func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a AppliedTrigger, err error) {
+	if a, err = e.compareTrigger(ctx, t.withDefaults()); err == nil {
 		a.Next, err = a.Trigger.next(n)
 	}
 	if err != nil {
@@ -39,22 +39,22 @@ func (c *Center) CompareTrigger(ctx context.Context, t Trigger, n int) (a Applie
 	return a, nil
 }
 
-func (c *Center) compareTrigger(ctx context.Context, t Trigger) (a AppliedTrigger, err error) {
-	if err := c.mayRun(ctx, t.Target); err != nil {
+func (e *Engine) compareTrigger(ctx context.Context, t Trigger) (a AppliedTrigger, err error) {
+	if err := e.mayRun(ctx, t.Target); err != nil {
 		return a, fmt.Errorf("target %s: %w", t.Target, err)
 	}
-	list, err := c.TriggerRecords(ctx, TriggerFilter{Name: t.Name})
+	list, err := e.TriggerRecords(ctx, TriggerFilter{Name: t.Name})
 	if err != nil {
 		return a, err
 	}
-	if a.Now, err = c.clock(ctx); err != nil {
+	if a.Now, err = e.db.Clock(ctx); err != nil {
 		return a, err
 	}
 	var old Trigger
 	if a.Exists = len(list) > 0; a.Exists {
 		old = list[0].Trigger
 	}
-	if a.Trigger, err = t.over(old, a.Exists, c.ownSign, a.Now); err == nil && a.Exists {
+	if a.Trigger, err = t.over(old, a.Exists, e.ownSign, a.Now); err == nil && a.Exists {
 		a.Changes = old.differences(a.Trigger)
 	}
 	return a, err

@@ -18,10 +18,10 @@ const (
 )
 
 // fireDue fires the triggers of a task type that are due, page by page.
-func (c *Center) fireDue(ctx context.Context, taskType string) error {
+func (e *Engine) fireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
-		err := c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+		err := e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 			n, err = fireTriggers(ctx, l)
 			return err
 		})

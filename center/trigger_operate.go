@@ -11,8 +11,8 @@ import (
 
 // PauseTrigger stops a trigger, or lets it go on: then its misfire says which of the slots that it has missed fire.
 // One that is DONE stays so; one in ERROR goes on if its row makes sense by now. ErrUnknownTrigger if there is none.
-func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, actor string) error {
-	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
+func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, actor string) error {
+	err := e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
 		switch {
 		case paused && t.Status == TriggerActive:
@@ -43,8 +43,8 @@ func (c *Center) PauseTrigger(ctx context.Context, name string, paused bool, act
 
 // DeleteTrigger deletes a trigger. Its runs stay, and one that is made again under its name fires none of its slots
 // twice. ErrUnknownTrigger if there is none.
-func (c *Center) DeleteTrigger(ctx context.Context, name, actor string) error {
-	err := c.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
+func (e *Engine) DeleteTrigger(ctx context.Context, name, actor string) error {
+	err := e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
 		return deleteTrigger(ctx, l, name, actor)
 	})
 	if err != nil {
@@ -63,8 +63,8 @@ func deleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 // FireTrigger makes a run of a trigger now, whatever its slots and its status, and returns its id. The slots stay as
 // they are, and the firing does not count. The trigger's overlap holds: the run may be SKIPPED. ErrUnknownTrigger if
 // there is none.
-func (c *Center) FireTrigger(ctx context.Context, name, actor string) (runID string, err error) {
-	err = c.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
+func (e *Engine) FireTrigger(ctx context.Context, name, actor string) (runID string, err error) {
+	err = e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		open, err := openRuns(ctx, l)
 		if err != nil {
 			return err
@@ -84,16 +84,16 @@ func (c *Center) FireTrigger(ctx context.Context, name, actor string) (runID str
 }
 
 // changeTrigger runs f under the lock row of the trigger's target.
-func (c *Center) changeTrigger(ctx context.Context, name string, f func(context.Context, *roster.LockTx, Trigger) error) error {
+func (e *Engine) changeTrigger(ctx context.Context, name string, f func(context.Context, *roster.LockTx, Trigger) error) error {
 	var target string
-	err := c.db.QueryRow(ctx, `SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`, c.ownSign, name).Scan(&target)
+	err := e.db.QueryRow(ctx, `SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`, e.ownSign, name).Scan(&target)
 	if sqldb.NoRows(err) {
 		return ErrUnknownTrigger
 	}
 	if err != nil {
 		return err
 	}
-	return c.roster.UnderLock(ctx, target, func(ctx context.Context, l *roster.LockTx) error {
+	return e.roster.UnderLock(ctx, target, func(ctx context.Context, l *roster.LockTx) error {
 		t, err := readTrigger(ctx, l, name)
 		if err != nil {
 			return err

@@ -57,7 +57,7 @@ func (t *runTicker) tick(ctx context.Context) bool {
 	t.next = time.Now().Add(tickInterval)
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	found, err := t.runs.Tick(ctx, t.taskType)
+	found, err := t.runs.Engine().Tick(ctx, t.taskType)
 	if err != nil {
 		t.log.WithError(err).Debug("tick failed; trying again")
 		return false

@@ -16,7 +16,7 @@ import (
 func testInspectRuns(t *testing.T, c *center.Center) {
 	t.Run("runs", func(t *testing.T) {
 		r := newRuns(t, c, 12)
-		if _, err := c.LatestRun(t.Context(), r.task); !errors.Is(err, center.ErrUnknownRun) {
+		if _, err := c.Engine().LatestRun(t.Context(), r.task); !errors.Is(err, center.ErrUnknownRun) {
 			t.Fatal(err)
 		}
 		first := r.opened("first")
@@ -24,7 +24,7 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		r.failAll("A", "broken", "2")
 		r.sweep("A", "1")
 		second := r.submit("second")
-		list, err := c.RunRecords(t.Context(), center.RunFilter{TaskType: r.task}, 10)
+		list, err := c.Engine().RunRecords(t.Context(), center.RunFilter{TaskType: r.task}, 10)
 		r.must(err)
 		if len(list) != 2 || list[0].ID != second || list[0].Queues() != 0 || list[0].State != center.RunReady || list[0].Now.IsZero() {
 			t.Fatalf("%+v", list)
@@ -39,12 +39,12 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		if task.RunID == nil || *task.RunID != first {
 			t.Fatalf("RUNNING is %v, want %s", task.RunID, first)
 		}
-		r.must(c.CancelRun(t.Context(), first, "test"))
-		list, err = c.RunRecords(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunCancelled}, 10)
+		r.must(c.Engine().CancelRun(t.Context(), first, "test"))
+		list, err = c.Engine().RunRecords(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunCancelled}, 10)
 		if err != nil || len(list) != 1 || list[0].QueuesCancelled != 9 || list[0].ItemsDone != 2 {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		if latest, err := c.LatestRun(t.Context(), r.task); err != nil || latest.ID != second {
+		if latest, err := c.Engine().LatestRun(t.Context(), r.task); err != nil || latest.ID != second {
 			t.Fatalf("%+v, %v", latest, err)
 		}
 		if task := r.taskRecord(); task.RunID != nil {
@@ -62,24 +62,24 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("latest run of what has none", func(t *testing.T) {
-		if _, err := c.LatestRun(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Engine().LatestRun(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
 		r := newRoster(t, c, center.Settings{Queues: 1})
-		if _, err := c.LatestRun(t.Context(), r.task); err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
+		if _, err := c.Engine().LatestRun(t.Context(), r.task); err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatal(err)
 		}
 	})
 	t.Run("submit once", func(t *testing.T) {
 		r := newRuns(t, c, 1)
-		first, there, err := c.SubmitOnce(t.Context(), r.task, "k", "")
+		first, there, err := c.Engine().SubmitOnce(t.Context(), r.task, "k", "")
 		if err != nil || there {
 			t.Fatal(first, there, err)
 		}
-		if again, there, err := c.SubmitOnce(t.Context(), r.task, "k", ""); err != nil || !there || again != first {
+		if again, there, err := c.Engine().SubmitOnce(t.Context(), r.task, "k", ""); err != nil || !there || again != first {
 			t.Fatal(again, there, err)
 		}
-		if other, there, err := c.SubmitOnce(t.Context(), r.task, "", ""); err != nil || there || other == first {
+		if other, there, err := c.Engine().SubmitOnce(t.Context(), r.task, "", ""); err != nil || there || other == first {
 			t.Fatal(other, there, err)
 		}
 	})
@@ -93,7 +93,7 @@ func testInspectTriggers(c *center.Center) func(*testing.T) {
 		hourly, _ := r.hourly(nil)
 		now := r.trigger(hourly)
 		for _, f := range []center.TriggerFilter{{Name: r.task}, {Target: r.task}} {
-			list, err := c.TriggerRecords(t.Context(), f)
+			list, err := c.Engine().TriggerRecords(t.Context(), f)
 			r.must(err)
 			if len(list) != 1 || list[0].OwnSign != c.OwnSign() || list[0].MisfireAfterMS != (3*time.Hour).Milliseconds() || list[0].Now.IsZero() {
 				t.Fatalf("%+v", list)
@@ -102,7 +102,7 @@ func testInspectTriggers(c *center.Center) func(*testing.T) {
 				t.Fatalf("another trigger than was defined:\n%s", diff)
 			}
 		}
-		if list, err := c.TriggerRecords(t.Context(), center.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
+		if list, err := c.Engine().TriggerRecords(t.Context(), center.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
 			t.Fatal(list, err)
 		}
 	}
@@ -116,7 +116,7 @@ func testCompareTrigger(c *center.Center) func(*testing.T) {
 		want := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: start, MaxFires: 3}
 		compare := func(changes int) center.AppliedTrigger {
 			t.Helper()
-			a, err := c.CompareTrigger(t.Context(), want, 5)
+			a, err := c.Engine().CompareTrigger(t.Context(), want, 5)
 			r.must(err)
 			if len(a.Changes) != changes {
 				t.Fatalf("%+v", a.Changes)
@@ -127,10 +127,10 @@ func testCompareTrigger(c *center.Center) func(*testing.T) {
 		if a.Exists || a.Same() || !slices.Equal(a.Next, []time.Time{start, start.Add(time.Hour), start.Add(2 * time.Hour)}) {
 			t.Fatalf("%+v", a)
 		}
-		if list, err := c.TriggerRecords(t.Context(), center.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
+		if list, err := c.Engine().TriggerRecords(t.Context(), center.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
 			t.Fatalf("it was written: %+v, %v", list, err)
 		}
-		now, err := c.ApplyTrigger(t.Context(), want, "test")
+		now, err := c.Engine().ApplyTrigger(t.Context(), want, "test")
 		r.must(err)
 		if diff := cmp.Diff(a.Trigger, now); diff != "" {
 			t.Fatalf("another trigger than was told (-told +made):\n%s", diff)
@@ -144,7 +144,7 @@ func testCompareTrigger(c *center.Center) func(*testing.T) {
 			t.Fatal(diff)
 		}
 		want.Target = "no such"
-		if _, err := c.CompareTrigger(t.Context(), want, 5); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Engine().CompareTrigger(t.Context(), want, 5); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ func newRuns(t *testing.T, c *center.Center, queues int) *fixture {
 
 func (r *fixture) submit(key string, after ...string) string {
 	r.Helper()
-	id, err := r.c.Submit(r.Context(), r.task, key, "p", after...)
+	id, err := r.c.Engine().Submit(r.Context(), r.task, key, "p", after...)
 	r.must(err)
 	return id
 }
@@ -33,7 +33,7 @@ func (r *fixture) submit(key string, after ...string) string {
 func (r *fixture) tick() center.Ticked {
 	r.Helper()
 	for range 20 {
-		ticked, err := r.c.Tick(r.Context(), r.task)
+		ticked, err := r.c.Engine().Tick(r.Context(), r.task)
 		r.must(err)
 		if !ticked.More {
 			return ticked
@@ -55,7 +55,7 @@ func (r *fixture) opened(key string) string {
 
 func (r *fixture) run(id string) center.Run {
 	r.Helper()
-	run, err := r.c.Run(r.Context(), id)
+	run, err := r.c.Engine().Run(r.Context(), id)
 	r.must(err)
 	return run
 }
@@ -96,7 +96,7 @@ func (r *fixture) claim(name string, queues ...string) []center.Sweep {
 	for _, q := range queues {
 		held = append(held, center.QueueEpoch{ID: q, Epoch: r.epoch(q)})
 	}
-	sweeps, err := r.c.Claim(r.Context(), r.task, r.uuid(name), held, len(held))
+	sweeps, err := r.c.Engine().Claim(r.Context(), r.task, r.uuid(name), held, len(held))
 	r.must(err)
 	return sweeps
 }
@@ -115,7 +115,7 @@ func (r *fixture) sweep(name, queue string) center.Sweep {
 func (r *fixture) finishAll(name string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		r.must(r.c.FinishSweep(r.Context(), r.sweep(name, q), center.Progress{ItemsDone: 1}))
+		r.must(r.c.Engine().FinishSweep(r.Context(), r.sweep(name, q), center.Progress{ItemsDone: 1}))
 	}
 }
 
@@ -123,7 +123,7 @@ func (r *fixture) finishAll(name string, queues ...string) {
 func (r *fixture) failAll(name, cause string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		_, err := r.c.FailSweep(r.Context(), r.sweep(name, q), center.Progress{}, cause, true)
+		_, err := r.c.Engine().FailSweep(r.Context(), r.sweep(name, q), center.Progress{}, cause, true)
 		r.must(err)
 	}
 }
@@ -131,7 +131,7 @@ func (r *fixture) failAll(name, cause string, queues ...string) {
 // queueStates returns the states of the queues of a run, by id.
 func (r *fixture) queueStates(id string) (states []string) {
 	r.Helper()
-	queues, err := r.c.RunQueues(r.Context(), id)
+	queues, err := r.c.Engine().RunQueues(r.Context(), id)
 	r.must(err)
 	for _, q := range queues {
 		states = append(states, q.QueueID+" "+q.State)
@@ -148,7 +148,7 @@ func (r *fixture) wantQueueStates(id string, want ...string) {
 
 func (r *fixture) runQueue(id, queue string) center.RunQueue {
 	r.Helper()
-	queues, err := r.c.RunQueues(r.Context(), id)
+	queues, err := r.c.Engine().RunQueues(r.Context(), id)
 	r.must(err)
 	return queues[slices.IndexFunc(queues, func(q center.RunQueue) bool { return q.QueueID == queue })]
 }
@@ -188,15 +188,15 @@ func testRuns(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
-		r.must(c.SaveSweep(t.Context(), sweeps[0], center.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
-		r.must(c.FinishSweep(t.Context(), sweeps[0], center.Progress{ItemsDone: 5, ItemsFailed: 1}))
+		r.must(c.Engine().SaveSweep(t.Context(), sweeps[0], center.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
+		r.must(c.Engine().FinishSweep(t.Context(), sweeps[0], center.Progress{ItemsDone: 5, ItemsFailed: 1}))
 		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != center.RunQueueDone || q.FinishedAt.IsZero() {
 			t.Fatalf("%+v", q)
 		}
 		if ticked := r.tick(); ticked.Open != id {
 			t.Fatal("ended before its last queue")
 		}
-		r.must(c.FinishSweep(t.Context(), sweeps[1], center.Progress{ItemsDone: 2}))
+		r.must(c.Engine().FinishSweep(t.Context(), sweeps[1], center.Progress{ItemsDone: 2}))
 		run = r.wantState(id, center.RunSuccess)
 		if run.ItemsDone != 7 || run.ItemsFailed != 1 || run.FinishedAt.IsZero() {
 			t.Fatalf("%+v", run)
@@ -263,11 +263,11 @@ func testRuns(t *testing.T, c *center.Center) {
 		continuous.task += ".continuous"
 		continuous.define(center.Settings{Queues: 1})
 		submit := func(task, key, params string, after ...string) error {
-			_, err := c.Submit(t.Context(), task, key, params, after...)
+			_, err := c.Engine().Submit(t.Context(), task, key, params, after...)
 			return err
 		}
-		_, errRun := c.Run(t.Context(), "nobody")
-		_, errTick := c.Tick(t.Context(), "nobody")
+		_, errRun := c.Engine().Run(t.Context(), "nobody")
+		_, errTick := c.Engine().Tick(t.Context(), "nobody")
 		for want, err := range map[string]error{
 			"submit nobody: unknown task type":               submit("nobody", "k", ""),
 			"mode is CONTINUOUS, and only task types of":     submit(continuous.task, "k", ""),
@@ -277,9 +277,9 @@ func testRuns(t *testing.T, c *center.Center) {
 			"params must be UTF-8":                           submit(r.task, "k", "\xff"),
 			"read run nobody: unknown run":                   errRun,
 			"tick nobody$BASE: unknown task type":            errTick,
-			"cancel run nobody":                              c.CancelRun(t.Context(), "nobody", "test"),
-			"pause run nobody":                               c.PauseRun(t.Context(), "nobody", true, "test"),
-			"rerun nobody":                                   c.Rerun(t.Context(), "nobody", "test"),
+			"cancel run nobody":                              c.Engine().CancelRun(t.Context(), "nobody", "test"),
+			"pause run nobody":                               c.Engine().PauseRun(t.Context(), "nobody", true, "test"),
+			"rerun nobody":                                   c.Engine().Rerun(t.Context(), "nobody", "test"),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
@@ -294,7 +294,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 1)
 		id := r.opened("k")
 		old := r.sweep("A", "0")
-		r.must(c.SaveSweep(t.Context(), old, center.Progress{Cursor: new("17"), ItemsDone: 3}))
+		r.must(c.Engine().SaveSweep(t.Context(), old, center.Progress{Cursor: new("17"), ItemsDone: 3}))
 		r.move("0", "B")
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed by one that does not own the queue any more")
@@ -303,7 +303,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
 			t.Fatalf("%+v", s)
 		}
-		r.must(c.FinishSweep(t.Context(), s, center.Progress{Cursor: new("20"), ItemsDone: 5}))
+		r.must(c.Engine().FinishSweep(t.Context(), s, center.Progress{Cursor: new("20"), ItemsDone: 5}))
 		if run := r.wantState(id, center.RunSuccess); run.ItemsDone != 5 {
 			t.Fatalf("%+v", run)
 		}
@@ -321,7 +321,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.opened("k")
 		held := []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}, {ID: "1", Epoch: r.epoch("1")}, {ID: "2", Epoch: r.epoch("2")}}
 		for i, want := range []int{2, 1} {
-			sweeps, err := c.Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
+			sweeps, err := c.Engine().Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
 			if err != nil || len(sweeps) != want {
 				t.Fatal(len(sweeps), err)
 			}
@@ -333,10 +333,10 @@ func testSweeps(t *testing.T, c *center.Center) {
 		zombie := r.sweep("A", "0")
 		r.move("0", "B") // and B has not claimed it yet
 		for name, err := range map[string]error{
-			"done": c.FinishSweep(t.Context(), zombie, center.Progress{}),
-			"save": c.SaveSweep(t.Context(), zombie, center.Progress{Cursor: new("99")}),
-			"fail": second(c.FailSweep(t.Context(), zombie, center.Progress{}, "no", true)),
-			"stop": c.SuspendSweep(t.Context(), zombie, center.Progress{}),
+			"done": c.Engine().FinishSweep(t.Context(), zombie, center.Progress{}),
+			"save": c.Engine().SaveSweep(t.Context(), zombie, center.Progress{Cursor: new("99")}),
+			"fail": second(c.Engine().FailSweep(t.Context(), zombie, center.Progress{}, "no", true)),
+			"stop": c.Engine().SuspendSweep(t.Context(), zombie, center.Progress{}),
 		} {
 			if !center.IsFenced(err) {
 				t.Errorf("%s under an old epoch: %v", name, err)
@@ -346,7 +346,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if s.Cursor != "" {
 			t.Fatalf("%+v", s)
 		}
-		if err := c.FinishSweep(t.Context(), zombie, center.Progress{}); !center.IsFenced(err) {
+		if err := c.Engine().FinishSweep(t.Context(), zombie, center.Progress{}); !center.IsFenced(err) {
 			t.Fatal(err)
 		}
 		r.wantQueueStates(id, "0 RUNNING")
@@ -356,7 +356,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.opened("k")
 		s := r.sweep("A", "0")
 		r.exec("UPDATE schedule_run_queue SET server = 'other' WHERE run_id = '%s'", s.RunID)
-		if err := c.FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatal(err)
 		}
 	})
@@ -381,7 +381,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if got := r.runQueue(s.RunID, "0").Cursor; got != "18" || r.one("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cursor_value <> ''", r.task) > 0 {
 			t.Fatalf("cursor %q, or it is the queue's", got)
 		}
-		r.must(c.CancelRun(t.Context(), s.RunID, "test"))
+		r.must(c.Engine().CancelRun(t.Context(), s.RunID, "test"))
 		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("saved although the run is cancelled: %v", err)
 		}
@@ -391,13 +391,13 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.opened("k")
 		s := r.sweep("A", "0")
 		own := center.QueueEpoch{ID: "0", Epoch: s.Epoch}
-		r.must(c.SaveSweep(t.Context(), s, center.Progress{Cursor: new("17")}))
-		if cursor, err := c.SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
+		r.must(c.Engine().SaveSweep(t.Context(), s, center.Progress{Cursor: new("17")}))
+		if cursor, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
 			t.Fatalf("cursor %q, %v", cursor, err)
 		}
 		r.move("0", "B")
 		r.sweep("B", "0")
-		if _, err := c.SweepCursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+		if _, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("of another's sweep: %v", err)
 		}
 	})
@@ -420,7 +420,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			if s.Attempt != attempt+1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
-			failed, err := c.FailSweep(t.Context(), s, center.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
+			failed, err := c.Engine().FailSweep(t.Context(), s, center.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
 			if err != nil || failed {
 				t.Fatal(failed, err)
 			}
@@ -437,7 +437,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if s.Cursor != "3" || s.ItemsFailed != 1 {
 			t.Fatalf("%+v", s)
 		}
-		failed, err := c.FailSweep(t.Context(), s, center.Progress{}, "no luck at all", false)
+		failed, err := c.Engine().FailSweep(t.Context(), s, center.Progress{}, "no luck at all", false)
 		if err != nil || !failed {
 			t.Fatal(failed, err)
 		}
@@ -451,9 +451,9 @@ func testSweeps(t *testing.T, c *center.Center) {
 		id := r.opened("k")
 		r.sweep("A", "0")
 		r.sweep("A", "0")
-		r.must(c.SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // progress: they count no more
+		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // progress: they count no more
 		r.sweep("A", "0")
-		r.must(c.SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // none
+		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // none
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed once too often")
 		}
@@ -468,7 +468,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			if s.Attempt != 1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
-			r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: new("4")}))
+			r.must(c.Engine().SuspendSweep(t.Context(), s, center.Progress{Cursor: new("4")}))
 		}
 		if s := r.sweep("A", "0"); s.Cursor != "4" {
 			t.Fatalf("%+v", s)
@@ -488,7 +488,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 			var both sync.WaitGroup
 			errs := make([]error, 2)
 			for j, c := range []*center.Center{c, other} {
-				both.Go(func() { errs[j] = c.FinishSweep(t.Context(), sweeps[j], center.Progress{}) })
+				both.Go(func() { errs[j] = c.Engine().FinishSweep(t.Context(), sweeps[j], center.Progress{}) })
 			}
 			both.Wait()
 			r.must(errors.Join(errs...))
@@ -520,7 +520,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 			r.must(err)
 		}
 		finalised := make(chan error, 1)
-		go func() { finalised <- second(c.Tick(t.Context(), r.task)) }()
+		go func() { finalised <- second(c.Engine().Tick(t.Context(), r.task)) }()
 		select {
 		case err := <-finalised:
 			r.must(err) // what it has read was old
@@ -545,7 +545,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r.wantState(id, center.RunFailed)
 		r.wantMessage(id, "the deadline of the run has passed: 1 of 2 queues were not done")
 		r.wantQueueStates(id, "0 DONE", "1 FAILED")
-		if err := c.FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatal(err)
 		}
 	})
@@ -555,13 +555,13 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r.finishAll("A", "0")
 		s := r.sweep("A", "1")
 		r.silence("A")
-		r.must(c.CancelRun(t.Context(), id, "test"))
+		r.must(c.Engine().CancelRun(t.Context(), id, "test"))
 		r.wantState(id, center.RunCancelled)
 		r.wantQueueStates(id, "0 DONE", "1 CANCELLED")
-		if err := c.SaveSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().SaveSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatal(err)
 		}
-		if err := c.CancelRun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().CancelRun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
 			t.Fatal(err)
 		}
 	})
@@ -580,17 +580,17 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r := newRuns(t, c, 1)
 		running, ready := r.opened("1"), r.submit("2")
 		for _, id := range []string{running, ready} {
-			r.must(c.PauseRun(t.Context(), id, true, "test"))
+			r.must(c.Engine().PauseRun(t.Context(), id, true, "test"))
 		}
 		if ticked := r.tick(); !ticked.Paused || len(r.claim("A", "0")) != 0 {
 			t.Fatalf("%+v", ticked)
 		}
-		r.must(c.PauseRun(t.Context(), running, false, "test"))
+		r.must(c.Engine().PauseRun(t.Context(), running, false, "test"))
 		r.finishAll("A", "0")
 		if ticked := r.tick(); ticked.Open != "" {
 			t.Fatal("opened although it is paused")
 		}
-		r.must(c.PauseRun(t.Context(), ready, false, "test"))
+		r.must(c.Engine().PauseRun(t.Context(), ready, false, "test"))
 		if ticked := r.tick(); ticked.Open != ready {
 			t.Fatal("not opened")
 		}
@@ -599,11 +599,11 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r := newRuns(t, c, 3)
 		id := r.opened("k")
 		r.finishAll("A", "0")
-		r.must(c.SaveSweep(t.Context(), r.sweep("A", "1"), center.Progress{Cursor: new("17"), ItemsDone: 4}))
+		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "1"), center.Progress{Cursor: new("17"), ItemsDone: 4}))
 		r.failAll("A", "no", "1", "2")
 		run := r.wantState(id, center.RunFailed)
 		next := r.opened("next")
-		r.must(c.Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Rerun(t.Context(), id, "test"))
 		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 PENDING")
 		if ticked := r.tick(); ticked.Open != next {
 			t.Fatal("two runs are open")
@@ -611,7 +611,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		if len(r.claim("A", "1")) != 1 || r.runQueue(id, "1").State != center.RunQueuePending {
 			t.Fatal("claimed of a run that is not open")
 		}
-		r.must(c.CancelRun(t.Context(), next, "test"))
+		r.must(c.Engine().CancelRun(t.Context(), next, "test"))
 		r.tick()
 		again := r.wantState(id, center.RunRunning)
 		if !again.StartedAt.Equal(run.StartedAt) || !again.DeadlineAt.After(run.DeadlineAt) {
@@ -620,7 +620,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		if s := r.sweep("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recovering {
 			t.Fatalf("%+v", s)
 		}
-		if err := c.Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
 			t.Fatal(err)
 		}
 		r.finishAll("A", "1", "2")
@@ -687,7 +687,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.finishAll("A", "north")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.wantQueueStates(id, "north DONE", "south RUNNING") // its owner drains it
-		r.must(c.SuspendSweep(t.Context(), s, center.Progress{}))
+		r.must(c.Engine().SuspendSweep(t.Context(), s, center.Progress{}))
 		if !r.remove("A", "south") {
 			t.Fatal("not removed")
 		}
@@ -709,7 +709,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.failAll("A", "no", "north", "south")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.remove("A", "south")
-		r.must(c.Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Rerun(t.Context(), id, "test"))
 		r.tick()
 		r.wantQueueStates(id, "north PENDING", "south CANCELLED")
 	})
@@ -726,7 +726,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 2)
 		id := r.opened("k")
 		r.finishAll("A", "0")
-		r.must(c.SuspendSweep(t.Context(), r.sweep("A", "1"), center.Progress{}))
+		r.must(c.Engine().SuspendSweep(t.Context(), r.sweep("A", "1"), center.Progress{}))
 		repartition(r, 4)
 		if s := r.sweep("A", "1"); s.QueueTotal != 2 {
 			t.Fatalf("%+v", s)
@@ -748,7 +748,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.finishAll("A", "1")
 		r.wantState(id, center.RunFailed)
 		r.wantMessage(id, "first queue 2: there are fewer queues now: rerun the run")
-		r.must(c.Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Rerun(t.Context(), id, "test"))
 		r.tick()
 		if run := r.wantState(id, center.RunRunning); run.QueueTotal != 2 {
 			t.Fatalf("%+v", run)
@@ -776,7 +776,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		id := r.opened("k")
 		s := r.sweep("A", "1")
 		r.join("B") // asks for 1
-		r.must(c.SuspendSweep(t.Context(), s, center.Progress{Cursor: new("5"), ItemsDone: 2}))
+		r.must(c.Engine().SuspendSweep(t.Context(), s, center.Progress{Cursor: new("5"), ItemsDone: 2}))
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
 		if s := r.sweep("B", "1"); s.Cursor != "5" || s.Recovering {

@@ -33,7 +33,7 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 			}
 			list = append(list, a)
 		}
-		r.must(c.DefineAfter(t.Context(), r.task, list...))
+		r.must(c.Engine().DefineAfter(t.Context(), r.task, list...))
 	}
 	return g
 }
@@ -94,7 +94,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g.succeed("b")
 		g.succeed("c")
 		g.want(root, "a SUCCESS", "b SUCCESS", "c SUCCESS")
-		runs, deps, err := c.RunGraph(t.Context(), g.of("b", root))
+		runs, deps, err := c.Engine().RunGraph(t.Context(), g.of("b", root))
 		if err != nil || len(runs) != 3 || len(deps) != 2 || runs[0].ID != root || deps[0].Upstream != root {
 			t.Fatalf("%+v, %+v, %v", runs, deps, err)
 		}
@@ -136,7 +136,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 	t.Run("R5 cancelled", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		root := g["a"].submit("k")
-		g["a"].must(c.CancelRun(t.Context(), root, "test"))
+		g["a"].must(c.Engine().CancelRun(t.Context(), root, "test"))
 		g.want(root, "a CANCELLED", "b DEPENDENT_FAILED")
 		g["b"].wantMessage(g.of("b", root), "CANCELLED: cancelled")
 	})
@@ -169,7 +169,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "slow after a")
 		g["a"].hourly(nil)
 		for range 4 {
-			_, err := c.FireTrigger(t.Context(), g["a"].task, "test")
+			_, err := c.Engine().FireTrigger(t.Context(), g["a"].task, "test")
 			g["a"].must(err)
 			g.succeed("a")
 			g["slow"].tick()
@@ -180,7 +180,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b after a")
 		g["a"].hourly(nil)
 		g["a"].opened("k")
-		_, err := c.FireTrigger(t.Context(), g["a"].task, "test")
+		_, err := c.Engine().FireTrigger(t.Context(), g["a"].task, "test")
 		g["a"].must(err)
 		g["b"].wantStates(center.RunWaiting)
 	})
@@ -190,7 +190,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g.fail("a", "no")
 		g.want(root, "b DEPENDENT_FAILED", "c DEPENDENT_FAILED", "d READY")
 		g["d"].tick() // it is RUNNING, and is left alone
-		g["a"].must(c.Rerun(t.Context(), root, "test"))
+		g["a"].must(c.Engine().Rerun(t.Context(), root, "test"))
 		g.want(root, "a READY", "b WAITING", "c WAITING", "d RUNNING")
 		g.succeed("a")
 		g.succeed("b")
@@ -201,7 +201,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b after a")
 		root := g["a"].submit("k")
 		g.fail("a", "no")
-		g["b"].must(c.Rerun(t.Context(), g.of("b", root), "test"))
+		g["b"].must(c.Engine().Rerun(t.Context(), g.of("b", root), "test"))
 		g.want(root, "b DEPENDENT_FAILED")
 	})
 	t.Run("R6 the upstreams are looked at again when a run is opened", func(t *testing.T) {
@@ -209,7 +209,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		root := g["a"].submit("k")
 		g.fail("a", "no")
 		g.want(root, "b READY", "c READY")
-		g["a"].must(c.Rerun(t.Context(), root, "test"))
+		g["a"].must(c.Engine().Rerun(t.Context(), root, "test"))
 		g["b"].tick()
 		g.want(root, "b WAITING")
 		g.succeed("a")
@@ -225,14 +225,14 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		continuous := &fixture{T: t, c: c, task: g["a"].task + ".continuous", tokens: map[string]string{}}
 		continuous.define(center.Settings{Queues: 1})
 		define := func(name string, after ...center.After) error {
-			return c.DefineAfter(t.Context(), g[name].task, after...)
+			return c.Engine().DefineAfter(t.Context(), g[name].task, after...)
 		}
 		up := func(name string) center.After { return center.After{Upstream: g[name].task} }
 		for want, err := range map[string]error{
 			"a cycle: " + g["a"].task + " after " + g["c"].task + " after " + g["b"].task + " after " + g["a"].task: define("a", up("c")),
 			"a cycle: " + g["a"].task + " after " + g["a"].task:                                                     define("a", up("a")),
 			"nobody: unknown task type":                  define("a", center.After{Upstream: "nobody"}),
-			"what x runs after: x: unknown task type":    c.DefineAfter(t.Context(), "x", up("a")),
+			"what x runs after: x: unknown task type":    c.Engine().DefineAfter(t.Context(), "x", up("a")),
 			"mode is CONTINUOUS":                         define("a", center.After{Upstream: continuous.task}),
 			`rule ("MAYBE") must be SUCCESS or FINISHED`: define("c", center.After{Upstream: g["b"].task, Rule: "MAYBE"}),
 			"is named twice":                             define("c", up("b"), up("b")),
@@ -241,7 +241,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
-		after, err := c.After(t.Context(), g["c"].task)
+		after, err := c.Engine().After(t.Context(), g["c"].task)
 		if diff := cmp.Diff([]center.After{{Upstream: g["b"].task, Rule: center.RuleSuccess}}, after); diff != "" || err != nil {
 			t.Fatalf("%v (-want +got):\n%s", err, diff)
 		}

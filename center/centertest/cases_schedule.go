@@ -35,7 +35,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 	})
 	t.Run("a trigger that is deleted stays so", func(t *testing.T) {
 		r := newRoster(t, c, nightly)
-		r.must(c.DeleteTrigger(t.Context(), r.task, "test"))
+		r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		r.define(nightly)
 		r.wantTrigger()
 	})
@@ -43,7 +43,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		r := newRoster(t, c, nightly)
 		other := newRoster(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly)
 		other.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
-		r.must(other.c.DeleteTrigger(t.Context(), r.task, "test"))
+		r.must(other.c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 	})
 	t.Run("none where the row says CONTINUOUS", func(t *testing.T) {
@@ -60,7 +60,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 // wantTrigger compares the triggers that fire the task type, by name.
 func (r *fixture) wantTrigger(want ...string) {
 	r.Helper()
-	triggers, err := r.c.Triggers(r.Context())
+	triggers, err := r.c.Engine().Triggers(r.Context())
 	r.must(err)
 	var got []string
 	for _, t := range triggers {
@@ -75,7 +75,7 @@ func (r *fixture) wantTrigger(want ...string) {
 
 func (r *fixture) wantAfter(want ...center.After) {
 	r.Helper()
-	got, err := r.c.After(r.Context(), r.task)
+	got, err := r.c.Engine().After(r.Context(), r.task)
 	r.must(err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		r.Fatalf("it runs after (-want +got):\n%s", diff)
@@ -141,7 +141,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantTrigger()
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron:  -> 0 0 2 * * ?")
 	r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
-	_, err := c.ApplyTrigger(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 3 * * ?", Overlap: center.OverlapWait}, "test")
+	_, err := c.Engine().ApplyTrigger(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 3 * * ?", Overlap: center.OverlapWait}, "test")
 	r.must(err)
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron: 0 0 3 * * ? -> 0 0 2 * * ?")
 	if trigger := r.readTrigger(r.task); trigger.Overlap != center.OverlapWait {

@@ -20,7 +20,7 @@ const timeLayout = "2006-01-02 15:04:05.000000"
 // now reads the database's clock.
 func (r *fixture) now() time.Time {
 	r.Helper()
-	ticked, err := r.c.Tick(r.Context(), r.task)
+	ticked, err := r.c.Engine().Tick(r.Context(), r.task)
 	r.must(err)
 	return ticked.Now
 }
@@ -32,7 +32,7 @@ func (r *fixture) trigger(t center.Trigger) center.Trigger {
 		t.Name = r.task
 	}
 	t.Target = r.task
-	now, err := r.c.DefineTrigger(r.Context(), t)
+	now, err := r.c.Engine().DefineTrigger(r.Context(), t)
 	r.must(err)
 	return now
 }
@@ -56,7 +56,7 @@ func (r *fixture) downSince(slot time.Time) {
 
 func (r *fixture) readTrigger(name string) center.Trigger {
 	r.Helper()
-	triggers, err := r.c.Triggers(r.Context())
+	triggers, err := r.c.Engine().Triggers(r.Context())
 	r.must(err)
 	for _, t := range triggers {
 		if t.Name == name {
@@ -70,7 +70,7 @@ func (r *fixture) readTrigger(name string) center.Trigger {
 // slots returns for each run how many hours its slot lies before an hour.
 func (r *fixture) slots(hour time.Time) (ago []string) {
 	r.Helper()
-	runs, err := r.c.Runs(r.Context(), r.task, 100)
+	runs, err := r.c.Engine().Runs(r.Context(), r.task, 100)
 	r.must(err)
 	for _, run := range slices.Backward(runs) {
 		ago = append(ago, fmt.Sprint(hour.Sub(run.ScheduledAt)))
@@ -97,7 +97,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			errs := make([]error, 4)
 			for j := range errs {
 				other := Open(t, url, center.Options{})
-				all.Go(func() { errs[j] = second(other.Tick(t.Context(), r.task)) })
+				all.Go(func() { errs[j] = second(other.Engine().Tick(t.Context(), r.task)) })
 			}
 			all.Wait()
 			r.must(errors.Join(errs...))
@@ -112,7 +112,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		r.downSince(hour)
 		r.tick()
 		r.wantSlots(hour, "0s")
-		r.must(c.DeleteTrigger(t.Context(), r.task, "test"))
+		r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		if again, _ := r.hourly(nil); again.ID != first.ID || again.Fires != 0 || !again.NextFireAt.Equal(hour.Add(time.Hour)) {
 			t.Fatalf("%+v", again)
 		}
@@ -133,7 +133,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			if now := r.readTrigger(r.task); now.Status != center.TriggerDone || !now.NextFireAt.IsZero() {
 				t.Fatalf("%+v", now)
 			}
-			r.must(c.DeleteTrigger(t.Context(), r.task, "test"))
+			r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		}
 	})
 	for name, tt := range map[string]struct {
@@ -176,11 +176,11 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			r := newRuns(t, c, 1)
 			_, hour := r.hourly(tt.change)
 			r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
-			r.must(c.PauseTrigger(t.Context(), r.task, true, "test"))
+			r.must(c.Engine().PauseTrigger(t.Context(), r.task, true, "test"))
 			r.downSince(hour.Add(-tt.down))
 			r.tick()
 			r.wantSlots(hour)
-			r.must(c.PauseTrigger(t.Context(), r.task, false, "test"))
+			r.must(c.Engine().PauseTrigger(t.Context(), r.task, false, "test"))
 			fires(t, r, hour)
 		})
 	}
@@ -199,7 +199,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 				r.tick()
 			}
 			r.wantStates(want...)
-			runs, err := c.Runs(t.Context(), r.task, 10)
+			runs, err := c.Engine().Runs(t.Context(), r.task, 10)
 			r.must(err)
 			if !strings.Contains(runs[0].Message, runs[3].ID+" is RUNNING") || runs[0].FinishedAt.IsZero() {
 				t.Fatalf("why it is skipped: %+v", runs[0])
@@ -222,11 +222,11 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		if bad.Status != center.TriggerError || !strings.Contains(bad.Message, `cron "0 0 99 * * ?"`) || bad.Fires != 0 {
 			t.Fatalf("%+v", bad)
 		}
-		if err := c.PauseTrigger(t.Context(), bad.Name, false, "test"); err == nil {
+		if err := c.Engine().PauseTrigger(t.Context(), bad.Name, false, "test"); err == nil {
 			t.Fatal("resumed although its row makes no sense")
 		}
 		r.exec("UPDATE schedule_trigger SET expression = '0 0 9 * * ?' WHERE name = '%s.bad'", r.task)
-		r.must(c.PauseTrigger(t.Context(), bad.Name, false, "test"))
+		r.must(c.Engine().PauseTrigger(t.Context(), bad.Name, false, "test"))
 		if now := r.readTrigger(bad.Name); now.Status != center.TriggerActive || now.NextFireAt.Before(hour) {
 			t.Fatalf("%+v", now)
 		}
@@ -250,7 +250,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		r := newRuns(t, c, 1)
 		before, _ := r.hourly(func(t *center.Trigger) { t.Params, t.Priority = "x", 3 })
 		for _, want := range []string{center.RunReady, center.RunSkipped} {
-			id, err := c.FireTrigger(t.Context(), r.task, "test")
+			id, err := c.Engine().FireTrigger(t.Context(), r.task, "test")
 			r.must(err)
 			if run := r.wantState(id, want); run.Trigger != r.task || run.Params != "x" || run.Priority != 3 {
 				t.Fatalf("%+v", run)
@@ -269,13 +269,13 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		r.downSince(hour)
 		r.tick()
 		change := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: made.StartAt, Params: "new"}
-		now, err := c.ApplyTrigger(t.Context(), change, "test")
+		now, err := c.Engine().ApplyTrigger(t.Context(), change, "test")
 		if err != nil || now.Params != "new" || now.Fires != 1 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
 			t.Fatalf("%+v, %v", now, err)
 		}
-		r.must(c.PauseTrigger(t.Context(), r.task, true, "test"))
+		r.must(c.Engine().PauseTrigger(t.Context(), r.task, true, "test"))
 		change.Expression = "4h"
-		now, err = c.ApplyTrigger(t.Context(), change, "test")
+		now, err = c.Engine().ApplyTrigger(t.Context(), change, "test")
 		if err != nil || now.Status != center.TriggerPaused || now.Fires != 1 || !now.NextFireAt.Equal(made.StartAt.Add(12*time.Hour)) {
 			t.Fatalf("%+v, %v", now, err)
 		}
@@ -288,7 +288,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		define := func(change func(*center.Trigger)) error {
 			trigger := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 2 * * ?"}
 			change(&trigger)
-			_, err := c.ApplyTrigger(t.Context(), trigger, "test")
+			_, err := c.Engine().ApplyTrigger(t.Context(), trigger, "test")
 			return err
 		}
 		for want, err := range map[string]error{
@@ -303,9 +303,9 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			"max_fires (-1) must not be negative":   define(func(t *center.Trigger) { t.MaxFires = -1 }),
 			"must not be before start_at":           define(func(t *center.Trigger) { t.StartAt, t.EndAt = time.Unix(2000, 0), time.Unix(1000, 0) }),
 			"trigger must not be empty":             define(func(t *center.Trigger) { t.Name = "" }),
-			"delete trigger x: unknown trigger":     c.DeleteTrigger(t.Context(), "x", "test"),
-			"pause trigger x: unknown trigger":      c.PauseTrigger(t.Context(), "x", true, "test"),
-			"fire trigger x: unknown trigger":       second(c.FireTrigger(t.Context(), "x", "test")),
+			"delete trigger x: unknown trigger":     c.Engine().DeleteTrigger(t.Context(), "x", "test"),
+			"pause trigger x: unknown trigger":      c.Engine().PauseTrigger(t.Context(), "x", true, "test"),
+			"fire trigger x: unknown trigger":       second(c.Engine().FireTrigger(t.Context(), "x", "test")),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)

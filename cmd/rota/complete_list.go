@@ -59,7 +59,7 @@ func listItems(ctx context.Context, c *center.Center, args []string) (values []s
 // task types, each of which stands for its newest run.
 func listRuns(accept func(center.Run) bool) lister {
 	return func(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-		runs, err := c.RunRecords(ctx, center.RunFilter{}, listedRuns)
+		runs, err := c.Engine().RunRecords(ctx, center.RunFilter{}, listedRuns)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func anyRun(center.Run) bool    { return true }
 func openRun(r center.Run) bool { return !r.Ended() }
 
 func listTriggers(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-	triggers, err := c.TriggerRecords(ctx, center.TriggerFilter{})
+	triggers, err := c.Engine().TriggerRecords(ctx, center.TriggerFilter{})
 	for _, t := range triggers {
 		values = append(values, fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, scheduleText(t.Trigger)))
 	}

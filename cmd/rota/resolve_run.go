@@ -21,7 +21,7 @@ func resolveRun(ctx context.Context, c *center.Center, name string) (center.RunR
 	if err != nil || found {
 		return r, err
 	}
-	r, err = c.LatestRun(ctx, name)
+	r, err = c.Engine().LatestRun(ctx, name)
 	switch {
 	case errors.Is(err, center.ErrUnknownTask):
 		err = fmt.Errorf("find run %s in own_sign %s: %w", name, c.OwnSign(), errNoRunOrTask)
@@ -33,7 +33,7 @@ func resolveRun(ctx context.Context, c *center.Center, name string) (center.RunR
 
 // readRun returns the run with the given id, and whether there is one.
 func readRun(ctx context.Context, c *center.Center, id string) (r center.RunRecord, found bool, err error) {
-	list, err := c.RunRecords(ctx, center.RunFilter{RunID: id}, 1)
+	list, err := c.Engine().RunRecords(ctx, center.RunFilter{RunID: id}, 1)
 	if err != nil || len(list) == 0 {
 		return r, false, err
 	}

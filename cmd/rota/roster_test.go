@@ -51,13 +51,13 @@ func (s *testRoster) runs() (extract, report string) {
 	s.define("extract", center.Settings{Mode: center.ModeRun, Queues: 4})
 	s.define("report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "extract"}}})
 	s.define("idle", center.Settings{Mode: center.ModeRun, Queues: 1})
-	_, err := s.c.DefineTrigger(s.Context(), center.Trigger{
+	_, err := s.c.Engine().DefineTrigger(s.Context(), center.Trigger{
 		Name: "nightly", Target: "extract", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin", Overlap: center.OverlapWait,
 	})
 	s.must(err)
-	extract, err = s.c.Submit(s.Context(), "extract", "first", "p")
+	extract, err = s.c.Engine().Submit(s.Context(), "extract", "first", "p")
 	s.must(err)
-	dependant, err := s.c.LatestRun(s.Context(), "report")
+	dependant, err := s.c.Engine().LatestRun(s.Context(), "report")
 	s.must(err)
 	return extract, dependant.ID
 }
@@ -94,13 +94,13 @@ func (s *testRoster) sweep(task, uuid string, queues ...string) {
 			held = append(held, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch})
 		}
 	}
-	sweeps, err := s.c.Claim(s.Context(), task, uuid, held, len(held))
+	sweeps, err := s.c.Engine().Claim(s.Context(), task, uuid, held, len(held))
 	s.must(err)
 	if len(sweeps) != len(queues) {
 		s.Fatalf("%d sweeps of %d queues", len(sweeps), len(queues))
 	}
 	for _, sw := range sweeps {
-		s.must(s.c.FinishSweep(s.Context(), sw, center.Progress{ItemsDone: 10, ItemsFailed: 0}))
+		s.must(s.c.Engine().FinishSweep(s.Context(), sw, center.Progress{ItemsDone: 10, ItemsFailed: 0}))
 	}
 	s.tick(task)
 }
@@ -109,7 +109,7 @@ func (s *testRoster) sweep(task, uuid string, queues ...string) {
 func (s *testRoster) tick(task string) {
 	s.Helper()
 	for more := true; more; {
-		ticked, err := s.c.Tick(s.Context(), task)
+		ticked, err := s.c.Engine().Tick(s.Context(), task)
 		s.must(err)
 		more = ticked.More
 	}

@@ -15,7 +15,7 @@ type runChange struct {
 	verb, short, long string
 	done              string                // what the command prints
 	accepts           func(center.Run) bool // the runs that the shell completes
-	do                func(c *center.Center, ctx context.Context, runID, actor string) error
+	do                func(ctx context.Context, c *center.Center, runID, actor string) error
 }
 
 var runChanges = []runChange{
@@ -24,14 +24,18 @@ var runChanges = []runChange{
 		long: `Cancel an open run at once, whichever servers own its queues. A server notices
 within two seconds; what it has started may still take effect. The runs that
 wait for its success fail.`,
-		done: "cancelled", accepts: openRun, do: (*center.Center).CancelRun,
+		done: "cancelled", accepts: openRun, do: func(ctx context.Context, c *center.Center, runID, actor string) error {
+			return c.Engine().CancelRun(ctx, runID, actor)
+		},
 	},
 	{
 		verb: "rerun", short: "Rerun the unfinished queues of a run that failed or was cancelled",
 		long: `Rerun the unfinished queues of a run that failed or was cancelled, each from its
 current position. Finished queues stay finished. The runs that failed because of
 this run wait for it again.`,
-		done: "reruns the queues that were not done", accepts: failedRun, do: (*center.Center).Rerun,
+		done: "reruns the queues that were not done", accepts: failedRun, do: func(ctx context.Context, c *center.Center, runID, actor string) error {
+			return c.Engine().Rerun(ctx, runID, actor)
+		},
 	},
 	{
 		verb: "pause", short: "Pause an open run: its sweeps stop",
@@ -52,9 +56,9 @@ func failedRun(r center.Run) bool {
 	return slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, r.State)
 }
 
-func pauseRun(paused bool) func(*center.Center, context.Context, string, string) error {
-	return func(c *center.Center, ctx context.Context, runID, actor string) error {
-		return c.PauseRun(ctx, runID, paused, actor)
+func pauseRun(paused bool) func(context.Context, *center.Center, string, string) error {
+	return func(ctx context.Context, c *center.Center, runID, actor string) error {
+		return c.Engine().PauseRun(ctx, runID, paused, actor)
 	}
 }
 
@@ -72,7 +76,7 @@ func newRunChangeCommand(change runChange) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := change.do(c, ctx, r.ID, actor()); err != nil {
+				if err := change.do(ctx, c, r.ID, actor()); err != nil {
 					return err
 				}
 				cmd.Printf("run %s (%s): %s\n", r.ID, r.TaskType, change.done)

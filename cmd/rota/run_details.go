@@ -19,10 +19,10 @@ func readRunDetails(ctx context.Context, c *center.Center, name string) (d runDe
 	if d.run, err = resolveRun(ctx, c, name); err != nil {
 		return d, err
 	}
-	if d.queues, err = c.RunQueues(ctx, d.run.ID); err != nil {
+	if d.queues, err = c.Engine().RunQueues(ctx, d.run.ID); err != nil {
 		return d, err
 	}
-	if d.graph.Runs, d.graph.Deps, err = c.RunGraph(ctx, d.run.ID); err != nil || d.run.Ended() {
+	if d.graph.Runs, d.graph.Deps, err = c.Engine().RunGraph(ctx, d.run.ID); err != nil || d.run.Ended() {
 		return d, err
 	}
 	d.blocker, err = findBlocker(ctx, c, d.run.Run)

@@ -110,11 +110,11 @@ func TestRunSubmit(t *testing.T) {
 			t.Errorf("an existing key: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
 		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`))
-		r, err := s.c.Run(t.Context(), id)
+		r, err := s.c.Engine().Run(t.Context(), id)
 		if err != nil || r.State != center.RunWaiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if _, deps, err := s.c.RunGraph(t.Context(), id); err != nil || !slices.Contains(deps, center.RunDep{Run: id, Upstream: extract, Rule: center.RuleSuccess}) {
+		if _, deps, err := s.c.Engine().RunGraph(t.Context(), id); err != nil || !slices.Contains(deps, center.RunDep{Run: id, Upstream: extract, Rule: center.RuleSuccess}) {
 			t.Errorf("%v, %v", deps, err)
 		}
 		stdout, stderr, code = s.try("run wait idle --timeout 1ms")
@@ -142,7 +142,7 @@ func TestInterruptedWait(t *testing.T) {
 	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: wait for run "+extract+": interrupted; the run continues\n" {
 		t.Errorf("exit code %d, stderr %q", wait.ProcessState.ExitCode(), got)
 	}
-	if r, err := s.c.Run(t.Context(), extract); err != nil || r.State != center.RunReady {
+	if r, err := s.c.Engine().Run(t.Context(), extract); err != nil || r.State != center.RunReady {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -33,7 +33,7 @@ func triggerPauseCommand(cmd *cobra.Command, pause bool, done string) *cobra.Com
 	cmd.ValidArgsFunction = complete(listTriggers)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-			if err := c.PauseTrigger(ctx, args[0], pause, actor()); err != nil {
+			if err := c.Engine().PauseTrigger(ctx, args[0], pause, actor()); err != nil {
 				return err
 			}
 			cmd.Printf("%s$%s: %s\n", args[0], c.OwnSign(), done)

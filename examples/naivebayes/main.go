@@ -114,12 +114,12 @@ func classify(ctx context.Context, c *center.Center, documents []document) (stri
 // the dependent runs that are known when it is submitted.
 func submit(ctx context.Context, c *center.Center) (string, error) {
 	for {
-		after, err := c.After(ctx, "predict")
+		after, err := c.Engine().After(ctx, "predict")
 		if err != nil {
 			return "", err
 		}
 		if len(after) == 2 {
-			return c.Submit(ctx, "extract", "", "")
+			return c.Engine().Submit(ctx, "extract", "", "")
 		}
 		if err := pause(ctx); err != nil {
 			return "", err
@@ -130,7 +130,7 @@ func submit(ctx context.Context, c *center.Center) (string, error) {
 // wait waits until a run and all runs that depend on it have ended.
 func wait(ctx context.Context, c *center.Center, id string) ([]center.Run, error) {
 	for {
-		runs, _, err := c.RunGraph(ctx, id)
+		runs, _, err := c.Engine().RunGraph(ctx, id)
 		if err != nil {
 			return nil, err
 		}

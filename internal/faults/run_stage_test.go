@@ -16,7 +16,7 @@ func (s *stage) submit(key string) string {
 	var id string
 	s.until("a run is submitted", func() (ok bool) {
 		var err error
-		id, err = s.c.Submit(s.t.Context(), taskType, key, strconv.FormatInt(s.swept, 10))
+		id, err = s.c.Engine().Submit(s.t.Context(), taskType, key, strconv.FormatInt(s.swept, 10))
 		return err == nil
 	})
 	return id
@@ -38,7 +38,7 @@ func (s *stage) run(id string) (r center.Run) {
 	s.t.Helper()
 	s.until("a run is read", func() (ok bool) {
 		var err error
-		r, err = s.c.Run(s.t.Context(), id)
+		r, err = s.c.Engine().Run(s.t.Context(), id)
 		return err == nil
 	})
 	return r
@@ -88,7 +88,7 @@ func (s *stage) sweepUp() {
 
 func (s *stage) queuesOf(run string) []center.RunQueue {
 	s.t.Helper()
-	list, err := s.c.RunQueues(s.t.Context(), run)
+	list, err := s.c.Engine().RunQueues(s.t.Context(), run)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -109,10 +109,10 @@ func (s *stage) sweeps() Sweeps {
 	s.t.Helper()
 	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there, Rerun: s.rerun}
 	var err error
-	if all.Triggers, err = s.c.Triggers(s.t.Context()); err != nil {
+	if all.Triggers, err = s.c.Engine().Triggers(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
-	if all.Runs, err = s.c.Runs(s.t.Context(), "", 1000); err != nil {
+	if all.Runs, err = s.c.Engine().Runs(s.t.Context(), "", 1000); err != nil {
 		s.t.Fatal(err)
 	}
 	for _, r := range all.Runs {

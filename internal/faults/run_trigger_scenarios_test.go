@@ -27,7 +27,7 @@ func (s *stage) trigger(overlap string) {
 	if overlap == center.OverlapWait {
 		t.Kind, t.Expression = center.TriggerCron, "* * * * * ?"
 	}
-	_, err := s.c.DefineTrigger(s.t.Context(), t)
+	_, err := s.c.Engine().DefineTrigger(s.t.Context(), t)
 	s.must(err)
 }
 
@@ -42,7 +42,7 @@ func (s *stage) fires(n int) {
 // rest stops the trigger, and waits until all runs have ended.
 func (s *stage) rest() {
 	s.t.Helper()
-	s.must(s.c.PauseTrigger(s.t.Context(), "often", true, "test"))
+	s.must(s.c.Engine().PauseTrigger(s.t.Context(), "often", true, "test"))
 	s.until("all runs have ended", func() bool {
 		return s.count(`SELECT COUNT(*) FROM schedule_run WHERE state IN ('WAITING', 'READY', 'RUNNING')`) == 0
 	})
@@ -84,7 +84,7 @@ func (s *stage) diamond() {
 	for name, after := range map[string][]center.After{
 		"left": {{Upstream: taskType}}, "right": {{Upstream: taskType}}, "last": {{Upstream: "left"}, {Upstream: "right"}},
 	} {
-		s.until("the task types are defined", func() bool { return s.c.DefineAfter(s.t.Context(), name, after...) == nil })
+		s.until("the task types are defined", func() bool { return s.c.Engine().DefineAfter(s.t.Context(), name, after...) == nil })
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *stage) graphSucceeds(id string) (runs []center.Run) {
 	s.succeeds(id)
 	s.until("all runs of the graph have ended", func() bool {
 		var err error
-		runs, _, err = s.c.RunGraph(s.t.Context(), id)
+		runs, _, err = s.c.Engine().RunGraph(s.t.Context(), id)
 		open := 0
 		for _, r := range runs {
 			if !r.Ended() {
@@ -161,7 +161,7 @@ func replyLostInGraph(s *stage) {
 func dependantWithoutServers(s *stage) {
 	_, err := s.c.Define(s.t.Context(), "left", following(s.settings))
 	s.must(err)
-	s.must(s.c.DefineAfter(s.t.Context(), "left", center.After{Upstream: taskType}))
+	s.must(s.c.Engine().DefineAfter(s.t.Context(), "left", center.After{Upstream: taskType}))
 	struck := s.waylay(closing, 0, testdb.AfterCommit, murder)
 	id := s.submit("")
 	s.dies(s.victim(struck, "the run is closed"))

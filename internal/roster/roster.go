@@ -14,7 +14,10 @@ const DefaultOwnSign = "BASE"
 type Roster struct {
 	DB      *sqldb.DB
 	OwnSign string
-	OnLock  func(taskType string, held time.Duration)
+	// WriteFence says that share locks do not reach every writer (F3).
+	WriteFence bool
+
+	OnLock func(taskType string, held time.Duration)
 
 	// queuesRemoved ends the work of open runs in queues that this transaction deletes (N1, N2). It sets the state of the
 	// queues of the runs, for the reason.

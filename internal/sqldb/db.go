@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 )
 
 // DB is an open database: a pool for each role, and counts of what was tried. Its methods may be called concurrently.
@@ -86,6 +87,12 @@ func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row 
 // Exec runs a statement on the store, outside of transactions, and returns how many rows it matched.
 func (db *DB) Exec(ctx context.Context, query string, args ...any) (int, error) {
 	return Affected(db.Store.ExecContext(ctx, db.SQL(query), args...))
+}
+
+// Clock returns the time of the database, in UTC.
+func (db *DB) Clock(ctx context.Context) (now time.Time, err error) {
+	err = db.QueryRow(ctx, "SELECT {now}").Scan((*Instant)(&now))
+	return now, err
 }
 
 // Counts returns what was counted so far.

@@ -1,0 +1,40 @@
+package center
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// modeRun is the mode of a task type that works in runs.
+const modeRun = "RUN"
+
+// Engine makes, opens, sweeps and ends the runs of one own_sign. All methods may be called concurrently.
+type Engine struct {
+	db       *sqldb.DB
+	roster   *roster.Roster
+	ownSign  string
+	log      logrus.FieldLogger
+	defaults Defaults
+	ends     *runCounts
+}
+
+// Defaults are the values of settings that the row of a task type leaves open.
+type Defaults struct {
+	MaxRecoveries    int
+	QueueMaxAttempts int
+	QueueRetry       time.Duration
+	RunTimeout       time.Duration
+}
+
+// NewEngine returns an engine for the runs of the roster.
+func NewEngine(r *roster.Roster, log logrus.FieldLogger, d Defaults) *Engine {
+	r.QueuesRemoved = endRunQueuesOf
+	return &Engine{db: r.DB, roster: r, ownSign: r.OwnSign, log: log, defaults: d, ends: &runCounts{runs: map[RunEnd]int64{}}}
+}
+
+// Engine returns the engine of runs: tick, claim, save, finish. It is for package manager.
+func (c *Center) Engine() *Engine { return c.runs }
