@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -83,7 +84,7 @@ type Center struct {
 	ownSign string
 	log     logrus.FieldLogger
 	roster  *roster.Roster
-	runs    *Engine
+	runs    *runs.Engine
 }
 
 // Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of its
@@ -112,7 +113,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
 	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock}
 	d := Settings{}.WithDefaults()
-	c.runs = NewEngine(c.roster, o.Logger, Defaults{
+	c.runs = runs.NewEngine(c.roster, o.Logger, runs.Defaults{
 		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,
 	})
 	if err := c.guard(ctx, o.Schema); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -67,7 +68,7 @@ func insertTaskType(ctx context.Context, l *roster.LockTx, s Settings) error {
 	if len(s.After) == 0 {
 		return nil
 	}
-	return writeAfter(ctx, l.Tx, l.TaskType, s.After)
+	return runs.WriteAfter(ctx, l.Tx, l.TaskType, s.After)
 }
 
 // insertRoster makes the queues of a roster that has none yet, and its trigger.

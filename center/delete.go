@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // DeleteTask deletes a task type in all own_signs: its settings, queues, failed items, triggers and what is left of
@@ -38,7 +40,7 @@ func (c *Center) signsOf(ctx context.Context, taskType string) (signs []string, 
 	type record struct {
 		OwnSign string `json:"own_sign"`
 	}
-	list, err := records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
+	list, err := sqldb.Records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
 		AND (queue_total > 0 OR EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = ?)) ORDER BY own_sign`, taskType, taskType)
 	for _, r := range list {
 		signs = append(signs, r.OwnSign)
@@ -78,13 +80,13 @@ func deleteRoster(ctx context.Context, l *roster.LockTx, lock bool, actor string
 
 // deleteTaskType deletes the settings, unless another task type runs after this one: its runs would never begin.
 func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
-	edges, err := readEdges(ctx, l.Tx)
+	edges, err := runs.ReadEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
 	for _, e := range edges {
-		if e.Upstream == l.TaskType && e.taskType != l.TaskType {
-			return fmt.Errorf("%s runs after it: change that first", e.taskType)
+		if e.Upstream == l.TaskType && e.TaskType != l.TaskType {
+			return fmt.Errorf("%s runs after it: change that first", e.TaskType)
 		}
 	}
 	for _, table := range []string{"schedule_task_after", "schedule_task_type"} {

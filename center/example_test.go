@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 // A dealer writes in a transaction that commits only while its server owns the batch's queues. Here
@@ -80,7 +81,7 @@ func Example_submit() {
 	show()
 	sweeps, err := c.Engine().Claim(ctx, "settle", "A", []center.QueueEpoch{{ID: "0", Epoch: 7}}, 1)
 	must(err)
-	must(c.Engine().FinishSweep(ctx, sweeps[0], center.Progress{ItemsDone: 3}))
+	must(c.Engine().FinishSweep(ctx, sweeps[0], runs.Progress{ItemsDone: 3}))
 	show()
 	// Output:
 	// settle 2026-08-01 READY

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // EventRecord is a row of schedule_event.
@@ -35,7 +37,7 @@ type EventFilter struct {
 // filter lets through, not more than limit.
 func (c *Center) Events(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
 	query, args := c.eventQuery(f, limit)
-	list, err := records[EventRecord](ctx, c.db, query, args...)
+	list, err := sqldb.Records[EventRecord](ctx, c.db, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the events: %w", err)
 	}
@@ -51,21 +53,21 @@ func (c *Center) eventQuery(f EventFilter, limit int) (query string, args []any)
 	} else {
 		kind = "COALESCE(kind, '')"
 	}
-	w := where{args: []any{c.ownSign}}
-	w.equal(task, f.TaskType)
-	w.equal("queue_id", f.QueueID)
-	w.equal(kind, f.Kind)
+	w := sqldb.Where{Args: []any{c.ownSign}}
+	w.Equal(task, f.TaskType)
+	w.Equal("queue_id", f.QueueID)
+	w.Equal(kind, f.Kind)
 	if f.Server != "" {
-		w.and("(from_server = ? OR to_server = ? OR actor = ?)", f.Server, f.Server, f.Server)
+		w.And("(from_server = ? OR to_server = ? OR actor = ?)", f.Server, f.Server, f.Server)
 	}
 	if f.Since > 0 {
-		w.and(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // asked once: SQLite would ask for each row
+		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // asked once: SQLite would ask for each row
 	}
 	if f.After > 0 {
-		w.and("event_id > ?", f.After)
+		w.And("event_id > ?", f.After)
 	}
 	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM schedule_event WHERE own_sign = ?%s
-		ORDER BY event_id DESC LIMIT %d) x ORDER BY event_id`, w.text, limit), w.args
+		ORDER BY event_id DESC LIMIT %d) x ORDER BY event_id`, w.Text, limit), w.Args
 }
 
 // ItemRecord is a row of schedule_failed_item.
@@ -90,11 +92,11 @@ type ItemFilter struct {
 
 // Items lists failed items of this own_sign, those that failed last at the end, not more than limit of them.
 func (c *Center) Items(ctx context.Context, f ItemFilter, limit int) ([]ItemRecord, error) {
-	w := where{args: []any{c.ownSign}}
-	w.equal("task_type", f.TaskType)
-	w.equal("queue_id", f.QueueID)
-	w.equal("state", f.State)
-	list, err := records[ItemRecord](ctx, c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.text, "first_failed_at", "item_key", limit), w.args...)
+	w := sqldb.Where{Args: []any{c.ownSign}}
+	w.Equal("task_type", f.TaskType)
+	w.Equal("queue_id", f.QueueID)
+	w.Equal("state", f.State)
+	list, err := sqldb.Records[ItemRecord](ctx, c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text, "first_failed_at", "item_key", limit), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the failed items: %w", err)
 	}

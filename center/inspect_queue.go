@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // QueueRecord is a queue with its owner, as the view schedule_assignment tells it.
@@ -53,17 +55,17 @@ type QueueFilter struct {
 
 // Queues lists the queues of this own_sign in natural order.
 func (c *Center) Queues(ctx context.Context, f QueueFilter) ([]QueueRecord, error) {
-	w := where{args: []any{c.ownSign}}
-	w.equal("task_type", f.TaskType)
-	w.equal("status", f.Status)
+	w := sqldb.Where{Args: []any{c.ownSign}}
+	w.Equal("task_type", f.TaskType)
+	w.Equal("status", f.Status)
 	if f.Server != "" {
-		w.and("(cur_server = ? OR req_server = ?)", f.Server, f.Server)
+		w.And("(cur_server = ? OR req_server = ?)", f.Server, f.Server)
 	}
 	if f.Host != "" {
-		w.and("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
+		w.And("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
 	}
-	list, err := records[QueueRecord](ctx, c.db, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
-		WHERE 1 = 1`+w.text+` ORDER BY task_type, queue_id`, w.args...)
+	list, err := sqldb.Records[QueueRecord](ctx, c.db, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
+		WHERE 1 = 1`+w.Text+` ORDER BY task_type, queue_id`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
@@ -90,7 +92,7 @@ func (c *Center) markRemoving(ctx context.Context, queues []QueueRecord) error {
 		TaskType string   `json:"task_type"`
 		Removing []string `json:"removing"`
 	}
-	rows, err := records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running
+	rows, err := sqldb.Records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running
 		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`, c.ownSign)
 	if err != nil {
 		return fmt.Errorf("list the queues that are to go: %w", err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // ServerRecord is a row of schedule_server, and how many queues it has to do with.
@@ -60,16 +61,16 @@ type ServerFilter struct {
 
 // Servers lists the servers of this own_sign by task type, the oldest first, the overdue included. One statement.
 func (c *Center) Servers(ctx context.Context, f ServerFilter) ([]ServerRecord, error) {
-	w := where{args: []any{c.ownSign, c.ownSign, c.ownSign}}
-	w.equal("s.task_type", f.TaskType)
-	w.equal("s.host_name", f.Host)
-	list, err := records[ServerRecord](ctx, c.db, `SELECT {columns} FROM (
+	w := sqldb.Where{Args: []any{c.ownSign, c.ownSign, c.ownSign}}
+	w.Equal("s.task_type", f.TaskType)
+	w.Equal("s.host_name", f.Host)
+	list, err := sqldb.Records[ServerRecord](ctx, c.db, `SELECT {columns} FROM (
 		SELECT s.*, o.queues, o.requested, w.awaited, {now} AS database_time FROM schedule_server s
 		LEFT JOIN (SELECT cur_server, COUNT(*) AS queues, COUNT(req_server) AS requested FROM schedule_queue
 			WHERE own_sign = ? AND cur_server IS NOT NULL GROUP BY cur_server) o ON o.cur_server = s.uuid
 		LEFT JOIN (SELECT req_server, COUNT(*) AS awaited FROM schedule_queue
 			WHERE own_sign = ? AND req_server IS NOT NULL GROUP BY req_server) w ON w.req_server = s.uuid
-		WHERE s.own_sign = ?`+w.text+`) x ORDER BY task_type, register_time, uuid`, w.args...)
+		WHERE s.own_sign = ?`+w.Text+`) x ORDER BY task_type, register_time, uuid`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the servers: %w", err)
 	}
@@ -115,10 +116,10 @@ type GoneServerRecord struct {
 
 // GoneServers lists the servers of this own_sign that are gone, the latest last, not more than limit of them.
 func (c *Center) GoneServers(ctx context.Context, f ServerFilter, limit int) ([]GoneServerRecord, error) {
-	w := where{args: []any{c.ownSign}}
-	w.equal("task_type", f.TaskType)
-	w.equal("host_name", f.Host)
-	list, err := records[GoneServerRecord](ctx, c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.text, "left_time", "uuid", limit), w.args...)
+	w := sqldb.Where{Args: []any{c.ownSign}}
+	w.Equal("task_type", f.TaskType)
+	w.Equal("host_name", f.Host)
+	list, err := sqldb.Records[GoneServerRecord](ctx, c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text, "left_time", "uuid", limit), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the servers that are gone: %w", err)
 	}

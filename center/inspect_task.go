@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // TaskRecord is a task type as its roster in this own_sign is doing.
@@ -43,10 +45,10 @@ type TaskRecord struct {
 // Tasks lists the task types and how their rosters in this own_sign are doing, by name; with a name, that one
 // alone, and ErrUnknownTask if there is none. One statement.
 func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, error) {
-	var w where
-	w.equal("task_type", taskType)
-	args := append(slices.Repeat([]any{c.ownSign}, 6), w.args...)
-	list, err := records[TaskRecord](ctx, c.db, `SELECT {columns} FROM (
+	var w sqldb.Where
+	w.Equal("task_type", taskType)
+	args := append(slices.Repeat([]any{c.ownSign}, 6), w.Args...)
+	list, err := sqldb.Records[TaskRecord](ctx, c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.partition_version,
 			s.servers, s.overdue_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items,
@@ -65,7 +67,7 @@ func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, erro
 				LEFT JOIN schedule_server c ON c.uuid = q.cur_server WHERE q.own_sign = ?) a GROUP BY task_type) q ON q.task_type = n.task_type
 		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items, COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
 			FROM schedule_failed_item WHERE own_sign = ? GROUP BY task_type) f ON f.task_type = n.task_type
-		) x WHERE 1 = 1`+w.text+` ORDER BY task_type`, args...)
+		) x WHERE 1 = 1`+w.Text+` ORDER BY task_type`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the task types: %w", err)
 	}
@@ -83,7 +85,7 @@ func (c *Center) TaskNames(ctx context.Context) (names []string, err error) {
 	type record struct {
 		TaskType string `json:"task_type"`
 	}
-	list, err := records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
+	list, err := sqldb.Records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
 	for _, r := range list {
 		names = append(names, r.TaskType)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 // ExpireOwnSigns ends the environments of a task type that nobody has served for its
@@ -77,7 +78,7 @@ func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) erro
 	if _, err := l.MoveToHistory(ctx, roster.ReasonExpired, servers); err != nil {
 		return err
 	}
-	if err := cancelAll(ctx, l); err != nil {
+	if err := runs.CancelAll(ctx, l); err != nil {
 		return err
 	}
 	if err := l.RaiseEpochHigh(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -225,7 +226,7 @@ func runLife(t *testing.T, c *center.Center) {
 	must(c.Engine().DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))
 	_, err := c.Engine().DefineTrigger(ctx, center.Trigger{Name: "now", Target: "extract", Kind: center.TriggerOnce, Expression: "2020-01-01T00:00:00Z"})
 	must(err)
-	sweep := func() center.Sweep {
+	sweep := func() runs.Sweep {
 		t.Helper()
 		_, err := c.Engine().Tick(ctx, "extract")
 		must(err)
@@ -239,11 +240,11 @@ func runLife(t *testing.T, c *center.Center) {
 		return sweeps[0]
 	}
 	s := sweep()
-	must(c.Engine().SaveSweep(ctx, s, center.Progress{Cursor: &s.QueueID}))
-	_, err = c.Engine().FailSweep(ctx, s, center.Progress{}, "no", true)
+	must(c.Engine().SaveSweep(ctx, s, runs.Progress{Cursor: &s.QueueID}))
+	_, err = c.Engine().FailSweep(ctx, s, runs.Progress{}, "no", true)
 	must(err)
 	must(c.Engine().Rerun(ctx, s.RunID, "test"))
-	must(c.Engine().FinishSweep(ctx, sweep(), center.Progress{}))
+	must(c.Engine().FinishSweep(ctx, sweep(), runs.Progress{}))
 	_, err = c.Engine().Tick(ctx, "predict")
 	must(err)
 	id, err := c.Engine().Submit(ctx, "extract", "k", "")

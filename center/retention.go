@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
-
-// cleanRows is how many rows one step of Clean deletes: few enough to hold nobody up.
-const cleanRows = 1_000
 
 // Clean deletes events, histories of servers, and runs that have ended, that are older than the retention, by the
 // database's clock: at most about 1,000 rows of each, so that it is to be called again and again. It tells how many went.
@@ -25,7 +23,7 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 		}
 		deleted += n
 	}
-	n, err := c.runs.cleanRuns(ctx, retention)
+	n, err := c.runs.CleanRuns(ctx, retention)
 	if err != nil {
 		return deleted, fmt.Errorf("clean schedule_run: %w", err)
 	}
@@ -42,7 +40,7 @@ func (c *Center) clean(ctx context.Context, table, key, column string, retention
 		keys = append(keys, k)
 		return err
 	}, fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
-		key, table, column, retention.Milliseconds(), column, cleanRows))
+		key, table, column, retention.Milliseconds(), column, runs.CleanRows))
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}

@@ -1,6 +1,8 @@
 package center
 
-import "github.com/dutyrota/rota/internal/roster"
+import (
+	"github.com/dutyrota/rota/internal/roster"
+)
 
 // Roster returns the ownership protocol: register, heartbeat, rebalance, release, leave. It is for package manager, and
 // its type is internal: what users and operators need is in the bundles.

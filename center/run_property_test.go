@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 // runWorld is some servers that take turns at everything that can happen to runs: one database in memory, fake time.
@@ -30,9 +31,9 @@ type runWorld struct {
 // runServer is what one server believes: it learns late that a queue is not its own any more.
 type runServer struct {
 	name    string
-	held    map[string]int64        // queues and the epochs under which it believes to own them
-	sweeps  map[string]center.Sweep // by queue
-	zombies []center.Sweep          // of its lives before this one; they still write
+	held    map[string]int64      // queues and the epochs under which it believes to own them
+	sweeps  map[string]runs.Sweep // by queue
+	zombies []runs.Sweep          // of its lives before this one; they still write
 }
 
 // runTimeout is longer than it takes to sweep everything: with workers no run ends because of it.
@@ -83,7 +84,7 @@ func newRunWorld(t *rapid.T, c *center.Center) *runWorld {
 }
 
 func newRunServer(name string) *runServer {
-	return &runServer{name: name, held: map[string]int64{}, sweeps: map[string]center.Sweep{}}
+	return &runServer{name: name, held: map[string]int64{}, sweeps: map[string]runs.Sweep{}}
 }
 
 func (w *runWorld) makeTrigger() {
@@ -218,7 +219,7 @@ func (w *runWorld) claim() {
 }
 
 // sweeps are those that some server believes to be its own, zombies those of the lives before.
-func (w *runWorld) sweeps() (list []center.Sweep) {
+func (w *runWorld) sweeps() (list []runs.Sweep) {
 	for _, s := range w.servers {
 		for _, id := range slices.Sorted(maps.Keys(s.sweeps)) {
 			list = append(list, s.sweeps[id])
@@ -227,7 +228,7 @@ func (w *runWorld) sweeps() (list []center.Sweep) {
 	return list
 }
 
-func (w *runWorld) zombies() (list []center.Sweep) {
+func (w *runWorld) zombies() (list []runs.Sweep) {
 	for _, s := range w.servers {
 		list = append(list, s.zombies...)
 	}
@@ -235,7 +236,7 @@ func (w *runWorld) zombies() (list []center.Sweep) {
 }
 
 // write ends or saves one of some sweeps.
-func (w *runWorld) write(sweeps []center.Sweep) {
+func (w *runWorld) write(sweeps []runs.Sweep) {
 	if len(sweeps) == 0 {
 		return
 	}
@@ -244,15 +245,15 @@ func (w *runWorld) write(sweeps []center.Sweep) {
 	ended := true
 	switch what := rapid.SampledFrom([]string{"save", "finish", "finish and die", "fail", "suspend"}).Draw(w.T, "what"); what {
 	case "save":
-		err, ended = w.c.Engine().SaveSweep(w.Context(), sweep, center.Progress{ItemsDone: sweep.ItemsDone + 1}), false
+		err, ended = w.c.Engine().SaveSweep(w.Context(), sweep, runs.Progress{ItemsDone: sweep.ItemsDone + 1}), false
 	case "finish":
-		err = w.c.Engine().FinishSweep(w.Context(), sweep, center.Progress{})
+		err = w.c.Engine().FinishSweep(w.Context(), sweep, runs.Progress{})
 	case "finish and die":
 		err = w.c.FinishQueueOnly(w.Context(), sweep)
 	case "fail":
-		_, err = w.c.Engine().FailSweep(w.Context(), sweep, center.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
+		_, err = w.c.Engine().FailSweep(w.Context(), sweep, runs.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
 	case "suspend":
-		err = w.c.Engine().SuspendSweep(w.Context(), sweep, center.Progress{})
+		err = w.c.Engine().SuspendSweep(w.Context(), sweep, runs.Progress{})
 	}
 	w.committed(sweep, err)
 	for _, s := range w.servers {
@@ -263,7 +264,7 @@ func (w *runWorld) write(sweeps []center.Sweep) {
 }
 
 // committed notes what a sweep has committed, and checks that it might.
-func (w *runWorld) committed(s center.Sweep, err error) {
+func (w *runWorld) committed(s runs.Sweep, err error) {
 	if errors.Is(err, center.ErrFenced) || errors.Is(err, center.ErrRunOver) {
 		return
 	}
@@ -283,10 +284,10 @@ func (s *runServer) crash() {
 	for _, sweep := range s.sweeps {
 		s.zombies = append(s.zombies, sweep)
 	}
-	slices.SortFunc(s.zombies, func(a, b center.Sweep) int {
+	slices.SortFunc(s.zombies, func(a, b runs.Sweep) int {
 		return slices.Compare([]byte(a.RunID+a.QueueID), []byte(b.RunID+b.QueueID))
 	})
-	s.sweeps = map[string]center.Sweep{}
+	s.sweeps = map[string]runs.Sweep{}
 }
 
 // onRun does something to a run in one of the states, or in any.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/cron"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/slots"
 )
 
@@ -24,22 +25,22 @@ func (s Settings) trigger(taskType string) (Trigger, bool) {
 	if s.Every != 0 {
 		t.Kind, t.Expression = TriggerEvery, s.Every.String()
 	}
-	return t.withDefaults(), t.Expression != ""
+	return t.WithDefaults(), t.Expression != ""
 }
 
 func (s Settings) validateSchedule() error {
 	if s.Cron != "" && s.Every != 0 {
 		return fmt.Errorf("cron (%s) and every (%s) must not both be set", s.Cron, s.Every)
 	}
-	return errors.Join(s.validateCron(), s.validateEvery(), validAfter(s.After))
+	return errors.Join(s.validateCron(), s.validateEvery(), runs.ValidAfter(s.After))
 }
 
 func (s Settings) validateCron() error {
 	if s.Cron == "" {
 		return nil
 	}
-	if len(s.Cron) > maxExpression {
-		return fmt.Errorf("cron must have at most %d bytes, not %d", maxExpression, len(s.Cron))
+	if len(s.Cron) > runs.MaxExpression {
+		return fmt.Errorf("cron must have at most %d bytes, not %d", runs.MaxExpression, len(s.Cron))
 	}
 	zone, err := cron.LoadZone(s.TimeZone)
 	if err != nil {
@@ -56,32 +57,6 @@ func (s Settings) validateEvery() error {
 	return nil
 }
 
-// validAfter looks at what needs no database.
-func validAfter(after []After) error {
-	seen := map[string]bool{}
-	for _, a := range after {
-		if err := roster.ValidName("after", a.Upstream, 100); err != nil {
-			return err
-		}
-		if a.Rule != "" && a.Rule != RuleSuccess && a.Rule != RuleFinished {
-			return fmt.Errorf("after %s: rule (%q) must be SUCCESS or FINISHED", a.Upstream, a.Rule)
-		}
-		if seen[a.Upstream] {
-			return fmt.Errorf("after %s: it is named twice", a.Upstream)
-		}
-		seen[a.Upstream] = true
-	}
-	return nil
-}
-
-// String is the upstream, with the rule unless it is the default.
-func (a After) String() string {
-	if a.Rule == "" || a.Rule == RuleSuccess {
-		return a.Upstream
-	}
-	return a.Upstream + " " + a.Rule
-}
-
 // readSchedule reads what begins the runs of the task type in this own_sign. The trigger's time zone is in force, not
 // that of the task type's row.
 func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings) (err error) {
@@ -89,7 +64,7 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 		return nil
 	}
 	err = c.db.Each(ctx, func(rows *sql.Rows) error {
-		t, err := scanTrigger(rows)
+		t, err := runs.ScanTrigger(rows)
 		switch t.Kind {
 		case TriggerCron:
 			s.Cron, s.TimeZone = t.Expression, t.TimeZone
@@ -97,7 +72,7 @@ func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings)
 			s.Every, _ = time.ParseDuration(t.Expression) // what a hand has written there is in the trigger's own message
 		}
 		return err
-	}, `SELECT `+triggerColumns+` FROM schedule_trigger
+	}, `SELECT `+runs.TriggerColumns+` FROM schedule_trigger
 		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, c.ownSign, taskType, taskType)
 	if err == nil {
 		s.After, err = c.runs.After(ctx, taskType)
@@ -116,7 +91,7 @@ func defineTrigger(ctx context.Context, l *roster.LockTx, s Settings) error {
 	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&mode); err != nil || mode != ModeRun {
 		return err
 	}
-	_, err := putTrigger(ctx, l, t, false, "")
+	_, err := runs.PutTrigger(ctx, l, t, false, "")
 	return err
 }
 
@@ -131,7 +106,7 @@ func applySchedule(ctx context.Context, l *roster.LockTx, s Settings, actor stri
 // it deletes the trigger.
 func applyTrigger(ctx context.Context, l *roster.LockTx, s Settings, actor string) error {
 	t, wanted := s.trigger(l.TaskType)
-	old, err := readTrigger(ctx, l, l.TaskType)
+	old, err := runs.ReadTrigger(ctx, l, l.TaskType)
 	there := err == nil
 	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
 		return err
@@ -140,7 +115,7 @@ func applyTrigger(ctx context.Context, l *roster.LockTx, s Settings, actor strin
 	case there && old.Target != l.TaskType:
 		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name, old.Target)
 	case there && !wanted && old.Kind != TriggerOnce:
-		return deleteTrigger(ctx, l, old.Name, actor)
+		return runs.DeleteTrigger(ctx, l, old.Name, actor)
 	case !wanted:
 		return nil
 	case there && old.Kind == t.Kind && old.Expression == t.Expression && old.TimeZone == t.TimeZone:
@@ -149,43 +124,43 @@ func applyTrigger(ctx context.Context, l *roster.LockTx, s Settings, actor strin
 		old.Kind, old.Expression, old.TimeZone = t.Kind, t.Expression, t.TimeZone
 		t = old
 	}
-	_, err = putTrigger(ctx, l, t, true, actor)
+	_, err = runs.PutTrigger(ctx, l, t, true, actor)
 	return err
 }
 
 // applyAfter writes the dependencies if they are others than those that are there.
 func applyAfter(ctx context.Context, l *roster.LockTx, after []After) error {
-	edges, err := readEdges(ctx, l.Tx)
+	edges, err := runs.ReadEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
 	var there []After
 	for _, e := range edges {
-		if e.taskType == l.TaskType {
+		if e.TaskType == l.TaskType {
 			there = append(there, e.After)
 		}
 	}
 	if afterText(there) == afterText(after) {
 		return nil
 	}
-	return writeAfter(ctx, l.Tx, l.TaskType, after)
+	return runs.WriteAfter(ctx, l.Tx, l.TaskType, after)
 }
 
 // CheckAfter looks at the settings of task types that are defined together, by name: it refuses what would make one run
 // after itself, or after one of them that has no runs. Upstreams that are not among them are left to Define.
 func CheckAfter(tasks map[string]Settings) error {
-	var edges []edge
+	var edges []runs.Edge
 	names := slices.Sorted(maps.Keys(tasks))
 	for _, name := range names {
 		for _, a := range tasks[name].After {
 			if up, there := tasks[a.Upstream]; there && up.Mode != ModeRun {
-				return fmt.Errorf("task %s: after %s: %w", name, a.Upstream, errNoRuns)
+				return fmt.Errorf("task %s: after %s: %w", name, a.Upstream, runs.ErrNoRuns)
 			}
-			edges = append(edges, edge{name, a})
+			edges = append(edges, runs.Edge{TaskType: name, After: a})
 		}
 	}
 	for _, name := range names {
-		if path := cycle(edges, name); path != nil {
+		if path := runs.Cycle(edges, name); path != nil {
 			return fmt.Errorf("task %s: after makes a cycle: %s", name, strings.Join(path, " after "))
 		}
 	}

@@ -37,13 +37,6 @@ func (s Settings) Records() (list []SettingRecord) {
 	return list
 }
 
-// Difference is a setting for which a program or a file gives another value than the row has.
-type Difference struct {
-	Name  string // the setting's name in rota.yaml
-	Given string
-	Row   string
-}
-
 // DiffersFrom lists the settings that s gives explicitly and for which the row has another value.
 func (s Settings) DiffersFrom(row Settings) []Difference {
 	return differ(s.Given(), row)

@@ -3,6 +3,8 @@ package center
 import (
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the README's table
@@ -170,7 +172,7 @@ func columns() (rows []Setting) {
 
 // target returns where the column's value is scanned to.
 func (row Setting) target(s *Settings) any {
-	return target(row.Field(s))
+	return sqldb.Target(row.Field(s))
 }
 
 // argument returns the column's value as a parameter of a statement.

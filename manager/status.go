@@ -3,7 +3,7 @@ package manager
 import (
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -21,7 +21,7 @@ type Status struct {
 	// In mode RUN: how many queues are being swept here, and what the last tick found.
 	InRuns bool
 	Sweeps int
-	Runs   center.Ticked
+	Runs   runs.Ticked
 }
 
 // Status returns all task types of this process, in the order in which they were given to New. It asks no database, and

@@ -8,25 +8,26 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/processor"
 )
 
 // sweep is a queue that this server sweeps for a run. It lasts until a select finds nothing more (R9).
 type sweep struct {
-	center.Sweep
+	runs.Sweep
 	began   time.Time
-	before  center.Progress // of earlier sweeps of the queue in this run
-	saved   center.Progress
+	before  runs.Progress // of earlier sweeps of the queue in this run
+	saved   runs.Progress
 	savedAt time.Time
-	last    center.Progress // as the processor reported it last
-	over    bool            // the queue of the run is not this sweep's any more
+	last    runs.Progress // as the processor reported it last
+	over    bool          // the queue of the run is not this sweep's any more
 	end     func(context.Context, *sweep) error
 }
 
 // progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor, which is saved
 // with each batch: the processor's may be behind the row.
-func (sw *sweep) progress(h processor.QueueState) center.Progress {
-	return center.Progress{ItemsDone: sw.before.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.before.ItemsFailed + h.Sweep.ItemsFailed}
+func (sw *sweep) progress(h processor.QueueState) runs.Progress {
+	return runs.Progress{ItemsDone: sw.before.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.before.ItemsFailed + h.Sweep.ItemsFailed}
 }
 
 // sweeper sweeps queues for runs, in mode RUN. The processor does not get a queue because the server owns it, but because
@@ -66,8 +67,8 @@ func (s *sweeper) claim(ctx context.Context, free []roster.ViewQueue) error {
 	return err
 }
 
-func (s *sweeper) begin(sw center.Sweep, row roster.ViewQueue) {
-	before := center.Progress{ItemsDone: sw.ItemsDone} // failed items are tried again, however the earlier sweep ended
+func (s *sweeper) begin(sw runs.Sweep, row roster.ViewQueue) {
+	before := runs.Progress{ItemsDone: sw.ItemsDone} // failed items are tried again, however the earlier sweep ended
 	now := time.Now()
 	s.sweeps[sw.QueueID] = &sweep{Sweep: sw, began: now, before: before, saved: before, savedAt: now}
 	q := processor.Queue{

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 // What becomes of the runs of a task type is decided by center.Tick, which every server calls: there is no leader.
@@ -22,9 +22,9 @@ const (
 // triggers, so that no server asks while there is nothing to do.
 type runTicker struct {
 	*base
-	next   time.Time                     // when to tick
-	active bool                          // a run has not ended, as of the last heartbeat
-	last   atomic.Pointer[center.Ticked] // what the last tick found; nil before the first
+	next   time.Time                   // when to tick
+	active bool                        // a run has not ended, as of the last heartbeat
+	last   atomic.Pointer[runs.Ticked] // what the last tick found; nil before the first
 }
 
 // timer fires when it is time to tick.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 // newRuns is a roster of mode RUN with numbered queues, all owned by A.
@@ -30,7 +31,7 @@ func (r *fixture) submit(key string, after ...string) string {
 }
 
 // tick ticks as a worker does, until there is no more to do.
-func (r *fixture) tick() center.Ticked {
+func (r *fixture) tick() runs.Ticked {
 	r.Helper()
 	for range 20 {
 		ticked, err := r.c.Engine().Tick(r.Context(), r.task)
@@ -40,7 +41,7 @@ func (r *fixture) tick() center.Ticked {
 		}
 	}
 	r.Fatal("there is always more to do")
-	return center.Ticked{}
+	return runs.Ticked{}
 }
 
 // opened submits a run and opens it.
@@ -90,7 +91,7 @@ func (r *fixture) wantStates(want ...string) {
 }
 
 // claim claims queues that the server owns and has no sweep of.
-func (r *fixture) claim(name string, queues ...string) []center.Sweep {
+func (r *fixture) claim(name string, queues ...string) []runs.Sweep {
 	r.Helper()
 	var held []center.QueueEpoch
 	for _, q := range queues {
@@ -102,7 +103,7 @@ func (r *fixture) claim(name string, queues ...string) []center.Sweep {
 }
 
 // sweep claims one queue.
-func (r *fixture) sweep(name, queue string) center.Sweep {
+func (r *fixture) sweep(name, queue string) runs.Sweep {
 	r.Helper()
 	sweeps := r.claim(name, queue)
 	if len(sweeps) != 1 {
@@ -115,7 +116,7 @@ func (r *fixture) sweep(name, queue string) center.Sweep {
 func (r *fixture) finishAll(name string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		r.must(r.c.Engine().FinishSweep(r.Context(), r.sweep(name, q), center.Progress{ItemsDone: 1}))
+		r.must(r.c.Engine().FinishSweep(r.Context(), r.sweep(name, q), runs.Progress{ItemsDone: 1}))
 	}
 }
 
@@ -123,7 +124,7 @@ func (r *fixture) finishAll(name string, queues ...string) {
 func (r *fixture) failAll(name, cause string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		_, err := r.c.Engine().FailSweep(r.Context(), r.sweep(name, q), center.Progress{}, cause, true)
+		_, err := r.c.Engine().FailSweep(r.Context(), r.sweep(name, q), runs.Progress{}, cause, true)
 		r.must(err)
 	}
 }
@@ -181,22 +182,22 @@ func testRuns(t *testing.T, c *center.Center) {
 		if len(sweeps) != 2 || len(r.claim("A")) != 0 {
 			t.Fatalf("%+v", sweeps)
 		}
-		want := center.Sweep{
+		want := runs.Sweep{
 			RunID: id, Key: "k", Params: "p", TaskType: r.task, QueueID: "0", QueueTotal: 2, Server: r.uuid("A"), Epoch: r.epoch("0"), Attempt: 1,
 			ScheduledAt: run.ScheduledAt, StartedAt: run.StartedAt, DeadlineAt: run.DeadlineAt,
 		}
 		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
-		r.must(c.Engine().SaveSweep(t.Context(), sweeps[0], center.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
-		r.must(c.Engine().FinishSweep(t.Context(), sweeps[0], center.Progress{ItemsDone: 5, ItemsFailed: 1}))
+		r.must(c.Engine().SaveSweep(t.Context(), sweeps[0], runs.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
+		r.must(c.Engine().FinishSweep(t.Context(), sweeps[0], runs.Progress{ItemsDone: 5, ItemsFailed: 1}))
 		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != center.RunQueueDone || q.FinishedAt.IsZero() {
 			t.Fatalf("%+v", q)
 		}
 		if ticked := r.tick(); ticked.Open != id {
 			t.Fatal("ended before its last queue")
 		}
-		r.must(c.Engine().FinishSweep(t.Context(), sweeps[1], center.Progress{ItemsDone: 2}))
+		r.must(c.Engine().FinishSweep(t.Context(), sweeps[1], runs.Progress{ItemsDone: 2}))
 		run = r.wantState(id, center.RunSuccess)
 		if run.ItemsDone != 7 || run.ItemsFailed != 1 || run.FinishedAt.IsZero() {
 			t.Fatalf("%+v", run)
@@ -294,7 +295,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 1)
 		id := r.opened("k")
 		old := r.sweep("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), old, center.Progress{Cursor: new("17"), ItemsDone: 3}))
+		r.must(c.Engine().SaveSweep(t.Context(), old, runs.Progress{Cursor: new("17"), ItemsDone: 3}))
 		r.move("0", "B")
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed by one that does not own the queue any more")
@@ -303,7 +304,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
 			t.Fatalf("%+v", s)
 		}
-		r.must(c.Engine().FinishSweep(t.Context(), s, center.Progress{Cursor: new("20"), ItemsDone: 5}))
+		r.must(c.Engine().FinishSweep(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
 		if run := r.wantState(id, center.RunSuccess); run.ItemsDone != 5 {
 			t.Fatalf("%+v", run)
 		}
@@ -333,10 +334,10 @@ func testSweeps(t *testing.T, c *center.Center) {
 		zombie := r.sweep("A", "0")
 		r.move("0", "B") // and B has not claimed it yet
 		for name, err := range map[string]error{
-			"done": c.Engine().FinishSweep(t.Context(), zombie, center.Progress{}),
-			"save": c.Engine().SaveSweep(t.Context(), zombie, center.Progress{Cursor: new("99")}),
-			"fail": second(c.Engine().FailSweep(t.Context(), zombie, center.Progress{}, "no", true)),
-			"stop": c.Engine().SuspendSweep(t.Context(), zombie, center.Progress{}),
+			"done": c.Engine().FinishSweep(t.Context(), zombie, runs.Progress{}),
+			"save": c.Engine().SaveSweep(t.Context(), zombie, runs.Progress{Cursor: new("99")}),
+			"fail": second(c.Engine().FailSweep(t.Context(), zombie, runs.Progress{}, "no", true)),
+			"stop": c.Engine().SuspendSweep(t.Context(), zombie, runs.Progress{}),
 		} {
 			if !center.IsFenced(err) {
 				t.Errorf("%s under an old epoch: %v", name, err)
@@ -346,7 +347,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if s.Cursor != "" {
 			t.Fatalf("%+v", s)
 		}
-		if err := c.Engine().FinishSweep(t.Context(), zombie, center.Progress{}); !center.IsFenced(err) {
+		if err := c.Engine().FinishSweep(t.Context(), zombie, runs.Progress{}); !center.IsFenced(err) {
 			t.Fatal(err)
 		}
 		r.wantQueueStates(id, "0 RUNNING")
@@ -356,7 +357,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.opened("k")
 		s := r.sweep("A", "0")
 		r.exec("UPDATE schedule_run_queue SET server = 'other' WHERE run_id = '%s'", s.RunID)
-		if err := c.Engine().FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().FinishSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatal(err)
 		}
 	})
@@ -391,7 +392,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.opened("k")
 		s := r.sweep("A", "0")
 		own := center.QueueEpoch{ID: "0", Epoch: s.Epoch}
-		r.must(c.Engine().SaveSweep(t.Context(), s, center.Progress{Cursor: new("17")}))
+		r.must(c.Engine().SaveSweep(t.Context(), s, runs.Progress{Cursor: new("17")}))
 		if cursor, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
 			t.Fatalf("cursor %q, %v", cursor, err)
 		}
@@ -420,7 +421,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			if s.Attempt != attempt+1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
-			failed, err := c.Engine().FailSweep(t.Context(), s, center.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
+			failed, err := c.Engine().FailSweep(t.Context(), s, runs.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
 			if err != nil || failed {
 				t.Fatal(failed, err)
 			}
@@ -437,7 +438,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		if s.Cursor != "3" || s.ItemsFailed != 1 {
 			t.Fatalf("%+v", s)
 		}
-		failed, err := c.Engine().FailSweep(t.Context(), s, center.Progress{}, "no luck at all", false)
+		failed, err := c.Engine().FailSweep(t.Context(), s, runs.Progress{}, "no luck at all", false)
 		if err != nil || !failed {
 			t.Fatal(failed, err)
 		}
@@ -451,9 +452,9 @@ func testSweeps(t *testing.T, c *center.Center) {
 		id := r.opened("k")
 		r.sweep("A", "0")
 		r.sweep("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // progress: they count no more
+		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), runs.Progress{ItemsDone: 1})) // progress: they count no more
 		r.sweep("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), center.Progress{ItemsDone: 1})) // none
+		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), runs.Progress{ItemsDone: 1})) // none
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed once too often")
 		}
@@ -468,7 +469,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			if s.Attempt != 1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
-			r.must(c.Engine().SuspendSweep(t.Context(), s, center.Progress{Cursor: new("4")}))
+			r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{Cursor: new("4")}))
 		}
 		if s := r.sweep("A", "0"); s.Cursor != "4" {
 			t.Fatalf("%+v", s)
@@ -488,7 +489,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 			var both sync.WaitGroup
 			errs := make([]error, 2)
 			for j, c := range []*center.Center{c, other} {
-				both.Go(func() { errs[j] = c.Engine().FinishSweep(t.Context(), sweeps[j], center.Progress{}) })
+				both.Go(func() { errs[j] = c.Engine().FinishSweep(t.Context(), sweeps[j], runs.Progress{}) })
 			}
 			both.Wait()
 			r.must(errors.Join(errs...))
@@ -545,7 +546,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r.wantState(id, center.RunFailed)
 		r.wantMessage(id, "the deadline of the run has passed: 1 of 2 queues were not done")
 		r.wantQueueStates(id, "0 DONE", "1 FAILED")
-		if err := c.Engine().FinishSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().FinishSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatal(err)
 		}
 	})
@@ -558,7 +559,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r.must(c.Engine().CancelRun(t.Context(), id, "test"))
 		r.wantState(id, center.RunCancelled)
 		r.wantQueueStates(id, "0 DONE", "1 CANCELLED")
-		if err := c.Engine().SaveSweep(t.Context(), s, center.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().SaveSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatal(err)
 		}
 		if err := c.Engine().CancelRun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
@@ -599,7 +600,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r := newRuns(t, c, 3)
 		id := r.opened("k")
 		r.finishAll("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "1"), center.Progress{Cursor: new("17"), ItemsDone: 4}))
+		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "1"), runs.Progress{Cursor: new("17"), ItemsDone: 4}))
 		r.failAll("A", "no", "1", "2")
 		run := r.wantState(id, center.RunFailed)
 		next := r.opened("next")
@@ -687,7 +688,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.finishAll("A", "north")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.wantQueueStates(id, "north DONE", "south RUNNING") // its owner drains it
-		r.must(c.Engine().SuspendSweep(t.Context(), s, center.Progress{}))
+		r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{}))
 		if !r.remove("A", "south") {
 			t.Fatal("not removed")
 		}
@@ -726,7 +727,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r := newRuns(t, c, 2)
 		id := r.opened("k")
 		r.finishAll("A", "0")
-		r.must(c.Engine().SuspendSweep(t.Context(), r.sweep("A", "1"), center.Progress{}))
+		r.must(c.Engine().SuspendSweep(t.Context(), r.sweep("A", "1"), runs.Progress{}))
 		repartition(r, 4)
 		if s := r.sweep("A", "1"); s.QueueTotal != 2 {
 			t.Fatalf("%+v", s)
@@ -776,7 +777,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		id := r.opened("k")
 		s := r.sweep("A", "1")
 		r.join("B") // asks for 1
-		r.must(c.Engine().SuspendSweep(t.Context(), s, center.Progress{Cursor: new("5"), ItemsDone: 2}))
+		r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{Cursor: new("5"), ItemsDone: 2}))
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
 		if s := r.sweep("B", "1"); s.Cursor != "5" || s.Recovering {

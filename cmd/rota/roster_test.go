@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 const web1, web2 = "web1:1:00000001", "web2:2:00000002"
@@ -100,7 +101,7 @@ func (s *testRoster) sweep(task, uuid string, queues ...string) {
 		s.Fatalf("%d sweeps of %d queues", len(sweeps), len(queues))
 	}
 	for _, sw := range sweeps {
-		s.must(s.c.Engine().FinishSweep(s.Context(), sw, center.Progress{ItemsDone: 10, ItemsFailed: 0}))
+		s.must(s.c.Engine().FinishSweep(s.Context(), sw, runs.Progress{ItemsDone: 10, ItemsFailed: 0}))
 	}
 	s.tick(task)
 }

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func (e *Engine) CancelRun(ctx context.Context, runID, actor string) error {
 		if err != nil || n == 0 {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: "cancelled: " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "cancelled: " + runID})
 	})
 	if err == nil {
 		err = e.stopRun(ctx, runID)
@@ -40,7 +40,7 @@ func (e *Engine) PauseRun(ctx context.Context, runID string, paused bool, actor 
 		if err != nil || n == 0 {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: roster.PauseKind(paused) + ": " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: roster.PauseKind(paused) + ": " + runID})
 	})
 	if err != nil {
 		return fmt.Errorf("pause run %s: %w", runID, err)
@@ -71,7 +71,7 @@ func (e *Engine) Rerun(ctx context.Context, runID, actor string) error {
 		if err := wakeDependants(ctx, l.Tx, runID); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: EventRun, Actor: actor, Reason: "rerun: " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "rerun: " + runID})
 	})
 	if err == nil {
 		err = e.settleAll(ctx, []runRef{{runID, taskType}})

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -26,13 +27,13 @@ type Progress struct {
 // that came before it count no more. ErrFenced if the server does not own the queue under that epoch any more,
 // ErrRunOver if the sweep is over for another reason.
 func (e *Engine) SaveSweep(ctx context.Context, s Sweep, p Progress) error {
-	return e.saveSweep(ctx, s, p, "save", RunQueueRunning, ``)
+	return e.UpdateSweep(ctx, s, p, "save", RunQueueRunning, ``)
 }
 
 // FinishSweep notes that the queue is drained: an empty select and nothing in hand (R9). When it was the last, the run
 // ends. Errors are those of SaveSweep, and then the queue is not done; what fails after that, a tick repeats.
 func (e *Engine) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
-	err := e.saveSweep(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
+	err := e.UpdateSweep(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
 	if err != nil {
 		return err
 	}
@@ -43,7 +44,7 @@ func (e *Engine) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
 // SuspendSweep gives a queue up that is about to change hands, or is paused: whoever owns it next begins where this
 // sweep has ended, and it counts neither as an attempt nor as a take-over. Errors are those of SaveSweep.
 func (e *Engine) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
-	return e.saveSweep(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
+	return e.UpdateSweep(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
 }
 
 // FailSweep notes that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles each
@@ -60,9 +61,9 @@ func (e *Engine) FailSweep(ctx context.Context, s Sweep, p Progress, cause strin
 	most, retry = cmp.Or(most, e.defaults.QueueMaxAttempts), cmp.Or(retry, e.defaults.QueueRetry)
 	if !final && s.Attempt < most {
 		again := queuePause(retry, s.Attempt)
-		return false, e.saveSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
+		return false, e.UpdateSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
 	}
-	if err := e.saveSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
+	if err := e.UpdateSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
 		return false, err
 	}
 	e.tryClose(ctx, s)
@@ -88,7 +89,7 @@ func (e *Engine) tryClose(ctx context.Context, s Sweep) {
 	err := e.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
 		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, s.RunID).Scan(&open)
 	if err == nil && open == 0 {
-		err = e.closeRun(ctx, s.RunID)
+		err = e.CloseRun(ctx, s.RunID)
 	}
 	if err != nil {
 		e.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
@@ -97,7 +98,7 @@ func (e *Engine) tryClose(ctx context.Context, s Sweep) {
 
 // saveSweep writes the row of a sweep, in a transaction of the dealers' pool that fences the queue. What surely or
 // perhaps has been written before, by a try whose reply was lost, is found by the state that it leads to.
-func (e *Engine) saveSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
+func (e *Engine) UpdateSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
 	tried := false
 	err := e.db.Transact(ctx, e.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
 		if err := e.fenceSweep(ctx, t, s); err != nil {
@@ -142,11 +143,11 @@ func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n in
 
 // SweepCursor reads how far a queue was read in a run. ErrFenced if its sweep is not that of the server and the epoch
 // any more.
-func (e *Engine) SweepCursor(ctx context.Context, runID, server string, q QueueEpoch) (cursor string, err error) {
+func (e *Engine) SweepCursor(ctx context.Context, runID, server string, q roster.QueueEpoch) (cursor string, err error) {
 	err = e.db.Dealers.QueryRowContext(ctx, e.db.SQL(`SELECT cursor_value FROM schedule_run_queue
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
 	if sqldb.NoRows(err) {
-		err = fmt.Errorf("%w: %w", ErrFenced, ErrRunOver)
+		err = fmt.Errorf("%w: %w", roster.ErrFenced, ErrRunOver)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the cursor of queue %s of run %s: %w", q.ID, runID, err)

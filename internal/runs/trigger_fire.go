@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 )
 
 // fireDue fires the triggers of a task type that are due, page by page.
-func (e *Engine) fireDue(ctx context.Context, taskType string) error {
+func (e *Engine) FireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
 		err := e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
@@ -45,7 +45,7 @@ type firing struct {
 // however many there are. That each trigger's version is still the one that was read is checked although the lock
 // row is held: somebody may edit the row by hand. It returns how many triggers there were.
 func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
-	firings, err := dueTriggers(ctx, l)
+	firings, err := DueTriggers(ctx, l)
 	if err != nil || len(firings) == 0 {
 		return 0, err
 	}
@@ -78,7 +78,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 			}
 		}
 	}
-	if err := advanceTriggers(ctx, l, firings); err != nil {
+	if err := AdvanceTriggers(ctx, l, firings); err != nil {
 		return 0, err
 	}
 	return len(firings), insertRuns(ctx, l, runs, nil)
@@ -86,12 +86,12 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 
 // due reads a page of triggers that are due, and computes what they fire and when they are due next. One whose row
 // makes no sense gets the status ERROR, and the others go on.
-func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
+func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
-		t, err := scanTrigger(rows)
+		t, err := ScanTrigger(rows)
 		firings = append(firings, newFiring(t, l.Now))
 		return err
-	}, fmt.Sprintf(`SELECT `+triggerColumns+` FROM schedule_trigger
+	}, fmt.Sprintf(`SELECT `+TriggerColumns+` FROM schedule_trigger
 		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ? ORDER BY next_fire_at, name LIMIT %d`, firePage),
 		l.OwnSign, l.Dialect.Time(l.Now), l.TaskType)
 	if err != nil {
@@ -155,7 +155,7 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 
 // advance writes the triggers, all of them in one statement: each column is a CASE over the names, the one form of an
 // UPDATE of several rows that all databases know.
-func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
+func AdvanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
 	var set strings.Builder
 	var args []any
 	for _, col := range []struct {

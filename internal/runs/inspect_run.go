@@ -1,10 +1,12 @@
-package center
+package runs
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // RunRecord is a run and how far it is. Of a run that is RUNNING, ItemsDone and ItemsFailed are summed over its queues.
@@ -33,11 +35,11 @@ type RunFilter struct {
 // RunRecords lists the latest runs of this own_sign that the filter lets through, the newest first, not more than
 // limit. One statement.
 func (e *Engine) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
-	w := where{args: []any{e.ownSign}}
-	w.equal("run_id", f.RunID)
-	w.equal("task_type", f.TaskType)
-	w.equal("state", f.State)
-	list, err := records[RunRecord](ctx, e.db, fmt.Sprintf(`SELECT {columns} FROM (
+	w := sqldb.Where{Args: []any{e.ownSign}}
+	w.Equal("run_id", f.RunID)
+	w.Equal("task_type", f.TaskType)
+	w.Equal("state", f.State)
+	list, err := sqldb.Records[RunRecord](ctx, e.db, fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
 				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running, COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
@@ -45,7 +47,7 @@ func (e *Engine) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunR
 				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed
 			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p
 			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
-		) x ORDER BY run_id DESC`, w.text, max(limit, 1)), w.args...)
+		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the runs: %w", err)
 	}
@@ -92,11 +94,11 @@ type TriggerFilter struct {
 
 // TriggerRecords lists the triggers of this own_sign that the filter lets through, by name.
 func (e *Engine) TriggerRecords(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
-	w := where{args: []any{e.ownSign}}
-	w.equal("name", f.Name)
-	w.equal("target", f.Target)
-	list, err := records[TriggerRecord](ctx, e.db, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
-		WHERE own_sign = ?`+w.text+`) x ORDER BY name`, w.args...)
+	w := sqldb.Where{Args: []any{e.ownSign}}
+	w.Equal("name", f.Name)
+	w.Equal("target", f.Target)
+	list, err := sqldb.Records[TriggerRecord](ctx, e.db, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
+		WHERE own_sign = ?`+w.Text+`) x ORDER BY name`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the triggers: %w", err)
 	}

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -60,7 +60,7 @@ func (sum tally) outcome() (state, message string) {
 // closeRun ends a RUNNING run all of whose queues are finished, and tells its dependants (R10). The last queue's DONE
 // must be committed before: of two that finish together each would find the other unfinished. The test comes after
 // the statement that locks the run's row: before, a rerun might come between it and what it decides.
-func (e *Engine) closeRun(ctx context.Context, runID string) error {
+func (e *Engine) CloseRun(ctx context.Context, runID string) error {
 	var ended bool
 	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		ended = false
@@ -146,7 +146,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 }
 
 // cancelAll ends all open runs of a roster that is deleted. What waits for them is settled by a tick.
-func cancelAll(ctx context.Context, l *roster.LockTx) error {
+func CancelAll(ctx context.Context, l *roster.LockTx) error {
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
 	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign); err != nil {
 		return fmt.Errorf("cancel the runs: %w", err)

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"cmp"
@@ -34,8 +34,8 @@ type Sweep struct {
 }
 
 // claimable is a queue of the open run that might be claimed.
-type claimable struct {
-	run, queue    string
+type Claimable struct {
+	Run, Queue    string
 	maxRecoveries int
 }
 
@@ -44,7 +44,7 @@ type claimable struct {
 // under the server's own epoch is claimed again, since its sweep has ended without a word. Rows that wait for another
 // attempt, and all while the run is paused, are left. A queue that was taken over more than max_recoveries times
 // without progress fails.
-func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []QueueEpoch, limit int) (sweeps []Sweep, err error) {
+func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
 		list, err := e.claimable(ctx, taskType, part)
 		if err != nil {
@@ -54,9 +54,9 @@ func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []Qu
 			if len(sweeps) >= limit {
 				return sweeps, nil
 			}
-			s, ok, err := e.claim(ctx, taskType, server, q, part)
+			s, ok, err := e.ClaimOne(ctx, taskType, server, q, part)
 			if err != nil {
-				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.queue, q.run, taskType, e.ownSign, err)
+				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.Queue, q.Run, taskType, e.ownSign, err)
 			}
 			if ok {
 				sweeps = append(sweeps, s)
@@ -66,7 +66,7 @@ func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []Qu
 	return sweeps, nil
 }
 
-func (e *Engine) claimable(ctx context.Context, taskType string, queues []QueueEpoch) (list []claimable, err error) {
+func (e *Engine) claimable(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []Claimable, err error) {
 	epochs := make(map[string]int64, len(queues))
 	args := []any{taskType, e.ownSign}
 	for _, q := range queues {
@@ -74,11 +74,11 @@ func (e *Engine) claimable(ctx context.Context, taskType string, queues []QueueE
 		args = append(args, q.ID)
 	}
 	err = e.db.Each(ctx, func(rows *sql.Rows) error {
-		var q claimable
+		var q Claimable
 		var state string
 		var epoch int64
-		err := rows.Scan(&q.run, &q.queue, &state, &epoch, &q.maxRecoveries)
-		if state == RunQueuePending || epoch <= epochs[q.queue] {
+		err := rows.Scan(&q.Run, &q.Queue, &state, &epoch, &q.maxRecoveries)
+		if state == RunQueuePending || epoch <= epochs[q.Queue] {
 			list = append(list, q)
 		}
 		return err
@@ -93,9 +93,9 @@ func (e *Engine) claimable(ctx context.Context, taskType string, queues []QueueE
 // dueAgain is the condition under which a queue that has failed is tried again.
 const dueAgain = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
-func (e *Engine) claim(ctx context.Context, taskType, server string, q claimable, held []QueueEpoch) (s Sweep, ok bool, err error) {
-	own := held[slices.IndexFunc(held, func(h QueueEpoch) bool { return h.ID == q.queue })]
-	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
+func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q Claimable, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
+	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.Queue })]
+	s = Sweep{RunID: q.Run, TaskType: taskType, QueueID: q.Queue, Server: server, Epoch: own.Epoch}
 	limit := cmp.Or(q.maxRecoveries, e.defaults.MaxRecoveries)
 	failed := false
 	err = e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
@@ -103,7 +103,7 @@ func (e *Engine) claim(ctx context.Context, taskType, server string, q claimable
 		if err := e.fenceSweep(ctx, t, s); err != nil {
 			return err
 		}
-		if running, err := keepRunning(ctx, t, q.run); err != nil || !running {
+		if running, err := keepRunning(ctx, t, q.Run); err != nil || !running {
 			return err
 		}
 		// MySQL evaluates SET from left to right (L6): what reads the old state stands before what overwrites it.
@@ -111,7 +111,7 @@ func (e *Engine) claim(ctx context.Context, taskType, server string, q claimable
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,
 			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
 			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+dueAgain+`)`,
-			server, own.Epoch, q.run, q.queue, own.Epoch)
+			server, own.Epoch, q.Run, q.Queue, own.Epoch)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -123,17 +123,17 @@ func (e *Engine) claim(ctx context.Context, taskType, server string, q claimable
 		return err
 	})
 	switch {
-	case errors.Is(err, ErrFenced):
+	case errors.Is(err, roster.ErrFenced):
 		return Sweep{}, false, nil // the server learns with its next heartbeat that the queue is not its own any more
 	case err == nil && failed:
-		err = e.closeRun(ctx, q.run)
+		err = e.CloseRun(ctx, q.Run)
 	}
 	return s, ok && err == nil, err
 }
 
 // fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
 func (e *Engine) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	return e.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
+	return e.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
 }
 
 // keepRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -25,8 +26,8 @@ type After struct {
 }
 
 // edge is a row of schedule_task_after.
-type edge struct {
-	taskType string
+type Edge struct {
+	TaskType string
 	After
 }
 
@@ -35,7 +36,7 @@ type edge struct {
 // what would make a task type run after itself.
 func (e *Engine) DefineAfter(ctx context.Context, taskType string, after ...After) error {
 	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
-		return writeAfter(ctx, t, taskType, after)
+		return WriteAfter(ctx, t, taskType, after)
 	})
 	if err != nil {
 		return fmt.Errorf("define what %s runs after: %w", taskType, err)
@@ -43,18 +44,18 @@ func (e *Engine) DefineAfter(ctx context.Context, taskType string, after ...Afte
 	return nil
 }
 
-func writeAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
+func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
 	// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
 	if _, err := t.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
-	edges, err := readEdges(ctx, t)
+	edges, err := ReadEdges(ctx, t)
 	if err != nil {
 		return err
 	}
-	edges = slices.DeleteFunc(edges, func(e edge) bool { return e.taskType == taskType })
+	edges = slices.DeleteFunc(edges, func(e Edge) bool { return e.TaskType == taskType })
 	for _, a := range after {
-		edges = append(edges, edge{taskType, a})
+		edges = append(edges, Edge{taskType, a})
 	}
 	if err := checkAfter(ctx, t, taskType, after, edges); err != nil {
 		return err
@@ -62,7 +63,7 @@ func writeAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After)
 	return replaceAfter(ctx, t, taskType, after)
 }
 
-func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After, edges []edge) error {
+func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After, edges []Edge) error {
 	modes := map[string]string{}
 	err := t.Each(ctx, func(rows *sql.Rows) error {
 		var name, mode string
@@ -73,7 +74,7 @@ func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After,
 	if err != nil {
 		return fmt.Errorf("read the task types: %w", err)
 	}
-	if err := validAfter(after); err != nil {
+	if err := ValidAfter(after); err != nil {
 		return err
 	}
 	names := []string{taskType}
@@ -86,20 +87,20 @@ func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After,
 			what = "after " + name
 		}
 		if modes[name] == "" {
-			return fmt.Errorf("%s: %w", what, ErrUnknownTask)
+			return fmt.Errorf("%s: %w", what, roster.ErrUnknownTask)
 		}
-		if modes[name] != modeRun {
-			return fmt.Errorf("%s: %w", what, errNoRuns)
+		if modes[name] != ModeRun {
+			return fmt.Errorf("%s: %w", what, ErrNoRuns)
 		}
 	}
-	if path := cycle(edges, taskType); path != nil {
+	if path := Cycle(edges, taskType); path != nil {
 		return fmt.Errorf("a cycle: %s", strings.Join(path, " after "))
 	}
 	return nil
 }
 
 // errNoRuns: a task type that works always has no runs.
-var errNoRuns = errors.New("mode is CONTINUOUS, and only task types of mode RUN have runs")
+var ErrNoRuns = errors.New("mode is CONTINUOUS, and only task types of mode RUN have runs")
 
 func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
 	if _, err := t.Exec(ctx, `DELETE FROM schedule_task_after WHERE task_type = ?`, taskType); err != nil {
@@ -127,10 +128,10 @@ func (e *Engine) After(ctx context.Context, taskType string) (after []After, err
 	return after, nil
 }
 
-func readEdges(ctx context.Context, t sqldb.Tx) (edges []edge, err error) {
+func ReadEdges(ctx context.Context, t sqldb.Tx) (edges []Edge, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
-		var e edge
-		err := rows.Scan(&e.taskType, &e.Upstream, &e.Rule)
+		var e Edge
+		err := rows.Scan(&e.TaskType, &e.Upstream, &e.Rule)
 		edges = append(edges, e)
 		return err
 	}, `SELECT task_type, upstream, rule FROM schedule_task_after ORDER BY task_type, upstream`)
@@ -141,12 +142,12 @@ func readEdges(ctx context.Context, t sqldb.Tx) (edges []edge, err error) {
 }
 
 // cycle returns a way from a task type upstream to itself, nil if there is none.
-func cycle(edges []edge, from string) []string {
+func Cycle(edges []Edge, from string) []string {
 	visited := map[string]bool{}
 	var walk func(path []string) []string
 	walk = func(path []string) []string {
 		for _, e := range edges {
-			if e.taskType != path[len(path)-1] || visited[e.Upstream] {
+			if e.TaskType != path[len(path)-1] || visited[e.Upstream] {
 				continue
 			}
 			way := append(slices.Clone(path), e.Upstream)
@@ -165,28 +166,54 @@ func cycle(edges []edge, from string) []string {
 
 // downstream returns everything that runs after root, directly or not, each after its upstreams. What is in a cycle,
 // which only a hand can have made, and what is after it, is left out: its runs would wait for each other for ever.
-func downstream(edges []edge, root string) (order []string) {
+func downstream(edges []Edge, root string) (order []string) {
 	reached := map[string]bool{root: true}
 	for grown := true; grown; {
 		grown = false
 		for _, e := range edges {
-			if reached[e.Upstream] && !reached[e.taskType] {
-				reached[e.taskType], grown = true, true
+			if reached[e.Upstream] && !reached[e.TaskType] {
+				reached[e.TaskType], grown = true, true
 			}
 		}
 	}
 	placed := map[string]bool{root: true}
 	blocked := func(name string) bool {
-		return slices.ContainsFunc(edges, func(e edge) bool { return e.taskType == name && reached[e.Upstream] && !placed[e.Upstream] })
+		return slices.ContainsFunc(edges, func(e Edge) bool { return e.TaskType == name && reached[e.Upstream] && !placed[e.Upstream] })
 	}
 	for grown := true; grown; {
 		grown = false
 		for _, e := range edges {
-			if reached[e.taskType] && !placed[e.taskType] && !blocked(e.taskType) {
-				placed[e.taskType], grown = true, true
-				order = append(order, e.taskType)
+			if reached[e.TaskType] && !placed[e.TaskType] && !blocked(e.TaskType) {
+				placed[e.TaskType], grown = true, true
+				order = append(order, e.TaskType)
 			}
 		}
 	}
 	return order
+}
+
+// validAfter looks at what needs no database.
+func ValidAfter(after []After) error {
+	seen := map[string]bool{}
+	for _, a := range after {
+		if err := roster.ValidName("after", a.Upstream, 100); err != nil {
+			return err
+		}
+		if a.Rule != "" && a.Rule != RuleSuccess && a.Rule != RuleFinished {
+			return fmt.Errorf("after %s: rule (%q) must be SUCCESS or FINISHED", a.Upstream, a.Rule)
+		}
+		if seen[a.Upstream] {
+			return fmt.Errorf("after %s: it is named twice", a.Upstream)
+		}
+		seen[a.Upstream] = true
+	}
+	return nil
+}
+
+// String is the upstream, with the rule unless it is the default.
+func (a After) String() string {
+	if a.Rule == "" || a.Rule == RuleSuccess {
+		return a.Upstream
+	}
+	return a.Upstream + " " + a.Rule
 }

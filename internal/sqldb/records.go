@@ -1,4 +1,4 @@
-package center
+package sqldb
 
 import (
 	"context"
@@ -6,20 +6,18 @@ import (
 	"reflect"
 	"strings"
 	"time"
-
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// records runs a SELECT and scans its rows by the names of T's fields: {columns} stands for their list. A field
+// Records runs a SELECT and scans its rows by the names of T's fields: {columns} stands for their list. A field
 // that is not read has the tag db:"-", one that is read and not told db:"NAME".
-func records[T any](ctx context.Context, db *sqldb.DB, query string, args ...any) (list []T, err error) {
+func Records[T any](ctx context.Context, db *DB, query string, args ...any) (list []T, err error) {
 	names, fields := readFields(reflect.TypeFor[T]())
 	query = strings.Replace(query, "{columns}", strings.Join(names, ", "), 1)
 	err = db.Each(ctx, func(rows *sql.Rows) error {
 		var record T
 		into := make([]any, len(fields))
 		for i, field := range fields {
-			into[i] = target(reflect.ValueOf(&record).Elem().FieldByIndex(field).Addr().Interface())
+			into[i] = Target(reflect.ValueOf(&record).Elem().FieldByIndex(field).Addr().Interface())
 		}
 		err := rows.Scan(into...)
 		list = append(list, record)
@@ -42,23 +40,23 @@ func readFields(record reflect.Type) (names []string, fields [][]int) {
 	return names, fields
 }
 
-// target is where a value is scanned to, so that it ends up at p.
-func target(p any) any {
+// Target is where a value is scanned to, so that it ends up at p.
+func Target(p any) any {
 	switch p := p.(type) {
 	case *string:
-		return (*sqldb.Text)(p)
+		return (*Text)(p)
 	case *int64:
 		return (*number64)(p)
 	case *time.Time:
-		return (*sqldb.Instant)(p)
+		return (*Instant)(p)
 	case **time.Time:
 		return maybeInstant{p}
 	case *time.Duration:
-		return (*sqldb.Millis)(p)
+		return (*Millis)(p)
 	case *[]string:
-		return (*sqldb.List)(p)
+		return (*List)(p)
 	case *map[string]string:
-		return (*sqldb.Texts)(p)
+		return (*Texts)(p)
 	}
 	return p
 }
@@ -79,7 +77,7 @@ type maybeInstant struct{ to **time.Time }
 
 // Scan implements sql.Scanner.
 func (m maybeInstant) Scan(src any) error {
-	var i sqldb.Instant
+	var i Instant
 	if err := i.Scan(src); err != nil || src == nil {
 		return err
 	}
@@ -87,21 +85,21 @@ func (m maybeInstant) Scan(src any) error {
 	return nil
 }
 
-// where collects the conditions of an operator's question.
-type where struct {
-	text string
-	args []any
+// Where collects the conditions of an operator's question.
+type Where struct {
+	Text string
+	Args []any
 }
 
-// and adds a condition.
-func (w *where) and(condition string, args ...any) {
-	w.text += " AND " + condition
-	w.args = append(w.args, args...)
+// And adds a condition.
+func (w *Where) And(condition string, args ...any) {
+	w.Text += " AND " + condition
+	w.Args = append(w.Args, args...)
 }
 
-// equal adds a condition unless the value is empty.
-func (w *where) equal(column, value string) {
+// Equal adds a condition unless the value is empty.
+func (w *Where) Equal(column, value string) {
 	if value != "" {
-		w.and(column+" = ?", value)
+		w.And(column+" = ?", value)
 	}
 }

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"cmp"
@@ -80,7 +80,7 @@ type Trigger struct {
 	Version    int64     `json:"version"`
 }
 
-func (t Trigger) withDefaults() Trigger {
+func (t Trigger) WithDefaults() Trigger {
 	t.TimeZone = cmp.Or(t.TimeZone, "UTC")
 	t.Misfire = cmp.Or(t.Misfire, MisfireOne)
 	t.MisfireAfter = cmp.Or(t.MisfireAfter, time.Minute)
@@ -94,8 +94,8 @@ func (t Trigger) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	errs = append(errs, roster.ValidName("trigger", t.Name, 150), validParams(t.Params))
-	if len(t.Expression) > maxExpression {
-		bad("expression must have at most %d bytes, not %d", maxExpression, len(t.Expression))
+	if len(t.Expression) > MaxExpression {
+		bad("expression must have at most %d bytes, not %d", MaxExpression, len(t.Expression))
 	}
 	if t.MaxFires < 0 {
 		bad("max_fires (%d) must not be negative", t.MaxFires)
@@ -122,7 +122,7 @@ func (t Trigger) validate() error {
 }
 
 // maxExpression is the width of the column.
-const maxExpression = 255
+const MaxExpression = 255
 
 // maxCatchup bounds the runs that one firing inserts.
 const maxCatchup = 1_000
@@ -164,12 +164,12 @@ func (e *Engine) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Tri
 }
 
 func (e *Engine) putTrigger(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
-	t = t.withDefaults()
+	t = t.WithDefaults()
 	if err = e.hasRuns(ctx, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
 	err = e.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
-		now, err = putTrigger(ctx, l, t, change, actor)
+		now, err = PutTrigger(ctx, l, t, change, actor)
 		return err
 	})
 	if err != nil {
@@ -179,8 +179,8 @@ func (e *Engine) putTrigger(ctx context.Context, t Trigger, actor string, change
 }
 
 // putTrigger makes a trigger, or changes the one of its name if that is wanted, and returns what is there then.
-func putTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, actor string) (Trigger, error) {
-	old, err := readTrigger(ctx, l, t.Name)
+func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, actor string) (Trigger, error) {
+	old, err := ReadTrigger(ctx, l, t.Name)
 	there := err == nil
 	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
 		return Trigger{}, err
@@ -223,7 +223,7 @@ func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there b
 	if err := putTriggerRow(ctx, l, t, old, there); err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: "defined: " + t.Name})
+	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "defined: " + t.Name})
 }
 
 // begin sets when a trigger is due first.
@@ -301,10 +301,10 @@ func triggerValues(l *roster.LockTx, t Trigger) []assigned {
 	}
 }
 
-const triggerColumns = `name, target, kind, expression, time_zone, start_at, end_at, max_fires, misfire, misfire_after_ms, catchup_max, overlap,
+const TriggerColumns = `name, target, kind, expression, time_zone, start_at, end_at, max_fires, misfire, misfire_after_ms, catchup_max, overlap,
 	priority, params, trigger_id, status, message, fires, missed, next_fire_at, prev_fire_at, version`
 
-func scanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
+func ScanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 	err = rows.Scan(&t.Name, &t.Target, &t.Kind, &t.Expression, &t.TimeZone, (*sqldb.Instant)(&t.StartAt), (*sqldb.Instant)(&t.EndAt), &t.MaxFires, &t.Misfire,
 		(*sqldb.Millis)(&t.MisfireAfter), &t.CatchupMax, &t.Overlap, &t.Priority, &t.Params, &t.ID, &t.Status, &t.Message, &t.Fires, &t.Missed,
 		(*sqldb.Instant)(&t.NextFireAt), (*sqldb.Instant)(&t.PrevFireAt), &t.Version)
@@ -312,8 +312,8 @@ func scanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 }
 
 // trigger reads a trigger. ErrUnknownTrigger if there is none of that name.
-func readTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
-	t, err := scanTrigger(l.QueryRow(ctx, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name))
+func ReadTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
+	t, err := ScanTrigger(l.QueryRow(ctx, `SELECT `+TriggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name))
 	if sqldb.NoRows(err) {
 		err = ErrUnknownTrigger
 	}
@@ -323,10 +323,10 @@ func readTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, e
 // Triggers returns the triggers of this own_sign, by name.
 func (e *Engine) Triggers(ctx context.Context) (triggers []Trigger, err error) {
 	err = e.db.Each(ctx, func(rows *sql.Rows) error {
-		t, err := scanTrigger(rows)
+		t, err := ScanTrigger(rows)
 		triggers = append(triggers, t)
 		return err
-	}, `SELECT `+triggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, e.ownSign)
+	}, `SELECT `+TriggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, e.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the triggers of %s: %w", e.ownSign, err)
 	}

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -71,7 +72,7 @@ func (e *Engine) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did
 	if p.stop {
 		err = e.stopRun(ctx, p.Open)
 	} else if p.swept {
-		err = e.closeRun(ctx, p.Open)
+		err = e.CloseRun(ctx, p.Open)
 	}
 	if err == nil && p.mayEnd {
 		err = e.cancelWaiting(ctx, taskType)
@@ -80,12 +81,12 @@ func (e *Engine) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did
 		err = e.settleDue(ctx, taskType)
 	}
 	if err == nil && p.fires() {
-		err = e.fireDue(ctx, taskType)
+		err = e.FireDue(ctx, taskType)
 	}
 	if err != nil {
 		return true, err
 	}
-	ended, err := e.openNext(ctx, taskType)
+	ended, err := e.OpenNext(ctx, taskType)
 	for _, id := range ended {
 		if err == nil {
 			err = e.ended(ctx, id)
@@ -115,7 +116,7 @@ func (e *Engine) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRun
 		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
 		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`, taskType, e.ownSign)
 	if err == nil && !found {
-		err = ErrUnknownTask
+		err = roster.ErrUnknownTask
 	}
 	return p, err
 }

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, act
 		if err := putTriggerRow(ctx, l, t, old, true); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: roster.PauseKind(paused) + ": " + name})
+		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: roster.PauseKind(paused) + ": " + name})
 	})
 	if err != nil {
 		return fmt.Errorf("pause trigger %s: %w", name, err)
@@ -45,7 +45,7 @@ func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, act
 // twice. ErrUnknownTrigger if there is none.
 func (e *Engine) DeleteTrigger(ctx context.Context, name, actor string) error {
 	err := e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
-		return deleteTrigger(ctx, l, name, actor)
+		return DeleteTrigger(ctx, l, name, actor)
 	})
 	if err != nil {
 		return fmt.Errorf("delete trigger %s: %w", name, err)
@@ -53,11 +53,11 @@ func (e *Engine) DeleteTrigger(ctx context.Context, name, actor string) error {
 	return nil
 }
 
-func deleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) error {
+func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) error {
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name); err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: "deleted: " + name})
+	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "deleted: " + name})
 }
 
 // FireTrigger makes a run of a trigger now, whatever its slots and its status, and returns its id. The slots stay as
@@ -75,7 +75,7 @@ func (e *Engine) FireTrigger(ctx context.Context, name, actor string) (runID str
 		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: EventTrigger, Actor: actor, Reason: "fired: " + name + ", run " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "fired: " + name + ", run " + runID})
 	})
 	if err != nil {
 		return "", fmt.Errorf("fire trigger %s: %w", name, err)
@@ -94,7 +94,7 @@ func (e *Engine) changeTrigger(ctx context.Context, name string, f func(context.
 		return err
 	}
 	return e.roster.UnderLock(ctx, target, func(ctx context.Context, l *roster.LockTx) error {
-		t, err := readTrigger(ctx, l, name)
+		t, err := ReadTrigger(ctx, l, name)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -21,7 +21,7 @@ func (a AppliedTrigger) Same() bool { return a.Exists && len(a.Changes) == 0 }
 // Validate says what is wrong with a trigger as far as that can be told without a database: everything but whether the
 // target has runs.
 func (t Trigger) Validate() error {
-	if _, err := t.withDefaults().over(Trigger{}, false, "", time.Now()); err != nil { // whatever slots are counted from
+	if _, err := t.WithDefaults().over(Trigger{}, false, "", time.Now()); err != nil { // whatever slots are counted from
 		return fmt.Errorf("trigger %s: %w", t.Name, err)
 	}
 	return nil
@@ -30,7 +30,7 @@ func (t Trigger) Validate() error {
 // CompareTrigger tells what ApplyTrigger would change, and the next slots, not more than n. It writes nothing.
 // ErrUnknownTask if the target has no row.
 func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a AppliedTrigger, err error) {
-	if a, err = e.compareTrigger(ctx, t.withDefaults()); err == nil {
+	if a, err = e.compareTrigger(ctx, t.WithDefaults()); err == nil {
 		a.Next, err = a.Trigger.next(n)
 	}
 	if err != nil {
@@ -108,4 +108,11 @@ func (t Trigger) next(n int) (list []time.Time, err error) {
 		a.Fires++
 	}
 	return list, nil
+}
+
+// Difference is a setting for which a program or a file gives another value than the row has.
+type Difference struct {
+	Name  string // the setting's name in rota.yaml
+	Given string
+	Row   string
 }

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -105,7 +105,7 @@ type RunDep struct {
 
 // Run reads a run. ErrUnknownRun if there is none of that id.
 func (e *Engine) Run(ctx context.Context, runID string) (Run, error) {
-	list, err := records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, e.ownSign)
+	list, err := sqldb.Records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, e.ownSign)
 	if err == nil && len(list) == 0 {
 		err = ErrUnknownRun
 	}
@@ -121,7 +121,7 @@ func (e *Engine) Runs(ctx context.Context, taskType string, limit int) (runs []R
 	if taskType != "" {
 		query, args = query+` AND task_type = ?`, append(args, taskType)
 	}
-	runs, err = records[Run](ctx, e.db, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
+	runs, err = sqldb.Records[Run](ctx, e.db, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the runs of %s$%s: %w", taskType, e.ownSign, err)
 	}
@@ -130,7 +130,7 @@ func (e *Engine) Runs(ctx context.Context, taskType string, limit int) (runs []R
 
 // RunQueues returns the queues of a run in natural order: none before it is opened.
 func (e *Engine) RunQueues(ctx context.Context, runID string) ([]RunQueue, error) {
-	queues, err := records[RunQueue](ctx, e.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
+	queues, err := sqldb.Records[RunQueue](ctx, e.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
 	}
@@ -176,7 +176,7 @@ func (e *Engine) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 	for id := range seen {
 		ids = append(ids, id)
 	}
-	runs, err = records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
+	runs, err = sqldb.Records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 	}

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ const openTries = 20
 // openNext opens the next run that is READY, the one of the highest priority and then the oldest, unless one is
 // RUNNING or the task type is paused or about to get another number of queues (R6). It returns the runs that ended
 // instead.
-func (e *Engine) openNext(ctx context.Context, taskType string) (ended []string, err error) {
+func (e *Engine) OpenNext(ctx context.Context, taskType string) (ended []string, err error) {
 	err = e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = nil
 		if busy, err := openingForbidden(ctx, l); err != nil || busy {

@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"context"
@@ -15,7 +15,7 @@ const cleanRuns = 100
 
 // cleanRuns deletes runs that have ended before the retention, at most 1,000 rows of their queues at a time (R12). A
 // run for which another still waits is kept. Runs are looked up by their ids, which sort by time: no index is needed.
-func (e *Engine) cleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
+func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	var now time.Time
 	if err := e.db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
 		return 0, err
@@ -61,7 +61,7 @@ func (e *Engine) cleanRunQueues(ctx context.Context, runs []string) (deleted int
 		keys = append(keys, k)
 		return err
 	}, fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
-		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), cleanRows), sqldb.Args(runs)...)
+		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), CleanRows), sqldb.Args(runs)...)
 	if err != nil {
 		return 0, false, err
 	}
@@ -77,5 +77,8 @@ func (e *Engine) cleanRunQueues(ctx context.Context, runs []string) (deleted int
 		}
 		deleted += n
 	}
-	return deleted, deleted >= cleanRows, nil
+	return deleted, deleted >= CleanRows, nil
 }
+
+// cleanRows is how many rows one step of Clean deletes: few enough to hold nobody up.
+const CleanRows = 1_000

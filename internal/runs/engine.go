@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"time"
@@ -10,7 +10,7 @@ import (
 )
 
 // modeRun is the mode of a task type that works in runs.
-const modeRun = "RUN"
+const ModeRun = "RUN"
 
 // Engine makes, opens, sweeps and ends the runs of one own_sign. All methods may be called concurrently.
 type Engine struct {
@@ -35,6 +35,3 @@ func NewEngine(r *roster.Roster, log logrus.FieldLogger, d Defaults) *Engine {
 	r.QueuesRemoved = endRunQueuesOf
 	return &Engine{db: r.DB, roster: r, ownSign: r.OwnSign, log: log, defaults: d, ends: &runCounts{runs: map[RunEnd]int64{}}}
 }
-
-// Engine returns the engine of runs: tick, claim, save, finish. It is for package manager.
-func (c *Center) Engine() *Engine { return c.runs }

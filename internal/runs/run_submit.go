@@ -1,4 +1,4 @@
-package center
+package runs
 
 import (
 	"cmp"
@@ -54,7 +54,7 @@ func (e *Engine) SubmitOnce(ctx context.Context, taskType, key, params string, a
 	if err == nil {
 		err = submit()
 	}
-	if errors.Is(err, ErrUnknownCommit) && ctx.Err() == nil {
+	if errors.Is(err, sqldb.ErrUnknownCommit) && ctx.Err() == nil {
 		err = submit() // by its key it finds what has happened
 		there = false
 	}
@@ -91,9 +91,9 @@ func (e *Engine) mayRun(ctx context.Context, taskType string) error {
 	err := e.db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
 	switch {
 	case sqldb.NoRows(err):
-		return ErrUnknownTask
-	case err == nil && mode != modeRun:
-		return errNoRuns
+		return roster.ErrUnknownTask
+	case err == nil && mode != ModeRun:
+		return ErrNoRuns
 	}
 	return err
 }
@@ -172,7 +172,7 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 // insertRuns inserts runs of this task type, and of each that is not SKIPPED the runs of everything that runs after
 // it, WAITING, with the edges between them as they are now (R5). The roots wait for those in after.
 func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
-	edges, err := readEdges(ctx, l.Tx)
+	edges, err := ReadEdges(ctx, l.Tx)
 	if err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func keysOf(runs []Run) []string {
 // growth is graphs of runs that are about to be inserted.
 type growth struct {
 	newID func() string
-	edges []edge
+	edges []Edge
 	order []string // what runs after the roots, each after its upstreams
 	there map[runName]string
 	cut   bool // runs that are there do not wait for the new ones: a root might be waiting for them
@@ -241,7 +241,7 @@ func (g *growth) add(root Run) {
 		for _, e := range g.edges {
 			d := RunDep{id, ids[e.Upstream], e.Rule}
 			switch {
-			case e.taskType != name || d.Upstream == "":
+			case e.TaskType != name || d.Upstream == "":
 			case fresh[name]:
 				g.deps = append(g.deps, d)
 			case fresh[e.Upstream] && !g.cut:
