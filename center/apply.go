@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// Applied is a task type's row beside the settings that it is to have.
-type Applied struct {
+// SettingsDiff is a task type's row beside the settings that it is to have.
+type SettingsDiff struct {
 	Exists  bool         // the row is there
 	Changes []Difference // Row is what is in force, Given what is wanted, defaults included
 
@@ -27,12 +27,12 @@ type Applied struct {
 }
 
 // Same says that there is nothing to do.
-func (a Applied) Same() bool {
+func (a SettingsDiff) Same() bool {
 	return a.Exists && len(a.Changes) == 0 && len(a.Add) == 0 && len(a.Remove) == 0 && !a.Repartitions()
 }
 
 // Repartitions says that the number of numbered queues is to change, or a change of it to be withdrawn.
-func (a Applied) Repartitions() bool {
+func (a SettingsDiff) Repartitions() bool {
 	if a.Named || !a.Exists || a.Total == 0 {
 		return false
 	}
@@ -42,23 +42,23 @@ func (a Applied) Repartitions() bool {
 // errKind: named queues cannot become numbered ones, or the other way round.
 var errKind = errors.New("queues are numbered here and named there: delete the task type first, or give the new form another name")
 
-// CompareSettings tells what would have to change for the row of a task type to say what s says. Unlike a
+// Compare tells what would have to change for the row of a task type to say what s says. Unlike a
 // worker's start it takes s for the whole truth: what s leaves open is to have its default.
-func (c *Center) CompareSettings(ctx context.Context, taskType string, s Settings) (a Applied, err error) {
+func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a SettingsDiff, err error) {
 	if err := errors.Join(roster.ValidName("task type", taskType, 100), s.Validate()); err != nil {
-		return Applied{}, fmt.Errorf("task %s: %w", taskType, err)
+		return SettingsDiff{}, fmt.Errorf("task %s: %w", taskType, err)
 	}
-	row, err := c.Settings(ctx, taskType)
+	row, err := t.c.Tasks().Settings(ctx, taskType)
 	if errors.Is(err, ErrUnknownTask) {
-		return Applied{Named: len(s.QueueNames) > 0, Wanted: s.Queues, Add: s.QueueNames}, nil
+		return SettingsDiff{Named: len(s.QueueNames) > 0, Wanted: s.Queues, Add: s.QueueNames}, nil
 	}
 	if err != nil {
-		return Applied{}, err
+		return SettingsDiff{}, err
 	}
-	a = Applied{Exists: true, Changes: differences(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
-	tasks, err := c.Tasks(ctx, taskType)
+	a = SettingsDiff{Exists: true, Changes: differences(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
+	tasks, err := t.c.Tasks().List(ctx, taskType)
 	if err != nil {
-		return Applied{}, err
+		return SettingsDiff{}, err
 	}
 	a.version, a.Total = tasks[0].Version, int(tasks[0].QueueTotal)
 	if n := tasks[0].RequestedTotal; n != nil {
@@ -67,7 +67,7 @@ func (c *Center) CompareSettings(ctx context.Context, taskType string, s Setting
 	return a, a.compareQueues(taskType, row, s)
 }
 
-func (a *Applied) compareQueues(taskType string, row, s Settings) error {
+func (a *SettingsDiff) compareQueues(taskType string, row, s Settings) error {
 	if a.Total == 0 {
 		return nil // nobody has served it here yet: the first server brings BASE's queues along
 	}
@@ -90,13 +90,13 @@ func (a *Applied) compareQueues(taskType string, row, s Settings) error {
 // ErrChanged means that somebody else has changed the settings meanwhile.
 var ErrChanged = errors.New("the settings have changed meanwhile: look at them again")
 
-// ApplySettings writes the settings' columns in one transaction, under the version that a was read with
+// Apply writes the settings' columns in one transaction, under the version that a was read with
 // (ErrChanged if it is another one by now), and raises the version: workers take them over with their next
 // heartbeats. A task type that is not there is created, with its queues; the queues of one that is there are left
 // alone, for Repartition, AddQueue and RemoveQueue.
-func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings, a Applied, actor string) error {
+func (t *Tasks) Apply(ctx context.Context, taskType string, s Settings, a SettingsDiff, actor string) error {
 	if !a.Exists || a.Total == 0 {
-		if _, err := c.Define(ctx, taskType, s); err != nil {
+		if _, err := t.c.Tasks().Define(ctx, taskType, s); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (c *Center) ApplySettings(ctx context.Context, taskType string, s Settings,
 	if err := s.Validate(); err != nil {
 		return fmt.Errorf("task %s: %w", taskType, err)
 	}
-	err := c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+	err := t.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		if err := writeSettings(ctx, l, s.WithDefaults(), a.version); err != nil {
 			return err
 		}

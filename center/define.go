@@ -17,17 +17,17 @@ import (
 // and returns the settings that are in force: those of the row, whoever made it. It takes the
 // queues from BASE when another own_sign meets the task type for the first time. Safe when
 // several processes do it at once.
-func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
+func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
 	if err := roster.ValidName("task type", taskType, 100); err != nil {
 		return Settings{}, err
 	}
 	if err := s.Validate(); err != nil {
 		return Settings{}, fmt.Errorf("task %s: %w", taskType, err)
 	}
-	if err := c.roster.InsertLockRow(ctx, taskType); err != nil {
-		return Settings{}, fmt.Errorf("define %s$%s: %w", taskType, c.ownSign, err)
+	if err := t.c.roster.InsertLockRow(ctx, taskType); err != nil {
+		return Settings{}, fmt.Errorf("define %s$%s: %w", taskType, t.c.ownSign, err)
 	}
-	err := c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+	err := t.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		if err := insertTaskType(ctx, l, s.WithDefaults()); err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ func (c *Center) Define(ctx context.Context, taskType string, s Settings) (Setti
 	if err != nil {
 		return Settings{}, fmt.Errorf("define %w", err)
 	}
-	row, err := c.Settings(ctx, taskType)
+	row, err := t.c.Tasks().Settings(ctx, taskType)
 	if err != nil {
 		return Settings{}, err
 	}
@@ -84,38 +84,38 @@ func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
 
 // Settings returns the settings in force: a zero in the row is the default, as it is in code.
 // ErrUnknownTask when the task type has no row.
-func (c *Center) Settings(ctx context.Context, taskType string) (Settings, error) {
+func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error) {
 	var s Settings
 	var names []string
 	var into []any
 	for _, row := range columns() {
 		names, into = append(names, row.Column), append(into, row.target(&s))
 	}
-	err := c.db.QueryRow(ctx, `SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(into...)
+	err := t.c.db.QueryRow(ctx, `SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(into...)
 	if sqldb.NoRows(err) {
 		return Settings{}, fmt.Errorf("%s: %w", taskType, ErrUnknownTask)
 	}
 	if err != nil {
 		return Settings{}, fmt.Errorf("read the settings of %s: %w", taskType, err)
 	}
-	if err := c.readQueueSettings(ctx, taskType, &s); err != nil {
+	if err := t.c.Tasks().readQueueSettings(ctx, taskType, &s); err != nil {
 		return Settings{}, fmt.Errorf("read the queues of %s: %w", taskType, err)
 	}
-	if err := c.readSchedule(ctx, taskType, &s); err != nil {
+	if err := t.c.Tasks().readSchedule(ctx, taskType, &s); err != nil {
 		return Settings{}, fmt.Errorf("read what begins the runs of %s: %w", taskType, err)
 	}
 	return s.WithDefaults(), nil
 }
 
 // readQueueSettings tells numbered queues, "0" to n-1, from named ones.
-func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
-	roster := roster.Reader{Querier: c.db.Store, Dialect: c.db.Dialect, TaskType: taskType, OwnSign: c.ownSign}
+func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
+	roster := roster.Reader{Querier: t.c.db.Store, Dialect: t.c.db.Dialect, TaskType: taskType, OwnSign: t.c.ownSign}
 	removing, err := roster.Removing(ctx)
 	if err != nil {
 		return err
 	}
 	numbered := true
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+	err = t.c.db.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		if err := rows.Scan(&id); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (c *Center) readQueueSettings(ctx context.Context, taskType string, s *Sett
 		s.QueueNames = append(s.QueueNames, id)
 		return nil
 	}, `SELECT queue_id FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, c.ownSign)
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, t.c.ownSign)
 	if numbered {
 		s.Queues, s.QueueNames = len(s.QueueNames), nil
 	}

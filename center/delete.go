@@ -9,19 +9,19 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// DeleteTask deletes a task type in all own_signs: its settings, queues, failed items, triggers and what is left of
+// Delete deletes a task type in all own_signs: its settings, queues, failed items, triggers and what is left of
 // servers that died. Open runs are cancelled. Events, histories and runs stay until their retention. It refuses while
 // a server lives that serves it, or another task type runs after it.
 // The lock rows stay: should the task type come again, no epoch is used twice (H6).
-func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
-	signs, err := c.signsOf(ctx, taskType)
+func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
+	signs, err := t.c.Tasks().signsOf(ctx, taskType)
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", taskType, err)
 	}
 	if len(signs) == 0 {
 		return fmt.Errorf("delete %s: %w", taskType, ErrUnknownTask)
 	}
-	err = c.roster.In(signs[0]).UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+	err = t.c.roster.In(signs[0]).UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		for _, sign := range signs {
 			if err := deleteRoster(ctx, forOwnSign(l, sign), sign != signs[0], actor); err != nil {
 				return err
@@ -36,11 +36,11 @@ func (c *Center) DeleteTask(ctx context.Context, taskType, actor string) error {
 }
 
 // signsOf returns the own_signs in which the task type has, or had, a roster.
-func (c *Center) signsOf(ctx context.Context, taskType string) (signs []string, err error) {
+func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, err error) {
 	type record struct {
 		OwnSign string `json:"own_sign"`
 	}
-	list, err := sqldb.Records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
+	list, err := sqldb.Records[record](ctx, t.c.db, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
 		AND (queue_total > 0 OR EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = ?)) ORDER BY own_sign`, taskType, taskType)
 	for _, r := range list {
 		signs = append(signs, r.OwnSign)

@@ -113,10 +113,10 @@
 // # How it is built
 //
 // Every change of ownership is a transaction whose first statement writes the lock row of the task type
-// ([Center.Assign], [Center.Release], [Center.Leave]); then it reads the database's clock, which alone
+// ([Center.Rebalance], [Center.Release], [Center.Leave]); then it reads the database's clock, which alone
 // decides who is dead. Writes are compare-and-set on owner and epoch, and rows that a stalled
 // transaction holds are passed over, so that it delays its own queue alone (not on SQLite, which has one
-// lock for all). Package internal/plan computes which server should own which queue. [Center.Beat] is one UPDATE and one SELECT
+// lock for all). Package internal/plan computes which server should own which queue. [Center.Heartbeat] is one UPDATE and one SELECT
 // on a connection of its own.
 //
 // What an operator asks for is written where no server's transaction can be in the way: a pause, another

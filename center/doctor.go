@@ -23,10 +23,10 @@ type Finding struct {
 	Hint     string `json:"hint"` // what to do
 }
 
-// Examine looks at everything that goes wrong with rosters, at the database first, then at each task type of
+// Diagnose looks at everything that goes wrong with rosters, at the database first, then at each task type of
 // this own_sign; with a name, at that one alone. It changes nothing. It returns an error if it cannot look.
-func (c *Center) Examine(ctx context.Context, taskType string) ([]Finding, error) {
-	e := &examination{c: c}
+func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, error) {
+	e := &diagnosis{c: c}
 	for _, look := range []func(context.Context) error{
 		e.version, e.transactions, e.clockDistance, e.schemaVersion, e.privileges,
 		func(ctx context.Context) error { return e.rosters(ctx, taskType) },
@@ -38,32 +38,32 @@ func (c *Center) Examine(ctx context.Context, taskType string) ([]Finding, error
 	return e.findings, nil
 }
 
-// examination collects findings.
-type examination struct {
+// diagnosis collects findings.
+type diagnosis struct {
 	c        *Center
 	task     string         // that is being looked at
 	names    map[string]int // how many servers have the same name
 	findings []Finding
 }
 
-func (e *examination) add(status, check, hint, format string, args ...any) {
+func (e *diagnosis) add(status, check, hint, format string, args ...any) {
 	e.findings = append(e.findings, Finding{Status: status, Check: check, TaskType: e.task, Finding: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-func (e *examination) ok(check, format string, args ...any) {
+func (e *diagnosis) ok(check, format string, args ...any) {
 	e.add(FindingOK, check, "", format, args...)
 }
 
-func (e *examination) note(check, hint, format string, args ...any) {
+func (e *diagnosis) note(check, hint, format string, args ...any) {
 	e.add(FindingNote, check, hint, format, args...)
 }
 
-func (e *examination) problem(check, hint, format string, args ...any) {
+func (e *diagnosis) problem(check, hint, format string, args ...any) {
 	e.add(FindingProblem, check, hint, format, args...)
 }
 
 // handle is how a command names a server: by its uuid where others of its process serve other task types.
-func (e *examination) handle(s ServerRecord) string {
+func (e *diagnosis) handle(s ServerRecord) string {
 	if name := ServerName(s.UUID); e.names[name] == 1 {
 		return name
 	}
@@ -79,12 +79,12 @@ func plural[N int | int64](n N, one, many string) string {
 }
 
 // rosters looks at each task type. All their rows are read at once, whatever their number.
-func (e *examination) rosters(ctx context.Context, taskType string) error {
-	tasks, err := e.c.Tasks(ctx, taskType)
+func (e *diagnosis) rosters(ctx context.Context, taskType string) error {
+	tasks, err := e.c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return err
 	}
-	servers, err := e.c.Servers(ctx, ServerFilter{}) // all of them, to tell which names are clear
+	servers, err := e.c.Servers().List(ctx, ServerFilter{}) // all of them, to tell which names are clear
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (e *examination) rosters(ctx context.Context, taskType string) error {
 	for _, s := range servers {
 		e.names[ServerName(s.UUID)]++
 	}
-	queues, err := e.c.Queues(ctx, QueueFilter{TaskType: taskType})
+	queues, err := e.c.Queues().List(ctx, QueueFilter{TaskType: taskType})
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (e *examination) rosters(ctx context.Context, taskType string) error {
 }
 
 // roster looks at one task type, and says that all is well if nothing is to be said.
-func (e *examination) roster(ctx context.Context, r rosterReading) error {
+func (e *diagnosis) roster(ctx context.Context, r rosterReading) error {
 	e.task = r.task.TaskType
 	before := len(e.findings)
 	settings, err := e.settings(ctx, r)
@@ -142,8 +142,8 @@ func (e *examination) roster(ctx context.Context, r rosterReading) error {
 }
 
 // settings looks whether workers can use the row, and have the same settings themselves.
-func (e *examination) settings(ctx context.Context, r rosterReading) (Settings, error) {
-	s, err := e.c.Settings(ctx, r.task.TaskType)
+func (e *diagnosis) settings(ctx context.Context, r rosterReading) (Settings, error) {
+	s, err := e.c.Tasks().Settings(ctx, r.task.TaskType)
 	if errors.Is(err, ErrUnknownTask) {
 		e.problem("settings", "rota task apply -f rota.yaml makes it again", "the row in schedule_task_type is gone; workers cannot start")
 		return Settings{StallAfter: time.Hour}, nil

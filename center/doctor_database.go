@@ -10,7 +10,7 @@ import (
 )
 
 // version tells which database this is. One that is too old, a replica or read-only was refused by Open.
-func (e *examination) version(ctx context.Context) error {
+func (e *diagnosis) version(ctx context.Context) error {
 	var name string
 	if err := e.c.db.QueryRow(ctx, e.c.db.Version).Scan(&name); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
@@ -20,7 +20,7 @@ func (e *examination) version(ctx context.Context) error {
 }
 
 // transactions looks at what stands between a transaction here and what the fence relies on.
-func (e *examination) transactions(ctx context.Context) error {
+func (e *diagnosis) transactions(ctx context.Context) error {
 	if look := e.c.db.Database.Notes; look != nil {
 		notes, err := look(ctx, e.c.db.Store)
 		if err != nil {
@@ -44,7 +44,7 @@ func (e *examination) transactions(ctx context.Context) error {
 const skewedClock = time.Second
 
 // clockDistance compares this host's clock with the database's, in the middle of the round trip.
-func (e *examination) clockDistance(ctx context.Context) error {
+func (e *diagnosis) clockDistance(ctx context.Context) error {
 	before := time.Now()
 	now, err := e.c.db.Clock(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *examination) clockDistance(ctx context.Context) error {
 
 // schemaVersion tells of a schema that is newer than this program. Open refuses those that the program must not
 // work on.
-func (e *examination) schemaVersion(ctx context.Context) error {
+func (e *diagnosis) schemaVersion(ctx context.Context) error {
 	list, err := schema.Status(ctx, e.c.db.Store, e.c.db.Name)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ var needs = []need{
 
 // privileges tries each right with a statement that finds no row: what databases tell of rights by way of roles
 // and views differs too much.
-func (e *examination) privileges(ctx context.Context) error {
+func (e *diagnosis) privileges(ctx context.Context) error {
 	var missing []string
 	for _, n := range needs {
 		var verbs []string

@@ -29,7 +29,7 @@ func (r rosterReading) eligible() (n int) {
 // longWait is how long a hand-over may take before it is worth a word.
 const longWait = time.Minute
 
-func (e *examination) served(r rosterReading) {
+func (e *diagnosis) served(r rosterReading) {
 	if r.task.Paused {
 		e.note("pause", "rota task resume "+r.task.TaskType, "it is paused: no server starts anything")
 	}
@@ -53,7 +53,7 @@ func (e *examination) served(r rosterReading) {
 }
 
 // deadServers tells late ones from those that should have been taken over by now.
-func (e *examination) deadServers(r rosterReading) {
+func (e *diagnosis) deadServers(r rosterReading) {
 	for _, s := range r.servers {
 		silent := time.Duration(s.HeartbeatAge * float64(time.Second)).Round(time.Second)
 		judge := time.Duration(s.JudgeDead) * time.Millisecond
@@ -69,7 +69,7 @@ func (e *examination) deadServers(r rosterReading) {
 }
 
 // queues tells of those that nobody works on. While there is no server at all, served has told enough.
-func (e *examination) queues(r rosterReading) {
+func (e *diagnosis) queues(r rosterReading) {
 	if r.eligible() == 0 {
 		return
 	}
@@ -99,7 +99,7 @@ func some(ids []string) string {
 }
 
 // requests tells of hand-overs that take long: one finding for each owner that keeps others waiting.
-func (e *examination) requests(r rosterReading) {
+func (e *diagnosis) requests(r rosterReading) {
 	late := map[string][]string{}
 	longest := map[string]float64{}
 	for _, q := range r.queues {
@@ -118,7 +118,7 @@ func (e *examination) requests(r rosterReading) {
 	}
 }
 
-func (e *examination) stalls(r rosterReading, after time.Duration) {
+func (e *diagnosis) stalls(r rosterReading, after time.Duration) {
 	for _, s := range r.servers {
 		if s.OldestInHandAge == nil || s.Overdue || *s.OldestInHandAge < after.Seconds() {
 			continue
@@ -129,7 +129,7 @@ func (e *examination) stalls(r rosterReading, after time.Duration) {
 }
 
 // errors shows the last error of servers, which may be an old one: the same error once.
-func (e *examination) errors(r rosterReading) {
+func (e *diagnosis) errors(r rosterReading) {
 	servers := map[string][]ServerRecord{}
 	for _, s := range r.servers {
 		if s.LastError != "" {
@@ -163,7 +163,7 @@ type errText string
 
 func (t errText) Error() string { return string(t) }
 
-func (e *examination) items(task TaskRecord) {
+func (e *diagnosis) items(task TaskRecord) {
 	if task.DeadItems > 0 {
 		e.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed for good", plural(task.DeadItems, "item has", "items have"))
 	}
@@ -173,7 +173,7 @@ func (e *examination) items(task TaskRecord) {
 }
 
 // waitsForAll tells for whom another number of queues waits, and who has a queue that shall go.
-func (e *examination) waitsForAll(r rosterReading) {
+func (e *diagnosis) waitsForAll(r rosterReading) {
 	if n := r.task.RequestedTotal; n != nil {
 		var busy []string
 		for _, s := range r.servers {

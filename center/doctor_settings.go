@@ -4,7 +4,7 @@ import "fmt"
 
 // given compares the settings that the servers' programs give with the row, which is in force: one finding for
 // each value, whatever the number of servers that give it.
-func (e *examination) given(r rosterReading, row Settings) {
+func (e *diagnosis) given(r rosterReading, row Settings) {
 	servers := map[Difference][]string{}
 	var order []Difference
 	for _, s := range r.servers {

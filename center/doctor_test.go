@@ -13,7 +13,7 @@ import (
 // finding returns what an examination says of a check, as "STATUS text".
 func finding(t *testing.T, c *center.Center, check string) (list []string) {
 	t.Helper()
-	findings, err := c.Examine(t.Context(), "")
+	findings, err := c.Diagnose(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

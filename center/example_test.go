@@ -21,7 +21,7 @@ func ExampleInTx() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Define(ctx, "settle", center.Settings{Queues: 1}); err != nil {
+	if _, err := c.Tasks().Define(ctx, "settle", center.Settings{Queues: 1}); err != nil {
 		log.Fatal(err)
 	}
 	run := func(statement string) {
@@ -59,7 +59,7 @@ func Example_submit() {
 		}
 	}
 	for _, task := range []string{"settle", "report"} {
-		_, err := c.Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
+		_, err := c.Tasks().Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		must(err)
 	}
 	must(c.Engine().DefineAfter(ctx, "report", center.After{Upstream: "settle"}))
@@ -69,7 +69,7 @@ func Example_submit() {
 	id, err := c.Engine().Submit(ctx, "settle", "2026-08-01", "")
 	must(err)
 	show := func() {
-		runs, _, err := c.Engine().RunGraph(ctx, id)
+		runs, _, err := c.Runs().Graph(ctx, id)
 		must(err)
 		for _, r := range runs {
 			fmt.Println(r.TaskType, r.Key, r.State)
@@ -100,10 +100,10 @@ func Example_trigger() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Define(ctx, "reindex", center.Settings{Mode: center.ModeRun, Queues: 64}); err != nil {
+	if _, err := c.Tasks().Define(ctx, "reindex", center.Settings{Mode: center.ModeRun, Queues: 64}); err != nil {
 		log.Fatal(err)
 	}
-	t, err := c.Engine().DefineTrigger(ctx, center.Trigger{
+	t, err := c.Triggers().Define(ctx, center.Trigger{
 		Name: "nightly", Target: "reindex", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin",
 		StartAt: time.Date(2099, 7, 1, 0, 0, 0, 0, time.UTC), Misfire: center.MisfireOne, Overlap: center.OverlapSkip,
 	})

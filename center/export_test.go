@@ -49,7 +49,7 @@ func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.
 // ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many live.
 func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
 	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		servers, err := l.Expire(ctx, []roster.ServerRow{{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDead: time.Minute}}, roster.Assignment{Actor: "test", Watched: time.Hour})
+		servers, err := l.Expire(ctx, []roster.ServerRow{{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDead: time.Minute}}, roster.RebalanceOptions{Actor: "test", Watched: time.Hour})
 		alive = len(servers)
 		return err
 	})
@@ -108,9 +108,9 @@ func (c *Center) FireEdited(ctx context.Context, taskType string) error {
 	return err
 }
 
-// PlanOfEvents returns how SQLite answers Events.
+// PlanOfEvents returns how SQLite answers Events.List.
 func (c *Center) PlanOfEvents(ctx context.Context, f EventFilter) (plan string, err error) {
-	query, args := c.eventQuery(f, 100)
+	query, args := c.Events().eventQuery(f, 100)
 	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var line string
@@ -121,7 +121,7 @@ func (c *Center) PlanOfEvents(ctx context.Context, f EventFilter) (plan string, 
 	return plan, err
 }
 
-// Needs lists the rights that Examine tries, as GRANT has them.
+// Needs lists the rights that Diagnose tries, as GRANT has them.
 func Needs() (list []string) {
 	for _, n := range needs {
 		list = append(list, strings.Join(strings.Fields(n.verbs), ", ")+" ON "+n.table)

@@ -33,11 +33,11 @@ type EventFilter struct {
 	After    int64         // only those with a higher event_id
 }
 
-// Events lists events of this own_sign in the order in which they were recorded: the last of those that the
+// List lists events of this own_sign in the order in which they were recorded: the last of those that the
 // filter lets through, not more than limit.
-func (c *Center) Events(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
-	query, args := c.eventQuery(f, limit)
-	list, err := sqldb.Records[EventRecord](ctx, c.db, query, args...)
+func (e *Events) List(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
+	query, args := e.c.Events().eventQuery(f, limit)
+	list, err := sqldb.Records[EventRecord](ctx, e.c.db, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the events: %w", err)
 	}
@@ -46,14 +46,14 @@ func (c *Center) Events(ctx context.Context, f EventFilter, limit int) ([]EventR
 
 // eventQuery leaves the database one way to go: backwards through the events of a queue, of a kind, or through all of
 // them, until there are enough. COALESCE hides a column from the indexes that would make it sort a week's events.
-func (c *Center) eventQuery(f EventFilter, limit int) (query string, args []any) {
+func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any) {
 	task, kind := "task_type", "kind"
 	if f.TaskType == "" || f.QueueID == "" {
 		task = "COALESCE(task_type, '')"
 	} else {
 		kind = "COALESCE(kind, '')"
 	}
-	w := sqldb.Where{Args: []any{c.ownSign}}
+	w := sqldb.Where{Args: []any{e.c.ownSign}}
 	w.Equal(task, f.TaskType)
 	w.Equal("queue_id", f.QueueID)
 	w.Equal(kind, f.Kind)
@@ -90,13 +90,13 @@ type ItemFilter struct {
 	State    string
 }
 
-// Items lists failed items of this own_sign, those that failed last at the end, not more than limit of them.
-func (c *Center) Items(ctx context.Context, f ItemFilter, limit int) ([]ItemRecord, error) {
-	w := sqldb.Where{Args: []any{c.ownSign}}
+// List lists failed items of this own_sign, those that failed last at the end, not more than limit of them.
+func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecord, error) {
+	w := sqldb.Where{Args: []any{it.c.ownSign}}
 	w.Equal("task_type", f.TaskType)
 	w.Equal("queue_id", f.QueueID)
 	w.Equal("state", f.State)
-	list, err := sqldb.Records[ItemRecord](ctx, c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text, "first_failed_at", "item_key", limit), w.Args...)
+	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text, "first_failed_at", "item_key", limit), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the failed items: %w", err)
 	}

@@ -53,9 +53,9 @@ type QueueFilter struct {
 	Status   string
 }
 
-// Queues lists the queues of this own_sign in natural order.
-func (c *Center) Queues(ctx context.Context, f QueueFilter) ([]QueueRecord, error) {
-	w := sqldb.Where{Args: []any{c.ownSign}}
+// List lists the queues of this own_sign in natural order.
+func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error) {
+	w := sqldb.Where{Args: []any{q.c.ownSign}}
 	w.Equal("task_type", f.TaskType)
 	w.Equal("status", f.Status)
 	if f.Server != "" {
@@ -64,7 +64,7 @@ func (c *Center) Queues(ctx context.Context, f QueueFilter) ([]QueueRecord, erro
 	if f.Host != "" {
 		w.And("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
 	}
-	list, err := sqldb.Records[QueueRecord](ctx, c.db, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
+	list, err := sqldb.Records[QueueRecord](ctx, q.c.db, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
 		WHERE 1 = 1`+w.Text+` ORDER BY task_type, queue_id`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the queues: %w", err)
@@ -73,7 +73,7 @@ func (c *Center) Queues(ctx context.Context, f QueueFilter) ([]QueueRecord, erro
 		list[i].reckon()
 	}
 	sortQueues(list)
-	return list, c.markRemoving(ctx, list)
+	return list, q.c.Queues().markRemoving(ctx, list)
 }
 
 // reckon turns times into ages.
@@ -87,13 +87,13 @@ func (q *QueueRecord) reckon() {
 }
 
 // markRemoving marks the queues that the lock rows list.
-func (c *Center) markRemoving(ctx context.Context, queues []QueueRecord) error {
+func (q *Queues) markRemoving(ctx context.Context, queues []QueueRecord) error {
 	type record struct {
 		TaskType string   `json:"task_type"`
 		Removing []string `json:"removing"`
 	}
-	rows, err := sqldb.Records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_running
-		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`, c.ownSign)
+	rows, err := sqldb.Records[record](ctx, q.c.db, `SELECT {columns} FROM schedule_task_running
+		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`, q.c.ownSign)
 	if err != nil {
 		return fmt.Errorf("list the queues that are to go: %w", err)
 	}

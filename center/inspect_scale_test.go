@@ -21,18 +21,33 @@ type question struct {
 }
 
 // questions are what an operator's commands ask, and the most statements that each may take, however many
-// servers and queues there are. Those of Examine are mostly the rights that it tries.
+// servers and queues there are. Those of Diagnose are mostly the rights that it tries.
 func questions(c *center.Center) map[string]question {
 	return map[string]question{
-		"tasks":   {1, func(ctx context.Context) error { _, err := c.Tasks(ctx, ""); return err }},
-		"queues":  {2, func(ctx context.Context) error { _, err := c.Queues(ctx, center.QueueFilter{}); return err }},
-		"servers": {1, func(ctx context.Context) error { _, err := c.Servers(ctx, center.ServerFilter{}); return err }},
-		"events":  {1, func(ctx context.Context) error { _, err := c.Events(ctx, center.EventFilter{}, 100); return err }},
-		"items":   {1, func(ctx context.Context) error { _, err := c.Items(ctx, center.ItemFilter{}, 100); return err }},
+		"tasks": {1, func(ctx context.Context) error { _, err := c.Tasks().List(ctx, ""); return err }},
+		"queues": {2, func(ctx context.Context) error {
+			_, err := c.Queues().List(ctx, center.QueueFilter{})
+			return err
+		}},
+		"servers": {1, func(ctx context.Context) error {
+			_, err := c.Servers().List(ctx, center.ServerFilter{})
+			return err
+		}},
+		"events": {1, func(ctx context.Context) error {
+			_, err := c.Events().List(ctx, center.EventFilter{}, 100)
+			return err
+		}},
+		"items": {1, func(ctx context.Context) error {
+			_, err := c.Items().List(ctx, center.ItemFilter{}, 100)
+			return err
+		}},
 		"view": {1, func(ctx context.Context) error {
 			return c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_assignment WHERE task_type = 'settle' AND own_sign = 'BASE' AND status <> 'x'`).Scan(new(int))
 		}},
-		"gone": {1, func(ctx context.Context) error { _, err := c.GoneServers(ctx, center.ServerFilter{}, 100); return err }},
+		"gone": {1, func(ctx context.Context) error {
+			_, err := c.Servers().Gone(ctx, center.ServerFilter{}, 100)
+			return err
+		}},
 		"runs": {1, func(ctx context.Context) error {
 			return howMany(manyRuns)(c.Engine().RunRecords(ctx, center.RunFilter{}, manyRuns))
 		}},
@@ -50,13 +65,13 @@ func questions(c *center.Center) map[string]question {
 			return err
 		}},
 		"plan": {6, func(ctx context.Context) error {
-			p, err := c.PreviewPlan(ctx, "settle", center.Scenario{Add: 1})
+			p, err := c.Queues().Plan(ctx, "settle", center.Scenario{Add: 1})
 			if err == nil && p.Moved() != manyQueues/(manyServers+1) {
 				err = errors.New("it is not the minimum")
 			}
 			return err
 		}},
-		"doctor": {60, func(ctx context.Context) error { _, err := c.Examine(ctx, ""); return err }},
+		"doctor": {60, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
 	}
 }
 

@@ -59,12 +59,12 @@ type ServerFilter struct {
 	Host     string
 }
 
-// Servers lists the servers of this own_sign by task type, the oldest first, the overdue included. One statement.
-func (c *Center) Servers(ctx context.Context, f ServerFilter) ([]ServerRecord, error) {
-	w := sqldb.Where{Args: []any{c.ownSign, c.ownSign, c.ownSign}}
+// List lists the servers of this own_sign by task type, the oldest first, the overdue included. One statement.
+func (s *Servers) List(ctx context.Context, f ServerFilter) ([]ServerRecord, error) {
+	w := sqldb.Where{Args: []any{s.c.ownSign, s.c.ownSign, s.c.ownSign}}
 	w.Equal("s.task_type", f.TaskType)
 	w.Equal("s.host_name", f.Host)
-	list, err := sqldb.Records[ServerRecord](ctx, c.db, `SELECT {columns} FROM (
+	list, err := sqldb.Records[ServerRecord](ctx, s.c.db, `SELECT {columns} FROM (
 		SELECT s.*, o.queues, o.requested, w.awaited, {now} AS database_time FROM schedule_server s
 		LEFT JOIN (SELECT cur_server, COUNT(*) AS queues, COUNT(req_server) AS requested FROM schedule_queue
 			WHERE own_sign = ? AND cur_server IS NOT NULL GROUP BY cur_server) o ON o.cur_server = s.uuid
@@ -114,12 +114,12 @@ type GoneServerRecord struct {
 	GivenSettings map[string]string `json:"given_settings"` // as ServerRecord has it
 }
 
-// GoneServers lists the servers of this own_sign that are gone, the latest last, not more than limit of them.
-func (c *Center) GoneServers(ctx context.Context, f ServerFilter, limit int) ([]GoneServerRecord, error) {
-	w := sqldb.Where{Args: []any{c.ownSign}}
+// Gone lists the servers of this own_sign that are gone, the latest last, not more than limit of them.
+func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneServerRecord, error) {
+	w := sqldb.Where{Args: []any{s.c.ownSign}}
 	w.Equal("task_type", f.TaskType)
 	w.Equal("host_name", f.Host)
-	list, err := sqldb.Records[GoneServerRecord](ctx, c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text, "left_time", "uuid", limit), w.Args...)
+	list, err := sqldb.Records[GoneServerRecord](ctx, s.c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text, "left_time", "uuid", limit), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the servers that are gone: %w", err)
 	}

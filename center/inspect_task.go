@@ -42,13 +42,13 @@ type TaskRecord struct {
 	Version int64 `json:"version"` // of the settings
 }
 
-// Tasks lists the task types and how their rosters in this own_sign are doing, by name; with a name, that one
+// List lists the task types and how their rosters in this own_sign are doing, by name; with a name, that one
 // alone, and ErrUnknownTask if there is none. One statement.
-func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, error) {
+func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)
-	args := append(slices.Repeat([]any{c.ownSign}, 6), w.Args...)
-	list, err := sqldb.Records[TaskRecord](ctx, c.db, `SELECT {columns} FROM (
+	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
+	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.partition_version,
 			s.servers, s.overdue_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items,
@@ -75,17 +75,17 @@ func (c *Center) Tasks(ctx context.Context, taskType string) ([]TaskRecord, erro
 		return nil, fmt.Errorf("%s: %w", taskType, ErrUnknownTask)
 	}
 	for i := range list {
-		list[i].OwnSign = c.ownSign
+		list[i].OwnSign = t.c.ownSign
 	}
 	return list, nil
 }
 
-// TaskNames lists the names of the task types, for completion.
-func (c *Center) TaskNames(ctx context.Context) (names []string, err error) {
+// Names lists the names of the task types, for completion.
+func (t *Tasks) Names(ctx context.Context) (names []string, err error) {
 	type record struct {
 		TaskType string `json:"task_type"`
 	}
-	list, err := sqldb.Records[record](ctx, c.db, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
+	list, err := sqldb.Records[record](ctx, t.c.db, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
 	for _, r := range list {
 		names = append(names, r.TaskType)
 	}

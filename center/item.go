@@ -33,12 +33,12 @@ type FailedItem struct {
 // maxItemKey is what every database can index.
 const maxItemKey = 255
 
-// FailedItems returns the failed items of a queue, by key; all of the roster if queueID is empty, but not
+// Load returns the failed items of a queue, by key; all of the roster if queueID is empty, but not
 // more than limit, the latest first to fail; 0 is without limit.
-func (c *Center) FailedItems(ctx context.Context, taskType, queueID string, limit int) (items []FailedItem, err error) {
+func (it *Items) Load(ctx context.Context, taskType, queueID string, limit int) (items []FailedItem, err error) {
 	query := `SELECT item_key, queue_id, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
 		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`
-	args := []any{taskType, c.ownSign}
+	args := []any{taskType, it.c.ownSign}
 	if queueID != "" {
 		query, args = query+` AND queue_id = ?`, append(args, queueID)
 	}
@@ -46,7 +46,7 @@ func (c *Center) FailedItems(ctx context.Context, taskType, queueID string, limi
 	if limit > 0 {
 		query += fmt.Sprintf(` LIMIT %d`, limit)
 	}
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
+	err = it.c.db.Each(ctx, func(rows *sql.Rows) error {
 		var i FailedItem
 		var next, now time.Time
 		err := rows.Scan(&i.Key, &i.QueueID, &i.State, &i.Attempts, &i.LastError, (*sqldb.Instant)(&i.FirstFailed), (*sqldb.Instant)(&next), (*sqldb.Instant)(&now))
@@ -57,13 +57,13 @@ func (c *Center) FailedItems(ctx context.Context, taskType, queueID string, limi
 		return err
 	}, query, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read the failed items of %s$%s: %w", taskType, c.ownSign, err)
+		return nil, fmt.Errorf("read the failed items of %s$%s: %w", taskType, it.c.ownSign, err)
 	}
 	return items, nil
 }
 
-// SaveFailedItems records items that have failed, or failed again.
-func (c *Center) SaveFailedItems(ctx context.Context, taskType string, items []FailedItem) error {
+// Save records items that have failed, or failed again.
+func (it *Items) Save(ctx context.Context, taskType string, items []FailedItem) error {
 	for _, i := range items {
 		if i.Key == "" || len(i.Key) > maxItemKey {
 			return fmt.Errorf("item %.40q...: a key must have 1 to %d bytes, not %d", i.Key, maxItemKey, len(i.Key))
@@ -72,35 +72,35 @@ func (c *Center) SaveFailedItems(ctx context.Context, taskType string, items []F
 	for part := range slices.Chunk(items, roster.InsertRows) {
 		args := make([]any, 0, 8*len(part))
 		for _, i := range part {
-			args = append(args, taskType, c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
+			args = append(args, taskType, it.c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
-		err := c.write(ctx, `INSERT INTO schedule_failed_item
+		err := it.c.Items().write(ctx, `INSERT INTO schedule_failed_item
 			(task_type, own_sign, item_key, queue_id, state, attempts, last_error, next_attempt_at, first_failed_at)
-			VALUES `+values+c.db.UpsertItem, args...)
+			VALUES `+values+it.c.db.UpsertItem, args...)
 		if err != nil {
-			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, c.ownSign, err)
+			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, it.c.ownSign, err)
 		}
 	}
 	return nil
 }
 
-// ForgetFailedItems deletes the rows of items that have succeeded.
-func (c *Center) ForgetFailedItems(ctx context.Context, taskType string, keys []string) error {
+// Forget deletes the rows of items that have succeeded.
+func (it *Items) Forget(ctx context.Context, taskType string, keys []string) error {
 	for part := range slices.Chunk(keys, roster.InsertRows) {
-		args := append([]any{taskType, c.ownSign}, sqldb.Args(part)...)
-		err := c.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
+		args := append([]any{taskType, it.c.ownSign}, sqldb.Args(part)...)
+		err := it.c.Items().write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
 		if err != nil {
-			return fmt.Errorf("forget failed items of %s$%s: %w", taskType, c.ownSign, err)
+			return fmt.Errorf("forget failed items of %s$%s: %w", taskType, it.c.ownSign, err)
 		}
 	}
 	return nil
 }
 
-// RetryItems makes failed items due at once and takes them for new: dead ones live again. It returns how many
+// Retry makes failed items due at once and takes them for new: dead ones live again. It returns how many
 // there were. Workers learn of it with their next heartbeat. No keys are all items of the roster.
-func (c *Center) RetryItems(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
-	n, err = c.changeItems(ctx, taskType, actor, "retried", keys, `UPDATE schedule_failed_item
+func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
+	n, err = it.c.Items().changeItems(ctx, taskType, actor, "retried", keys, `UPDATE schedule_failed_item
 		SET state = '`+ItemRetry+`', attempts = 0, next_attempt_at = {now}`)
 	if err != nil {
 		return 0, fmt.Errorf("retry items of %w", err)
@@ -108,10 +108,10 @@ func (c *Center) RetryItems(ctx context.Context, taskType, actor string, keys ..
 	return n, nil
 }
 
-// DropItems deletes the records of failed items, for what was mended or removed by hand, and returns how many
+// Drop deletes the records of failed items, for what was mended or removed by hand, and returns how many
 // there were. An item that is selected all the same begins anew. No keys are all items of the roster.
-func (c *Center) DropItems(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
-	n, err = c.changeItems(ctx, taskType, actor, "dropped", keys, `DELETE FROM schedule_failed_item`)
+func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
+	n, err = it.c.Items().changeItems(ctx, taskType, actor, "dropped", keys, `DELETE FROM schedule_failed_item`)
 	if err != nil {
 		return 0, fmt.Errorf("drop items of %w", err)
 	}
@@ -119,12 +119,12 @@ func (c *Center) DropItems(ctx context.Context, taskType, actor string, keys ...
 }
 
 // changeItems runs a statement over the rows of items, and tells the workers to read theirs again.
-func (c *Center) changeItems(ctx context.Context, taskType, actor, what string, keys []string, statement string) (n int, err error) {
+func (it *Items) changeItems(ctx context.Context, taskType, actor, what string, keys []string, statement string) (n int, err error) {
 	parts := [][]string{nil}
 	if len(keys) > 0 {
 		parts = slices.Collect(slices.Chunk(keys, roster.InsertRows))
 	}
-	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+	err = it.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		n = 0
 		for _, part := range parts {
 			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.TaskType, l.OwnSign}
@@ -155,9 +155,9 @@ func itemsChanged(ctx context.Context, l *roster.LockTx) error {
 
 // write runs one statement of a server about its own work, which may be run twice. It does not go through the
 // few connections of the roster: there are as many of these as there are executors.
-func (c *Center) write(ctx context.Context, query string, args ...any) error {
-	return c.db.Retry(ctx, func() (bool, error) {
-		_, err := c.db.Dealers.ExecContext(ctx, c.db.SQL(query), args...)
+func (it *Items) write(ctx context.Context, query string, args ...any) error {
+	return it.c.db.Retry(ctx, func() (bool, error) {
+		_, err := it.c.db.Dealers.ExecContext(ctx, it.c.db.SQL(query), args...)
 		return true, err
 	})
 }

@@ -31,7 +31,7 @@ func waiting(t *testing.T, db *sql.DB) (line, row int) {
 func TestOneWaitsForTheLockRow(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
-	if _, err := c.Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
 	const callers = 8
@@ -47,7 +47,7 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 	var g errgroup.Group
 	for range callers {
 		g.Go(func() error {
-			_, err := c.Roster().Assign(t.Context(), "sweep", roster.Assignment{Actor: "somebody", Always: true})
+			_, err := c.Roster().Rebalance(t.Context(), "sweep", roster.RebalanceOptions{Actor: "somebody", Always: true})
 			return err
 		})
 	}
@@ -60,7 +60,7 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 			t.Fatalf("%d stand in line and %d wait for the row, want %d and 1", line, row, callers-1)
 		}
 	}
-	if busy, err := c.Roster().Assign(t.Context(), "sweep", roster.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := c.Roster().Rebalance(t.Context(), "sweep", roster.RebalanceOptions{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("who does not wait: %+v, %v", busy, err)
 	}
 	if err := other.Commit(); err != nil {
@@ -81,7 +81,7 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 	}
 	second := centertest.Open(t, url+"&search_path=second", center.Options{})
 	for _, c := range []*center.Center{first, second} {
-		if _, err := c.Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
+		if _, err := c.Tasks().Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,10 +92,10 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 	defer tx.Rollback()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if busy, err := second.Roster().Assign(ctx, "sweep", roster.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || busy.Busy {
+	if busy, err := second.Roster().Rebalance(ctx, "sweep", roster.RebalanceOptions{Actor: "somebody", Always: true, NoWait: true}); err != nil || busy.Busy {
 		t.Errorf("the other schema's roster: %+v, %v", busy, err)
 	}
-	if busy, err := first.Roster().Assign(ctx, "sweep", roster.Assignment{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := first.Roster().Rebalance(ctx, "sweep", roster.RebalanceOptions{Actor: "somebody", Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("the same roster: %+v, %v", busy, err)
 	}
 }
@@ -106,7 +106,7 @@ func TestWhoGivesUpLeavesNoSession(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)
 	c := centertest.Open(t, url, center.Options{})
-	if _, err := c.Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "sweep", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
 	dialect := postgres.URL(url).Dialect

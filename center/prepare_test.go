@@ -39,7 +39,7 @@ func preparedInMySQL(t *testing.T, db *sql.DB) (n, ever int) {
 func beatTimes(t *testing.T, c *center.Center, n int) {
 	t.Helper()
 	for range n {
-		if _, err := c.Roster().Beat(t.Context(), roster.Beat{Token: "x", Servers: []roster.ServerBeat{{UUID: "u"}}}); err != nil {
+		if _, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: "u"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -50,7 +50,7 @@ func beatAgain(t *testing.T, c *center.Center) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, err := c.Roster().Beat(t.Context(), roster.Beat{Token: "x", Servers: []roster.ServerBeat{{UUID: "u"}}})
+		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: "u"}}})
 		if err == nil {
 			return
 		}

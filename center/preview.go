@@ -50,17 +50,17 @@ type Scenario struct {
 	Remove []string // uuids of those that stop
 }
 
-// PreviewPlan plans over the rows as they are, read without locks, as if the scenario had come true and whoever
+// Plan plans over the rows as they are, read without locks, as if the scenario had come true and whoever
 // is overdue were dead. It writes nothing.
-func (c *Center) PreviewPlan(ctx context.Context, taskType string, s Scenario) (Preview, error) {
-	p, err := c.readPreview(ctx, taskType)
+func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview, error) {
+	p, err := q.c.Queues().readPreview(ctx, taskType)
 	if err != nil {
-		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, c.ownSign, err)
+		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
 	}
 	for _, uuid := range s.Remove {
 		at := slices.IndexFunc(p.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
 		if at < 0 {
-			return Preview{}, fmt.Errorf("preview %s$%s: server %s: %w", taskType, c.ownSign, uuid, ErrGone)
+			return Preview{}, fmt.Errorf("preview %s$%s: server %s: %w", taskType, q.c.ownSign, uuid, ErrGone)
 		}
 		p.servers[at].State = stateStops
 	}
@@ -84,14 +84,14 @@ type previewInput struct {
 	limit   int
 }
 
-func (c *Center) readPreview(ctx context.Context, taskType string) (p previewInput, err error) {
-	if _, err := c.Tasks(ctx, taskType); err != nil {
+func (q *Queues) readPreview(ctx context.Context, taskType string) (p previewInput, err error) {
+	if _, err := q.c.Tasks().List(ctx, taskType); err != nil {
 		return p, err
 	}
-	if p.now, err = c.db.Clock(ctx); err != nil {
+	if p.now, err = q.c.db.Clock(ctx); err != nil {
 		return p, err
 	}
-	r := roster.Reader{Querier: c.db.Store, Dialect: c.db.Dialect, TaskType: taskType, OwnSign: c.ownSign}
+	r := roster.Reader{Querier: q.c.db.Store, Dialect: q.c.db.Dialect, TaskType: taskType, OwnSign: q.c.ownSign}
 	if p.servers, err = r.Servers(ctx); err != nil {
 		return p, err
 	}

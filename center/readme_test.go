@@ -83,7 +83,7 @@ func countRows(t *testing.T, c *center.Center, query string) (n int) {
 // of them are asked for by web2; an item is dead, and a run is under way.
 func liveOnce(t *testing.T, c *center.Center) {
 	t.Helper()
-	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 4}); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4}); err != nil {
 		t.Fatal(err)
 	}
 	for _, host := range []string{"web1", "web2"} {
@@ -91,14 +91,14 @@ func liveOnce(t *testing.T, c *center.Center) {
 		if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Roster().Assign(t.Context(), "settle", roster.Assignment{Actor: uuid}); err != nil {
+		if _, err := c.Roster().Rebalance(t.Context(), "settle", roster.RebalanceOptions{Actor: uuid}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	execAll(t, c, "INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, state, scheduled_at) VALUES ('r1', 'settle', 'BASE', 'k', 'r1', 'SUCCESS', '2026-01-01 00:00:00')",
 		"INSERT INTO schedule_run_queue (run_id, queue_id, state) VALUES ('r1', '0', 'DONE')")
 	dead := center.FailedItem{Key: "17", QueueID: "1", State: center.ItemDead, Attempts: 25}
-	if err := c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{dead}); err != nil {
+	if err := c.Items().Save(t.Context(), "settle", []center.FailedItem{dead}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,7 +165,7 @@ func workerLife(t *testing.T, c *center.Center) {
 			t.Fatal(err)
 		}
 	}
-	_, err := c.Roster().Beat(ctx, roster.Beat{Token: "x", Was: []string{""}, Servers: []roster.ServerBeat{{UUID: web1, State: center.StateServing}}})
+	_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{Token: "x", Was: []string{""}, Servers: []roster.ServerReport{{UUID: web1, State: center.StateServing}}})
 	must(err)
 	v, err := c.Roster().View(ctx, "settle", web1)
 	must(err)
@@ -181,19 +181,19 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(tx.Commit())
 	_, err = c.Roster().Audit(ctx, "settle", web1)
 	must(err)
-	must(c.SaveFailedItems(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
-	_, err = c.FailedItems(ctx, "settle", "1", 0)
+	must(c.Items().Save(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
+	_, err = c.Items().Load(ctx, "settle", "1", 0)
 	must(err)
-	must(c.ForgetFailedItems(ctx, "settle", []string{"17"}))
+	must(c.Items().Forget(ctx, "settle", []string{"17"}))
 	cursor := "17"
 	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
 	must(c.Roster().WindowDone(ctx, "settle", web1, center.QueueEpoch{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
 	must(c.Roster().Drain(ctx, "settle", web1))
-	assign := roster.Assignment{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
-	_, err = c.Roster().Assign(ctx, "settle", assign)
+	assign := roster.RebalanceOptions{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
+	_, err = c.Roster().Rebalance(ctx, "settle", assign)
 	must(err)
 	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
-	_, err = c.Roster().Assign(ctx, "settle", assign)
+	_, err = c.Roster().Rebalance(ctx, "settle", assign)
 	must(err)
 	must(c.Roster().Leave(ctx, "settle", web1, nil))
 	time.Sleep(10 * time.Millisecond) // so that there is something older than the retention
@@ -215,12 +215,12 @@ func runLife(t *testing.T, c *center.Center) {
 		}
 	}
 	for _, task := range []string{"extract", "predict"} {
-		_, err := c.Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
+		_, err := c.Tasks().Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		must(err)
 		uuid := task + ":1:00000000"
 		_, err = c.Roster().Register(ctx, roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
 		must(err)
-		_, err = c.Roster().Assign(ctx, task, roster.Assignment{Actor: uuid})
+		_, err = c.Roster().Rebalance(ctx, task, roster.RebalanceOptions{Actor: uuid})
 		must(err)
 	}
 	must(c.Engine().DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))

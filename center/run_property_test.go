@@ -72,7 +72,7 @@ func newRunWorld(t *rapid.T, c *center.Center) *runWorld {
 	}
 	for _, task := range w.tasks() {
 		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout, MaxRecoveries: 3}
-		_, err := c.Define(w.Context(), task, settings)
+		_, err := c.Tasks().Define(w.Context(), task, settings)
 		w.must(err)
 		w.must(c.Engine().DefineAfter(w.Context(), task, runTasks[task]...))
 		for _, q := range []string{"0", "1"} {

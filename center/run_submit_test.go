@@ -16,7 +16,7 @@ func TestSubmitOnceAfterALostReply(t *testing.T) {
 	db := centertest.Open(t, direct, center.Options{}).DB()
 	url, proxy := testdb.Through(t, direct)
 	c := centertest.Open(t, url, center.Options{})
-	if _, err := c.Define(t.Context(), "sweep", center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "sweep", center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
 	// What is deferred to the commit waits there for a lock that the test has.

@@ -20,7 +20,7 @@ import (
 func runRoster(t testing.TB, c *center.Center, tasks ...string) {
 	t.Helper()
 	for _, task := range tasks {
-		if _, err := c.Define(t.Context(), task, center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
+		if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,8 +25,8 @@ type (
 	TriggerRecord = runs.TriggerRecord
 	// TriggerFilter selects triggers. Empty fields select all.
 	TriggerFilter = runs.TriggerFilter
-	// AppliedTrigger is a trigger beside the row that it replaces.
-	AppliedTrigger = runs.AppliedTrigger
+	// TriggerDiff is a trigger beside the row that it replaces.
+	TriggerDiff = runs.TriggerDiff
 	// After is an upstream of a task type, with the rule for its end.
 	After = runs.After
 	// Difference is a setting for which a program or a file gives another value than the row has.

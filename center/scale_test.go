@@ -26,7 +26,7 @@ type many struct {
 func newMany(t testing.TB, c *center.Center) *many {
 	t.Helper()
 	m := &many{t, c}
-	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: manyQueues}); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: manyQueues}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range manyServers {
@@ -65,7 +65,7 @@ func (m *many) die(n int) {
 
 func (m *many) assign() {
 	m.Helper()
-	_, err := m.c.Roster().Assign(m.Context(), "settle", roster.Assignment{Actor: "new", Watched: time.Hour, BeatWithin: time.Hour})
+	_, err := m.c.Roster().Rebalance(m.Context(), "settle", roster.RebalanceOptions{Actor: "new", Watched: time.Hour, BeatWithin: time.Hour})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func BenchmarkMany(b *testing.B) {
 		})
 		b.Run("heartbeat/"+kind, func(b *testing.B) {
 			for b.Loop() {
-				_, err := m.c.Roster().Beat(b.Context(), roster.Beat{Servers: []roster.ServerBeat{{UUID: "new", State: center.StateServing}}})
+				_, err := m.c.Roster().SendHeartbeat(b.Context(), roster.Heartbeat{Servers: []roster.ServerReport{{UUID: "new", State: center.StateServing}}})
 				if err != nil {
 					b.Fatal(err)
 				}

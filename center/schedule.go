@@ -59,23 +59,23 @@ func (s Settings) validateEvery() error {
 
 // readSchedule reads what begins the runs of the task type in this own_sign. The trigger's time zone is in force, not
 // that of the task type's row.
-func (c *Center) readSchedule(ctx context.Context, taskType string, s *Settings) (err error) {
+func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) (err error) {
 	if s.Mode != ModeRun {
 		return nil
 	}
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
-		t, err := runs.ScanTrigger(rows)
-		switch t.Kind {
+	err = t.c.db.Each(ctx, func(rows *sql.Rows) error {
+		trigger, err := runs.ScanTrigger(rows)
+		switch trigger.Kind {
 		case TriggerCron:
-			s.Cron, s.TimeZone = t.Expression, t.TimeZone
+			s.Cron, s.TimeZone = trigger.Expression, trigger.TimeZone
 		case TriggerEvery:
-			s.Every, _ = time.ParseDuration(t.Expression) // what a hand has written there is in the trigger's own message
+			s.Every, _ = time.ParseDuration(trigger.Expression) // what a hand has written there is in the trigger's own message
 		}
 		return err
 	}, `SELECT `+runs.TriggerColumns+` FROM schedule_trigger
-		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, c.ownSign, taskType, taskType)
+		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, t.c.ownSign, taskType, taskType)
 	if err == nil {
-		s.After, err = c.runs.After(ctx, taskType)
+		s.After, err = t.c.runs.After(ctx, taskType)
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func TestSwallowedPackets(t *testing.T) {
 			beat := func() error {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				_, err := c.Roster().Beat(ctx, roster.Beat{Token: "x", Servers: []roster.ServerBeat{{UUID: "u"}}})
+				_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: "u"}}})
 				return err
 			}
 			if err := beat(); err != nil {
@@ -85,7 +85,7 @@ func TestReadThenWrite(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		if _, err := c.Define(t.Context(), "count", center.Settings{Queues: 1}); err != nil {
+		if _, err := c.Tasks().Define(t.Context(), "count", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
 		lock := " FOR UPDATE"
@@ -131,7 +131,7 @@ func TestMatchedRowsCount(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		if _, err := c.Define(t.Context(), "same", center.Settings{Queues: 1}); err != nil {
+		if _, err := c.Tasks().Define(t.Context(), "same", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
 		for name, db := range map[string]interface {
@@ -164,7 +164,7 @@ func TestMySQLWaitsBriefly(t *testing.T) {
 func TestPostgresEndsIdleTransactions(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
-	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for setting, want := range map[string]string{"idle_in_transaction_session_timeout": "10s", "lock_timeout": "1s"} {
@@ -194,7 +194,7 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		if _, err := c.Define(t.Context(), "clock", center.Settings{Queues: 1}); err != nil {
+		if _, err := c.Tasks().Define(t.Context(), "clock", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
 		block, err := c.DB().BeginTx(t.Context(), nil)
@@ -244,7 +244,7 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		if _, err := c.Define(t.Context(), "race", center.Settings{Queues: 2}); err != nil {
+		if _, err := c.Tasks().Define(t.Context(), "race", center.Settings{Queues: 2}); err != nil {
 			t.Fatal(err)
 		}
 		stale := map[string]plan.Change{
@@ -276,7 +276,7 @@ func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		if _, err := c.Define(t.Context(), "expire", center.Settings{Queues: 1}); err != nil {
+		if _, err := c.Tasks().Define(t.Context(), "expire", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
@@ -296,11 +296,11 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
-		pulses, err := c.Roster().Beat(t.Context(), roster.Beat{Token: "y", Was: []string{""}, Servers: []roster.ServerBeat{{UUID: "web1:1:00000000", TaskType: "settle"}}})
+		pulses, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", Was: []string{""}, Servers: []roster.ServerReport{{UUID: "web1:1:00000000", TaskType: "settle"}}})
 		if err != nil || !pulses["web1:1:00000000"].AnyDead {
 			t.Fatalf("%+v, %v", pulses, err)
 		}
-		judge := roster.Assignment{Actor: "web1:1:00000000", Watched: time.Hour, BeatWithin: time.Minute}
+		judge := roster.RebalanceOptions{Actor: "web1:1:00000000", Watched: time.Hour, BeatWithin: time.Minute}
 		for _, seen := range []string{"2999-01-01", ""} { // a pulse from before the clock was set proves nothing
 			if seen != "" {
 				if judge.Seen, err = time.Parse(time.DateOnly, seen); err != nil {
@@ -309,7 +309,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 			} else {
 				judge.Seen = pulses["web1:1:00000000"].Now
 			}
-			done, err := c.Roster().Assign(t.Context(), "settle", judge)
+			done, err := c.Roster().Rebalance(t.Context(), "settle", judge)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -337,7 +337,7 @@ func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
 			c := centertest.Open(t, testdb.URL(t, kind), center.Options{})
 			for _, queues := range []int{4, 16, 100} {
 				task := fmt.Sprint("settle", queues)
-				if _, err := c.Define(t.Context(), task, center.Settings{Queues: queues}); err != nil {
+				if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: queues}); err != nil {
 					t.Fatal(err)
 				}
 				execAll(t, c, "UPDATE schedule_queue SET cur_server = 'A' WHERE task_type = '"+task+"'")

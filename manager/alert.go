@@ -46,7 +46,7 @@ type alerter struct {
 }
 
 // follow raises the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
-func (a *alerter) follow(ctx context.Context, p roster.Pulse, restricted bool) {
+func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, restricted bool) {
 	a.logWaits(ctx, p.Awaited > 0)
 	for more := true; more; {
 		select {
@@ -86,7 +86,7 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 }
 
 // checkStandby raises, once for the whole roster, that servers have had no queue for long (S9).
-func (a *alerter) checkStandby(ctx context.Context, p roster.Pulse) {
+func (a *alerter) checkStandby(ctx context.Context, p roster.HeartbeatReply) {
 	if p.Owned > 0 || p.Awaited > 0 || p.State != center.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
 		return
@@ -123,7 +123,7 @@ func stallText(stall processor.Stall) string {
 }
 
 // checkProgress raises that a server that may work has ended neither a select nor a batch for long.
-func (a *alerter) checkProgress(ctx context.Context, p roster.Pulse, restricted bool) {
+func (a *alerter) checkProgress(ctx context.Context, p roster.HeartbeatReply, restricted bool) {
 	stats := a.proc.Stats()
 	done := stats.FetchCount + stats.SuccessCount + stats.FailureCount
 	if done != a.progress || p.Owned == 0 || restricted || a.inRuns() {
@@ -152,7 +152,7 @@ func (a *alerter) logWaits(ctx context.Context, waiting bool) {
 	a.waitLoggedAt = time.Now()
 	ctx, cancel := a.call(ctx)
 	defer cancel()
-	waits, err := a.roster.Roster().Waits(ctx, a.uuid)
+	waits, err := a.roster.Roster().PendingHandovers(ctx, a.uuid)
 	if err != nil {
 		a.log.WithError(err).Debug("awaited owners not read")
 	}

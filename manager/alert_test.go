@@ -108,7 +108,7 @@ func TestFailedItems(t *testing.T) {
 		}
 		cl.serveAlerted(alerts, k, s)
 		time.Sleep(2 * time.Minute)
-		items, err := cl.c.FailedItems(cl.Context(), "settle", "", 0)
+		items, err := cl.c.Items().Load(cl.Context(), "settle", "", 0)
 		if err != nil || len(items) != 3 {
 			cl.Fatal(items, err)
 		}
@@ -117,7 +117,7 @@ func TestFailedItems(t *testing.T) {
 				cl.Fatalf("%+v", i)
 			}
 		}
-		if n, err := cl.c.RetryItems(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
+		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
 			cl.Fatal(n, err)
 		}
 		time.Sleep(time.Minute)
@@ -202,7 +202,7 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 // lastError returns the row of the only server.
 func (cl *cluster) lastError() center.ServerRecord {
 	cl.Helper()
-	servers, err := cl.c.Servers(cl.Context(), center.ServerFilter{})
+	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
 	if err != nil || len(servers) != 1 {
 		cl.Fatal(servers, err)
 	}

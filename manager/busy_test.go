@@ -137,7 +137,7 @@ func hold(t *testing.T, url string) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Define(t.Context(), "settle", quick); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "settle", quick); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := c.DB().BeginTx(t.Context(), nil)

@@ -24,7 +24,7 @@ type halt struct {
 }
 
 // follow notes what a heartbeat's reply says about pauses and the barrier.
-func (h *halt) follow(p roster.Pulse) {
+func (h *halt) follow(p roster.HeartbeatReply) {
 	halted := p.Paused || p.RequestedTotal > 0
 	if halted != h.halted {
 		h.log.WithFields(logrus.Fields{"paused": p.Paused, "repartition": p.RequestedTotal > 0}).Infof("halted: %t", halted)
@@ -55,7 +55,7 @@ func (h *halt) acknowledge() {
 }
 
 // passes reports whether all servers have drained for the barrier that this server drained for.
-func (h *halt) passes(p roster.Pulse) bool {
+func (h *halt) passes(p roster.HeartbeatReply) bool {
 	return p.AllDrained && h.drained.Load() == p.PartitionVersion
 }
 

@@ -73,7 +73,7 @@ func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
 	if len(registrations) == 0 {
 		return idleInterval
 	}
-	b := roster.Beat{Token: h.token}
+	b := roster.Heartbeat{Token: h.token}
 	for _, r := range registrations {
 		b.Servers = append(b.Servers, r.report())
 		if !slices.Contains(b.Was, r.token) {
@@ -83,7 +83,7 @@ func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout(interval))
 	defer cancel()
-	replies, err := h.roster.Roster().Beat(ctx, b)
+	replies, err := h.roster.Roster().SendHeartbeat(ctx, b)
 	h.logChange(ctx, err)
 	if h.observer != nil {
 		h.observer.Heartbeat(time.Since(start), err)
@@ -138,13 +138,13 @@ func (h *heartbeater) expire(r *registration) {
 
 // renew renews the lease after a heartbeat and hands the reply to the session. It replaces a reply that the session has
 // not read yet.
-func (r *registration) renew(token string, start time.Time, p roster.Pulse) {
+func (r *registration) renew(token string, start time.Time, p roster.HeartbeatReply) {
 	now := time.Now()
 	r.token, r.ring = token, p.Ring
 	r.lease.renew(start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)
-	reply := heartbeatReply{Pulse: p}
+	reply := heartbeatReply{HeartbeatReply: p}
 	if r.watch.mayExpire() {
 		reply.watched = r.watch.watched()
 		reply.inherited = r.watch.since.Before(r.joined) && p.Now.Sub(r.joined) < r.watch.judgeDead

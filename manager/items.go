@@ -19,7 +19,7 @@ type itemStore struct{ s *server }
 func (i itemStore) Load(ctx context.Context, q processor.Queue) ([]processor.FailedItem, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, err := i.s.runs.FailedItems(ctx, i.s.taskType, q.ID, 0)
+	rows, err := i.s.runs.Items().Load(ctx, i.s.taskType, q.ID, 0)
 	items := make([]processor.FailedItem, len(rows))
 	for n, r := range rows {
 		items[n] = processor.FailedItem{Key: r.Key, Attempts: r.Attempts, Dead: r.State == center.ItemDead, LastError: r.LastError, RetryIn: r.RetryIn}
@@ -40,14 +40,14 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 			rows[n].State = center.ItemDead
 		}
 	}
-	return i.s.runs.SaveFailedItems(ctx, i.s.taskType, rows)
+	return i.s.runs.Items().Save(ctx, i.s.taskType, rows)
 }
 
 // Delete implements processor.ItemStore.
 func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return i.s.runs.ForgetFailedItems(ctx, i.s.taskType, keys)
+	return i.s.runs.Items().Forget(ctx, i.s.taskType, keys)
 }
 
 // cursorStore keeps the processor's cursors in the queues' rows, and those of sweeps in the rows of the run.

@@ -595,7 +595,7 @@ func TestOutageAboutAsLongAsTheLease(t *testing.T) {
 // A zero in the row is the default, as it is in code. A task type whose row was deleted goes on.
 func TestSpoiledRows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		if _, err := cl.c.Define(cl.Context(), "settle", fast); err != nil {
+		if _, err := cl.c.Tasks().Define(cl.Context(), "settle", fast); err != nil {
 			cl.Fatal(err)
 		}
 		cl.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 0, judge_dead_interval_ms = 0, drain_timeout_ms = 0")

@@ -31,7 +31,7 @@ type call struct {
 	released []string
 	at       time.Time
 	since    time.Time // register's reply, heartbeat's argument
-	reply    *roster.Pulse
+	reply    *roster.HeartbeatReply
 	view     roster.View
 }
 

@@ -97,7 +97,7 @@ func (w *world) heartbeat(c *call) {
 		s.watched = now
 	}
 	s.heartbeat = now
-	c.reply = &roster.Pulse{
+	c.reply = &roster.HeartbeatReply{
 		UUID: c.uuid, Now: now, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
 		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
 	}
@@ -133,9 +133,9 @@ func (w *world) read(c *call) {
 }
 
 // awaits is what a poll reads. It is one statement without an effect, so its reply arrives at once.
-func (w *world) awaits(p *process) (a roster.Awaits) {
+func (w *world) awaits(p *process) (a roster.Incoming) {
 	if !w.reachable(p, false) {
-		return roster.Awaits{Queues: -1} // the poll fails, and all queues are read again
+		return roster.Incoming{Queues: -1} // the poll fails, and all queues are read again
 	}
 	for _, q := range w.db.rows {
 		if q.req == p.uuid && q.cur != p.uuid {

@@ -85,7 +85,7 @@ func (k *key) rankCall(c *call) {
 	}
 }
 
-func (k *key) rankReply(p *roster.Pulse) {
+func (k *key) rankReply(p *roster.HeartbeatReply) {
 	if p != nil {
 		k.plans.add(p.OwnedPlan)
 	}
@@ -163,7 +163,7 @@ func (k *key) handovers(all []roster.Handover) {
 	k.ints(-1)
 }
 
-func (k *key) heartbeatReply(p *roster.Pulse) {
+func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 	if p == nil {
 		k.ints(-1)
 		return

@@ -41,7 +41,7 @@ func (w *world) enter(p *process) {
 }
 
 // refresh reconciles after a heartbeat's reply, or after another event if reply is nil.
-func (w *world) refresh(p *process, reply *roster.Pulse) {
+func (w *world) refresh(p *process, reply *roster.HeartbeatReply) {
 	if reply == nil {
 		w.readOrDecide(p)
 		return

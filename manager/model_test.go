@@ -109,8 +109,8 @@ type process struct {
 	start  time.Time     // of the last successful heartbeat
 	tried  time.Time     // when the last heartbeat was sent
 	watch  watch
-	joined time.Time     // by the database's clock
-	reply  *roster.Pulse // of the last heartbeat, not followed yet
+	joined time.Time              // by the database's clock
+	reply  *roster.HeartbeatReply // of the last heartbeat, not followed yet
 
 	view     roster.View
 	mustRead bool

@@ -45,7 +45,7 @@ const maxBusy = 3
 func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
 	call, cancel := p.call(ctx)
 	defer cancel()
-	done, err := p.roster.Roster().Assign(call, p.taskType, roster.Assignment{
+	done, err := p.roster.Roster().Rebalance(call, p.taskType, roster.RebalanceOptions{
 		Actor: p.uuid, BeatWithin: 2 * p.settings.HeartbeatInterval,
 		Watched: r.watched, Seen: r.Now, Inherited: r.inherited,
 		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),

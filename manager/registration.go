@@ -12,8 +12,8 @@ type registration struct {
 	uuid     string
 	interval time.Duration // between heartbeats
 	lease    *lease
-	report   func() roster.ServerBeat // called from the heartbeater's goroutine
-	joined   time.Time                // by the database's clock
+	report   func() roster.ServerReport // called from the heartbeater's goroutine
+	joined   time.Time                  // by the database's clock
 
 	replies chan heartbeatReply // capacity 1, the newest; only the heartbeater sends
 	gone    chan struct{}       // closed by the heartbeater when the row is gone
@@ -23,12 +23,12 @@ type registration struct {
 
 	token string // the last that was confirmed
 	watch watch
-	ring  roster.Ring // the servers that this one watches
+	ring  roster.WatchRange // the servers that this one watches
 }
 
 // heartbeatReply is what a heartbeat has brought.
 type heartbeatReply struct {
-	roster.Pulse
+	roster.HeartbeatReply
 	watched   time.Duration // for how long the server has watched the others; 0: too short to expire one
 	inherited bool          // other servers watched for a part of that time
 }

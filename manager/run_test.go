@@ -328,7 +328,7 @@ func TestRunWaitsForItsUpstream(t *testing.T) {
 		if err := m.Ready(); err == nil || err.Error() != "task report is joining" {
 			cl.Fatal(err)
 		}
-		if _, err := cl.c.Define(cl.Context(), "settle", inRuns); err != nil {
+		if _, err := cl.c.Tasks().Define(cl.Context(), "settle", inRuns); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

@@ -104,7 +104,7 @@ func (s *server) define(ctx context.Context) (err error) {
 func (s *server) defineOnce(ctx context.Context) (Settings, error) {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	return s.roster.Define(ctx, s.taskType, s.task.settings)
+	return s.roster.Tasks().Define(ctx, s.taskType, s.task.settings)
 }
 
 // join registers, under a new uuid each time, and returns the session. It returns nil when ctx is done, or if the first

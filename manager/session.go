@@ -165,9 +165,9 @@ func (s *session) cancelAll() {
 }
 
 // report returns what the heartbeat tells of this server. It is called from the heartbeater's goroutine.
-func (s *session) report() roster.ServerBeat {
+func (s *session) report() roster.ServerReport {
 	stats := s.proc.Stats()
-	b := roster.ServerBeat{
+	b := roster.ServerReport{
 		UUID: s.uuid, TaskType: s.taskType, State: center.StateStandby,
 		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,

@@ -31,7 +31,7 @@ type configurer struct {
 }
 
 // follow applies the settings if a heartbeat's reply says that they have changed.
-func (c *configurer) follow(ctx context.Context, p roster.Pulse) error {
+func (c *configurer) follow(ctx context.Context, p roster.HeartbeatReply) error {
 	if p.SettingsVersion == c.settingsVersion || p.SettingsVersion < 0 {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (c *configurer) follow(ctx context.Context, p roster.Pulse) error {
 }
 
 // followItems makes the processor load its failed items again if a heartbeat's reply says that they have changed.
-func (c *configurer) followItems(p roster.Pulse) {
+func (c *configurer) followItems(p roster.HeartbeatReply) {
 	if p.ItemVersion != c.itemVersion {
 		c.itemVersion = p.ItemVersion
 		c.proc.Reload()
@@ -50,7 +50,7 @@ func (c *configurer) followItems(p roster.Pulse) {
 func (c *configurer) apply(ctx context.Context, version int64) error {
 	ctx, cancel := c.call(ctx)
 	defer cancel()
-	row, err := c.roster.Settings(ctx, c.taskType)
+	row, err := c.roster.Tasks().Settings(ctx, c.taskType)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (t *runTicker) timer() <-chan time.Time { return time.After(max(0, time.Unt
 func (t *runTicker) soon() { t.next = time.Now() }
 
 // follow takes from a heartbeat's reply when to tick.
-func (t *runTicker) follow(p roster.Pulse) {
+func (t *runTicker) follow(p roster.HeartbeatReply) {
 	if p.Runs && !t.active {
 		t.soon()
 	}

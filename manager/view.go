@@ -60,13 +60,15 @@ func (v *ownView) replace(rows roster.View) {
 }
 
 // mustRead reports whether a heartbeat's reply calls for a fresh read.
-func (v *ownView) mustRead(p roster.Pulse) bool { return !v.matches(p) || v.requesterUnaware() }
+func (v *ownView) mustRead(p roster.HeartbeatReply) bool {
+	return !v.matches(p) || v.requesterUnaware()
+}
 
 // matches reports whether the rows are still what the heartbeat saw (S2). Whatever changes the owner or the requester of
 // a queue gives its row a higher plan_version. A plan that changed only other servers' queues does not count, because in
 // a large roster that happens with each heartbeat. The number of queues and requests and the sum of the epochs reveal
 // edits by hand, too.
-func (v *ownView) matches(p roster.Pulse) bool {
+func (v *ownView) matches(p roster.HeartbeatReply) bool {
 	var owned, requested, epochs, newest, awaited int64
 	for _, q := range v.Queues {
 		if q.Cur != v.uuid {
@@ -97,6 +99,6 @@ func (v *ownView) waits() bool {
 func (v *ownView) unchanged(ctx context.Context) bool {
 	ctx, cancel := v.call(ctx)
 	defer cancel()
-	awaits, err := v.roster.Roster().Awaits(ctx, v.uuid)
-	return err == nil && awaits == v.Awaits(v.uuid)
+	awaits, err := v.roster.Roster().Incoming(ctx, v.uuid)
+	return err == nil && awaits == v.Incoming(v.uuid)
 }

@@ -13,18 +13,18 @@ func TestMatches(t *testing.T) {
 		{ID: "1", Cur: "me", Req: "you", Epoch: 6, PlanVersion: 1},
 		{ID: "2", Cur: "you", Req: "me", Epoch: 8, PlanVersion: 3},
 	}}}
-	same := roster.Pulse{PlanVersion: 9, QueueTotal: 3, Removing: []string{"0"}, Owned: 2, EpochSum: 10, OwnedPlan: 2, Requested: 1, Awaited: 1}
+	same := roster.HeartbeatReply{PlanVersion: 9, QueueTotal: 3, Removing: []string{"0"}, Owned: 2, EpochSum: 10, OwnedPlan: 2, Requested: 1, Awaited: 1}
 	if !v.matches(same) {
 		t.Fatal("the same reply does not match")
 	}
-	for name, spoil := range map[string]func(*roster.Pulse){
-		"plan":      func(p *roster.Pulse) { p.OwnedPlan = 1 }, // older, after a promoted standby lost some
-		"total":     func(p *roster.Pulse) { p.QueueTotal++ },
-		"removing":  func(p *roster.Pulse) { p.Removing = []string{"1"} },
-		"owned":     func(p *roster.Pulse) { p.Owned++ },
-		"epochs":    func(p *roster.Pulse) { p.EpochSum-- },
-		"requested": func(p *roster.Pulse) { p.Requested = 0 },
-		"awaited":   func(p *roster.Pulse) { p.Awaited = 0 },
+	for name, spoil := range map[string]func(*roster.HeartbeatReply){
+		"plan":      func(p *roster.HeartbeatReply) { p.OwnedPlan = 1 }, // older, after a promoted standby lost some
+		"total":     func(p *roster.HeartbeatReply) { p.QueueTotal++ },
+		"removing":  func(p *roster.HeartbeatReply) { p.Removing = []string{"1"} },
+		"owned":     func(p *roster.HeartbeatReply) { p.Owned++ },
+		"epochs":    func(p *roster.HeartbeatReply) { p.EpochSum-- },
+		"requested": func(p *roster.HeartbeatReply) { p.Requested = 0 },
+		"awaited":   func(p *roster.HeartbeatReply) { p.Awaited = 0 },
 	} {
 		p := same
 		spoil(&p)

@@ -60,7 +60,7 @@ func (s *session) wait(ctx context.Context) outcome {
 func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.view.checked = time.Now()
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
-	mustRead := s.lapsed.Swap(false) || s.view.mustRead(r.Pulse)
+	mustRead := s.lapsed.Swap(false) || s.view.mustRead(r.HeartbeatReply)
 	if err := s.obey(ctx, r); err != nil {
 		s.window.update()
 		s.retry(err)
@@ -71,18 +71,18 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 
 // obey does what the reply asks for and what is not about single queues.
 func (s *session) obey(ctx context.Context, r heartbeatReply) error {
-	s.halt.follow(r.Pulse)
+	s.halt.follow(r.HeartbeatReply)
 	if s.ticker != nil {
-		s.ticker.follow(r.Pulse)
+		s.ticker.follow(r.HeartbeatReply)
 	}
-	if err := s.config.follow(ctx, r.Pulse); err != nil {
+	if err := s.config.follow(ctx, r.HeartbeatReply); err != nil {
 		return err
 	}
-	if err := s.planner.follow(ctx, r, s.halt.passes(r.Pulse)); err != nil {
+	if err := s.planner.follow(ctx, r, s.halt.passes(r.HeartbeatReply)); err != nil {
 		return err
 	}
-	s.alerter.follow(ctx, r.Pulse, s.reconciler.restricted())
-	s.config.followItems(r.Pulse)
+	s.alerter.follow(ctx, r.HeartbeatReply, s.reconciler.restricted())
+	s.config.followItems(r.HeartbeatReply)
 	if r.AuditDue {
 		return s.planner.audit(ctx, r)
 	}

@@ -15,9 +15,9 @@ import (
 // testApply: what the file says becomes the row, workers take it over, and nobody writes over another.
 func testApply(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 4, ExecuteNumber: 10, RatePerSecond: 2.5})
-	compare := func(s center.Settings) center.Applied {
+	compare := func(s center.Settings) center.SettingsDiff {
 		t.Helper()
-		a, err := c.CompareSettings(t.Context(), r.task, s)
+		a, err := c.Tasks().Compare(t.Context(), r.task, s)
 		r.must(err)
 		return a
 	}
@@ -33,7 +33,7 @@ func testApply(t *testing.T, c *center.Center) {
 	}
 	r.join("A")
 	before, _ := r.beat("A")
-	r.must(c.ApplySettings(t.Context(), r.task, wanted, old, "test"))
+	r.must(c.Tasks().Apply(t.Context(), r.task, wanted, old, "test"))
 	if now := compare(wanted); !now.Same() {
 		t.Fatalf("still to do: %+v", now)
 	}
@@ -44,10 +44,10 @@ func testApply(t *testing.T, c *center.Center) {
 	if kinds := r.kinds(""); kinds[len(kinds)-1] != center.EventSettings {
 		t.Fatal(kinds)
 	}
-	if err := c.ApplySettings(t.Context(), r.task, center.Settings{Queues: 4}, old, "test"); !errors.Is(err, center.ErrChanged) {
+	if err := c.Tasks().Apply(t.Context(), r.task, center.Settings{Queues: 4}, old, "test"); !errors.Is(err, center.ErrChanged) {
 		t.Fatalf("written over another's change: %v", err)
 	}
-	if _, err := c.CompareSettings(t.Context(), r.task, center.Settings{Queues: 4, FetchNumber: -1}); err == nil || !strings.Contains(err.Error(), "fetch_number (-1) must be between 1 and 1000000") {
+	if _, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 4, FetchNumber: -1}); err == nil || !strings.Contains(err.Error(), "fetch_number (-1) must be between 1 and 1000000") {
 		t.Fatal(err)
 	}
 	if a := compare(center.Settings{Queues: 6, ExecuteNumber: 500, StallAfter: time.Minute}); !a.Repartitions() || a.Total != 4 || a.Wanted != 6 || len(a.Changes) > 0 {
@@ -60,7 +60,7 @@ func testApply(t *testing.T, c *center.Center) {
 	if a := compare(center.Settings{Queues: 4}); !a.Repartitions() {
 		t.Fatalf("it is to be withdrawn: %+v", a)
 	}
-	if _, err := c.CompareSettings(t.Context(), r.task, center.Settings{QueueNames: []string{"x"}}); err == nil {
+	if _, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{QueueNames: []string{"x"}}); err == nil {
 		t.Fatal("numbered queues became named ones")
 	}
 }
@@ -68,18 +68,18 @@ func testApply(t *testing.T, c *center.Center) {
 func testApplyNew(t *testing.T, c *center.Center) {
 	s := center.Settings{QueueNames: []string{"north", "south"}, ThreadNumber: 2}
 	task := strings.ReplaceAll(t.Name(), "/", ".")
-	a, err := c.CompareSettings(t.Context(), task, s)
+	a, err := c.Tasks().Compare(t.Context(), task, s)
 	if err != nil || a.Exists || a.Same() || len(a.Add) != 2 {
 		t.Fatal(a, err)
 	}
-	if err := c.ApplySettings(t.Context(), task, s, a, "test"); err != nil {
+	if err := c.Tasks().Apply(t.Context(), task, s, a, "test"); err != nil {
 		t.Fatal(err)
 	}
-	if a, err = c.CompareSettings(t.Context(), task, s); err != nil || !a.Same() {
+	if a, err = c.Tasks().Compare(t.Context(), task, s); err != nil || !a.Same() {
 		t.Fatal(a, err)
 	}
 	s.QueueNames = []string{"north", "west"}
-	a, err = c.CompareSettings(t.Context(), task, s)
+	a, err = c.Tasks().Compare(t.Context(), task, s)
 	if err != nil || !slices.Equal(a.Add, []string{"west"}) || !slices.Equal(a.Remove, []string{"south"}) {
 		t.Fatal(a, err)
 	}
@@ -89,23 +89,23 @@ func testApplyNew(t *testing.T, c *center.Center) {
 func testDeleteTask(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 2})
 	r.join("A")
-	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
-	if err := c.DeleteTask(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "servers that live serve it in own_sign "+c.OwnSign()+" (1): stop them first") {
+	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
+	if err := c.Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "servers that live serve it in own_sign "+c.OwnSign()+" (1): stop them first") {
 		t.Fatal(err)
 	}
 	r.wantOwners("A", "A")
 	r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
 	r.silence("A")
 	high := r.epoch("0")
-	r.must(c.DeleteTask(t.Context(), r.task, "test"))
+	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
 	for _, table := range []string{"task_type", "queue", "server", "failed_item"} {
 		if n := r.one("SELECT COUNT(*) FROM schedule_%s WHERE task_type = '%s'", table, r.task); n != 0 {
 			t.Errorf("%d rows are left in schedule_%s", n, table)
 		}
 	}
 	for _, f := range []func() error{
-		func() error { return c.DeleteTask(t.Context(), r.task, "test") },
-		func() error { _, err := c.Tasks(t.Context(), r.task); return err },
+		func() error { return c.Tasks().Delete(t.Context(), r.task, "test") },
+		func() error { _, err := c.Tasks().List(t.Context(), r.task); return err },
 	} {
 		if err := f(); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)

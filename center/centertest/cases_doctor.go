@@ -14,7 +14,7 @@ import (
 // moves returns "queue from>to reason" of a preview, and whether the moves are the minimum.
 func (r *fixture) preview(s center.Scenario) (moves []string, least bool) {
 	r.Helper()
-	p, err := r.c.PreviewPlan(r.Context(), r.task, s)
+	p, err := r.c.Queues().Plan(r.Context(), r.task, s)
 	r.must(err)
 	name := func(uuid *string) string {
 		if uuid == nil {
@@ -61,10 +61,10 @@ func testPreview(t *testing.T, c *center.Center) {
 	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
 		t.Fatal(moves)
 	}
-	if _, err := c.PreviewPlan(t.Context(), r.task, center.Scenario{Remove: []string{"nobody"}}); !errors.Is(err, center.ErrGone) {
+	if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Remove: []string{"nobody"}}); !errors.Is(err, center.ErrGone) {
 		t.Fatal(err)
 	}
-	if _, err := c.PreviewPlan(t.Context(), "no such", center.Scenario{}); !errors.Is(err, center.ErrUnknownTask) {
+	if _, err := c.Queues().Plan(t.Context(), "no such", center.Scenario{}); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatal(err)
 	}
 }
@@ -72,7 +72,7 @@ func testPreview(t *testing.T, c *center.Center) {
 // found returns the findings about a check of the case's task type, as "STATUS text".
 func (r *fixture) found(check string) (list []string) {
 	r.Helper()
-	findings, err := r.c.Examine(r.Context(), r.task)
+	findings, err := r.c.Diagnose(r.Context(), r.task)
 	r.must(err)
 	for _, f := range findings {
 		if f.TaskType == r.task && f.Check == check {
@@ -122,7 +122,7 @@ func testDoctor(t *testing.T, c *center.Center) {
 	want("servers", "NOTE B is paused")
 	r.silence("A")
 	want("servers", "PROBLEM nobody may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
-	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
+	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
 	want("items", "PROBLEM 1 item has failed for good", "NOTE 1 item has failed and is tried again")
 	r.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 1, version = version + 1 WHERE task_type = '%s'", r.task)
 	want("settings", "PROBLEM workers refuse the row in schedule_task_type and go on with what they had: heartbeat_interval (1ms) must be at least 100ms")
@@ -140,11 +140,11 @@ func testDoctorNamed(t *testing.T, c *center.Center) {
 	if got := r.found("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
 		t.Fatal(got)
 	}
-	queues, err := c.Queues(t.Context(), center.QueueFilter{TaskType: r.task})
+	queues, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: r.task})
 	if err != nil || queues[0].Removing || !queues[1].Removing {
 		t.Fatal(queues, err)
 	}
-	findings, err := c.Examine(t.Context(), r.task)
+	findings, err := c.Diagnose(t.Context(), r.task)
 	r.must(err)
 	checks := map[string]bool{}
 	for _, f := range findings {
@@ -185,7 +185,7 @@ func testDoctorSettings(t *testing.T, c *center.Center) {
 			t.Fatalf("%q, want %q", got, want)
 		}
 	}
-	servers, err := c.Servers(t.Context(), center.ServerFilter{TaskType: r.task})
+	servers, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
 	r.must(err)
 	if diff := cmp.Diff(map[string]string{"execute_number": "50", "drain_timeout": "1s"}, servers[3].GivenSettings); diff != "" {
 		t.Error(diff)

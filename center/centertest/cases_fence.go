@@ -173,7 +173,7 @@ func testInTx(t *testing.T, c *center.Center) {
 			return err
 		}
 		other := r.task + "_other"
-		_, err := c.Define(t.Context(), other, center.Settings{Queues: 1})
+		_, err := c.Tasks().Define(t.Context(), other, center.Settings{Queues: 1})
 		r.must(err)
 		// Both take one row, wait for each other, then want the other's: one of them has to go back.
 		first := []chan struct{}{make(chan struct{}), make(chan struct{})}

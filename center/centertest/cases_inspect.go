@@ -15,7 +15,7 @@ import (
 // taskRecord reads the one record of the case's task type.
 func (r *fixture) taskRecord() center.TaskRecord {
 	r.Helper()
-	list, err := r.c.Tasks(r.Context(), r.task)
+	list, err := r.c.Tasks().List(r.Context(), r.task)
 	r.must(err)
 	return list[0]
 }
@@ -25,7 +25,7 @@ func testInspect(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 12})
 	r.join("A", "B")
 	r.exec("UPDATE schedule_server SET in_hand = 3, success_count = 7, last_error = 'no', oldest_in_hand_since = register_time WHERE uuid = '%s'", r.uuid("A"))
-	r.must(c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{
+	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{
 		{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "broken"},
 		{Key: "b", QueueID: "1", State: center.ItemRetry, RetryIn: time.Hour},
 	}))
@@ -34,13 +34,13 @@ func testInspect(t *testing.T, c *center.Center) {
 		task.DeadItems != 1 || task.RetryItems != 1 || task.OldestInHand == nil || task.OwnSign != c.OwnSign() || task.Paused {
 		t.Fatalf("%+v", task)
 	}
-	if _, err := c.Tasks(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
+	if _, err := c.Tasks().List(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatal(err)
 	}
 	r.inspectQueues()
 	r.inspectServers()
 	r.inspectItems()
-	names, err := c.TaskNames(t.Context())
+	names, err := c.Tasks().Names(t.Context())
 	if err != nil || !slices.Contains(names, r.task) {
 		t.Fatal(names, err)
 	}
@@ -50,7 +50,7 @@ func (r *fixture) inspectQueues() {
 	r.Helper()
 	ids := func(f center.QueueFilter) (ids []string) {
 		f.TaskType = r.task
-		list, err := r.c.Queues(r.Context(), f)
+		list, err := r.c.Queues().List(r.Context(), f)
 		r.must(err)
 		for _, q := range list {
 			ids = append(ids, q.QueueID)
@@ -66,14 +66,14 @@ func (r *fixture) inspectQueues() {
 			r.Fatalf("%+v: %d queues, want 6", f, n)
 		}
 	}
-	list, err := r.c.Queues(r.Context(), center.QueueFilter{TaskType: r.task, Status: "MOVING"})
+	list, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "MOVING"})
 	r.must(err)
 	q := list[0]
 	if *q.CurServer != r.uuid("A") || *q.CurHost != "host-A" || *q.CurPID != 1 || *q.ReqServer != r.uuid("B") || q.Epoch < 1 ||
 		*q.Held < 0 || *q.Requested < 0 || *q.HeartbeatAge < 0 || q.OwnSign != r.c.OwnSign() {
 		r.Fatalf("%+v", q)
 	}
-	held, err := r.c.Queues(r.Context(), center.QueueFilter{TaskType: r.task, Status: "HELD"})
+	held, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "HELD"})
 	r.must(err)
 	if held[0].ReqServer != nil || held[0].Requested != nil {
 		r.Fatalf("what is NULL is told: %+v", held[0])
@@ -83,7 +83,7 @@ func (r *fixture) inspectQueues() {
 func (r *fixture) inspectServers() {
 	r.Helper()
 	r.silence("B")
-	list, err := r.c.Servers(r.Context(), center.ServerFilter{TaskType: r.task})
+	list, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task})
 	r.must(err)
 	a, b := list[0], list[1]
 	if a.UUID != r.uuid("A") || a.Queues != 12 || a.Requested != 6 || a.Awaited != 0 || a.Overdue || !a.Eligible() || a.LastError != "no" || *a.OldestInHandAge < 0 {
@@ -92,7 +92,7 @@ func (r *fixture) inspectServers() {
 	if b.Queues != 0 || b.Awaited != 6 || !b.Overdue || b.Eligible() || b.HeartbeatAge < 1000 || b.OldestInHand != nil || b.LastFetchTime != nil {
 		r.Fatalf("%+v", b)
 	}
-	if some, err := r.c.Servers(r.Context(), center.ServerFilter{TaskType: r.task, Host: "host-B"}); err != nil || len(some) != 1 {
+	if some, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task, Host: "host-B"}); err != nil || len(some) != 1 {
 		r.Fatal(some, err)
 	}
 	if r.taskRecord().DeadServers != 1 {
@@ -101,7 +101,7 @@ func (r *fixture) inspectServers() {
 	r.sameAsView()
 	r.exec("UPDATE schedule_server SET last_error_at = register_time, given_settings = '{\"execute_number\":\"7\"}' WHERE uuid = '%s'", r.uuid("B"))
 	r.expire("A")
-	gone, err := r.c.GoneServers(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
+	gone, err := r.c.Servers().Gone(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
 	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() ||
 		!gone[0].LastErrorAt.Equal(b.RegisterTime) || gone[0].GivenSettings["execute_number"] != "7" {
 		r.Fatal(gone, err)
@@ -120,7 +120,7 @@ func (r *fixture) sameAsView() {
 	r.exec("INSERT INTO schedule_server (uuid, task_type, own_sign) VALUES ('%s', '%s', 'ELSEWHERE')", r.uuid("far"), r.task)
 	defer r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("far"))
 	r.exec("UPDATE schedule_queue SET cur_server = '%s' WHERE task_type = '%s' AND queue_id = '6'", r.uuid("far"), r.task)
-	list, err := r.c.Queues(r.Context(), center.QueueFilter{TaskType: r.task})
+	list, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task})
 	r.must(err)
 	var got []string
 	for _, q := range list {
@@ -138,13 +138,13 @@ func (r *fixture) sameAsView() {
 
 func (r *fixture) inspectItems() {
 	r.Helper()
-	items, err := r.c.Items(r.Context(), center.ItemFilter{TaskType: r.task}, 10)
+	items, err := r.c.Items().List(r.Context(), center.ItemFilter{TaskType: r.task}, 10)
 	if err != nil || len(items) != 2 || items[0].ItemKey != "a" || items[0].LastError != "broken" || items[1].NextAttemptAt == nil {
 		r.Fatal(items, err)
 	}
 	for _, f := range []center.ItemFilter{{QueueID: "1"}, {State: center.ItemRetry}} {
 		f.TaskType = r.task
-		if some, err := r.c.Items(r.Context(), f, 10); err != nil || len(some) != 1 || some[0].ItemKey != "b" {
+		if some, err := r.c.Items().List(r.Context(), f, 10); err != nil || len(some) != 1 || some[0].ItemKey != "b" {
 			r.Fatal(some, err)
 		}
 	}
@@ -156,7 +156,7 @@ func testEvents(t *testing.T, c *center.Center) {
 	events := func(f center.EventFilter, limit int) (kinds []string, list []center.EventRecord) {
 		t.Helper()
 		f.TaskType = r.task
-		list, err := c.Events(t.Context(), f, limit)
+		list, err := c.Events().List(t.Context(), f, limit)
 		r.must(err)
 		for _, e := range list {
 			kinds = append(kinds, e.Kind)

@@ -114,7 +114,7 @@ func testCompareTrigger(c *center.Center) func(*testing.T) {
 		r := newRuns(t, c, 1)
 		start := r.now().Truncate(time.Hour).Add(24 * time.Hour)
 		want := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: start, MaxFires: 3}
-		compare := func(changes int) center.AppliedTrigger {
+		compare := func(changes int) center.TriggerDiff {
 			t.Helper()
 			a, err := c.Engine().CompareTrigger(t.Context(), want, 5)
 			r.must(err)

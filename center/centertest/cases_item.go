@@ -15,7 +15,7 @@ import (
 // wantItems compares the failed items of a queue. RetryIn goes on meanwhile.
 func (r *fixture) wantItems(queue string, want ...center.FailedItem) {
 	r.Helper()
-	got, err := r.c.FailedItems(r.Context(), r.task, queue, 0)
+	got, err := r.c.Items().Load(r.Context(), r.task, queue, 0)
 	r.must(err)
 	diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(center.FailedItem{}, "FirstFailed"),
 		cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute }),
@@ -30,7 +30,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	r.join("A")
 	save := func(items ...center.FailedItem) {
 		t.Helper()
-		r.must(c.SaveFailedItems(t.Context(), r.task, items))
+		r.must(c.Items().Save(t.Context(), r.task, items))
 	}
 	firsts := func() int64 {
 		return r.one("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
@@ -50,7 +50,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	}
 
 	pulse, _ := r.beat("A")
-	n, err := c.RetryItems(t.Context(), r.task, "test", "b b's", "nobody")
+	n, err := c.Items().Retry(t.Context(), r.task, "test", "b b's", "nobody")
 	if err != nil || n != 1 {
 		t.Fatalf("%d items, want 1: %v", n, err)
 	}
@@ -59,16 +59,16 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	if p, _ := r.beat("A"); p.ItemVersion == pulse.ItemVersion {
 		t.Fatal("nobody is told")
 	}
-	r.must(c.ForgetFailedItems(t.Context(), r.task, []string{"a"}))
+	r.must(c.Items().Forget(t.Context(), r.task, []string{"a"}))
 	r.wantItems("", b)
 	for _, want := range []int{1, 0} {
-		if n, err = c.DropItems(t.Context(), r.task, "test"); err != nil || n != want {
+		if n, err = c.Items().Drop(t.Context(), r.task, "test"); err != nil || n != want {
 			t.Fatal(n, err)
 		}
 	}
 	r.wantItems("")
 	for _, key := range []string{"", strings.Repeat("x", 256)} {
-		err := c.SaveFailedItems(t.Context(), r.task, []center.FailedItem{{Key: key, QueueID: "0", State: center.ItemRetry}})
+		err := c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: key, QueueID: "0", State: center.ItemRetry}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a key must have 1 to 255 bytes, not %d", len(key))) {
 			t.Error(err)
 		}
@@ -83,12 +83,12 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 		keys = append(keys, fmt.Sprint(i))
 		many = append(many, center.FailedItem{Key: keys[i], QueueID: "0", State: center.ItemRetry})
 	}
-	r.must(c.SaveFailedItems(t.Context(), r.task, many))
-	if some, err := c.FailedItems(t.Context(), r.task, "0", 10); err != nil || len(some) != 10 {
+	r.must(c.Items().Save(t.Context(), r.task, many))
+	if some, err := c.Items().Load(t.Context(), r.task, "0", 10); err != nil || len(some) != 10 {
 		t.Fatal(len(some), err)
 	}
-	r.must(c.ForgetFailedItems(t.Context(), r.task, keys[:600]))
-	if n, err := c.DropItems(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
+	r.must(c.Items().Forget(t.Context(), r.task, keys[:600]))
+	if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
 		t.Fatal(n, err)
 	}
 }

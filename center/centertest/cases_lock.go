@@ -27,7 +27,7 @@ func testLock(t *testing.T, c *center.Center) {
 		}
 		var g errgroup.Group
 		g.Go(func() error {
-			_, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A")})
+			_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A")})
 			return err
 		})
 		time.Sleep(100 * time.Millisecond) // for the one that does not wait; the one that does may begin at any time
@@ -80,7 +80,7 @@ func testLock(t *testing.T, c *center.Center) {
 		r.must(err)
 		now := func(busy bool) {
 			t.Helper()
-			done, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A"), NoWait: true})
+			done, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), NoWait: true})
 			r.must(err)
 			if done.Busy != busy {
 				t.Fatalf("busy is %t", done.Busy)

@@ -13,16 +13,16 @@ import (
 )
 
 // drained sends a heartbeat that says that the server has drained for the barrier that it sees.
-func (r *fixture) drained(name string) roster.Pulse {
+func (r *fixture) drained(name string) roster.HeartbeatReply {
 	r.Helper()
 	p, ok := r.beat(name)
 	if !ok {
 		r.Fatalf("%s is gone", name)
 	}
-	b := roster.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerBeat{
+	b := roster.Heartbeat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
 		{UUID: r.uuid(name), State: center.StateServing, DrainedPartition: p.PartitionVersion},
 	}}
-	pulses, err := r.c.Roster().Beat(r.Context(), b)
+	pulses, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
 	return pulses[r.uuid(name)]
@@ -293,8 +293,8 @@ func testWatch(t *testing.T, c *center.Center) {
 		old := first.WatchingSince.Add(-time.Hour)
 		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		beat := func() {
-			b := roster.Beat{Was: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerBeat{{UUID: r.uuid("A"), WatchingSince: old}}}
-			_, err := c.Roster().Beat(t.Context(), b)
+			b := roster.Heartbeat{Was: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), WatchingSince: old}}}
+			_, err := c.Roster().SendHeartbeat(t.Context(), b)
 			r.must(err)
 			r.tokens["A"] = b.Token
 		}
@@ -319,7 +319,7 @@ func testWatch(t *testing.T, c *center.Center) {
 func testWaits(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 4})
 	r.join("A", "B")
-	waits, err := c.Roster().Waits(t.Context(), r.uuid("B"))
+	waits, err := c.Roster().PendingHandovers(t.Context(), r.uuid("B"))
 	r.must(err)
 	if len(waits) != 1 || waits[0].Owner != r.uuid("A") || waits[0].Queues != 2 || waits[0].JudgeDead != 10*time.Second {
 		t.Fatalf("%+v", waits)
@@ -327,11 +327,11 @@ func testWaits(t *testing.T, c *center.Center) {
 	if got, want := waits[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in hand; asked for 0s ago"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	dead := roster.Wait{Owner: "web1:4711:ab", Queues: 1, Queue: "3", Silent: 6 * time.Second, JudgeDead: 10 * time.Second}
+	dead := roster.PendingHandover{Owner: "web1:4711:ab", Queues: 1, Queue: "3", Silent: 6 * time.Second, JudgeDead: 10 * time.Second}
 	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if waits, err := c.Roster().Waits(t.Context(), r.uuid("A")); err != nil || len(waits) > 0 {
+	if waits, err := c.Roster().PendingHandovers(t.Context(), r.uuid("A")); err != nil || len(waits) > 0 {
 		t.Errorf("A waits for nobody: %v, %v", waits, err)
 	}
 }

@@ -19,7 +19,7 @@ func testDefine(t *testing.T, c *center.Center) {
 	t.Run("the first is stored", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"})
 		want := center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"}.WithDefaults()
-		row, err := c.Settings(t.Context(), r.task)
+		row, err := c.Tasks().Settings(t.Context(), r.task)
 		r.must(err)
 		if diff := cmp.Diff(want, row); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
@@ -52,10 +52,10 @@ func testDefine(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("unknown task", func(t *testing.T) {
-		if _, err := c.Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
-		if _, err := c.Roster().Assign(t.Context(), "nobody", roster.Assignment{}); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Roster().Rebalance(t.Context(), "nobody", roster.RebalanceOptions{}); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
 	})
@@ -85,14 +85,14 @@ func testConcurrent(t *testing.T, c *center.Center) {
 	var g errgroup.Group
 	for i := range 8 {
 		g.Go(func() error {
-			if _, err := c.Define(t.Context(), task, center.Settings{Queues: 6}); err != nil {
+			if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: 6}); err != nil {
 				return err
 			}
 			uuid := fmt.Sprintf("%s:%d", task, i)
 			if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
 				return err
 			}
-			_, err := c.Roster().Assign(t.Context(), task, roster.Assignment{Actor: uuid})
+			_, err := c.Roster().Rebalance(t.Context(), task, roster.RebalanceOptions{Actor: uuid})
 			return err
 		})
 	}
@@ -138,7 +138,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.assign("A")
-		_, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
+		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
 		r.must(err)
 		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("plan_version went from %d to %d", before, after)
@@ -171,7 +171,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.must(center.Fence(ctx, tx))
 		r.join("B")
 		r.wantOwners("A", "A", "A", "A>B")
-		done, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A")})
+		done, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A")})
 		r.must(err)
 		if diff := cmp.Diff([]string{"1"}, done.Blocked); diff != "" {
 			t.Fatalf("blocked (-want +got):\n%s", diff)
@@ -266,7 +266,7 @@ func testServers(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.silence("B")
-		_, err := c.Roster().Assign(t.Context(), r.task, roster.Assignment{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
+		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
 		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
@@ -330,7 +330,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 	t.Run("S2 a change of own queues is told, of others is not", func(t *testing.T) {
 		r := newRoster(t, c, center.Settings{Queues: 4})
 		r.join("A", "B") // A is asked for 1 and 3
-		pulse := func(name string) roster.Pulse {
+		pulse := func(name string) roster.HeartbeatReply {
 			t.Helper()
 			p, ok := r.beat(name)
 			v, err := c.Roster().View(t.Context(), r.task, r.uuid(name))
@@ -463,7 +463,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.register("A")
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
-		_, err := c.Roster().Beat(t.Context(), roster.Beat{Was: []string{"first"}, Token: "x", Servers: []roster.ServerBeat{
+		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Was: []string{"first"}, Token: "x", Servers: []roster.ServerReport{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
 			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at}, // a dealer's, of whatever bytes
 		}})
@@ -477,7 +477,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff([]string{"SERVING 11 3000  f", "STANDBY 22 0 it's bro\uFFFDken t"}, got); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
-		list, err := c.Servers(t.Context(), center.ServerFilter{TaskType: r.task})
+		list, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
 		r.must(err)
 		if a, b := list[0], list[1]; a.LastErrorAt != nil || a.LastErrorAge != nil || !b.LastErrorAt.Equal(at) || *b.LastErrorAge != b.Now.Sub(at).Truncate(time.Millisecond).Seconds() {
 			t.Errorf("last errors: %+v, %+v", a, b)

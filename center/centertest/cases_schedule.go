@@ -23,7 +23,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		if diff := cmp.Diff(made, r.readTrigger(r.task)); diff != "" {
 			t.Fatalf("the row was changed by another definition:\n%s", diff)
 		}
-		row, err := c.Settings(t.Context(), r.task)
+		row, err := c.Tasks().Settings(t.Context(), r.task)
 		r.must(err)
 		want := []center.Difference{{Name: "every", Given: "1h0m0s", Row: "not set"}}
 		if diff := cmp.Diff(want, (center.Settings{Mode: center.ModeRun, Every: time.Hour}).DiffersFrom(row)); diff != "" {
@@ -86,11 +86,11 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 	up := newRuns(t, c, 1)
 	s := center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: up.task}, {Upstream: up.task + ".late", Rule: center.RuleFinished}}}
 	r := &fixture{T: t, c: c, task: up.task + ".down", tokens: map[string]string{}}
-	_, err := c.Define(t.Context(), r.task, s)
+	_, err := c.Tasks().Define(t.Context(), r.task, s)
 	if !errors.Is(err, center.ErrUnknownTask) || !strings.Contains(err.Error(), "after "+up.task+".late: ") {
 		t.Fatal(err)
 	}
-	if _, err := c.Tasks(t.Context(), r.task); !errors.Is(err, center.ErrUnknownTask) {
+	if _, err := c.Tasks().List(t.Context(), r.task); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatalf("half of the task type was made: %v", err)
 	}
 	late := &fixture{T: t, c: c, task: up.task + ".late", tokens: map[string]string{}}
@@ -100,28 +100,28 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 	r.wantAfter(want...)
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	r.wantAfter(want...)
-	row, err := c.Settings(t.Context(), r.task)
+	row, err := c.Tasks().Settings(t.Context(), r.task)
 	r.must(err)
 	if diffs := s.DiffersFrom(row); len(diffs) > 0 {
 		t.Fatal(diffs)
 	}
-	if err := c.DeleteTask(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change that first") {
+	if err := c.Tasks().Delete(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change that first") {
 		t.Fatal(err)
 	}
-	r.must(c.DeleteTask(t.Context(), r.task, "test"))
-	r.must(c.DeleteTask(t.Context(), late.task, "test"))
+	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
+	r.must(c.Tasks().Delete(t.Context(), late.task, "test"))
 }
 
 // apply makes the database say what the settings say, and returns the names of what was different.
 func (r *fixture) apply(s center.Settings) (changed []string) {
 	r.Helper()
-	a, err := r.c.CompareSettings(r.Context(), r.task, s)
+	a, err := r.c.Tasks().Compare(r.Context(), r.task, s)
 	r.must(err)
 	for _, d := range a.Changes {
 		changed = append(changed, d.Name+": "+d.Row+" -> "+d.Given)
 	}
-	r.must(r.c.ApplySettings(r.Context(), r.task, s, a, "test"))
-	if a, err = r.c.CompareSettings(r.Context(), r.task, s); err != nil || !a.Same() {
+	r.must(r.c.Tasks().Apply(r.Context(), r.task, s, a, "test"))
+	if a, err = r.c.Tasks().Compare(r.Context(), r.task, s); err != nil || !a.Same() {
 		r.Fatalf("still to do: %+v, %v", a, err)
 	}
 	return changed
@@ -167,12 +167,12 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantTrigger()
 	r.wantAfter()
 
-	r.must(c.DeleteTask(t.Context(), r.task, "test"))
+	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
 	elsewhere := up.trigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
-	a, err := c.CompareSettings(t.Context(), r.task, nightly)
+	a, err := c.Tasks().Compare(t.Context(), r.task, nightly)
 	r.must(err)
-	err = c.ApplySettings(t.Context(), r.task, nightly, a, "test")
+	err = c.Tasks().Apply(t.Context(), r.task, nightly, a, "test")
 	if err == nil || !strings.Contains(err.Error(), "trigger "+r.task+" has the name of this task type, and fires "+up.task) {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func testDeleteRuns(t *testing.T, c *center.Center) {
 	open, ready := r.opened("open"), r.submit("ready")
 	waits := down.submit("waits", open)
 	r.silence("A")
-	r.must(c.DeleteTask(t.Context(), r.task, "test"))
+	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
 	r.wantTrigger()
 	r.wantState(ended, center.RunSuccess)
 	r.wantState(open, center.RunCancelled)

@@ -103,9 +103,9 @@ func (w *walk) view(name string) roster.View {
 	w.Helper()
 	v, err := w.c.Roster().View(w.Context(), w.task, w.uuid(name))
 	w.must(err)
-	awaits, err := w.c.Roster().Awaits(w.Context(), w.uuid(name))
+	awaits, err := w.c.Roster().Incoming(w.Context(), w.uuid(name))
 	w.must(err)
-	if awaits != v.Awaits(w.uuid(name)) {
+	if awaits != v.Incoming(w.uuid(name)) {
 		w.Fatalf("a poll reads %+v, the view %+v", awaits, v)
 	}
 	return v

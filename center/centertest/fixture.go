@@ -20,21 +20,21 @@ type fixture struct {
 	c      *center.Center
 	task   string
 	tokens map[string]string
-	rings  map[string]roster.Ring
+	rings  map[string]roster.WatchRange
 }
 
 // newRoster defines a task type of the case's own, so that all cases share one database.
 func newRoster(t *testing.T, c *center.Center, s center.Settings) *fixture {
 	t.Helper()
 	task := strings.NewReplacer("/", ".", " ", "_").Replace(t.Name())
-	r := &fixture{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, rings: map[string]roster.Ring{}}
+	r := &fixture{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, rings: map[string]roster.WatchRange{}}
 	r.define(s)
 	return r
 }
 
 func (r *fixture) define(s center.Settings) center.Settings {
 	r.Helper()
-	row, err := r.c.Define(r.Context(), r.task, s)
+	row, err := r.c.Tasks().Define(r.Context(), r.task, s)
 	r.must(err)
 	return row
 }
@@ -77,22 +77,22 @@ func (r *fixture) registerGiven(name string, given center.Settings) {
 
 func (r *fixture) assign(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Assign(r.Context(), r.task, roster.Assignment{Actor: r.uuid(name)})
+	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name)})
 	r.must(err)
 }
 
 // expire plans as a server does that has watched for long enough.
 func (r *fixture) expire(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Assign(r.Context(), r.task, roster.Assignment{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
+	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
 	r.must(err)
 }
 
 // beat sends a heartbeat with a new token and returns the pulse, if the server is still there.
-func (r *fixture) beat(name string) (roster.Pulse, bool) {
+func (r *fixture) beat(name string) (roster.HeartbeatReply, bool) {
 	r.Helper()
-	b := roster.Beat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerBeat{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, Ring: r.rings[name]}}}
-	pulses, err := r.c.Roster().Beat(r.Context(), b)
+	b := roster.Heartbeat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, Ring: r.rings[name]}}}
+	pulses, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
 	p, ok := pulses[r.uuid(name)]

@@ -15,7 +15,7 @@ const (
 )
 
 func listTasks(ctx context.Context, c *center.Center, _ []string) ([]string, error) {
-	return c.TaskNames(ctx)
+	return c.Tasks().Names(ctx)
 }
 
 // listRunTasks lists the task types that can have runs.
@@ -24,7 +24,7 @@ func listRunTasks(ctx context.Context, c *center.Center, _ []string) ([]string, 
 }
 
 func listServers(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-	servers, err := c.Servers(ctx, center.ServerFilter{})
+	servers, err := c.Servers().List(ctx, center.ServerFilter{})
 	for _, s := range servers {
 		values = append(values, s.UUID+"\t"+s.TaskType+", "+strings.ToLower(serverState(s)))
 	}
@@ -39,7 +39,7 @@ func listHosts(ctx context.Context, c *center.Center, args []string) ([]string, 
 
 // listQueues lists the queues of the task type in the first argument.
 func listQueues(ctx context.Context, c *center.Center, args []string) (values []string, err error) {
-	queues, err := c.Queues(ctx, center.QueueFilter{TaskType: firstArg(args)})
+	queues, err := c.Queues().List(ctx, center.QueueFilter{TaskType: firstArg(args)})
 	for _, q := range queues {
 		values = append(values, q.QueueID)
 	}
@@ -48,7 +48,7 @@ func listQueues(ctx context.Context, c *center.Center, args []string) (values []
 
 // listItems lists the failed items of the task type in the first argument.
 func listItems(ctx context.Context, c *center.Center, args []string) (values []string, err error) {
-	items, err := c.Items(ctx, center.ItemFilter{TaskType: firstArg(args)}, listedItems)
+	items, err := c.Items().List(ctx, center.ItemFilter{TaskType: firstArg(args)}, listedItems)
 	for _, i := range items {
 		values = append(values, i.ItemKey)
 	}
@@ -59,7 +59,7 @@ func listItems(ctx context.Context, c *center.Center, args []string) (values []s
 // task types, each of which stands for its newest run.
 func listRuns(accept func(center.Run) bool) lister {
 	return func(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-		runs, err := c.Engine().RunRecords(ctx, center.RunFilter{}, listedRuns)
+		runs, err := c.Runs().List(ctx, center.RunFilter{}, listedRuns)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func anyRun(center.Run) bool    { return true }
 func openRun(r center.Run) bool { return !r.Ended() }
 
 func listTriggers(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-	triggers, err := c.Engine().TriggerRecords(ctx, center.TriggerFilter{})
+	triggers, err := c.Triggers().List(ctx, center.TriggerFilter{})
 	for _, t := range triggers {
 		values = append(values, fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, scheduleText(t.Trigger)))
 	}

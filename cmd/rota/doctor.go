@@ -54,7 +54,7 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []center.Finding, e
 		return []center.Finding{{Status: center.FindingProblem, Check: "database", Finding: err.Error(), Hint: "solve this first: the other checks need the database"}}, nil
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	findings, err = c.Examine(cmd.Context(), taskType)
+	findings, err = c.Diagnose(cmd.Context(), taskType)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package main
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/dutyrota/rota/center"
+)
 
 // The exit codes.
 const (
@@ -16,7 +20,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 // usageErrors are the errors of package-independent code that only another
 // command line can avoid.
-var usageErrors = []error{errAmbiguousServer, errOtherTask}
+var usageErrors = []error{center.ErrAmbiguousServer, errOtherTask}
 
 func exitCode(err error) int {
 	if errors.As(err, new(usageError)) {
@@ -36,9 +40,9 @@ var hints = []struct {
 	err  error
 	hint string
 }{
-	{errUnknownServer, " (see rota server list)"},
-	{errNoRunOrTask, " (see rota run list)"},
-	{errNoRunYet, " (see rota run submit)"},
+	{center.ErrUnknownServer, " (see rota server list)"},
+	{center.ErrNoRunOrTask, " (see rota run list)"},
+	{center.ErrNoRunYet, " (see rota run submit)"},
 }
 
 func hint(err error) string {

@@ -48,7 +48,7 @@ func (f *eventFollower) follow(ctx context.Context, every time.Duration, handle 
 // the previous call at each further one.
 func (f *eventFollower) next(ctx context.Context) ([]center.EventRecord, error) {
 	f.filter.Server = f.serverUUID(ctx)
-	events, err := f.center.Events(ctx, f.filter, f.limit)
+	events, err := f.center.Events().List(ctx, f.filter, f.limit)
 	if n := len(events); n > 0 {
 		f.filter.After = events[n-1].EventID
 	}
@@ -62,7 +62,7 @@ func (f *eventFollower) serverUUID(ctx context.Context) string {
 	if f.server == "" {
 		return ""
 	}
-	if s, err := resolveServer(ctx, f.center, f.server); err == nil {
+	if s, err := f.center.Servers().Find(ctx, f.server); err == nil {
 		return s.UUID
 	}
 	return f.server

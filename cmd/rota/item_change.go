@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// itemChange is RetryItems or DropItems.
-type itemChange func(c *center.Center, ctx context.Context, taskType, actor string, keys ...string) (int, error)
+// itemChange is Retry or Drop of the failed items.
+type itemChange func(items *center.Items, ctx context.Context, taskType, actor string, keys ...string) (int, error)
 
 func newItemRetryCommand() *cobra.Command {
 	return itemCommand(&cobra.Command{
@@ -18,7 +18,7 @@ func newItemRetryCommand() *cobra.Command {
 		Short: "Retry failed items at once, dead items included",
 		Example: `  rota item retry settle 4711 4712
   rota item retry settle --all`,
-	}, (*center.Center).RetryItems, "scheduled for a retry", false)
+	}, (*center.Items).Retry, "scheduled for a retry", false)
 }
 
 func newItemDropCommand() *cobra.Command {
@@ -29,7 +29,7 @@ func newItemDropCommand() *cobra.Command {
 processed again as if it had never failed.`,
 		Example: `  rota item drop settle 4711 4712
   rota item drop settle --all --yes`,
-	}, (*center.Center).DropItems, "dropped", true)
+	}, (*center.Items).Drop, "dropped", true)
 }
 
 func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *cobra.Command {
@@ -50,7 +50,7 @@ func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *
 					return err
 				}
 			}
-			n, err := change(c, ctx, args[0], actor(), keys...)
+			n, err := change(c.Items(), ctx, args[0], actor(), keys...)
 			if err != nil {
 				return err
 			}

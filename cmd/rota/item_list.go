@@ -33,7 +33,7 @@ retry" or "rota item drop".`,
 				if err := requireTask(ctx, c, f.TaskType); err != nil {
 					return result{}, err
 				}
-				items, err := c.Items(ctx, f, limit)
+				items, err := c.Items().List(ctx, f, limit)
 				return tableResult(items, itemColumns), err
 			})
 		},

@@ -21,7 +21,7 @@ func TestLists(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
-		s.must(s.c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{{Key: "a b", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
+		s.must(s.c.Items().Save(t.Context(), "settle", []center.FailedItem{{Key: "a b", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
 		for _, test := range []struct {
 			args    string
 			table   string // a line of it

@@ -39,7 +39,7 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("queue add regions west", `queue west added`)
 		s.wantOutput("queue remove regions south --yes", `queue south is removed as soon as`)
 		s.wantOutput("queue list regions", `(?s)north.*west`)
-		s.must(s.c.SaveFailedItems(t.Context(), "settle", []center.FailedItem{
+		s.must(s.c.Items().Save(t.Context(), "settle", []center.FailedItem{
 			{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: center.ItemDead}, {Key: "c", QueueID: "0", State: center.ItemDead},
 		}))
 		s.wantOutput("item retry settle a", `1 item scheduled for a retry`)
@@ -82,7 +82,7 @@ func TestOwnSignOfCommands(t *testing.T) {
 	other, err := center.Open(t.Context(), anydb.URL(s.url), center.Options{OwnSign: "TEST"})
 	s.must(err)
 	defer other.Close()
-	_, err = other.Define(t.Context(), "settle", center.Settings{Queues: 4})
+	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
 	s.must(err)
 	s.wantOutput("task pause settle --own-sign TEST", `^settle\$TEST: paused`)
 	if n := count(t, s.c.DB(), "schedule_task_running WHERE paused AND own_sign = 'BASE'"); n != 0 {

@@ -64,7 +64,7 @@ func showPlan(ctx context.Context, c *center.Center, taskType string, add int, r
 	if err != nil {
 		return result{}, err
 	}
-	p, err := c.PreviewPlan(ctx, taskType, scenario)
+	p, err := c.Queues().Plan(ctx, taskType, scenario)
 	if err != nil {
 		return result{}, err
 	}

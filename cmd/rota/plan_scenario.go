@@ -17,7 +17,7 @@ var errOtherTask = errors.New("the server serves another task type")
 func planScenario(ctx context.Context, c *center.Center, taskType string, add int, remove []string) (center.Scenario, error) {
 	s := center.Scenario{Add: add}
 	for _, name := range remove {
-		server, err := resolveServer(ctx, c, name)
+		server, err := c.Servers().Find(ctx, name)
 		if err != nil {
 			return s, err
 		}

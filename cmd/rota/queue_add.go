@@ -20,7 +20,7 @@ once. "rota task apply" changes the number of numbered queues.`,
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				if err := c.Roster().AddQueue(ctx, args[0], args[1], parameter, actor()); err != nil {
+				if err := c.Queues().Add(ctx, args[0], args[1], parameter, actor()); err != nil {
 					return err
 				}
 				cmd.Printf("%s$%s: queue %s added\n", args[0], c.OwnSign(), args[1])

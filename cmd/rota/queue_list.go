@@ -48,13 +48,13 @@ func showQueues(ctx context.Context, c *center.Center, f center.QueueFilter) (re
 		return result{}, err
 	}
 	if f.Server != "" {
-		s, err := resolveServer(ctx, c, f.Server)
+		s, err := c.Servers().Find(ctx, f.Server)
 		if err != nil {
 			return result{}, err
 		}
 		f.Server = s.UUID
 	}
-	queues, err := c.Queues(ctx, f)
+	queues, err := c.Queues().List(ctx, f)
 	return tableResult(queues, queueColumns), err
 }
 

@@ -38,7 +38,7 @@ func removeQueue(ctx context.Context, cmd *cobra.Command, c *center.Center, task
 	if err := confirm(cmd, action); err != nil {
 		return err
 	}
-	if err := c.Roster().RemoveQueue(ctx, taskType, queueID, actor()); err != nil {
+	if err := c.Queues().Remove(ctx, taskType, queueID, actor()); err != nil {
 		return err
 	}
 	cmd.Printf("%s$%s: queue %s is removed as soon as its owner has drained it\n", taskType, c.OwnSign(), queueID)

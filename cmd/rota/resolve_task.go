@@ -14,7 +14,7 @@ func requireTask(ctx context.Context, c *center.Center, taskType string) error {
 	if taskType == "" {
 		return nil
 	}
-	names, err := c.TaskNames(ctx)
+	names, err := c.Tasks().Names(ctx)
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func requireTask(ctx context.Context, c *center.Center, taskType string) error {
 
 // runTaskNames returns the names of the task types of mode RUN.
 func runTaskNames(ctx context.Context, c *center.Center) (names []string, err error) {
-	tasks, err := c.Tasks(ctx, "")
+	tasks, err := c.Tasks().List(ctx, "")
 	for _, t := range tasks {
 		if t.Mode == center.ModeRun {
 			names = append(names, t.TaskType)

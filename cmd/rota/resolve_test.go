@@ -9,25 +9,6 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-func TestMatchServer(t *testing.T) {
-	t.Parallel()
-	servers := []center.ServerRecord{{UUID: "a:1:0001", TaskType: "x"}, {UUID: "a:1:0002", TaskType: "y"}, {UUID: "a:11:0003"}, {UUID: "b:2:0004"}}
-	for name, want := range map[string]string{"b:2:0004": "b:2:0004", "b:2": "b:2:0004", "b": "b:2:0004", "a:11": "a:11:0003", "a:1:0002": "a:1:0002"} {
-		if got, err := matchServer(servers, name); err != nil || got.UUID != want {
-			t.Errorf("%s: %s, %v, want %s", name, got.UUID, err, want)
-		}
-	}
-	for _, name := range []string{"", "c", "a:1:00", "b:2:0004:"} {
-		if _, err := matchServer(servers, name); !errors.Is(err, errUnknownServer) {
-			t.Errorf("%q: %v, want %v", name, err, errUnknownServer)
-		}
-	}
-	_, err := matchServer(servers, "a:1")
-	if !errors.Is(err, errAmbiguousServer) || !strings.HasSuffix(err.Error(), "a:1:0001 (x) or a:1:0002 (y)") {
-		t.Errorf("a:1: %v", err)
-	}
-}
-
 func TestResolveRun(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
@@ -35,16 +16,16 @@ func TestResolveRun(t *testing.T) {
 	newest, err := s.c.Engine().Submit(t.Context(), "extract", "second", "")
 	s.must(err)
 	for name, want := range map[string]string{extract: extract, report: report, "extract": newest} {
-		if r, err := resolveRun(t.Context(), s.c, name); err != nil || r.ID != want {
+		if r, err := s.c.Runs().Find(t.Context(), name); err != nil || r.ID != want {
 			t.Errorf("%s: %s, %v, want %s", name, r.ID, err, want)
 		}
 	}
-	for name, want := range map[string]error{"nope": errNoRunOrTask, "idle": errNoRunYet} {
-		if _, err := resolveRun(t.Context(), s.c, name); !errors.Is(err, want) {
+	for name, want := range map[string]error{"nope": center.ErrNoRunOrTask, "idle": center.ErrNoRunYet} {
+		if _, err := s.c.Runs().Find(t.Context(), name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 	}
-	if _, err := resolveRunIDs(t.Context(), s.c, []string{extract, "nope"}); !errors.Is(err, errNoRunOrTask) {
+	if _, err := resolveRunIDs(t.Context(), s.c, []string{extract, "nope"}); !errors.Is(err, center.ErrNoRunOrTask) {
 		t.Error(err)
 	}
 }

@@ -52,20 +52,20 @@ func (s *testRoster) runs() (extract, report string) {
 	s.define("extract", center.Settings{Mode: center.ModeRun, Queues: 4})
 	s.define("report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "extract"}}})
 	s.define("idle", center.Settings{Mode: center.ModeRun, Queues: 1})
-	_, err := s.c.Engine().DefineTrigger(s.Context(), center.Trigger{
+	_, err := s.c.Triggers().Define(s.Context(), center.Trigger{
 		Name: "nightly", Target: "extract", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin", Overlap: center.OverlapWait,
 	})
 	s.must(err)
 	extract, err = s.c.Engine().Submit(s.Context(), "extract", "first", "p")
 	s.must(err)
-	dependant, err := s.c.Engine().LatestRun(s.Context(), "report")
+	dependant, err := s.c.Runs().Find(s.Context(), "report")
 	s.must(err)
 	return extract, dependant.ID
 }
 
 func (s *testRoster) define(task string, settings center.Settings) {
 	s.Helper()
-	_, err := s.c.Define(s.Context(), task, settings)
+	_, err := s.c.Tasks().Define(s.Context(), task, settings)
 	s.must(err)
 }
 
@@ -79,7 +79,7 @@ func (s *testRoster) serve(task, uuid string) {
 	host, _, _ := strings.Cut(uuid, ":")
 	_, err := s.c.Roster().Register(s.Context(), roster.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 	s.must(err)
-	_, err = s.c.Roster().Assign(s.Context(), task, roster.Assignment{Actor: uuid})
+	_, err = s.c.Roster().Rebalance(s.Context(), task, roster.RebalanceOptions{Actor: uuid})
 	s.must(err)
 }
 

@@ -32,7 +32,7 @@ func findBlocker(ctx context.Context, c *center.Center, r center.Run) (runBlocke
 	if r.Paused {
 		return runBlocker{reason: blockedByPause}, nil
 	}
-	tasks, err := c.Tasks(ctx, r.TaskType)
+	tasks, err := c.Tasks().List(ctx, r.TaskType)
 	if errors.Is(err, center.ErrUnknownTask) {
 		return runBlocker{reason: blockedByMissingTask}, nil
 	}

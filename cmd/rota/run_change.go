@@ -25,7 +25,7 @@ var runChanges = []runChange{
 within two seconds; what it has started may still take effect. The runs that
 wait for its success fail.`,
 		done: "cancelled", accepts: openRun, do: func(ctx context.Context, c *center.Center, runID, actor string) error {
-			return c.Engine().CancelRun(ctx, runID, actor)
+			return c.Runs().Cancel(ctx, runID, actor)
 		},
 	},
 	{
@@ -34,7 +34,7 @@ wait for its success fail.`,
 current position. Finished queues stay finished. The runs that failed because of
 this run wait for it again.`,
 		done: "reruns the queues that were not done", accepts: failedRun, do: func(ctx context.Context, c *center.Center, runID, actor string) error {
-			return c.Engine().Rerun(ctx, runID, actor)
+			return c.Runs().Rerun(ctx, runID, actor)
 		},
 	},
 	{
@@ -58,7 +58,10 @@ func failedRun(r center.Run) bool {
 
 func pauseRun(paused bool) func(context.Context, *center.Center, string, string) error {
 	return func(ctx context.Context, c *center.Center, runID, actor string) error {
-		return c.Engine().PauseRun(ctx, runID, paused, actor)
+		if paused {
+			return c.Runs().Pause(ctx, runID, actor)
+		}
+		return c.Runs().Resume(ctx, runID, actor)
 	}
 }
 
@@ -72,7 +75,7 @@ func newRunChangeCommand(change runChange) *cobra.Command {
 		ValidArgsFunction: complete(listRuns(change.accepts)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				r, err := resolveRun(ctx, c, args[0])
+				r, err := c.Runs().Find(ctx, args[0])
 				if err != nil {
 					return err
 				}

@@ -16,13 +16,13 @@ type runDetails struct {
 
 // readRunDetails resolves the name as resolveRun does.
 func readRunDetails(ctx context.Context, c *center.Center, name string) (d runDetails, err error) {
-	if d.run, err = resolveRun(ctx, c, name); err != nil {
+	if d.run, err = c.Runs().Find(ctx, name); err != nil {
 		return d, err
 	}
-	if d.queues, err = c.Engine().RunQueues(ctx, d.run.ID); err != nil {
+	if d.queues, err = c.Runs().Queues(ctx, d.run.ID); err != nil {
 		return d, err
 	}
-	if d.graph.Runs, d.graph.Deps, err = c.Engine().RunGraph(ctx, d.run.ID); err != nil || d.run.Ended() {
+	if d.graph.Runs, d.graph.Deps, err = c.Runs().Graph(ctx, d.run.ID); err != nil || d.run.Ended() {
 		return d, err
 	}
 	d.blocker, err = findBlocker(ctx, c, d.run.Run)

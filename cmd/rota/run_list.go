@@ -43,7 +43,7 @@ it. SKIPPED: another run was open when its trigger was due.`,
 				if err := requireTask(ctx, c, f.TaskType); err != nil {
 					return result{}, err
 				}
-				runs, err := c.Engine().RunRecords(ctx, f, limit)
+				runs, err := c.Runs().List(ctx, f, limit)
 				return tableResult(runs, runColumns), err
 			})
 		},

@@ -114,7 +114,7 @@ func TestRunSubmit(t *testing.T) {
 		if err != nil || r.State != center.RunWaiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if _, deps, err := s.c.Engine().RunGraph(t.Context(), id); err != nil || !slices.Contains(deps, center.RunDep{Run: id, Upstream: extract, Rule: center.RuleSuccess}) {
+		if _, deps, err := s.c.Runs().Graph(t.Context(), id); err != nil || !slices.Contains(deps, center.RunDep{Run: id, Upstream: extract, Rule: center.RuleSuccess}) {
 			t.Errorf("%v, %v", deps, err)
 		}
 		stdout, stderr, code = s.try("run wait idle --timeout 1ms")

@@ -30,7 +30,7 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 				return usageError{fmt.Errorf("--timeout (%s) must not be negative", timeout)}
 			}
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				r, err := resolveRun(ctx, c, args[0])
+				r, err := c.Runs().Find(ctx, args[0])
 				if err != nil {
 					return err
 				}

@@ -66,8 +66,8 @@ func (w *waiter) run(ctx context.Context) error {
 // poll reads the run, shows its progress and reports whether it has ended. It
 // reports a transient error of the database once and returns nil for it.
 func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
-	r, found, err := readRun(ctx, w.c, w.runID)
-	if err == nil && !found {
+	r, err := w.c.Runs().Get(ctx, w.runID)
+	if errors.Is(err, center.ErrUnknownRun) {
 		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, center.ErrUnknownRun)
 	}
 	var blocker runBlocker

@@ -37,11 +37,11 @@ transactions; other effects, such as e-mails, cannot be undone.`,
 }
 
 func drainServer(ctx context.Context, cmd *cobra.Command, c *center.Center, name string, force bool) error {
-	s, err := resolveServer(ctx, c, name)
+	s, err := c.Servers().Find(ctx, name)
 	if err != nil {
 		return err
 	}
-	locked, err := c.Roster().DrainServer(ctx, s.UUID, force, actor())
+	locked, err := c.Servers().Drain(ctx, s.UUID, force, actor())
 	switch {
 	case err != nil:
 		return err

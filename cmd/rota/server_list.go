@@ -52,10 +52,10 @@ func (l *serverList) query(ctx context.Context, c *center.Center) (result, error
 		return result{}, err
 	}
 	if l.gone {
-		servers, err := c.GoneServers(ctx, l.filter, l.limit)
+		servers, err := c.Servers().Gone(ctx, l.filter, l.limit)
 		return tableResult(servers, goneServerColumns), err
 	}
-	servers, err := c.Servers(ctx, l.filter)
+	servers, err := c.Servers().List(ctx, l.filter)
 	return tableResult(servers, serverColumns), err
 }
 

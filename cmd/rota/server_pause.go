@@ -31,11 +31,15 @@ func serverPauseCommand(cmd *cobra.Command, pause bool, done string) *cobra.Comm
 	cmd.ValidArgsFunction = complete(listServers)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-			s, err := resolveServer(ctx, c, args[0])
+			s, err := c.Servers().Find(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if err := c.Roster().PauseServer(ctx, s.UUID, pause, actor()); err != nil {
+			change := c.Servers().Resume
+			if pause {
+				change = c.Servers().Pause
+			}
+			if err := change(ctx, s.UUID, actor()); err != nil {
 				return err
 			}
 			cmd.Printf("%s (%s): %s\n", s.UUID, s.TaskType, done)

@@ -10,7 +10,7 @@ import (
 // path differ from those of the database, which are in force.
 func fileFindings(ctx context.Context, c *center.Center, path string, tasks []taskSettings) (findings []center.Finding) {
 	for _, t := range tasks {
-		diff, err := c.CompareSettings(ctx, t.name, t.settings)
+		diff, err := c.Tasks().Compare(ctx, t.name, t.settings)
 		if err != nil || diff.Same() {
 			continue // an invalid file is reported by the worker and by task apply
 		}

@@ -157,10 +157,10 @@ func TestTaskApplyRefusesConcurrentChanges(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		wanted := center.Settings{Queues: 4, ExecuteNumber: 500}
-		a, err := s.c.CompareSettings(t.Context(), "settle", wanted)
+		a, err := s.c.Tasks().Compare(t.Context(), "settle", wanted)
 		s.must(err)
 		s.exec("UPDATE schedule_task_type SET fetch_number = 7, version = version + 1 WHERE task_type = 'settle'")
-		err = s.c.ApplySettings(t.Context(), "settle", wanted, a, "test")
+		err = s.c.Tasks().Apply(t.Context(), "settle", wanted, a, "test")
 		if err == nil || !strings.Contains(err.Error(), "the settings have changed meanwhile") || count(t, s.c.DB(), "schedule_task_type WHERE execute_number = 500") != 0 {
 			t.Error(err)
 		}

@@ -39,7 +39,7 @@ func deleteTask(ctx context.Context, cmd *cobra.Command, c *center.Center, taskT
 	if err := confirm(cmd, action); err != nil {
 		return err
 	}
-	if err := c.DeleteTask(ctx, taskType, actor()); err != nil {
+	if err := c.Tasks().Delete(ctx, taskType, actor()); err != nil {
 		return err
 	}
 	cmd.Printf("%s: deleted\n", taskType)

@@ -18,14 +18,14 @@ type taskSettings struct {
 // roster, for one task type.
 type taskDiff struct {
 	taskSettings
-	center.Applied
+	center.SettingsDiff
 }
 
 // compareTasks compares settings with the roster and writes nothing. Each task
 // type comes after its upstreams, as it must be created after them.
 func compareTasks(ctx context.Context, c *center.Center, tasks []taskSettings) (diffs []taskDiff, err error) {
 	for _, t := range upstreamsFirst(tasks) {
-		applied, err := c.CompareSettings(ctx, t.name, t.settings)
+		applied, err := c.Tasks().Compare(ctx, t.name, t.settings)
 		if err != nil {
 			return nil, err
 		}
@@ -84,14 +84,14 @@ func (d taskDiff) apply(ctx context.Context, c *center.Center, actor string) err
 	if d.Same() {
 		return nil
 	}
-	if err := c.ApplySettings(ctx, d.name, d.settings, d.Applied, actor); err != nil {
+	if err := c.Tasks().Apply(ctx, d.name, d.settings, d.SettingsDiff, actor); err != nil {
 		return err
 	}
 	switch {
 	case !d.Exists, d.Total == 0: // ApplySettings has created the queues
 		return nil
 	case d.Repartitions():
-		return c.Roster().Repartition(ctx, d.name, d.Wanted, actor)
+		return c.Queues().Repartition(ctx, d.name, d.Wanted, actor)
 	}
 	return d.applyQueueNames(ctx, c, actor)
 }
@@ -101,10 +101,10 @@ func (d taskDiff) apply(ctx context.Context, c *center.Center, actor string) err
 func (d taskDiff) applyQueueNames(ctx context.Context, c *center.Center, actor string) error {
 	var errs []error
 	for _, name := range d.Add {
-		errs = append(errs, c.Roster().AddQueue(ctx, d.name, name, "", actor))
+		errs = append(errs, c.Queues().Add(ctx, d.name, name, "", actor))
 	}
 	for _, name := range d.Remove {
-		errs = append(errs, c.Roster().RemoveQueue(ctx, d.name, name, actor))
+		errs = append(errs, c.Queues().Remove(ctx, d.name, name, actor))
 	}
 	return errors.Join(errs...)
 }

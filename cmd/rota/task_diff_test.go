@@ -36,7 +36,7 @@ func TestUpstreamsFirst(t *testing.T) {
 func TestTaskDiffOfQueuesAndTriggers(t *testing.T) {
 	t.Parallel()
 	number := func(total, wanted, waiting int) taskDiff {
-		return taskDiff{Applied: center.Applied{Exists: true, Total: total, Wanted: wanted, Waiting: waiting}}
+		return taskDiff{SettingsDiff: center.SettingsDiff{Exists: true, Total: total, Wanted: wanted, Waiting: waiting}}
 	}
 	for _, test := range []struct {
 		diff           taskDiff
@@ -48,7 +48,7 @@ func TestTaskDiffOfQueuesAndTriggers(t *testing.T) {
 			t.Errorf("%+v: %d added, %d removed, want %d and %d", test.diff, a, r, test.added, test.removed)
 		}
 	}
-	cron := taskDiff{Applied: center.Applied{Changes: []center.Difference{{Name: "cron"}}}}
+	cron := taskDiff{SettingsDiff: center.SettingsDiff{Changes: []center.Difference{{Name: "cron"}}}}
 	if !cron.changesTrigger() || !cron.deletesTrigger() {
 		t.Error("settings without cron and every delete the trigger")
 	}

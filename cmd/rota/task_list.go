@@ -24,7 +24,7 @@ that nothing owns. RETRY and DEAD count failed items.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				tasks, err := c.Tasks(ctx, "")
+				tasks, err := c.Tasks().List(ctx, "")
 				return tableResult(tasks, taskColumns), err
 			})
 		},

@@ -31,7 +31,11 @@ func taskPauseCommand(cmd *cobra.Command, pause bool, done string) *cobra.Comman
 	cmd.ValidArgsFunction = complete(listTasks)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-			if err := c.Roster().Pause(ctx, args[0], pause, actor()); err != nil {
+			change := c.Tasks().Resume
+			if pause {
+				change = c.Tasks().Pause
+			}
+			if err := change(ctx, args[0], actor()); err != nil {
 				return err
 			}
 			cmd.Printf("%s$%s: %s\n", args[0], c.OwnSign(), done)

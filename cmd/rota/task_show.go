@@ -31,11 +31,11 @@ func newTaskShowCommand() *cobra.Command {
 }
 
 func showTask(ctx context.Context, c *center.Center, taskType string) (result, error) {
-	tasks, err := c.Tasks(ctx, taskType)
+	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return result{}, err
 	}
-	s, err := c.Settings(ctx, taskType)
+	s, err := c.Tasks().Settings(ctx, taskType)
 	if err != nil {
 		return result{}, err
 	}

@@ -45,11 +45,11 @@ prints again and again, as often as --watch says; --once prints once.`,
 }
 
 func showTop(ctx context.Context, c *center.Center, taskType string, rates *itemRates) (result, error) {
-	tasks, err := c.Tasks(ctx, taskType)
+	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return result{}, err
 	}
-	servers, err := c.Servers(ctx, center.ServerFilter{TaskType: taskType})
+	servers, err := c.Servers().List(ctx, center.ServerFilter{TaskType: taskType})
 	if err != nil {
 		return result{}, err
 	}

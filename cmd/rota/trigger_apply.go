@@ -64,7 +64,7 @@ SKIPPED run, WAIT lets one run wait.`,
 // run shows the differences before it writes them. JSON and CSV come last, as
 // they have the trigger that was written.
 func (a *triggerApply) run(ctx context.Context, c *center.Center) error {
-	was, err := c.Engine().CompareTrigger(ctx, a.trigger, shownSlots)
+	was, err := c.Triggers().Compare(ctx, a.trigger, shownSlots)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *triggerApply) run(ctx context.Context, c *center.Center) error {
 	}
 	now := was.Trigger
 	if !a.dryRun && !was.Same() {
-		if now, err = c.Engine().ApplyTrigger(ctx, a.trigger, actor()); err != nil {
+		if now, err = c.Triggers().Apply(ctx, a.trigger, actor()); err != nil {
 			return err
 		}
 	}

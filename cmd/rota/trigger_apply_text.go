@@ -26,7 +26,7 @@ var triggerChangeColumns = []column[triggerChange]{
 
 // triggerChanges lists the differences. A missing trigger is one difference.
 // The list is never nil, as JSON shows it.
-func triggerChanges(was center.AppliedTrigger, name, ownSign string, applied bool) []triggerChange {
+func triggerChanges(was center.TriggerDiff, name, ownSign string, applied bool) []triggerChange {
 	diffs := was.Changes
 	if !was.Exists {
 		diffs = []center.Difference{{Name: "name", Given: name}}
@@ -39,7 +39,7 @@ func triggerChanges(was center.AppliedTrigger, name, ownSign string, applied boo
 }
 
 // triggerText shows the differences and the slots that follow from them.
-func triggerText(sc screen, was center.AppliedTrigger, changes []triggerChange, t center.Trigger, ownSign string, dryRun bool) string {
+func triggerText(sc screen, was center.TriggerDiff, changes []triggerChange, t center.Trigger, ownSign string, dryRun bool) string {
 	name := t.Name + "$" + ownSign
 	var lines []string
 	switch {
@@ -58,7 +58,7 @@ func triggerText(sc screen, was center.AppliedTrigger, changes []triggerChange, 
 }
 
 // slotLines shows the next slots in the trigger's time zone.
-func slotLines(was center.AppliedTrigger) (lines []string) {
+func slotLines(was center.TriggerDiff) (lines []string) {
 	t := was.Trigger
 	if len(was.Next) == 0 {
 		return []string{"It is not due any more."}

@@ -31,14 +31,14 @@ its slots again.`,
 
 // deleteTrigger does not ask about an unknown trigger: DeleteTrigger refuses it.
 func deleteTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, name string) error {
-	triggers, err := c.Engine().TriggerRecords(ctx, center.TriggerFilter{Name: name})
+	triggers, err := c.Triggers().List(ctx, center.TriggerFilter{Name: name})
 	if err == nil && len(triggers) > 0 {
 		err = confirm(cmd, fmt.Sprintf("delete trigger %s$%s, which starts runs of %s", name, c.OwnSign(), triggers[0].Target))
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.Engine().DeleteTrigger(ctx, name, actor()); err != nil {
+	if err := c.Triggers().Delete(ctx, name, actor()); err != nil {
 		return err
 	}
 	cmd.Printf("%s$%s: deleted\n", name, c.OwnSign())

@@ -31,16 +31,16 @@ open and the new one is SKIPPED, the exit code is 1.`,
 }
 
 func fireTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, name string) error {
-	id, err := c.Engine().FireTrigger(ctx, name, actor())
+	id, err := c.Triggers().Fire(ctx, name, actor())
 	if err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), id); err != nil {
 		return err
 	}
-	r, err := c.Engine().Run(ctx, id)
+	r, err := c.Runs().Get(ctx, id)
 	if err == nil && r.State == center.RunSkipped {
-		err = endError(r)
+		err = endError(r.Run)
 	}
 	return err
 }

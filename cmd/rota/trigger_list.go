@@ -28,7 +28,7 @@ because no server was there or the trigger was paused.`,
 				if err := requireTask(ctx, c, f.Target); err != nil {
 					return result{}, err
 				}
-				triggers, err := c.Engine().TriggerRecords(ctx, f)
+				triggers, err := c.Triggers().List(ctx, f)
 				return tableResult(triggers, triggerColumns), err
 			})
 		},

@@ -33,7 +33,11 @@ func triggerPauseCommand(cmd *cobra.Command, pause bool, done string) *cobra.Com
 	cmd.ValidArgsFunction = complete(listTriggers)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-			if err := c.Engine().PauseTrigger(ctx, args[0], pause, actor()); err != nil {
+			change := c.Triggers().Resume
+			if pause {
+				change = c.Triggers().Pause
+			}
+			if err := change(ctx, args[0], actor()); err != nil {
 				return err
 			}
 			cmd.Printf("%s$%s: %s\n", args[0], c.OwnSign(), done)

@@ -22,7 +22,7 @@ func TestTriggerApply(t *testing.T) {
 		s := newTestRoster(t, url)
 		s.runs()
 		row := func() center.Trigger {
-			list, err := s.c.Engine().TriggerRecords(t.Context(), center.TriggerFilter{Name: "dawn"})
+			list, err := s.c.Triggers().List(t.Context(), center.TriggerFilter{Name: "dawn"})
 			s.must(err)
 			if len(list) == 0 {
 				return center.Trigger{}

@@ -114,12 +114,13 @@ func classify(ctx context.Context, c *center.Center, documents []document) (stri
 // the dependent runs that are known when it is submitted.
 func submit(ctx context.Context, c *center.Center) (string, error) {
 	for {
-		after, err := c.Engine().After(ctx, "predict")
-		if err != nil {
+		predict, err := c.Tasks().Settings(ctx, "predict")
+		if err != nil && !errors.Is(err, center.ErrUnknownTask) {
 			return "", err
 		}
-		if len(after) == 2 {
-			return c.Engine().Submit(ctx, "extract", "", "")
+		if len(predict.After) == 2 {
+			runID, _, err := c.Runs().Submit(ctx, "extract", "", "")
+			return runID, err
 		}
 		if err := pause(ctx); err != nil {
 			return "", err
@@ -130,7 +131,7 @@ func submit(ctx context.Context, c *center.Center) (string, error) {
 // wait waits until a run and all runs that depend on it have ended.
 func wait(ctx context.Context, c *center.Center, id string) ([]center.Run, error) {
 	for {
-		runs, _, err := c.Engine().RunGraph(ctx, id)
+		runs, _, err := c.Runs().Graph(ctx, id)
 		if err != nil {
 			return nil, err
 		}

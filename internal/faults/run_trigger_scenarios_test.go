@@ -159,7 +159,7 @@ func replyLostInGraph(s *stage) {
 // dependantWithoutServers: nobody serves the task type that follows, and whoever ends the first run dies before it
 // looks after that. The run waits for the first server that comes.
 func dependantWithoutServers(s *stage) {
-	_, err := s.c.Define(s.t.Context(), "left", following(s.settings))
+	_, err := s.c.Tasks().Define(s.t.Context(), "left", following(s.settings))
 	s.must(err)
 	s.must(s.c.Engine().DefineAfter(s.t.Context(), "left", center.After{Upstream: taskType}))
 	struck := s.waylay(closing, 0, testdb.AfterCommit, murder)

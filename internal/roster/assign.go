@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Assignment is one planning.
-type Assignment struct {
+// RebalanceOptions is one planning.
+type RebalanceOptions struct {
 	Actor string // the uuid of who plans
 
 	// Watched is for how long the actor has watched without a gap (S7): it buries, first of all, those
@@ -36,22 +36,22 @@ type Assignment struct {
 	NoWait bool
 }
 
-// Assign plans and writes who owns what, in one transaction under the lock row: lock, clock,
+// Rebalance plans and writes who owns what, in one transaction under the lock row: lock, clock,
 // expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
 // another has planned meanwhile, and then, most of the time, without taking the lock: in a large roster many learn
 // with their heartbeats that a plan is due, and one makes it.
-func (r *Roster) Assign(ctx context.Context, taskType string, a Assignment) (done Assigned, err error) {
-	due, busy, err := r.assignDue(ctx, taskType, a)
+func (r *Roster) Rebalance(ctx context.Context, taskType string, a RebalanceOptions) (done RebalanceResult, err error) {
+	due, busy, err := r.rebalanceDue(ctx, taskType, a)
 	if err != nil || !due {
-		return Assigned{Busy: busy}, err
+		return RebalanceResult{Busy: busy}, err
 	}
 	lock := r.UnderLock
 	if a.NoWait {
 		lock = r.underFreeLock
 	}
 	err = lock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		done = Assigned{}
-		skipped, err := l.assign(ctx, planning{Assignment: a})
+		done = RebalanceResult{}
+		skipped, err := l.rebalance(ctx, rebalance{RebalanceOptions: a})
 		done.Silent = l.silent
 		for _, change := range skipped {
 			if change.OldOwner == a.Actor && change.Requester != "" {
@@ -61,17 +61,17 @@ func (r *Roster) Assign(ctx context.Context, taskType string, a Assignment) (don
 		return err
 	})
 	if errors.Is(err, sqldb.ErrBusy) {
-		return Assigned{Busy: true}, nil
+		return RebalanceResult{Busy: true}, nil
 	}
 	if err != nil {
-		return Assigned{}, fmt.Errorf("assign %w", err)
+		return RebalanceResult{}, fmt.Errorf("assign %w", err)
 	}
 	return done, nil
 }
 
-// assignDue looks in one statement, and without waiting, whether there is anything to do, and if the actor does not
+// rebalanceDue looks in one statement, and without waiting, whether there is anything to do, and if the actor does not
 // wait, whether another has the lock row. What changes right after is told by the next pulse; nothing rests on this look.
-func (r *Roster) assignDue(ctx context.Context, taskType string, a Assignment) (yes, busy bool, err error) {
+func (r *Roster) rebalanceDue(ctx context.Context, taskType string, a RebalanceOptions) (yes, busy bool, err error) {
 	if a.Always {
 		return true, false, nil
 	}
@@ -104,8 +104,8 @@ func (r *Roster) assignDue(ctx context.Context, taskType string, a Assignment) (
 	return yes, !free, nil
 }
 
-// Assigned is what a planning came to.
-type Assigned struct {
+// RebalanceResult is what a planning came to.
+type RebalanceResult struct {
 	// Blocked are the actor's queues that shall move while the actor's own fenced transactions hold their
 	// rows. With one transaction after the other they might never be free: the actor drains these queues
 	// and assigns again, and the request is written.
@@ -142,13 +142,13 @@ func (r *Roster) Audit(ctx context.Context, taskType, actor string) (turn bool, 
 	if err != nil || len(changes) == 0 {
 		return true, err
 	}
-	_, err = r.Assign(ctx, taskType, Assignment{Actor: actor, Always: true})
+	_, err = r.Rebalance(ctx, taskType, RebalanceOptions{Actor: actor, Always: true})
 	return true, err
 }
 
-// planning is an Assignment, or the one of a server that leaves.
-type planning struct {
-	Assignment
+// rebalance is an RebalanceOptions, or the one of a server that leaves.
+type rebalance struct {
+	RebalanceOptions
 	leaver string   // who is to own nothing any more; its queues are handed over in order,
 	forced []string // but for these,
 	why    string   // for a reason
@@ -156,7 +156,7 @@ type planning struct {
 
 // mayExpire looks at the actor's own heartbeat by the clock that was read after the lock, and compares it
 // with the pulse: if they are apart, the clock was set meanwhile, or this was long on its way.
-func (p planning) mayExpire(servers []ServerRow, now time.Time) bool {
+func (p rebalance) mayExpire(servers []ServerRow, now time.Time) bool {
 	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.Actor })
 	if own < 0 {
 		return false
@@ -165,8 +165,8 @@ func (p planning) mayExpire(servers []ServerRow, now time.Time) bool {
 	return now.Sub(beat).Abs() <= p.BeatWithin && (p.Seen.IsZero() || beat.Sub(p.Seen).Abs() <= p.BeatWithin)
 }
 
-// assign returns the changes that had to wait, because their rows are held.
-func (l *LockTx) assign(ctx context.Context, p planning) (skipped []plan.Change, err error) {
+// rebalance returns the changes that had to wait, because their rows are held.
+func (l *LockTx) rebalance(ctx context.Context, p rebalance) (skipped []plan.Change, err error) {
 	due := func() bool { return l.plannedVersion != l.membershipVersion || p.Always }
 	if !due() && p.Watched == 0 {
 		return nil, nil
@@ -177,7 +177,7 @@ func (l *LockTx) assign(ctx context.Context, p planning) (skipped []plan.Change,
 		return nil, err
 	}
 	if p.Watched > 0 && p.mayExpire(servers, l.Now) {
-		if servers, err = l.Expire(ctx, servers, p.Assignment); err != nil {
+		if servers, err = l.Expire(ctx, servers, p.RebalanceOptions); err != nil {
 			return nil, err
 		}
 	}
@@ -218,7 +218,7 @@ func (l *LockTx) planned(ctx context.Context, actor string, changed, complete bo
 }
 
 // events tells of each change in the words of schedule_event.
-func (p planning) events(changes []plan.Change) []Event {
+func (p rebalance) events(changes []plan.Change) []Event {
 	var events []Event
 	for _, c := range changes {
 		e := Event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, Actor: p.Actor}

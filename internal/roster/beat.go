@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Beat is the heartbeat of a process: of all its servers at once.
-type Beat struct {
+// Heartbeat is the heartbeat of a process: of all its servers at once.
+type Heartbeat struct {
 	// Token replaces the tokens in the servers' rows. Those that may stand there are the ones in
 	// Was, each server's last that was confirmed, and Token itself, which a beat whose reply was lost
 	// may have written: so a beat that failed is repeated with the same Token. A row with any other
@@ -20,11 +20,11 @@ type Beat struct {
 	Token string
 	Was   []string
 
-	Servers []ServerBeat
+	Servers []ServerReport
 }
 
-// ServerBeat is what one server tells with the heartbeat.
-type ServerBeat struct {
+// ServerReport is what one server tells with the heartbeat.
+type ServerReport struct {
 	UUID     string
 	TaskType string // as it was registered
 	State    string // SERVING or STANDBY; PAUSED and DRAINING are left as they are
@@ -47,8 +47,8 @@ type ServerBeat struct {
 	// database's clock (S7). If the heartbeat before this one is too old, the database writes its own
 	// time instead.
 	WatchingSince time.Time
-	// Ring is that of the last pulse; the zero value watches everybody.
-	Ring Ring
+	// WatchRange is that of the last pulse; the zero value watches everybody.
+	Ring WatchRange
 	// InRuns says that the server works in runs: then the pulse tells of them.
 	InRuns bool
 	// DrainedPartition is the partition version for which the server has nothing in hand and starts
@@ -56,8 +56,8 @@ type ServerBeat struct {
 	DrainedPartition int64
 }
 
-// Pulse is what a server learns with the heartbeat. All of it comes from one statement (S2).
-type Pulse struct {
+// HeartbeatReply is what a server learns with the heartbeat. All of it comes from one statement (S2).
+type HeartbeatReply struct {
 	UUID string
 	Now  time.Time // the database's clock
 
@@ -76,7 +76,7 @@ type Pulse struct {
 	AuditDue          bool
 	// AnyDead says that a server that this one watches has been silent for its judge_dead_interval.
 	AnyDead bool
-	Ring    Ring // whom the server watches from now on: for its next heartbeat
+	Ring    WatchRange // whom the server watches from now on: for its next heartbeat
 
 	Owned     int64 // queues that this server owns,
 	EpochSum  int64 // the sum of their epochs,
@@ -89,13 +89,13 @@ type Pulse struct {
 	NextFire time.Time
 }
 
-// Beat renews the servers' leases and reads what has changed: one UPDATE and one SELECT,
+// Heartbeat renews the servers' leases and reads what has changed: one UPDATE and one SELECT,
 // whatever the number of servers, queues and task types. They run on a connection of their own,
 // in autocommit, and touch no rows but the process's, so that nothing can queue in front of
 // them (S1). A server without a pulse in the result is gone. Not for concurrent use.
-func (r *Roster) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
+func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
 	if len(b.Servers) == 0 {
-		return map[string]Pulse{}, nil
+		return map[string]HeartbeatReply{}, nil
 	}
 	query, args := r.beatUpdate(b)
 	err := r.DB.Retry(ctx, func() (bool, error) {
@@ -115,7 +115,7 @@ func (r *Roster) Beat(ctx context.Context, b Beat) (map[string]Pulse, error) {
 // beatColumn is a column of schedule_server and its value for each server.
 type beatColumn struct {
 	name  string
-	value func(ServerBeat) any
+	value func(ServerReport) any
 }
 
 func (r *Roster) beatColumns() []beatColumn {
@@ -126,29 +126,29 @@ func (r *Roster) beatColumns() []beatColumn {
 		return r.DB.Time(t)
 	}
 	return []beatColumn{
-		{"fetch_count", func(s ServerBeat) any { return s.FetchCount }},
-		{"fetch_item_count", func(s ServerBeat) any { return s.FetchItemCount }},
-		{"success_count", func(s ServerBeat) any { return s.SuccessCount }},
-		{"failure_count", func(s ServerBeat) any { return s.FailureCount }},
-		{"skip_count", func(s ServerBeat) any { return s.SkipCount }},
-		{"execute_ms", func(s ServerBeat) any { return s.ExecuteTime.Milliseconds() }},
-		{"in_hand", func(s ServerBeat) any { return s.InHand }},
-		{"last_fetch_time", func(s ServerBeat) any { return moment(s.LastFetch) }},
-		{"oldest_in_hand_since", func(s ServerBeat) any { return moment(s.OldestInHand) }},
-		{"next_run_start_time", func(s ServerBeat) any { return moment(s.NextRunStart) }},
-		{"next_run_end_time", func(s ServerBeat) any { return moment(s.NextRunEnd) }},
-		{"last_error", func(s ServerBeat) any { return sqldb.Clean(s.LastError) }},
-		{"last_error_at", func(s ServerBeat) any { return moment(s.LastErrorAt) }},
-		{"drained_partition", func(s ServerBeat) any { return s.DrainedPartition }},
+		{"fetch_count", func(s ServerReport) any { return s.FetchCount }},
+		{"fetch_item_count", func(s ServerReport) any { return s.FetchItemCount }},
+		{"success_count", func(s ServerReport) any { return s.SuccessCount }},
+		{"failure_count", func(s ServerReport) any { return s.FailureCount }},
+		{"skip_count", func(s ServerReport) any { return s.SkipCount }},
+		{"execute_ms", func(s ServerReport) any { return s.ExecuteTime.Milliseconds() }},
+		{"in_hand", func(s ServerReport) any { return s.InHand }},
+		{"last_fetch_time", func(s ServerReport) any { return moment(s.LastFetch) }},
+		{"oldest_in_hand_since", func(s ServerReport) any { return moment(s.OldestInHand) }},
+		{"next_run_start_time", func(s ServerReport) any { return moment(s.NextRunStart) }},
+		{"next_run_end_time", func(s ServerReport) any { return moment(s.NextRunEnd) }},
+		{"last_error", func(s ServerReport) any { return sqldb.Clean(s.LastError) }},
+		{"last_error_at", func(s ServerReport) any { return moment(s.LastErrorAt) }},
+		{"drained_partition", func(s ServerReport) any { return s.DrainedPartition }},
 	}
 }
 
 // beatUpdate writes each column as a CASE over the servers: the one form of an UPDATE of several
 // rows that all databases know. The column itself in ELSE gives the parameters its type. Most processes have
 // one server, whose statement is half as long.
-func (r *Roster) beatUpdate(b Beat) (query string, args []any) {
+func (r *Roster) beatUpdate(b Heartbeat) (query string, args []any) {
 	var set strings.Builder
-	value := func(of func(ServerBeat) any, otherwise string) {
+	value := func(of func(ServerReport) any, otherwise string) {
 		if len(b.Servers) == 1 {
 			set.WriteString("?")
 			args = append(args, of(b.Servers[0]))
@@ -164,7 +164,7 @@ func (r *Roster) beatUpdate(b Beat) (query string, args []any) {
 	args = append(args, b.Token)
 	// Before heartbeat_time is overwritten: MySQL evaluates SET from left to right (L6). The watch never
 	// begins earlier than the row says: a beat whose reply was lost may have noticed a gap.
-	since := func(s ServerBeat) any { return r.DB.Time(s.WatchingSince) }
+	since := func(s ServerReport) any { return r.DB.Time(s.WatchingSince) }
 	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN watching_since > ")
 	value(since, "watching_since")
 	set.WriteString(" THEN watching_since ELSE ")
@@ -175,7 +175,7 @@ func (r *Roster) beatUpdate(b Beat) (query string, args []any) {
 		value(col.value, col.name)
 	}
 	set.WriteString(", state = CASE WHEN state IN ('PAUSED', 'DRAINING') THEN state ELSE ")
-	value(func(s ServerBeat) any { return s.State }, "state")
+	value(func(s ServerReport) any { return s.State }, "state")
 	set.WriteString(" END")
 	uuids := b.uuids()
 	args = append(args, sqldb.Args(uuids)...)
@@ -185,7 +185,7 @@ func (r *Roster) beatUpdate(b Beat) (query string, args []any) {
 		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.Was)+1) + `)`, args
 }
 
-func (b Beat) uuids() []string {
+func (b Heartbeat) uuids() []string {
 	uuids := make([]string, len(b.Servers))
 	for i, s := range b.Servers {
 		uuids[i] = s.UUID
@@ -194,8 +194,8 @@ func (b Beat) uuids() []string {
 }
 
 // runs are the two columns about runs: nobody pays for them who has none.
-func (b Beat) runs() string {
-	if !slices.ContainsFunc(b.Servers, func(s ServerBeat) bool { return s.InRuns }) {
+func (b Heartbeat) runs() string {
+	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.InRuns }) {
 		return `0, NULL`
 	}
 	return `CASE WHEN EXISTS (SELECT 1 FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
@@ -203,16 +203,16 @@ func (b Beat) runs() string {
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = 'ACTIVE')`
 }
 
-// allDrained is the column for Pulse.AllDrained. Who has not drained need not ask for the others.
-func (b Beat) allDrained() string {
-	if !slices.ContainsFunc(b.Servers, func(s ServerBeat) bool { return s.DrainedPartition != 0 }) {
+// allDrained is the column for HeartbeatReply.AllDrained. Who has not drained need not ask for the others.
+func (b Heartbeat) allDrained() string {
+	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.DrainedPartition != 0 }) {
 		return `0`
 	}
 	return `CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type AND b.own_sign = s.own_sign
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END`
 }
 
-func (r *Roster) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
+func (r *Roster) pulses(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
 	uuids := b.uuids()
 	watch, args := r.watch(b.Servers)
 	own := make([]string, len(uuids)) // rather than GROUP BY, for which MariaDB would make one more temporary table
@@ -221,14 +221,14 @@ func (r *Roster) pulses(ctx context.Context, b Beat) (map[string]Pulse, error) {
 			FROM schedule_queue q WHERE q.cur_server = ?`
 		args = append(args, uuid, uuid)
 	}
-	rings := make(map[string]Ring, len(uuids))
+	rings := make(map[string]WatchRange, len(uuids))
 	for _, s := range b.Servers {
 		rings[s.UUID] = s.Ring
 	}
-	pulses := make(map[string]Pulse, len(uuids))
+	pulses := make(map[string]HeartbeatReply, len(uuids))
 	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
-		var p Pulse
-		var next Ring
+		var p HeartbeatReply
+		var next WatchRange
 		var audit, anyDead, drained, runs int
 		err := rows.Scan(&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,

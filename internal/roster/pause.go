@@ -96,7 +96,7 @@ func (l *LockTx) force(ctx context.Context, uuid, actor string) (skipped []plan.
 	if err != nil {
 		return nil, err
 	}
-	return l.assign(ctx, planning{Assignment: Assignment{Actor: actor}, leaver: uuid, forced: queues, why: "by an operator"})
+	return l.rebalance(ctx, rebalance{RebalanceOptions: RebalanceOptions{Actor: actor}, leaver: uuid, forced: queues, why: "by an operator"})
 }
 
 // setState changes what a server may be dealt, and plans, so that nobody waits for the next heartbeat.
@@ -104,7 +104,7 @@ func (l *LockTx) setState(ctx context.Context, uuid, state, actor string) error 
 	if err := l.writeState(ctx, uuid, state); err != nil {
 		return err
 	}
-	_, err := l.assign(ctx, planning{Assignment: Assignment{Actor: actor}})
+	_, err := l.rebalance(ctx, rebalance{RebalanceOptions: RebalanceOptions{Actor: actor}})
 	return err
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Ring is whom a server watches: the next 32 in the order of their uuids, and behind the last comes the first. So
+// WatchRange is whom a server watches: the next 32 in the order of their uuids, and behind the last comes the first. So
 // everybody is watched, and a heartbeat costs the same in a large roster as in a small one. If a server dies together
 // with those that watch it, there is one before them that lives, watches the first of them, and then buries all.
 //
@@ -15,7 +15,7 @@ import (
 // at once does somebody watch nobody, for one heartbeat.
 //
 // The zero value is all servers.
-type Ring struct {
+type WatchRange struct {
 	last, first string // from the server's own uuid to last; or, if that is empty, to the end, and from the beginning to first, or to the end
 	membership  int64  // the version for which that is so
 	old         bool   // there is another version by now
@@ -25,10 +25,10 @@ type Ring struct {
 const watchedServers = 32
 
 // asks reports that the next heartbeat asks for the ends.
-func (r Ring) asks() bool { return r.old || r == Ring{} }
+func (r WatchRange) asks() bool { return r.old || r == WatchRange{} }
 
 // after is the ring when a pulse has told of the version of the membership, and of the ends if they were asked for.
-func (r Ring) after(membership int64, asked Ring) Ring {
+func (r WatchRange) after(membership int64, asked WatchRange) WatchRange {
 	if r.asks() {
 		r.last, r.first, r.membership = asked.last, asked.first, membership
 	}
@@ -39,8 +39,8 @@ func (r Ring) after(membership int64, asked Ring) Ring {
 // isDead is true of a row of schedule_server, d, that is silent, or comes from before the clock was set back.
 const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
 
-// watch is the columns for Pulse.AnyDead and the ends of the ring, with what is bound to them.
-func (r *Roster) watch(servers []ServerBeat) (columns string, args []any) {
+// watch is the columns for HeartbeatReply.AnyDead and the ends of the ring, with what is bound to them.
+func (r *Roster) watch(servers []ServerReport) (columns string, args []any) {
 	var dead, last, first strings.Builder
 	var deadArgs, lastArgs, firstArgs []any
 	for _, s := range servers {

@@ -39,7 +39,7 @@ type Registration struct {
 	// WatchingSince is since when the roster has been watched without a gap, by this server or those
 	// before it. A server that is started again and again thus still finds out who is dead (S7).
 	WatchingSince time.Time
-	// ItemVersion is that of the failed items, as Pulse tells it. Those that are read later are not older.
+	// ItemVersion is that of the failed items, as HeartbeatReply tells it. Those that are read later are not older.
 	ItemVersion int64
 }
 
@@ -126,7 +126,7 @@ func (r *Roster) Leave(ctx context.Context, taskType, uuid string, forced []stri
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		_, err = l.assign(ctx, planning{Assignment: Assignment{Actor: uuid}, leaver: uuid, forced: forced, why: "drain_timeout"})
+		_, err = l.rebalance(ctx, rebalance{RebalanceOptions: RebalanceOptions{Actor: uuid}, leaver: uuid, forced: forced, why: "drain_timeout"})
 		return err
 	})
 	if err != nil {
@@ -200,7 +200,7 @@ func (l *LockTx) lockServers(ctx context.Context, servers []ServerRow) (list []s
 // expire buries the servers that have been silent for their judge_dead_interval by the clock that was
 // read after the lock, and returns those that live on. One that has just beaten survives: its
 // heartbeat is no longer the one that was read.
-func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a Assignment) (alive []ServerRow, err error) {
+func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a RebalanceOptions) (alive []ServerRow, err error) {
 	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !a.judges(s, l.Now) })
 	if len(dead) == 0 {
 		return servers, nil
@@ -232,7 +232,7 @@ func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a Assignment) 
 
 // judges says whether the actor may call a server dead: it was silent for long enough, now and at the
 // pulse; or it has beaten in a future from which the clock was set back, and not since.
-func (a Assignment) judges(s ServerRow, now time.Time) bool {
+func (a RebalanceOptions) judges(s ServerRow, now time.Time) bool {
 	if a.Watched < s.JudgeDead {
 		return false
 	}

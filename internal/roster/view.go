@@ -55,24 +55,24 @@ func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) 
 	return v, nil
 }
 
-// Awaits is what a server waits for, in short: it changes when a queue arrives, and when others are to come or no more.
-type Awaits struct {
+// Incoming is what a server waits for, in short: it changes when a queue arrives, and when others are to come or no more.
+type Incoming struct {
 	Queues      int64 // of others, or of nobody, that are to be the server's
 	PlanVersion int64 // the highest of those that have named it
 }
 
-// Awaits reads what the server waits for. It is a fraction of a View, for who looks again and again.
-func (r *Roster) Awaits(ctx context.Context, uuid string) (a Awaits, err error) {
+// Incoming reads what the server waits for. It is a fraction of a View, for who looks again and again.
+func (r *Roster) Incoming(ctx context.Context, uuid string) (a Incoming, err error) {
 	err = r.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
 		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
 	if err != nil {
-		return Awaits{}, fmt.Errorf("read what %s waits for: %w", uuid, err)
+		return Incoming{}, fmt.Errorf("read what %s waits for: %w", uuid, err)
 	}
 	return a, nil
 }
 
-// Awaits is what the server waited for when the view was read.
-func (v View) Awaits(uuid string) (a Awaits) {
+// Incoming is what the server waited for when the view was read.
+func (v View) Incoming(uuid string) (a Incoming) {
 	for _, q := range v.Queues {
 		if q.Cur != uuid {
 			a.Queues, a.PlanVersion = a.Queues+1, max(a.PlanVersion, q.PlanVersion)

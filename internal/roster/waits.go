@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Wait is a server that has queues which are to be another's.
-type Wait struct {
+// PendingHandover is a server that has queues which are to be another's.
+type PendingHandover struct {
 	Owner     string        // uuid
 	Queues    int           // how many of its queues the other waits for
 	Queue     string        // the first of them
@@ -19,11 +19,11 @@ type Wait struct {
 	JudgeDead time.Duration // after which the owner counts as dead
 }
 
-// Waits tells for whom a server waits: the owners of the queues that are requested for it, those that
+// PendingHandovers tells for whom a server waits: the owners of the queues that are requested for it, those that
 // keep it waiting longest first. For people to read; nothing is decided by it.
-func (r *Roster) Waits(ctx context.Context, uuid string) (waits []Wait, err error) {
+func (r *Roster) PendingHandovers(ctx context.Context, uuid string) (waits []PendingHandover, err error) {
 	err = r.DB.Each(ctx, func(rows *sql.Rows) error {
-		var w Wait
+		var w PendingHandover
 		var requested, heartbeat, now time.Time
 		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDead), (*sqldb.Instant)(&now))
 		w.Requested, w.Silent = now.Sub(requested), now.Sub(heartbeat)
@@ -40,7 +40,7 @@ func (r *Roster) Waits(ctx context.Context, uuid string) (waits []Wait, err erro
 }
 
 // String tells an operator what to expect.
-func (w Wait) String() string {
+func (w PendingHandover) String() string {
 	what := "queue " + w.Queue + " is"
 	if w.Queues > 1 {
 		what = fmt.Sprintf("queue %s and %d more are", w.Queue, w.Queues-1)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AppliedTrigger is a trigger's row beside the trigger that it is to be.
-type AppliedTrigger struct {
+// TriggerDiff is a trigger's row beside the trigger that it is to be.
+type TriggerDiff struct {
 	Exists  bool         // the row is there
 	Changes []Difference // Row is what is in force, Given what is wanted, defaults included
 	Trigger Trigger      // as it would be
@@ -16,7 +16,7 @@ type AppliedTrigger struct {
 }
 
 // Same says that there is nothing to do.
-func (a AppliedTrigger) Same() bool { return a.Exists && len(a.Changes) == 0 }
+func (a TriggerDiff) Same() bool { return a.Exists && len(a.Changes) == 0 }
 
 // Validate says what is wrong with a trigger as far as that can be told without a database: everything but whether the
 // target has runs.
@@ -29,17 +29,17 @@ func (t Trigger) Validate() error {
 
 // CompareTrigger tells what ApplyTrigger would change, and the next slots, not more than n. It writes nothing.
 // ErrUnknownTask if the target has no row.
-func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a AppliedTrigger, err error) {
+func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a TriggerDiff, err error) {
 	if a, err = e.compareTrigger(ctx, t.WithDefaults()); err == nil {
 		a.Next, err = a.Trigger.next(n)
 	}
 	if err != nil {
-		return AppliedTrigger{}, fmt.Errorf("trigger %s: %w", t.Name, err)
+		return TriggerDiff{}, fmt.Errorf("trigger %s: %w", t.Name, err)
 	}
 	return a, nil
 }
 
-func (e *Engine) compareTrigger(ctx context.Context, t Trigger) (a AppliedTrigger, err error) {
+func (e *Engine) compareTrigger(ctx context.Context, t Trigger) (a TriggerDiff, err error) {
 	if err := e.mayRun(ctx, t.Target); err != nil {
 		return a, fmt.Errorf("target %s: %w", t.Target, err)
 	}

@@ -54,7 +54,7 @@ func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 		return nil, err
 	}
 	f := &fleet{db: db}
-	if f.settings, err = db.Define(ctx, taskType, center.Settings{Queues: o.Queues, HeartbeatInterval: o.Heartbeat, JudgeDeadInterval: 5 * o.Heartbeat}); err != nil {
+	if f.settings, err = db.Tasks().Define(ctx, taskType, center.Settings{Queues: o.Queues, HeartbeatInterval: o.Heartbeat, JudgeDeadInterval: 5 * o.Heartbeat}); err != nil {
 		f.close(ctx)
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (f *fleet) known() (n int64) {
 
 // join registers one server. It tries again with a new uuid after a transient error.
 func (h *heart) join(ctx context.Context, number int) (*server, error) {
-	s := &server{h: h, token: "first", pulses: make(chan roster.Pulse, 1)}
+	s := &server{h: h, token: "first", pulses: make(chan roster.HeartbeatReply, 1)}
 	for {
 		s.uuid = fmt.Sprintf("host%03d:%d:%s", number%251, 1000+number, strings.ToLower(rand.Text()[:8]))
 		reg, err := h.c.Roster().Register(ctx, roster.Server{

@@ -16,14 +16,14 @@ import (
 type server struct {
 	h      *heart
 	uuid   string
-	pulses chan roster.Pulse // capacity 1: the newest reply
-	dead   atomic.Bool       // it sends no more heartbeats
-	owned  atomic.Int64      // its queues that it knows
+	pulses chan roster.HeartbeatReply // capacity 1: the newest reply
+	dead   atomic.Bool                // it sends no more heartbeats
+	owned  atomic.Int64               // its queues that it knows
 
 	// Of the goroutine of the heart.
 	due   time.Time // the next heartbeat; guarded by the mu of the heart
 	token string
-	ring  roster.Ring
+	ring  roster.WatchRange
 
 	joined time.Time
 	since  time.Time // when it began to watch
@@ -39,9 +39,9 @@ func (s *server) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval/2)
 	defer cancel()
 	token := rand.Text()
-	pulses, err := s.h.c.Roster().Beat(ctx, roster.Beat{
+	pulses, err := s.h.c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
 		Token: token, Was: []string{s.token},
-		Servers: []roster.ServerBeat{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, Ring: s.ring}},
+		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, Ring: s.ring}},
 	})
 	p, ok := pulses[s.uuid]
 	if err != nil || !ok {
@@ -63,7 +63,7 @@ const pollInterval = 200 * time.Millisecond
 // act follows the roster until ctx is done or the server dies.
 func (s *server) act(ctx context.Context) {
 	s.try(ctx, func(ctx context.Context) error {
-		_, err := s.assign(ctx, roster.Pulse{})
+		_, err := s.assign(ctx, roster.HeartbeatReply{})
 		return err
 	})
 	s.try(ctx, s.look)
@@ -93,7 +93,7 @@ func (s *server) try(ctx context.Context, step func(context.Context) error) {
 	}
 }
 
-func (s *server) follow(ctx context.Context, p roster.Pulse) error {
+func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 	stale := s.stale || !s.matches(p) || s.asksUnaware()
 	if p.AnyDead || p.MembershipVersion != p.PlannedVersion {
 		busy, err := s.assign(ctx, p)
@@ -108,16 +108,16 @@ func (s *server) follow(ctx context.Context, p roster.Pulse) error {
 	return s.look(ctx)
 }
 
-// assign plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
+// rebalance plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
 // manager does.
-func (s *server) assign(ctx context.Context, p roster.Pulse) (busy bool, err error) {
-	a := roster.Assignment{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
+func (s *server) assign(ctx context.Context, p roster.HeartbeatReply) (busy bool, err error) {
+	a := roster.RebalanceOptions{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
 	a.NoWait = !p.AnyDead || s.busy < 3
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
 	}
-	done, err := s.h.c.Roster().Assign(ctx, taskType, a)
+	done, err := s.h.c.Roster().Rebalance(ctx, taskType, a)
 	if s.busy++; !done.Busy {
 		s.busy = 0
 	}
@@ -126,8 +126,8 @@ func (s *server) assign(ctx context.Context, p roster.Pulse) (busy bool, err err
 
 // poll reads the queues if fewer of them are awaited than before.
 func (s *server) poll(ctx context.Context) error {
-	awaits, err := s.h.c.Roster().Awaits(ctx, s.uuid)
-	if err != nil || awaits == s.view.Awaits(s.uuid) {
+	awaits, err := s.h.c.Roster().Incoming(ctx, s.uuid)
+	if err != nil || awaits == s.view.Incoming(s.uuid) {
 		return err
 	}
 	return s.look(ctx)
@@ -179,7 +179,7 @@ func (s *server) asksUnaware() bool {
 }
 
 // matches reports whether the view agrees with the reply.
-func (s *server) matches(p roster.Pulse) bool {
+func (s *server) matches(p roster.HeartbeatReply) bool {
 	var owned, requested, awaited, epochs, newest int64
 	for _, q := range s.view.Queues {
 		switch {

@@ -38,7 +38,7 @@ func openShop(t testing.TB, url string) shop {
 		}
 	})
 	s := shop{t, c}
-	if _, err := c.Define(t.Context(), "settle", center.Settings{Queues: 2}); err != nil {
+	if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 2}); err != nil {
 		t.Fatal(err)
 	}
 	s.exec("UPDATE schedule_queue SET cur_server = '" + owner + "', epoch = 7 WHERE queue_id = '1'")
