@@ -3,7 +3,7 @@
 //
 //	go run ./internal/mutants [NAME...]   those whose name contains one of the words; all by default
 //
-// It wants the databases that the tests want; `make mutants` provides them.
+// A mutant that does not apply or does not compile is an error. It wants the databases that the tests want; `make mutants` provides them.
 package main
 
 import (
@@ -38,15 +38,19 @@ func run(words []string) (survivors int, err error) {
 	if err := copyModule(dir); err != nil {
 		return 0, fmt.Errorf("copy the module: %w", err)
 	}
+	source, err := readModule(dir)
+	if err != nil {
+		return 0, err
+	}
 	for _, m := range mutants {
 		if !m.named(words) {
 			continue
 		}
-		verdict, err := m.try(dir)
+		verdict, err := m.try(source)
 		if err != nil {
-			return survivors, fmt.Errorf("%s: %w", m.name, err)
+			return survivors, err
 		}
-		fmt.Printf("%-50s %s\n", m.name, verdict)
+		fmt.Printf("%-60s %s\n", m.name(), verdict)
 		if verdict == survived {
 			survivors++
 		}
@@ -79,18 +83,9 @@ func copyModule(dir string) error {
 	return nil
 }
 
-// mutant is a rule and how it is broken.
-type mutant struct {
-	name string
-	file string
-	from string // stands in the file once
-	to   string
-	test string // go test's arguments: the package, and perhaps -run
-}
-
 func (m mutant) named(words []string) bool {
 	for _, w := range words {
-		if strings.Contains(m.name, w) {
+		if strings.Contains(m.name(), w) {
 			return true
 		}
 	}
@@ -99,32 +94,36 @@ func (m mutant) named(words []string) bool {
 
 const survived = "SURVIVED"
 
-// try breaks the rule in dir, runs the tests, and mends it again.
-func (m mutant) try(dir string) (verdict string, err error) {
-	path := filepath.Join(dir, m.file)
-	good, err := os.ReadFile(path)
+// try breaks the rule in the copy of the module, runs the tests, and restores the file. A mutant that does not apply or
+// does not compile is an error: no test has caught it.
+func (m mutant) try(source *module) (verdict string, err error) {
+	p, err := source.find(m)
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(good), m.from); n != 1 {
-		return "", fmt.Errorf("%s has %d places with %q, want 1: the code has changed, and the mutant must follow", m.file, n, m.from)
-	}
-	bad := strings.Replace(string(good), m.from, m.to, 1)
-	if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+	dir, args, err := source.command(m)
+	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.WriteFile(path, good, 0o600)) }()
-	if out, err := m.run(dir, "vet", strings.Fields(m.test)[0]); err != nil {
-		return "", fmt.Errorf("does not compile:\n%s", out)
+	if err := os.WriteFile(p.file, []byte(p.mutated(m)), 0o600); err != nil {
+		return "", err
 	}
-	out, err := m.run(dir, append([]string{"test", "-count=1", "-timeout=5m"}, strings.Fields(m.test)...)...)
-	if err == nil {
+	defer func() { err = errors.Join(err, os.WriteFile(p.file, []byte(p.text), 0o600)) }()
+	if out, err := goIn(dir, "vet", "."); err != nil {
+		return "", fmt.Errorf("%s: does not compile:\n%s", m.name(), out)
+	}
+	out, err := goIn(dir, append([]string{"test", "-count=1", "-timeout=5m"}, args...)...)
+	switch {
+	case strings.Contains(out, "[no tests to run]"):
+		return "", fmt.Errorf("%s: no test is named %s", m.name(), m.test)
+	case err == nil:
 		return survived, nil
 	}
 	return "caught by " + firstFailure(out), nil
 }
 
-func (m mutant) run(dir string, args ...string) (string, error) {
+// goIn runs the go command in a directory.
+func goIn(dir string, args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "ROTA_FAULTS=all") // a scenario that is named is wanted
