@@ -1,9 +1,11 @@
 // Command mutants shows that the tests bite: it breaks one rule after another in a copy of the module
 // and runs the tests that must notice. It exits 1 if a broken rule goes unnoticed.
 //
-//	go run ./internal/mutants [NAME...]   those whose name contains one of the words; all by default
+//	go run ./internal/mutants [NAME...]   tries the mutants whose name contains one of the words; all by default
+//	go run ./internal/mutants -list       prints the table of the rules, their mutants and the tests that notice
 //
-// A mutant that does not apply or does not compile is an error. It wants the databases that the tests want; `make mutants` provides them.
+// A mutant that does not apply or does not compile is an error. The command needs the databases of the tests; `make mutants`
+// provides them. Where ROTA_TEST_DATABASES omits PostgreSQL, the mutants survive that only its tests notice.
 package main
 
 import (
@@ -17,7 +19,12 @@ import (
 )
 
 func main() {
+	list := flag.Bool("list", false, "print the mutants and try none")
 	flag.Parse()
+	if *list {
+		printTable()
+		return
+	}
 	survivors, err := run(flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -26,6 +33,12 @@ func main() {
 	if survivors > 0 {
 		fmt.Fprintf(os.Stderr, "mutants: %d broken rules went unnoticed\n", survivors)
 		os.Exit(1)
+	}
+}
+
+func printTable() {
+	for _, m := range mutants {
+		fmt.Printf("%-4s %-60s %-20s %s\n", m.rule, m.what, m.in, m.test)
 	}
 }
 
@@ -131,13 +144,17 @@ func goIn(dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// firstFailure names the test that failed, or tells what happened instead.
-func firstFailure(out string) string {
+// firstFailure names the first test that failed, with its subtest, or tells what happened instead.
+func firstFailure(out string) (test string) {
 	for line := range strings.Lines(out) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: "); ok {
-			name, _, _ = strings.Cut(name, " ")
-			return name
+		rest, failed := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: ")
+		name, _, _ := strings.Cut(rest, " (")
+		if failed && (test == "" || strings.HasPrefix(name, test+"/")) {
+			test = name
 		}
+	}
+	if test != "" {
+		return test
 	}
 	if strings.Contains(out, "panic: test timed out") {
 		return "a test that did not end"

@@ -1,7 +1,8 @@
 package main
 
 import (
-	"strings"
+	"os"
+	"regexp"
 	"testing"
 )
 
@@ -21,17 +22,29 @@ func TestEachMutantApplies(t *testing.T) {
 	}
 }
 
-// Each group of rules has its mutants.
-func TestEachGroupHasMutants(t *testing.T) {
-	for _, group := range strings.Split("PLSHNFXR", "") {
-		n := 0
-		for _, m := range mutants {
-			if strings.HasPrefix(m.rule, group) {
-				n++
-			}
+// Each rule that docs/protocol.md defines has a mutant, and each mutant's rule is defined there.
+func TestEachRuleHasAMutant(t *testing.T) {
+	page, err := os.ReadFile("../../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defined := map[string]bool{"": true}
+	for _, heading := range regexp.MustCompile(`(?m)^### ([A-Z]\d+) `).FindAllStringSubmatch(string(page), -1) {
+		defined[heading[1]] = true
+	}
+	broken := map[string]bool{"": true}
+	for _, m := range mutants {
+		broken[m.rule] = true
+		if !defined[m.rule] {
+			t.Errorf("%s: docs/protocol.md defines no such rule", m.name())
 		}
-		if n < 2 {
-			t.Errorf("%d mutants of the rules %s, want 2 or more", n, group)
+	}
+	for rule := range defined {
+		if !broken[rule] {
+			t.Errorf("no mutant breaks %s", rule)
 		}
+	}
+	if len(defined) < 50 {
+		t.Errorf("%d rules are defined, want 50 or more: are they headings no more?", len(defined)-1)
 	}
 }
