@@ -157,10 +157,8 @@ func (m *module) command(mu mutant) (dir string, args []string, err error) {
 		unqualified = names
 	}
 	pattern := "^(" + unqualified + ")$"
-	for part := range strings.SplitSeq(sub, "/") {
-		if part != "" {
-			pattern += "/^" + part + "$"
-		}
+	if sub != "" {
+		pattern += "/^" + strings.ReplaceAll(sub, "/", "$/^") + "$"
 	}
 	return dir, append([]string{"-run", pattern}, words[1:]...), nil
 }
