@@ -109,7 +109,7 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error)
 
 // readQueueSettings tells numbered queues, "0" to n-1, from named ones.
 func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
-	roster := roster.Reader{Querier: t.c.db.Store, Dialect: t.c.db.Dialect, TaskType: taskType, OwnSign: t.c.ownSign}
+	roster := roster.Reader{DB: t.c.db.Store, Dialect: t.c.db.Dialect, TaskType: taskType, OwnSign: t.c.ownSign}
 	removing, err := roster.Removing(ctx)
 	if err != nil {
 		return err

@@ -33,15 +33,15 @@ func (c *Center) Lock(t testing.TB, taskType string, peek bool) (*sql.Tx, error)
 	}
 	l := &roster.LockTx{Tx: tx, TaskType: taskType, OwnSign: c.ownSign}
 	if peek {
-		return tx.Raw, l.Peek(t.Context())
+		return tx.Raw, l.LockIfFree(t.Context())
 	}
-	return tx.Raw, l.LockToChange(t.Context())
+	return tx.Raw, l.LockForPlanChange(t.Context())
 }
 
 // WritePlan writes changes under the lock row as Assign does.
 func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
 	return c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		_, _, err := l.Write(ctx, changes)
+		_, _, err := l.WritePlan(ctx, changes)
 		return err
 	})
 }
@@ -49,7 +49,7 @@ func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.
 // ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many live.
 func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
 	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		servers, err := l.Expire(ctx, []roster.ServerRow{{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDead: time.Minute}}, roster.RebalanceOptions{Actor: "test", Watched: time.Hour})
+		servers, err := l.Expire(ctx, []roster.ServerRow{{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDeadInterval: time.Minute}}, roster.RebalanceOptions{Actor: "test", Watched: time.Hour})
 		alive = len(servers)
 		return err
 	})

@@ -70,7 +70,7 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 // forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6), and what
 // is kept for a while: events, histories, and runs, the open ones of which are cancelled.
 func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) error {
-	r := roster.Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	r := roster.Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
 	servers, err := r.Servers(ctx)
 	if err != nil {
 		return err

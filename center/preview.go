@@ -67,7 +67,7 @@ func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview
 	for i := range s.Add {
 		p.servers = append(p.servers, roster.ServerRow{
 			UUID: fmt.Sprintf("new-%d", i+1), State: StateStandby,
-			Registered: p.now.Add(time.Duration(i) * time.Second), Heartbeat: p.now, JudgeDead: time.Minute,
+			Registered: p.now.Add(time.Duration(i) * time.Second), Heartbeat: p.now, JudgeDeadInterval: time.Minute,
 		})
 	}
 	return p.plan(), nil
@@ -91,7 +91,7 @@ func (q *Queues) readPreview(ctx context.Context, taskType string) (p previewInp
 	if p.now, err = q.c.db.Clock(ctx); err != nil {
 		return p, err
 	}
-	r := roster.Reader{Querier: q.c.db.Store, Dialect: q.c.db.Dialect, TaskType: taskType, OwnSign: q.c.ownSign}
+	r := roster.Reader{DB: q.c.db.Store, Dialect: q.c.db.Dialect, TaskType: taskType, OwnSign: q.c.ownSign}
 	if p.servers, err = r.Servers(ctx); err != nil {
 		return p, err
 	}
@@ -127,7 +127,9 @@ func (p previewInput) plan() Preview {
 	return preview
 }
 
-func (p previewInput) overdue(s roster.ServerRow) bool { return p.now.Sub(s.Heartbeat) > s.JudgeDead }
+func (p previewInput) overdue(s roster.ServerRow) bool {
+	return p.now.Sub(s.Heartbeat) > s.JudgeDeadInterval
+}
 
 // moves compares the rows as they are with what they are to be in the end.
 func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {

@@ -165,12 +165,12 @@ func workerLife(t *testing.T, c *center.Center) {
 			t.Fatal(err)
 		}
 	}
-	_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{Token: "x", Was: []string{""}, Servers: []roster.ServerReport{{UUID: web1, State: center.StateServing}}})
+	_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{Token: "x", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: web1, State: center.StateServing}}})
 	must(err)
 	v, err := c.Roster().View(ctx, "settle", web1)
 	must(err)
 	q := v.Queues[1]
-	_, err = c.Roster().Release(ctx, "settle", web1, []roster.Handover{{QueueID: q.ID, Epoch: q.Epoch, To: web2}})
+	_, err = c.Roster().Release(ctx, "settle", web1, []roster.Handover{{QueueID: q.ID, Epoch: q.Epoch, Requester: web2}})
 	must(err)
 	_, err = c.Roster().Retake(ctx, "settle", web1, v.Queues[0].ID, v.Queues[0].Epoch)
 	must(err)
@@ -189,7 +189,7 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
 	must(c.Roster().WindowDone(ctx, "settle", web1, center.QueueEpoch{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
 	must(c.Roster().Drain(ctx, "settle", web1))
-	assign := roster.RebalanceOptions{Actor: web1, Watched: time.Hour, BeatWithin: time.Minute, Always: true}
+	assign := roster.RebalanceOptions{Actor: web1, Watched: time.Hour, MaxHeartbeatAge: time.Minute, Always: true}
 	_, err = c.Roster().Rebalance(ctx, "settle", assign)
 	must(err)
 	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")

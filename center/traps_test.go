@@ -296,24 +296,24 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		c := centertest.Open(t, url, center.Options{})
 		liveOnce(t, c)
 		execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
-		pulses, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", Was: []string{""}, Servers: []roster.ServerReport{{UUID: "web1:1:00000000", TaskType: "settle"}}})
+		pulses, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: "web1:1:00000000", TaskType: "settle"}}})
 		if err != nil || !pulses["web1:1:00000000"].AnyDead {
 			t.Fatalf("%+v, %v", pulses, err)
 		}
-		judge := roster.RebalanceOptions{Actor: "web1:1:00000000", Watched: time.Hour, BeatWithin: time.Minute}
+		judge := roster.RebalanceOptions{Actor: "web1:1:00000000", Watched: time.Hour, MaxHeartbeatAge: time.Minute}
 		for _, seen := range []string{"2999-01-01", ""} { // a pulse from before the clock was set proves nothing
 			if seen != "" {
-				if judge.Seen, err = time.Parse(time.DateOnly, seen); err != nil {
+				if judge.RepliedAt, err = time.Parse(time.DateOnly, seen); err != nil {
 					t.Fatal(err)
 				}
 			} else {
-				judge.Seen = pulses["web1:1:00000000"].Now
+				judge.RepliedAt = pulses["web1:1:00000000"].Now
 			}
 			done, err := c.Roster().Rebalance(t.Context(), "settle", judge)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, silent := range done.Silent {
+			for _, silent := range done.Silences {
 				if silent != time.Minute { // the judge_dead_interval
 					t.Errorf("silent for %s", silent)
 				}

@@ -47,7 +47,7 @@ type alerter struct {
 
 // follow raises the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
 func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, restricted bool) {
-	a.logWaits(ctx, p.Awaited > 0)
+	a.logWaits(ctx, p.Incoming > 0)
 	for more := true; more; {
 		select {
 		case alert := <-a.incoming:
@@ -87,7 +87,7 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 
 // checkStandby raises, once for the whole roster, that servers have had no queue for long (S9).
 func (a *alerter) checkStandby(ctx context.Context, p roster.HeartbeatReply) {
-	if p.Owned > 0 || p.Awaited > 0 || p.State != center.StateStandby || p.Paused {
+	if p.Owned > 0 || p.Incoming > 0 || p.State != center.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
 		return
 	}

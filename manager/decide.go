@@ -55,7 +55,7 @@ func decide(f facts) []action {
 	var actions []action
 	own := make(map[string]bool, len(f.rows))
 	for _, row := range f.rows {
-		if row.Cur != f.uuid {
+		if row.Owner != f.uuid {
 			continue // the server waits for it
 		}
 		own[row.ID] = true
@@ -83,7 +83,7 @@ func (f facts) begin(row roster.ViewQueue) []action {
 	switch {
 	case row.Removing:
 		return []action{{remove, row.ID, row}}
-	case row.Req != "":
+	case row.Requester != "":
 		return []action{{release, row.ID, row}} // nothing of it is in flight, so it is drained
 	case f.handingOver, f.halted, f.blocked[row.ID]:
 		return nil // Leave hands it over, or it waits
@@ -98,15 +98,15 @@ func (f facts) begin(row roster.ViewQueue) []action {
 // keep decides about an own queue that the processor has under the right epoch.
 func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
 	// A requester that does not know yet that it is one would leave the queue idle for a heartbeat.
-	requested := row.Req != "" && row.Known
-	handedOver := f.handingOver && (row.Req == "" || f.overdue)
+	requested := row.Requester != "" && row.RequesterInformed
+	handedOver := f.handingOver && (row.Requester == "" || f.overdue)
 	mustStop := requested || handedOver || row.Removing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
 	switch {
 	case mustStop && !h.Draining:
 		return []action{{drain, row.ID, row}}
 	case row.Removing && h.Drained:
 		return []action{{remove, row.ID, row}}
-	case row.Req != "" && h.Drained:
+	case row.Requester != "" && h.Drained:
 		return []action{{release, row.ID, row}}
 	case f.blocked[row.ID] && h.Drained:
 		return []action{{replan, row.ID, row}}

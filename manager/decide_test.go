@@ -12,12 +12,12 @@ import (
 
 // The row of queue 7, in the states that a server may read it in.
 var (
-	owned     = roster.ViewQueue{ID: "7", Cur: "me", Epoch: 5}
-	requested = roster.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5, Known: true}
-	unknown   = roster.ViewQueue{ID: "7", Cur: "me", Req: "you", Epoch: 5} // the requester does not know yet
-	awaited   = roster.ViewQueue{ID: "7", Cur: "you", Req: "me", Epoch: 5}
-	removing  = roster.ViewQueue{ID: "7", Cur: "me", Epoch: 5, Removing: true}
-	returned  = roster.ViewQueue{ID: "7", Cur: "me", Epoch: 9} // it was lost and came back
+	owned     = roster.ViewQueue{ID: "7", Owner: "me", Epoch: 5}
+	requested = roster.ViewQueue{ID: "7", Owner: "me", Requester: "you", Epoch: 5, RequesterInformed: true}
+	unknown   = roster.ViewQueue{ID: "7", Owner: "me", Requester: "you", Epoch: 5} // the requester does not know yet
+	awaited   = roster.ViewQueue{ID: "7", Owner: "you", Requester: "me", Epoch: 5}
+	removing  = roster.ViewQueue{ID: "7", Owner: "me", Epoch: 5, Removing: true}
+	returned  = roster.ViewQueue{ID: "7", Owner: "me", Epoch: 9} // it was lost and came back
 )
 
 // What the processor does with queue 7.

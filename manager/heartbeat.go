@@ -76,8 +76,8 @@ func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
 	b := roster.Heartbeat{Token: h.token}
 	for _, r := range registrations {
 		b.Servers = append(b.Servers, r.report())
-		if !slices.Contains(b.Was, r.token) {
-			b.Was = append(b.Was, r.token)
+		if !slices.Contains(b.OldTokens, r.token) {
+			b.OldTokens = append(b.OldTokens, r.token)
 		}
 	}
 	start := time.Now()
@@ -140,7 +140,7 @@ func (h *heartbeater) expire(r *registration) {
 // not read yet.
 func (r *registration) renew(token string, start time.Time, p roster.HeartbeatReply) {
 	now := time.Now()
-	r.token, r.ring = token, p.Ring
+	r.token, r.ring = token, p.WatchRange
 	r.lease.renew(start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)

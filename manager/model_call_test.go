@@ -60,7 +60,7 @@ func (c *call) String() string {
 	}
 	s := c.kind.String()
 	for _, h := range c.handover {
-		s += fmt.Sprintf(" %s/%d>%s", h.QueueID, h.Epoch, h.To)
+		s += fmt.Sprintf(" %s/%d>%s", h.QueueID, h.Epoch, h.Requester)
 	}
 	if c.applied {
 		s += "!"

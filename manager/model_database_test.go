@@ -110,12 +110,12 @@ func (w *world) heartbeat(c *call) {
 		case q.cur:
 			c.reply.Owned++
 			c.reply.EpochSum += q.epoch
-			c.reply.OwnedPlan = max(c.reply.OwnedPlan, q.plan)
+			c.reply.OwnedPlanVersion = max(c.reply.OwnedPlanVersion, q.plan)
 			if q.req != "" {
 				c.reply.Requested++
 			}
 		case q.req:
-			c.reply.Awaited++
+			c.reply.Incoming++
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (w *world) read(c *call) {
 	v := roster.View{PlanVersion: w.db.plan, Removing: w.removing()}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
-			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Cur: q.cur, Req: q.req, Epoch: q.epoch, PlanVersion: q.plan, Removing: q.removing, Known: w.known(q)})
+			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, PlanVersion: q.plan, Removing: q.removing, RequesterInformed: w.known(q)})
 		}
 	}
 	c.view, c.done = v, true
@@ -147,11 +147,11 @@ func (w *world) awaits(p *process) (a roster.Incoming) {
 
 func (w *world) release(c *call) {
 	for _, h := range c.handover {
-		q, to := w.db.row(h.QueueID), w.db.server(h.To)
+		q, to := w.db.row(h.QueueID), w.db.server(h.Requester)
 		if w.locked(q.id) || q.cur != c.uuid || q.epoch != h.Epoch && !w.without.releaseEpoch {
 			continue
 		}
-		if !w.without.requester && (q.req != h.To || !w.without.eligibleCheck && (to == nil || !to.eligible())) {
+		if !w.without.requester && (q.req != h.Requester || !w.without.eligibleCheck && (to == nil || !to.eligible())) {
 			continue
 		}
 		w.checkMove(c.uuid, q)

@@ -87,7 +87,7 @@ func (k *key) rankCall(c *call) {
 
 func (k *key) rankReply(p *roster.HeartbeatReply) {
 	if p != nil {
-		k.plans.add(p.OwnedPlan)
+		k.plans.add(p.OwnedPlanVersion)
 	}
 }
 
@@ -138,7 +138,7 @@ func (k *key) process(p *process) {
 	}
 	for _, a := range p.todo {
 		k.ints(int64(a.verb), a.row.Epoch)
-		k.text(a.id + a.row.Req)
+		k.text(a.id + a.row.Requester)
 	}
 	k.handovers(p.handover)
 	for _, h := range p.queues {
@@ -157,7 +157,7 @@ func (k *key) process(p *process) {
 
 func (k *key) handovers(all []roster.Handover) {
 	for _, h := range all {
-		k.text(h.QueueID + h.To)
+		k.text(h.QueueID + h.Requester)
 		k.ints(h.Epoch)
 	}
 	k.ints(-1)
@@ -169,7 +169,7 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 		return
 	}
 	k.times(k.now, p.Now)
-	k.ints(p.MembershipVersion-p.PlannedVersion, k.plans.of(p.OwnedPlan), p.Owned, p.EpochSum, p.Requested, p.Awaited)
+	k.ints(p.MembershipVersion-p.PlannedVersion, k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
 	k.flags(p.AnyDead, p.AuditDue, p.State == center.StatePaused)
 	k.text(strings.Join(p.Removing, " "))
 }
@@ -177,9 +177,9 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 func (k *key) view(v roster.View) {
 	k.text(strings.Join(v.Removing, " "))
 	for _, q := range v.Queues {
-		k.text(q.ID + q.Cur + ">" + q.Req)
+		k.text(q.ID + q.Owner + ">" + q.Requester)
 		k.ints(q.Epoch, k.plans.of(q.PlanVersion))
-		k.flags(q.Removing, q.Known)
+		k.flags(q.Removing, q.RequesterInformed)
 	}
 }
 

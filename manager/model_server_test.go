@@ -118,7 +118,7 @@ func (w *world) perform(p *process) {
 		case forget:
 			p.changed = w.forget(p, a.id) || p.changed
 		case release:
-			p.handover = append(p.handover, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
+			p.handover = append(p.handover, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
 		case retake:
 			p.mustRead = true
 			w.send(p, call{kind: callRetake, queue: a.id, epoch: a.row.Epoch})

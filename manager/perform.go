@@ -16,7 +16,7 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool,
 	for _, a := range actions {
 		switch a.verb {
 		case release:
-			handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, To: a.row.Req})
+			handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
 		case replan:
 			replanNeeded = true
 		default:
@@ -125,7 +125,7 @@ func (r *reconciler) release(ctx context.Context, handovers []roster.Handover) (
 	}
 	for _, h := range handovers {
 		if slices.Contains(released, h.QueueID) {
-			r.queueLog(h.QueueID).WithField("to", h.To).Info("queue handed over")
+			r.queueLog(h.QueueID).WithField("to", h.Requester).Info("queue handed over")
 			r.moved(MoveReleased, r.drainedFor(h.QueueID))
 		}
 	}

@@ -46,8 +46,8 @@ func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool
 	call, cancel := p.call(ctx)
 	defer cancel()
 	done, err := p.roster.Roster().Rebalance(call, p.taskType, roster.RebalanceOptions{
-		Actor: p.uuid, BeatWithin: 2 * p.settings.HeartbeatInterval,
-		Watched: r.watched, Seen: r.Now, Inherited: r.inherited,
+		Actor: p.uuid, MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
+		Watched: r.watched, RepliedAt: r.Now, Inherited: r.inherited,
 		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),
 	})
 	if err == nil && done.Busy {
@@ -64,7 +64,7 @@ func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool
 		p.blocked[id] = true
 	}
 	if p.cfg.Observer != nil {
-		for _, silent := range done.Silent {
+		for _, silent := range done.Silences {
 			p.cfg.Observer.Expired(p.taskType, silent)
 		}
 	}

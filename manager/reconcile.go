@@ -70,7 +70,7 @@ func (r *reconciler) restricted() bool {
 // claimable returns the queues that a sweep may begin with: own ones that are to stay.
 func (r *reconciler) claimable() (free []roster.ViewQueue) {
 	for _, row := range r.view.Queues {
-		if row.Cur == r.uuid && row.Req == "" && !row.Removing && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
+		if row.Owner == r.uuid && row.Requester == "" && !row.Removing && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
 			free = append(free, row)
 		}
 	}

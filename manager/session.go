@@ -171,9 +171,9 @@ func (s *session) report() roster.ServerReport {
 		UUID: s.uuid, TaskType: s.taskType, State: center.StateStandby,
 		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
-		ExecuteTime: stats.ExecuteTime, InHand: int64(stats.InFlight),
-		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInHand: s.reg.dbTime(stats.OldestCallSince),
-		WatchingSince: s.reg.watch.since, Ring: s.reg.ring, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
+		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
+		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInFlight: s.reg.dbTime(stats.OldestCallSince),
+		WatchingSince: s.reg.watch.since, WatchRange: s.reg.ring, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
 	}
 	if w := s.window.state.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd

@@ -43,7 +43,7 @@ func (s *sweeper) endSweeps(ctx context.Context, view *ownView) {
 func (s *sweeper) dropLost(view *ownView) {
 	own := map[string]int64{}
 	for _, row := range view.Queues {
-		if row.Cur == s.uuid {
+		if row.Owner == s.uuid {
 			own[row.ID] = row.Epoch
 		}
 	}

@@ -35,10 +35,10 @@ func (t *runTicker) soon() { t.next = time.Now() }
 
 // follow takes from a heartbeat's reply when to tick.
 func (t *runTicker) follow(p roster.HeartbeatReply) {
-	if p.Runs && !t.active {
+	if p.OpenRuns && !t.active {
 		t.soon()
 	}
-	t.active = p.Runs
+	t.active = p.OpenRuns
 	t.at(p.Now, p.NextFire)
 }
 

@@ -51,7 +51,7 @@ func (v *ownView) read(ctx context.Context) error {
 func (v *ownView) replace(rows roster.View) {
 	owned := int64(0)
 	for _, q := range rows.Queues {
-		if q.Cur == v.uuid {
+		if q.Owner == v.uuid {
 			owned++
 		}
 	}
@@ -71,27 +71,27 @@ func (v *ownView) mustRead(p roster.HeartbeatReply) bool {
 func (v *ownView) matches(p roster.HeartbeatReply) bool {
 	var owned, requested, epochs, newest, awaited int64
 	for _, q := range v.Queues {
-		if q.Cur != v.uuid {
+		if q.Owner != v.uuid {
 			awaited++
 			continue
 		}
 		owned, epochs, newest = owned+1, epochs+q.Epoch, max(newest, q.PlanVersion)
-		if q.Req != "" {
+		if q.Requester != "" {
 			requested++
 		}
 	}
-	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) && newest == p.OwnedPlan && owned == p.Owned && epochs == p.EpochSum &&
-		requested == p.Requested && awaited == p.Awaited
+	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) && newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum &&
+		requested == p.Requested && awaited == p.Incoming
 }
 
 // requesterUnaware reports whether a requester of an own queue did not know at the last read that it is one (H4).
 func (v *ownView) requesterUnaware() bool {
-	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Cur == v.uuid && q.Req != "" && !q.Known })
+	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner == v.uuid && q.Requester != "" && !q.RequesterInformed })
 }
 
 // waits reports whether the server waits for a queue of another server.
 func (v *ownView) waits() bool {
-	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Cur != v.uuid })
+	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner != v.uuid })
 }
 
 // unchanged reports whether the queues that the server waits for are still the same. It does so in one statement that

@@ -19,7 +19,7 @@ func (r *fixture) drained(name string) roster.HeartbeatReply {
 	if !ok {
 		r.Fatalf("%s is gone", name)
 	}
-	b := roster.Heartbeat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
+	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
 		{UUID: r.uuid(name), State: center.StateServing, DrainedPartition: p.PartitionVersion},
 	}}
 	pulses, err := r.c.Roster().SendHeartbeat(r.Context(), b)
@@ -252,7 +252,7 @@ func testRetention(t *testing.T, c *center.Center) {
 // testWatch: what a server inherits when it registers (S7).
 func testWatch(t *testing.T, c *center.Center) {
 	register := func(r *fixture, name string) roster.Registration {
-		reg, err := c.Roster().Register(t.Context(), roster.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, BeatToken: "first"})
+		reg, err := c.Roster().Register(t.Context(), roster.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first"})
 		r.must(err)
 		r.tokens[name] = "first"
 		return reg
@@ -293,7 +293,7 @@ func testWatch(t *testing.T, c *center.Center) {
 		old := first.WatchingSince.Add(-time.Hour)
 		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		beat := func() {
-			b := roster.Heartbeat{Was: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), WatchingSince: old}}}
+			b := roster.Heartbeat{OldTokens: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), WatchingSince: old}}}
 			_, err := c.Roster().SendHeartbeat(t.Context(), b)
 			r.must(err)
 			r.tokens["A"] = b.Token
@@ -321,13 +321,13 @@ func testWaits(t *testing.T, c *center.Center) {
 	r.join("A", "B")
 	waits, err := c.Roster().PendingHandovers(t.Context(), r.uuid("B"))
 	r.must(err)
-	if len(waits) != 1 || waits[0].Owner != r.uuid("A") || waits[0].Queues != 2 || waits[0].JudgeDead != 10*time.Second {
+	if len(waits) != 1 || waits[0].Owner != r.uuid("A") || waits[0].Queues != 2 || waits[0].JudgeDeadInterval != 10*time.Second {
 		t.Fatalf("%+v", waits)
 	}
 	if got, want := waits[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in hand; asked for 0s ago"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	dead := roster.PendingHandover{Owner: "web1:4711:ab", Queues: 1, Queue: "3", Silent: 6 * time.Second, JudgeDead: 10 * time.Second}
+	dead := roster.PendingHandover{Owner: "web1:4711:ab", Queues: 1, FirstQueue: "3", SilentFor: 6 * time.Second, JudgeDeadInterval: 10 * time.Second}
 	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}

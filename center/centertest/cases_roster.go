@@ -138,7 +138,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.assign("A")
-		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Always: true, Watched: time.Hour, BeatWithin: time.Minute})
+		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Always: true, Watched: time.Hour, MaxHeartbeatAge: time.Minute})
 		r.must(err)
 		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("plan_version went from %d to %d", before, after)
@@ -266,7 +266,7 @@ func testServers(t *testing.T, c *center.Center) {
 		r := newRoster(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.silence("B")
-		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Watched: 9 * time.Second, BeatWithin: time.Minute})
+		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Watched: 9 * time.Second, MaxHeartbeatAge: time.Minute})
 		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
@@ -307,7 +307,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		a, _ := r.beat("A")
 		b, _ := r.beat("B")
-		if a.Owned != 3 || a.Requested != 1 || a.Awaited != 0 || b.Owned != 0 || b.Awaited != 1 {
+		if a.Owned != 3 || a.Requested != 1 || a.Incoming != 0 || b.Owned != 0 || b.Incoming != 1 {
 			t.Fatalf("A %+v\nB %+v", a, b)
 		}
 		if want := r.epoch("0") + r.epoch("1") + r.epoch("2"); a.EpochSum != want {
@@ -337,12 +337,12 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			r.must(err)
 			newest := int64(0)
 			for _, q := range v.Queues {
-				if q.Cur == r.uuid(name) {
+				if q.Owner == r.uuid(name) {
 					newest = max(newest, q.PlanVersion)
 				}
 			}
-			if !ok || p.OwnedPlan != newest || p.OwnedPlan > p.PlanVersion {
-				t.Fatalf("%s: the pulse tells of plan %d (of %d), the view of %d", name, p.OwnedPlan, p.PlanVersion, newest)
+			if !ok || p.OwnedPlanVersion != newest || p.OwnedPlanVersion > p.PlanVersion {
+				t.Fatalf("%s: the pulse tells of plan %d (of %d), the view of %d", name, p.OwnedPlanVersion, p.PlanVersion, newest)
 			}
 			return p
 		}
@@ -350,8 +350,8 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			t.Helper()
 			before := pulse(name)
 			by()
-			if after := pulse(name); after.OwnedPlan <= before.OwnedPlan {
-				t.Errorf("%s: plan %d after %d", name, after.OwnedPlan, before.OwnedPlan)
+			if after := pulse(name); after.OwnedPlanVersion <= before.OwnedPlanVersion {
+				t.Errorf("%s: plan %d after %d", name, after.OwnedPlanVersion, before.OwnedPlanVersion)
 			}
 		}
 		asked := pulse("A")
@@ -372,8 +372,8 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 				t.Fatal("not kept")
 			}
 		})
-		if p := pulse("A"); p.OwnedPlan != a.OwnedPlan || p.PlanVersion == a.PlanVersion {
-			t.Errorf("A was told of what happened to C's queues: plan %d, and was %d", p.OwnedPlan, a.OwnedPlan)
+		if p := pulse("A"); p.OwnedPlanVersion != a.OwnedPlanVersion || p.PlanVersion == a.PlanVersion {
+			t.Errorf("A was told of what happened to C's queues: plan %d, and was %d", p.OwnedPlanVersion, a.OwnedPlanVersion)
 		}
 		rises("A", func() { // several at once
 			r.silence("C")
@@ -463,7 +463,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.register("A")
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
-		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Was: []string{"first"}, Token: "x", Servers: []roster.ServerReport{
+		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{"first"}, Token: "x", Servers: []roster.ServerReport{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
 			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at}, // a dealer's, of whatever bytes
 		}})
@@ -495,7 +495,7 @@ func testRelease(t *testing.T, c *center.Center) {
 	// H2: each part of the guard, alone.
 	spoil := map[string]func(r *fixture, h *roster.Handover){
 		"another epoch":     func(_ *fixture, h *roster.Handover) { h.Epoch++ },
-		"another requester": func(r *fixture, h *roster.Handover) { h.To = r.uuid("A") },
+		"another requester": func(r *fixture, h *roster.Handover) { h.Requester = r.uuid("A") },
 		"the requester is gone": func(r *fixture, _ *roster.Handover) {
 			r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
 		},

@@ -84,8 +84,8 @@ func (w *walk) releaseAll(name string) {
 	v := w.view(name)
 	var queues []roster.Handover
 	for _, q := range v.Queues {
-		if q.Cur == w.uuid(name) && q.Req != "" {
-			queues = append(queues, roster.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
+		if q.Owner == w.uuid(name) && q.Requester != "" {
+			queues = append(queues, roster.Handover{QueueID: q.ID, Epoch: q.Epoch, Requester: q.Requester})
 		}
 	}
 	if len(queues) == 0 {

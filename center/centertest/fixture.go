@@ -69,7 +69,7 @@ func (r *fixture) registerGiven(name string, given center.Settings) {
 	r.Helper()
 	_, err := r.c.Roster().Register(r.Context(), roster.Server{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
-		JudgeDeadInterval: 10 * time.Second, BeatToken: "first", GivenSettings: given.Given(),
+		JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first", GivenSettings: given.Given(),
 	})
 	r.must(err)
 	r.tokens[name] = "first"
@@ -84,19 +84,19 @@ func (r *fixture) assign(name string) {
 // expire plans as a server does that has watched for long enough.
 func (r *fixture) expire(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name), Watched: time.Hour, BeatWithin: time.Minute})
+	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name), Watched: time.Hour, MaxHeartbeatAge: time.Minute})
 	r.must(err)
 }
 
 // beat sends a heartbeat with a new token and returns the pulse, if the server is still there.
 func (r *fixture) beat(name string) (roster.HeartbeatReply, bool) {
 	r.Helper()
-	b := roster.Heartbeat{Was: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, Ring: r.rings[name]}}}
+	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, WatchRange: r.rings[name]}}}
 	pulses, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
 	p, ok := pulses[r.uuid(name)]
-	r.rings[name] = p.Ring
+	r.rings[name] = p.WatchRange
 	return p, ok
 }
 
@@ -166,7 +166,7 @@ func (r *fixture) epoch(queue string) int64 {
 // handover is what a server that has drained the queue for its requester sends.
 func (r *fixture) handover(queue, to string) roster.Handover {
 	r.Helper()
-	return roster.Handover{QueueID: queue, Epoch: r.epoch(queue), To: r.uuid(to)}
+	return roster.Handover{QueueID: queue, Epoch: r.epoch(queue), Requester: r.uuid(to)}
 }
 
 func (r *fixture) release(from string, queues ...roster.Handover) []string {

@@ -26,7 +26,7 @@ type LockTx struct {
 	itemVersion       int64
 	removing          sqldb.List // queues that get no new owner, and are deleted when they are drained (N2)
 
-	silent        []time.Duration                                                                   // how long the servers that this transaction expired had been silent
+	silences      []time.Duration                                                                   // how long the servers that this transaction expired had been silent
 	QueuesRemoved func(ctx context.Context, l *LockTx, state, reason string, queues []string) error // the hook of the Roster
 
 	instants time.Duration // how far nextInstant has advanced
@@ -42,21 +42,21 @@ func (l *LockTx) NextInstant() time.Time {
 // underLock runs f in a transaction that holds the lock row of the task type, and retries it. f may run several times:
 // it must not keep results of an attempt that failed.
 func (r *Roster) UnderLock(ctx context.Context, taskType string, f func(context.Context, *LockTx) error) error {
-	return r.underLockBy(ctx, taskType, (*LockTx).Lock, f)
+	return r.underLockWith(ctx, taskType, (*LockTx).Lock, f)
 }
 
 // underFreeLock does what underLock does for a caller that does not wait: it returns sqldb.ErrBusy while another
 // transaction has the lock row, or waits in line for it. Correctness does not depend on that: lock takes the lock.
 func (r *Roster) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *LockTx) error) error {
-	return r.underLockBy(ctx, taskType, func(l *LockTx, ctx context.Context) error {
-		if err := l.Peek(ctx); err != nil {
+	return r.underLockWith(ctx, taskType, func(l *LockTx, ctx context.Context) error {
+		if err := l.LockIfFree(ctx); err != nil {
 			return err
 		}
 		return l.Lock(ctx)
 	}, f)
 }
 
-func (r *Roster) underLockBy(ctx context.Context, taskType string, lock func(*LockTx, context.Context) error, f func(context.Context, *LockTx) error) error {
+func (r *Roster) underLockWith(ctx context.Context, taskType string, lock func(*LockTx, context.Context) error, f func(context.Context, *LockTx) error) error {
 	err := r.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
@@ -88,12 +88,12 @@ func (r *Roster) TryUnderLock(ctx context.Context, taskType string, lock func(*L
 }
 
 // peek locks the row that lock is going to write, if it is free. Otherwise it returns sqldb.ErrBusy.
-func (l *LockTx) Peek(ctx context.Context) error {
+func (l *LockTx) LockIfFree(ctx context.Context) error {
 	if l.Dialect.SkipLocked == "" {
 		return nil
 	}
 	var one int
-	line, args := l.line(l.Dialect.TryLine)
+	line, args := l.lineCondition(l.Dialect.TryLine)
 	err := l.QueryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+line+l.Dialect.SkipLocked, args...).Scan(&one)
 	if sqldb.NoRows(err) {
 		return sqldb.ErrBusy
@@ -104,7 +104,7 @@ func (l *LockTx) Peek(ctx context.Context) error {
 // lock takes the lock row by writing it: this is the same row lock in each database, and leaves a trace. Then it reads
 // the row and the clock.
 func (l *LockTx) Lock(ctx context.Context) error {
-	if err := l.lockBy(ctx, `version = version + 1`); err != nil {
+	if err := l.lockBySetting(ctx, `version = version + 1`); err != nil {
 		return err
 	}
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
@@ -118,17 +118,17 @@ func (l *LockTx) Lock(ctx context.Context) error {
 
 // lockToChange takes the lock row for a transaction that changes the plan and needs nothing else of the row: hundreds may
 // wait in line for it, and each statement less counts. It reads nothing, not even the clock.
-func (l *LockTx) LockToChange(ctx context.Context) error {
-	return l.lockBy(ctx, `version = version + 1, plan_version = plan_version + 1`)
+func (l *LockTx) LockForPlanChange(ctx context.Context) error {
+	return l.lockBySetting(ctx, `version = version + 1, plan_version = plan_version + 1`)
 }
 
-// lockBy writes the lock row. In PostgreSQL, a transaction that waits for a row wakes up with each version of the row, goes
+// lockBySetting writes the lock row. In PostgreSQL, a transaction that waits for a row wakes up with each version of the row, goes
 // on to the next version and waits again: with hundreds of them each commit would wake hundreds. So they wait in a line
 // before the row: each wakes up once, and only one waits for the row itself. The line is a lock of the transaction, which
 // works behind PgBouncer, and of the table, so that rosters in other schemas have lines of their own. Correctness does
 // not depend on the line: the row is the lock.
-func (l *LockTx) lockBy(ctx context.Context, set string) error {
-	line, args := l.line(l.Dialect.WaitInLine)
+func (l *LockTx) lockBySetting(ctx context.Context, set string) error {
+	line, args := l.lineCondition(l.Dialect.WaitInLine)
 	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
@@ -157,7 +157,7 @@ func (l *LockTx) planChanged(ctx context.Context) error {
 
 // line returns a condition of the dialect, empty if it has none, and the parameters of a statement about the lock row that
 // ends with the condition.
-func (l *LockTx) line(condition string) (string, []any) {
+func (l *LockTx) lineCondition(condition string) (string, []any) {
 	args := []any{l.TaskType, l.OwnSign}
 	if condition != "" {
 		args = append(args, l.TaskType+"$"+l.OwnSign)

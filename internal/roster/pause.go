@@ -32,7 +32,7 @@ func (r *Roster) PauseServer(ctx context.Context, uuid string, paused bool, acto
 	if paused {
 		state = StatePaused
 	}
-	err := r.changeServer(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
+	err := r.underServerLock(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
@@ -57,7 +57,7 @@ func (r *Roster) PauseServer(ctx context.Context, uuid string, paused bool, acto
 // had because a transaction of the server holds their rows: its session in the database must be ended, or the
 // process.
 func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
-	err = r.changeServer(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
+	err = r.underServerLock(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
 		held = nil
 		if now != StateDraining {
 			if err := l.Record(ctx, Event{Kind: EventDraining, to: uuid, Actor: actor}); err != nil {
@@ -70,7 +70,7 @@ func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor
 		if err := l.writeState(ctx, uuid, StateDraining); err != nil {
 			return err
 		}
-		skipped, err := l.force(ctx, uuid, actor)
+		skipped, err := l.forceDrain(ctx, uuid, actor)
 		for _, c := range skipped {
 			if c.OldOwner == uuid {
 				held = append(held, c.QueueID)
@@ -84,8 +84,8 @@ func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor
 	return held, nil
 }
 
-// force plans without a server, as if it were dead (H5).
-func (l *LockTx) force(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
+// forceDrain plans without a server, as if it were dead (H5).
+func (l *LockTx) forceDrain(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
 	var queues []string
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
@@ -96,7 +96,7 @@ func (l *LockTx) force(ctx context.Context, uuid, actor string) (skipped []plan.
 	if err != nil {
 		return nil, err
 	}
-	return l.rebalance(ctx, rebalance{RebalanceOptions: RebalanceOptions{Actor: actor}, leaver: uuid, forced: queues, why: "by an operator"})
+	return l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}, leaving: uuid, forced: queues, reason: "by an operator"})
 }
 
 // setState changes what a server may be dealt, and plans, so that nobody waits for the next heartbeat.
@@ -104,7 +104,7 @@ func (l *LockTx) setState(ctx context.Context, uuid, state, actor string) error 
 	if err := l.writeState(ctx, uuid, state); err != nil {
 		return err
 	}
-	_, err := l.rebalance(ctx, rebalance{RebalanceOptions: RebalanceOptions{Actor: actor}})
+	_, err := l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}})
 	return err
 }
 
@@ -115,8 +115,8 @@ func (l *LockTx) writeState(ctx context.Context, uuid, state string) error {
 	return l.membershipChanged(ctx)
 }
 
-// changeServer runs f under the lock of the server's roster, and tells it the server's state.
-func (r *Roster) changeServer(ctx context.Context, uuid string, f func(ctx context.Context, l *LockTx, state string) error) error {
+// underServerLock runs f under the lock of the server's roster, and tells it the server's state.
+func (r *Roster) underServerLock(ctx context.Context, uuid string, f func(ctx context.Context, l *LockTx, state string) error) error {
 	var taskType string
 	err := r.DB.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, r.OwnSign).Scan(&taskType)
 	if sqldb.NoRows(err) {

@@ -36,8 +36,8 @@ func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, act
 }
 
 func (l *LockTx) addQueue(ctx context.Context, q QueueRow, actor string) error {
-	l.staysInRoster(q.ID) // its row may have been deleted by hand meanwhile
-	if err := l.insertQueueRows(ctx, []QueueRow{q}, l.windowsBefore()); err != nil {
+	l.cancelRemoval(q.ID) // its row may have been deleted by hand meanwhile
+	if err := l.insertQueueRows(ctx, []QueueRow{q}, l.pastWindows()); err != nil {
 		return err
 	}
 	if err := l.queuesChanged(ctx, 1); err != nil {
@@ -51,14 +51,14 @@ func (l *LockTx) keepQueue(ctx context.Context, q NamedQueue, actor string) erro
 	if !q.Removing {
 		return errors.New("there is a queue of that name")
 	}
-	l.staysInRoster(q.ID)
+	l.cancelRemoval(q.ID)
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
 	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: q.epoch, Actor: actor, Reason: "before it was removed"})
 }
 
-func (l *LockTx) staysInRoster(queueID string) {
+func (l *LockTx) cancelRemoval(queueID string) {
 	l.removing = slices.DeleteFunc(l.removing, func(id string) bool { return id == queueID })
 }
 
@@ -94,10 +94,10 @@ func (l *LockTx) removeQueue(ctx context.Context, q NamedQueue, actor string) er
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
-	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.cur, epoch: q.epoch, Actor: actor}); err != nil {
+	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.owner, epoch: q.epoch, Actor: actor}); err != nil {
 		return err
 	}
-	return l.sweep(ctx, actor)
+	return l.deleteRemovedQueues(ctx, actor)
 }
 
 // FinishRemoval gives up a queue that is being removed and that this server has drained, and deletes it.
@@ -109,7 +109,7 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 		if !slices.Contains(l.removing, queueID) {
 			return nil
 		}
-		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
+		if free, err := l.lockQueueRows(ctx, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
@@ -118,7 +118,7 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 		if done = n > 0; err != nil || !done {
 			return err
 		}
-		return l.sweep(ctx, uuid)
+		return l.deleteRemovedQueues(ctx, uuid)
 	})
 	if err != nil {
 		return false, fmt.Errorf("remove queue %q of %w", queueID, err)
@@ -126,9 +126,9 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 	return done, nil
 }
 
-// sweep deletes the queues that are to be removed and have no owner, and keeps in mind how high their
+// deleteRemovedQueues deletes the queues that are to be removed and have no owner, and keeps in mind how high their
 // epochs were: one that is added again under the same name starts above (H6).
-func (l *LockTx) sweep(ctx context.Context, actor string) error {
+func (l *LockTx) deleteRemovedQueues(ctx context.Context, actor string) error {
 	var gone []Event
 	for _, id := range l.removing {
 		e := Event{Kind: EventRemoved, queue: id, Actor: actor}
@@ -178,7 +178,7 @@ func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
 type NamedQueue struct {
 	ID       string
 	index    int
-	cur      string
+	owner    string
 	epoch    int64
 	Removing bool
 }
@@ -190,7 +190,7 @@ func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err erro
 	numbered := true
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var q NamedQueue
-		err := rows.Scan(&q.ID, &q.index, (*sqldb.Text)(&q.cur), &q.epoch)
+		err := rows.Scan(&q.ID, &q.index, (*sqldb.Text)(&q.owner), &q.epoch)
 		q.Removing = slices.Contains(l.removing, q.ID)
 		numbered = numbered && q.ID == fmt.Sprint(len(queues))
 		queues = append(queues, q)

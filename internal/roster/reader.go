@@ -19,7 +19,7 @@ type querier interface {
 
 // reader reads what the planner needs to know of one roster, locked or not.
 type Reader struct {
-	Querier  querier
+	DB       querier
 	Dialect  *sqldb.Dialect
 	TaskType string
 	OwnSign  string
@@ -27,11 +27,11 @@ type Reader struct {
 
 // serverRow is what the planner and the expiry look at.
 type ServerRow struct {
-	UUID       string
-	State      string
-	Registered time.Time
-	Heartbeat  time.Time
-	JudgeDead  time.Duration
+	UUID              string
+	State             string
+	Registered        time.Time
+	Heartbeat         time.Time
+	JudgeDeadInterval time.Duration
 }
 
 func (s ServerRow) PlanServer() plan.Server {
@@ -39,9 +39,9 @@ func (s ServerRow) PlanServer() plan.Server {
 }
 
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
-	err = r.Dialect.EachOn(ctx, r.Querier, func(rows *sql.Rows) error {
+	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
-		err := rows.Scan(&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDead))
+		err := rows.Scan(&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval))
 		servers = append(servers, s)
 		return err
 	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms
@@ -54,7 +54,7 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 
 // removing returns the queues that are to go. A roster that is not there has none.
 func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
-	err = r.Querier.QueryRowContext(ctx, r.Dialect.SQL(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
+	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
 		r.TaskType, r.OwnSign).Scan(&removing)
 	if err != nil && !sqldb.NoRows(err) {
 		return nil, fmt.Errorf("read the queues that are to go: %w", err)
@@ -81,7 +81,7 @@ func (r Reader) plan(ctx context.Context, servers []ServerRow, removing []string
 
 // limit is the most queues that one server may own, 0 for no limit.
 func (r Reader) Limit(ctx context.Context) (limit int, err error) {
-	err = r.Querier.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.TaskType).Scan(&limit)
+	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.TaskType).Scan(&limit)
 	if err != nil && !sqldb.NoRows(err) { // somebody deleted the row: the roster goes on without its settings
 		return 0, fmt.Errorf("read max_queues_per_server: %w", err)
 	}
@@ -89,7 +89,7 @@ func (r Reader) Limit(ctx context.Context) (limit int, err error) {
 }
 
 func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
-	err = r.Dialect.EachOn(ctx, r.Querier, func(rows *sql.Rows) error {
+	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue
 		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch)
 		q.Removing = slices.Contains(removing, q.ID)

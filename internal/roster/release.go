@@ -13,9 +13,9 @@ import (
 
 // Handover is a queue that its owner has drained for a requester.
 type Handover struct {
-	QueueID string
-	Epoch   int64  // under which it was drained
-	To      string // the requester it was drained for
+	QueueID   string
+	Epoch     int64  // under which it was drained
+	Requester string // the requester it was drained for
 }
 
 // Release hands the queues over, in one transaction under the lock row (H2). A queue goes over
@@ -24,13 +24,13 @@ type Handover struct {
 // rows again. Whatever the reply,
 // a queue that was sent here is never worked again under the old epoch: to keep it, Retake it (H3).
 func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
-	err = r.underLockBy(ctx, taskType, (*LockTx).LockToChange, func(ctx context.Context, l *LockTx) error {
+	err = r.underLockWith(ctx, taskType, (*LockTx).LockForPlanChange, func(ctx context.Context, l *LockTx) error {
 		released = nil
 		changes, version, err := l.releasable(ctx, uuid, queues)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		if err := l.writeHeld(ctx, changes, version); err != nil {
+		if err := l.writeLocked(ctx, changes, version); err != nil {
 			return err
 		}
 		var events []Event
@@ -55,7 +55,7 @@ func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover)
 	for _, q := range queues {
 		wanted[q.QueueID] = q
 	}
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), writeRows) {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), changesPerStatement) {
 		from, args, err := l.Dialect.SelectQueues(part, l.TaskType, l.OwnSign)
 		if err != nil {
 			return nil, 0, err
@@ -64,7 +64,7 @@ func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover)
 			var id, cur, req, state string
 			var epoch int64
 			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), &version)
-			if q := wanted[id]; MayOwn(state) && cur == uuid && epoch == q.Epoch && req == q.To {
+			if q := wanted[id]; MayOwn(state) && cur == uuid && epoch == q.Epoch && req == q.Requester {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
@@ -84,7 +84,7 @@ func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover)
 func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epoch int64) (kept bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		kept = false
-		if free, err := l.lockQueues(ctx, []string{queueID}); err != nil || !free[queueID] {
+		if free, err := l.lockQueueRows(ctx, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}

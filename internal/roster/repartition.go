@@ -20,7 +20,7 @@ func (r *Roster) Repartition(ctx context.Context, taskType string, total int, ac
 	}
 	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
-			return cmp.Or(err, errNamed)
+			return cmp.Or(err, errNamedQueues)
 		}
 		if err := l.mustHaveNoCursors(ctx); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) 
 			return err
 		}
 		if err := l.mustHaveNoCursors(ctx); err != nil {
-			return l.withdraw(ctx, actor, err)
+			return l.withdrawRepartition(ctx, actor, err)
 		}
 		done = true
 		return l.repartition(ctx, actor)
@@ -66,8 +66,8 @@ func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) 
 	return done, nil
 }
 
-// withdraw takes the request for another number back, for a reason that came up while everybody drained.
-func (l *LockTx) withdraw(ctx context.Context, actor string, why error) error {
+// withdrawRepartition takes the request for another number back, for a reason that came up while everybody drained.
+func (l *LockTx) withdrawRepartition(ctx context.Context, actor string, why error) error {
 	if !errors.Is(why, errCursors) {
 		return why
 	}
@@ -82,7 +82,7 @@ func (l *LockTx) withdraw(ctx context.Context, actor string, why error) error {
 // repartition gives every queue a new epoch, so that whatever was selected under the old number is
 // void, removes the queues that are too many and inserts those that are missing.
 func (l *LockTx) repartition(ctx context.Context, actor string) error {
-	done, err := l.leastDone(ctx)
+	done, err := l.earliestWindowDone(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (l *LockTx) repartition(ctx context.Context, actor string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.QueuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", idsOf(NumberedQueues(l.RequestedTotal, l.QueueTotal))); err != nil {
+	if err := l.QueuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", queueIDs(NumberedQueues(l.RequestedTotal, l.QueueTotal))); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
@@ -114,7 +114,7 @@ func (l *LockTx) repartition(ctx context.Context, actor string) error {
 	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: fmt.Sprintf("%d queues instead of %d", l.RequestedTotal, l.QueueTotal)})
 }
 
-func idsOf(queues []QueueRow) []string {
+func queueIDs(queues []QueueRow) []string {
 	list := make([]string, len(queues))
 	for i, q := range queues {
 		list[i] = q.ID
@@ -122,8 +122,8 @@ func idsOf(queues []QueueRow) []string {
 	return list
 }
 
-// errNamed: where items are divided by a name, their number means nothing.
-var errNamed = errors.New("the queues have names: add or remove one instead")
+// errNamedQueues: where items are divided by a name, their number means nothing.
+var errNamedQueues = errors.New("the queues have names: add or remove one instead")
 
 // errCursors: a cursor says how far the items of a queue were read. With another number of queues it would be
 // about other items.
@@ -138,9 +138,9 @@ func (l *LockTx) mustHaveNoCursors(ctx context.Context) error {
 	return err
 }
 
-// leastDone returns up to which permit window every queue is done, NULL for none: items change their queues, and
+// earliestWindowDone returns up to which permit window every queue is done, NULL for none: items change their queues, and
 // what one queue has not done yet may be in any afterwards.
-func (l *LockTx) leastDone(ctx context.Context) (any, error) {
+func (l *LockTx) earliestWindowDone(ctx context.Context) (any, error) {
 	var all, done int
 	var least time.Time
 	err := l.QueryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`,

@@ -28,7 +28,7 @@ type Server struct {
 
 	ThreadNumber      int
 	JudgeDeadInterval time.Duration
-	BeatToken         string // proves in each heartbeat that the row is still this process's
+	HeartbeatToken    string // proves in each heartbeat that the row is still this process's
 	LibraryVersion    string
 	GivenSettings     map[string]string // the program's own, for Examine; the row's are in force
 }
@@ -57,7 +57,7 @@ func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err 
 			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
 			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.BeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.GivenSettings))
+			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.GivenSettings))
 		if err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (r *Roster) Leave(ctx context.Context, taskType, uuid string, forced []stri
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		_, err = l.rebalance(ctx, rebalance{RebalanceOptions: RebalanceOptions{Actor: uuid}, leaver: uuid, forced: forced, why: "drain_timeout"})
+		_, err = l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: uuid}, leaving: uuid, forced: forced, reason: "drain_timeout"})
 		return err
 	})
 	if err != nil {
@@ -146,8 +146,8 @@ const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_num
 // whatever a statement looks at, and the heartbeats of others must not wait for that.
 func (l *LockTx) MoveToHistory(ctx context.Context, reason string, servers []ServerRow) (buried map[string]bool, err error) {
 	buried = map[string]bool{}
-	for part := range slices.Chunk(servers, writeRows) {
-		list, err := l.lockServers(ctx, part)
+	for part := range slices.Chunk(servers, changesPerStatement) {
+		list, err := l.lockServerRows(ctx, part)
 		if err != nil || len(list) == 0 {
 			return buried, err
 		}
@@ -170,8 +170,8 @@ func (l *LockTx) MoveToHistory(ctx context.Context, reason string, servers []Ser
 	return buried, nil
 }
 
-// lockServers locks the rows of servers, and returns those that have not beaten since they were read.
-func (l *LockTx) lockServers(ctx context.Context, servers []ServerRow) (list []string, err error) {
+// lockServerRows locks the rows of servers, and returns those that have not beaten since they were read.
+func (l *LockTx) lockServerRows(ctx context.Context, servers []ServerRow) (list []string, err error) {
 	read := make(map[string]time.Time, len(servers))
 	for _, s := range servers {
 		list = append(list, s.UUID)
@@ -201,7 +201,7 @@ func (l *LockTx) lockServers(ctx context.Context, servers []ServerRow) (list []s
 // read after the lock, and returns those that live on. One that has just beaten survives: its
 // heartbeat is no longer the one that was read.
 func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a RebalanceOptions) (alive []ServerRow, err error) {
-	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !a.judges(s, l.Now) })
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !a.expired(s, l.Now) })
 	if len(dead) == 0 {
 		return servers, nil
 	}
@@ -216,12 +216,12 @@ func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a RebalanceOpt
 			continue
 		}
 		silent := l.Now.Sub(s.Heartbeat).Round(time.Millisecond)
-		reason := fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.JudgeDead)
+		reason := fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.JudgeDeadInterval)
 		if silent < 0 { // for how long, no clock can tell
-			silent = s.JudgeDead
-			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDead)
+			silent = s.JudgeDeadInterval
+			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDeadInterval)
 		}
-		l.silent = append(l.silent, silent)
+		l.silences = append(l.silences, silent)
 		events = append(events, Event{Kind: EventExpired, from: s.UUID, Actor: a.Actor, Reason: reason})
 	}
 	if err := l.Record(ctx, events...); err != nil {
@@ -230,21 +230,21 @@ func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a RebalanceOpt
 	return alive, l.membershipChanged(ctx)
 }
 
-// judges says whether the actor may call a server dead: it was silent for long enough, now and at the
+// expired says whether the actor may call a server dead: it was silent for long enough, now and at the
 // pulse; or it has beaten in a future from which the clock was set back, and not since.
-func (a RebalanceOptions) judges(s ServerRow, now time.Time) bool {
-	if a.Watched < s.JudgeDead {
+func (a RebalanceOptions) expired(s ServerRow, now time.Time) bool {
+	if a.Watched < s.JudgeDeadInterval {
 		return false
 	}
 	first, last := now, now
-	if !a.Seen.IsZero() {
-		first, last = minTime(now, a.Seen), maxTime(now, a.Seen)
+	if !a.RepliedAt.IsZero() {
+		first, last = minTime(now, a.RepliedAt), maxTime(now, a.RepliedAt)
 	}
-	patience := s.JudgeDead
+	patience := s.JudgeDeadInterval
 	if a.Inherited {
-		patience += s.JudgeDead / 2
+		patience += s.JudgeDeadInterval / 2
 	}
-	return first.Sub(s.Heartbeat) > patience || s.Heartbeat.Sub(last) > s.JudgeDead
+	return first.Sub(s.Heartbeat) > patience || s.Heartbeat.Sub(last) > s.JudgeDeadInterval
 }
 
 func minTime(a, b time.Time) time.Time {

@@ -34,9 +34,9 @@ func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) 
 		var q ViewQueue
 		found = true
 		var known int
-		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), (*sqldb.Text)(&q.ID), &q.Index, (*sqldb.Text)(&q.Cur), (*sqldb.Text)(&q.Req),
+		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), (*sqldb.Text)(&q.ID), &q.Index, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester),
 			&q.Epoch, (*sqldb.Text)(&q.Parameter), (*sqldb.Text)(&q.Cursor), (*sqldb.Instant)(&q.WindowDone), &q.PlanVersion, &known)
-		q.Known = known == 1
+		q.RequesterInformed = known == 1
 		q.Removing = slices.Contains(v.Removing, q.ID)
 		if q.ID != "" {
 			v.Queues = append(v.Queues, q)
@@ -74,7 +74,7 @@ func (r *Roster) Incoming(ctx context.Context, uuid string) (a Incoming, err err
 // Incoming is what the server waited for when the view was read.
 func (v View) Incoming(uuid string) (a Incoming) {
 	for _, q := range v.Queues {
-		if q.Cur != uuid {
+		if q.Owner != uuid {
 			a.Queues, a.PlanVersion = a.Queues+1, max(a.PlanVersion, q.PlanVersion)
 		}
 	}
@@ -90,17 +90,17 @@ func (v View) Without(released []string) View {
 
 // ViewQueue is a queue that this server owns or waits for.
 type ViewQueue struct {
-	ID       string
-	Index    int
-	Cur, Req string
-	Epoch    int64
+	ID               string
+	Index            int
+	Owner, Requester string
+	Epoch            int64
 	// PlanVersion is that of the plan that last changed the owner or the requester.
 	PlanVersion int64
 	Parameter   string
 	Cursor      string
-	// Known says that the requester has beaten since it was named, so that it looks every 200 ms whether the
+	// RequesterInformed says that the requester has beaten since it was named, so that it looks every 200 ms whether the
 	// queue is there. If the clock was set back since then, nobody can tell, and it counts as known.
-	Known bool
+	RequesterInformed bool
 	// WindowDone is when the last permit window began in which the queue was found empty.
 	WindowDone time.Time
 	Removing   bool // shall be drained and given up with FinishRemoval (N2)

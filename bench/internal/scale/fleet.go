@@ -161,7 +161,7 @@ func (h *heart) join(ctx context.Context, number int) (*server, error) {
 		s.uuid = fmt.Sprintf("host%03d:%d:%s", number%251, 1000+number, strings.ToLower(rand.Text()[:8]))
 		reg, err := h.c.Roster().Register(ctx, roster.Server{
 			UUID: s.uuid, TaskType: taskType, Host: s.uuid[:7], PID: 1000 + number,
-			JudgeDeadInterval: h.f.settings.JudgeDeadInterval, BeatToken: s.token,
+			JudgeDeadInterval: h.f.settings.JudgeDeadInterval, HeartbeatToken: s.token,
 		})
 		if err == nil {
 			s.joined, s.since, s.due = reg.At, reg.WatchingSince, time.Now().Add(idleInterval/2)

@@ -40,15 +40,15 @@ func (s *server) beat(ctx context.Context) {
 	defer cancel()
 	token := rand.Text()
 	pulses, err := s.h.c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
-		Token: token, Was: []string{s.token},
-		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, Ring: s.ring}},
+		Token: token, OldTokens: []string{s.token},
+		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, WatchRange: s.ring}},
 	})
 	p, ok := pulses[s.uuid]
 	if err != nil || !ok {
 		s.h.f.fails.Add(1)
 		return
 	}
-	s.token, s.ring = token, p.Ring
+	s.token, s.ring = token, p.WatchRange
 	s.h.f.beats.Add(1)
 	select { // the newest reply replaces an unread one
 	case <-s.pulses:
@@ -111,7 +111,7 @@ func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 // rebalance plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
 // manager does.
 func (s *server) assign(ctx context.Context, p roster.HeartbeatReply) (busy bool, err error) {
-	a := roster.RebalanceOptions{Actor: s.uuid, BeatWithin: 2 * s.h.f.settings.HeartbeatInterval, Seen: p.Now}
+	a := roster.RebalanceOptions{Actor: s.uuid, MaxHeartbeatAge: 2 * s.h.f.settings.HeartbeatInterval, RepliedAt: p.Now}
 	a.NoWait = !p.AnyDead || s.busy < 3
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
@@ -146,11 +146,11 @@ func (s *server) look(ctx context.Context) (err error) {
 		var handovers []roster.Handover
 		var owned int64
 		for _, q := range s.view.Queues {
-			if q.Cur == s.uuid {
+			if q.Owner == s.uuid {
 				owned++
 			}
-			if q.Cur == s.uuid && q.Req != "" && q.Known {
-				handovers = append(handovers, roster.Handover{QueueID: q.ID, Epoch: q.Epoch, To: q.Req})
+			if q.Owner == s.uuid && q.Requester != "" && q.RequesterInformed {
+				handovers = append(handovers, roster.Handover{QueueID: q.ID, Epoch: q.Epoch, Requester: q.Requester})
 			}
 		}
 		s.owned.Store(owned)
@@ -170,12 +170,12 @@ func (s *server) look(ctx context.Context) (err error) {
 
 // awaiting reports whether the server waits for queues.
 func (s *server) awaiting() bool {
-	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Cur != s.uuid })
+	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Owner != s.uuid })
 }
 
 // asksUnaware reports whether a requester of one of its queues did not know of the request at the last look.
 func (s *server) asksUnaware() bool {
-	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Cur == s.uuid && q.Req != "" && !q.Known })
+	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Owner == s.uuid && q.Requester != "" && !q.RequesterInformed })
 }
 
 // matches reports whether the view agrees with the reply.
@@ -183,13 +183,13 @@ func (s *server) matches(p roster.HeartbeatReply) bool {
 	var owned, requested, awaited, epochs, newest int64
 	for _, q := range s.view.Queues {
 		switch {
-		case q.Cur != s.uuid:
+		case q.Owner != s.uuid:
 			awaited++
 			continue
-		case q.Req != "":
+		case q.Requester != "":
 			requested++
 		}
 		owned, epochs, newest = owned+1, epochs+q.Epoch, max(newest, q.PlanVersion)
 	}
-	return newest == p.OwnedPlan && owned == p.Owned && epochs == p.EpochSum && requested == p.Requested && awaited == p.Awaited
+	return newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum && requested == p.Requested && awaited == p.Incoming
 }

@@ -19,12 +19,12 @@ type RebalanceOptions struct {
 	// Watched is for how long the actor has watched without a gap (S7): it buries, first of all, those
 	// whose judge_dead_interval is not longer and has passed. Zero buries nobody.
 	Watched time.Duration
-	// BeatWithin is how old the actor's own last heartbeat may be for that: if it is older, the actor
+	// MaxHeartbeatAge is how old the actor's own last heartbeat may be for that: if it is older, the actor
 	// has itself been away, and buries nobody.
-	BeatWithin time.Duration
-	// Seen is the database's time of the pulse that Watched was told with. The clock may have been set
+	MaxHeartbeatAge time.Duration
+	// RepliedAt is the database's time of the pulse that Watched was told with. The clock may have been set
 	// since: a server is dead only if it was so then, too. Defaults to the time under the lock.
-	Seen time.Time
+	RepliedAt time.Time
 	// Inherited says that part of Watched was others'. They tell of a clock that was set a beat too
 	// late, and so the actor waits for half as long again.
 	Inherited bool
@@ -51,8 +51,8 @@ func (r *Roster) Rebalance(ctx context.Context, taskType string, a RebalanceOpti
 	}
 	err = lock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		done = RebalanceResult{}
-		skipped, err := l.rebalance(ctx, rebalance{RebalanceOptions: a})
-		done.Silent = l.silent
+		skipped, err := l.rebalance(ctx, rebalancing{RebalanceOptions: a})
+		done.Silences = l.silences
 		for _, change := range skipped {
 			if change.OldOwner == a.Actor && change.Requester != "" {
 				done.Blocked = append(done.Blocked, change.QueueID)
@@ -112,9 +112,9 @@ type RebalanceResult struct {
 	Blocked []string
 	// Busy says that nothing was done because another had the lock row (NoWait).
 	Busy bool
-	// Silent is for how long the servers had been silent that this planning buried: how long their queues
+	// SilentFor is for how long the servers had been silent that this planning buried: how long their queues
 	// were worked by nobody. Where the clock was set back since, it is the judge_dead_interval.
-	Silent []time.Duration
+	Silences []time.Duration
 }
 
 // auditInterval is how often some server of a roster checks that the rows are as planned.
@@ -129,7 +129,7 @@ func (r *Roster) Audit(ctx context.Context, taskType, actor string) (turn bool, 
 	if err != nil || n == 0 {
 		return false, err
 	}
-	l := Reader{Querier: r.DB.Store, Dialect: r.DB.Dialect, TaskType: taskType, OwnSign: r.OwnSign}
+	l := Reader{DB: r.DB.Store, Dialect: r.DB.Dialect, TaskType: taskType, OwnSign: r.OwnSign}
 	servers, err := l.Servers(ctx)
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.OwnSign, err)
@@ -146,37 +146,37 @@ func (r *Roster) Audit(ctx context.Context, taskType, actor string) (turn bool, 
 	return true, err
 }
 
-// rebalance is an RebalanceOptions, or the one of a server that leaves.
-type rebalance struct {
+// rebalancing is an RebalanceOptions, or the one of a server that leaves.
+type rebalancing struct {
 	RebalanceOptions
-	leaver string   // who is to own nothing any more; its queues are handed over in order,
-	forced []string // but for these,
-	why    string   // for a reason
+	leaving string   // who is to own nothing any more; its queues are handed over in order,
+	forced  []string // but for these,
+	reason  string   // for a reason
 }
 
-// mayExpire looks at the actor's own heartbeat by the clock that was read after the lock, and compares it
+// actorIsCurrent looks at the actor's own heartbeat by the clock that was read after the lock, and compares it
 // with the pulse: if they are apart, the clock was set meanwhile, or this was long on its way.
-func (p rebalance) mayExpire(servers []ServerRow, now time.Time) bool {
+func (p rebalancing) actorIsCurrent(servers []ServerRow, now time.Time) bool {
 	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.Actor })
 	if own < 0 {
 		return false
 	}
 	beat := servers[own].Heartbeat
-	return now.Sub(beat).Abs() <= p.BeatWithin && (p.Seen.IsZero() || beat.Sub(p.Seen).Abs() <= p.BeatWithin)
+	return now.Sub(beat).Abs() <= p.MaxHeartbeatAge && (p.RepliedAt.IsZero() || beat.Sub(p.RepliedAt).Abs() <= p.MaxHeartbeatAge)
 }
 
-// rebalance returns the changes that had to wait, because their rows are held.
-func (l *LockTx) rebalance(ctx context.Context, p rebalance) (skipped []plan.Change, err error) {
+// rebalancing returns the changes that had to wait, because their rows are held.
+func (l *LockTx) rebalance(ctx context.Context, p rebalancing) (skipped []plan.Change, err error) {
 	due := func() bool { return l.plannedVersion != l.membershipVersion || p.Always }
 	if !due() && p.Watched == 0 {
 		return nil, nil
 	}
-	r := Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
 	servers, err := r.Servers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if p.Watched > 0 && p.mayExpire(servers, l.Now) {
+	if p.Watched > 0 && p.actorIsCurrent(servers, l.Now) {
 		if servers, err = l.Expire(ctx, servers, p.RebalanceOptions); err != nil {
 			return nil, err
 		}
@@ -184,12 +184,12 @@ func (l *LockTx) rebalance(ctx context.Context, p rebalance) (skipped []plan.Cha
 	if !due() {
 		return nil, nil
 	}
-	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaver })
+	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
 	changes, err := r.plan(ctx, servers, l.removing)
 	if err != nil {
 		return nil, err
 	}
-	written, skipped, err := l.Write(ctx, changes)
+	written, skipped, err := l.WritePlan(ctx, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -197,15 +197,15 @@ func (l *LockTx) rebalance(ctx context.Context, p rebalance) (skipped []plan.Cha
 		return nil, err
 	}
 	if len(l.removing) > 0 {
-		if err := l.sweep(ctx, p.Actor); err != nil {
+		if err := l.deleteRemovedQueues(ctx, p.Actor); err != nil {
 			return nil, err
 		}
 	}
-	return skipped, l.planned(ctx, p.Actor, len(written) > 0, len(skipped) == 0)
+	return skipped, l.recordPlanned(ctx, p.Actor, len(written) > 0, len(skipped) == 0)
 }
 
-// planned notes on the lock row what was done. A plan of which a part had to wait stays due.
-func (l *LockTx) planned(ctx context.Context, actor string, changed, complete bool) error {
+// recordPlanned notes on the lock row what was done. A plan of which a part had to wait stays due.
+func (l *LockTx) recordPlanned(ctx context.Context, actor string, changed, complete bool) error {
 	if complete {
 		l.plannedVersion = l.membershipVersion
 	}
@@ -218,7 +218,7 @@ func (l *LockTx) planned(ctx context.Context, actor string, changed, complete bo
 }
 
 // events tells of each change in the words of schedule_event.
-func (p rebalance) events(changes []plan.Change) []Event {
+func (p rebalancing) events(changes []plan.Change) []Event {
 	var events []Event
 	for _, c := range changes {
 		e := Event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, Actor: p.Actor}
@@ -227,9 +227,9 @@ func (p rebalance) events(changes []plan.Change) []Event {
 			continue // a request was withdrawn
 		case !c.ChangesOwner():
 			e.Kind, e.to, e.epoch = EventRequested, c.Requester, c.OldEpoch
-		case c.OldOwner == p.leaver && p.leaver != "" && slices.Contains(p.forced, c.QueueID):
-			e.Kind, e.Reason = EventForced, p.why
-		case c.OldOwner == p.leaver && p.leaver != "" && c.Owner != "":
+		case c.OldOwner == p.leaving && p.leaving != "" && slices.Contains(p.forced, c.QueueID):
+			e.Kind, e.Reason = EventForced, p.reason
+		case c.OldOwner == p.leaving && p.leaving != "" && c.Owner != "":
 			e.Kind, e.Reason = EventReleased, "the owner left"
 		case c.Owner == "":
 			e.Kind = EventUnassigned

@@ -10,14 +10,14 @@ import (
 )
 
 func (l *LockTx) InsertQueues(ctx context.Context, queues []QueueRow) error {
-	base, err := l.queuesOfBase(ctx)
+	base, err := l.baseQueues(ctx)
 	if err != nil {
 		return err
 	}
 	if len(base) > 0 {
 		queues = base
 	}
-	if err := l.insertQueueRows(ctx, queues, l.windowsBefore()); err != nil {
+	if err := l.insertQueueRows(ctx, queues, l.pastWindows()); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
@@ -43,13 +43,13 @@ func NumberedQueues(first, total int) (queues []QueueRow) {
 	return queues
 }
 
-// queuesOfBase returns the queues to clone. How far BASE has read its sources is its own affair: cursors are
+// baseQueues returns the queues to clone. How far BASE has read its sources is its own affair: cursors are
 // not cloned.
-func (l *LockTx) queuesOfBase(ctx context.Context) (queues []QueueRow, err error) {
+func (l *LockTx) baseQueues(ctx context.Context) (queues []QueueRow, err error) {
 	if l.OwnSign == DefaultOwnSign {
 		return nil, nil
 	}
-	base := Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: DefaultOwnSign}
+	base := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: DefaultOwnSign}
 	removing, err := base.Removing(ctx)
 	if err != nil {
 		return nil, err
@@ -69,9 +69,9 @@ func (l *LockTx) queuesOfBase(ctx context.Context) (queues []QueueRow, err error
 	return queues, nil
 }
 
-// windowsBefore says of a new queue that it is done in all permit windows that began before now: what they would
+// pastWindows says of a new queue that it is done in all permit windows that began before now: what they would
 // have done is not made up for.
-func (l *LockTx) windowsBefore() any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
+func (l *LockTx) pastWindows() any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
 
 // insertQueueRows inserts queues that count as done in the permit windows up to windowDone. It starts epochs above every one that was ever used in this roster (H6).
 func (l *LockTx) insertQueueRows(ctx context.Context, queues []QueueRow, windowDone any) error {

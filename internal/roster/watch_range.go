@@ -18,29 +18,29 @@ import (
 type WatchRange struct {
 	last, first string // from the server's own uuid to last; or, if that is empty, to the end, and from the beginning to first, or to the end
 	membership  int64  // the version for which that is so
-	old         bool   // there is another version by now
+	stale       bool   // there is another version by now
 }
 
 // watchedServers is how many servers each one watches.
 const watchedServers = 32
 
 // asks reports that the next heartbeat asks for the ends.
-func (r WatchRange) asks() bool { return r.old || r == WatchRange{} }
+func (r WatchRange) needsEnds() bool { return r.stale || r == WatchRange{} }
 
-// after is the ring when a pulse has told of the version of the membership, and of the ends if they were asked for.
-func (r WatchRange) after(membership int64, asked WatchRange) WatchRange {
-	if r.asks() {
+// next is the ring when a pulse has told of the version of the membership, and of the ends if they were asked for.
+func (r WatchRange) next(membership int64, asked WatchRange) WatchRange {
+	if r.needsEnds() {
 		r.last, r.first, r.membership = asked.last, asked.first, membership
 	}
-	r.old = r.membership != membership
+	r.stale = r.membership != membership
 	return r
 }
 
 // isDead is true of a row of schedule_server, d, that is silent, or comes from before the clock was set back.
 const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
 
-// watch is the columns for HeartbeatReply.AnyDead and the ends of the ring, with what is bound to them.
-func (r *Roster) watch(servers []ServerReport) (columns string, args []any) {
+// watchColumns is the columns for HeartbeatReply.AnyDead and the ends of the ring, with what is bound to them.
+func (r *Roster) watchColumns(servers []ServerReport) (columns string, args []any) {
 	var dead, last, first strings.Builder
 	var deadArgs, lastArgs, firstArgs []any
 	for _, s := range servers {
@@ -50,7 +50,7 @@ func (r *Roster) watch(servers []ServerReport) (columns string, args []any) {
 			dead.WriteString(`EXISTS (SELECT 1 FROM schedule_server d` + hint + ` WHERE d.task_type = ? AND d.own_sign = ?` + within + ` AND ` + isDead + `)`)
 			deadArgs = append(append(deadArgs, s.TaskType, r.OwnSign), uuids...)
 		}
-		switch ring := s.Ring; {
+		switch ring := s.WatchRange; {
 		case ring.last != "":
 			exists(r.DB.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, ring.last)
 		case ring.first != "":
@@ -61,7 +61,7 @@ func (r *Roster) watch(servers []ServerReport) (columns string, args []any) {
 			exists("", "")
 		}
 		dead.WriteString(") THEN 1")
-		if s.Ring.asks() {
+		if s.WatchRange.needsEnds() {
 			const end = ` WHEN s.uuid = ? THEN (SELECT w.uuid FROM schedule_server w%s WHERE w.task_type = ? AND w.own_sign = ? AND w.uuid > ? ORDER BY w.uuid LIMIT 1 OFFSET %d)`
 			fmt.Fprintf(&last, end, r.DB.ByKey, watchedServers-1)
 			fmt.Fprintf(&first, end, r.DB.ByKey, watchedServers-1)

@@ -14,11 +14,11 @@ import (
 // Heartbeat is the heartbeat of a process: of all its servers at once.
 type Heartbeat struct {
 	// Token replaces the tokens in the servers' rows. Those that may stand there are the ones in
-	// Was, each server's last that was confirmed, and Token itself, which a beat whose reply was lost
+	// OldTokens, each server's last that was confirmed, and Token itself, which a beat whose reply was lost
 	// may have written: so a beat that failed is repeated with the same Token. A row with any other
 	// token is another process's. Tokens are random, and never used for two beats that succeeded.
-	Token string
-	Was   []string
+	Token     string
+	OldTokens []string
 
 	Servers []ServerReport
 }
@@ -35,9 +35,9 @@ type ServerReport struct {
 	FailureCount   int64
 	SkipCount      int64
 	ExecuteTime    time.Duration
-	InHand         int64
+	InFlight       int64
 	LastFetch      time.Time // by the database's clock, as the caller estimates it; zero: never
-	OldestInHand   time.Time // the same; zero: nothing is in hand
+	OldestInFlight time.Time // the same; zero: nothing is in hand
 	LastError      string
 	LastErrorAt    time.Time // as LastFetch; zero: never
 	NextRunStart   time.Time // of the permit window, by the database's clock; zero: never
@@ -48,7 +48,7 @@ type ServerReport struct {
 	// time instead.
 	WatchingSince time.Time
 	// WatchRange is that of the last pulse; the zero value watches everybody.
-	Ring WatchRange
+	WatchRange WatchRange
 	// InRuns says that the server works in runs: then the pulse tells of them.
 	InRuns bool
 	// DrainedPartition is the partition version for which the server has nothing in hand and starts
@@ -75,17 +75,17 @@ type HeartbeatReply struct {
 	ItemVersion       int64    // changes when an operator has changed failed items
 	AuditDue          bool
 	// AnyDead says that a server that this one watches has been silent for its judge_dead_interval.
-	AnyDead bool
-	Ring    WatchRange // whom the server watches from now on: for its next heartbeat
+	AnyDead    bool
+	WatchRange WatchRange // whom the server watches from now on: for its next heartbeat
 
-	Owned     int64 // queues that this server owns,
-	EpochSum  int64 // the sum of their epochs,
-	OwnedPlan int64 // the highest plan_version of their rows: of the plan that last changed one of them,
-	Requested int64 // and how many of them others wait for
-	Awaited   int64 // queues that this server waits for
+	Owned            int64 // queues that this server owns,
+	EpochSum         int64 // the sum of their epochs,
+	OwnedPlanVersion int64 // the highest plan_version of their rows: of the plan that last changed one of them,
+	Requested        int64 // and how many of them others wait for
+	Incoming         int64 // queues that this server waits for
 
 	// Of a server that works in runs: whether any run of its task type has not ended, and when its next trigger is due.
-	Runs     bool
+	OpenRuns bool
 	NextFire time.Time
 }
 
@@ -97,7 +97,7 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	if len(b.Servers) == 0 {
 		return map[string]HeartbeatReply{}, nil
 	}
-	query, args := r.beatUpdate(b)
+	query, args := r.heartbeatUpdate(b)
 	err := r.DB.Retry(ctx, func() (bool, error) {
 		_, err := r.DB.Heartbeat.ExecContext(ctx, r.DB.SQL(query), args...)
 		return true, err // twice does no harm: the second finds the first's token
@@ -105,36 +105,36 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
-	pulses, err := r.pulses(ctx, b)
+	pulses, err := r.heartbeatReplies(ctx, b)
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: read: %w", err)
 	}
 	return pulses, nil
 }
 
-// beatColumn is a column of schedule_server and its value for each server.
-type beatColumn struct {
+// heartbeatColumn is a column of schedule_server and its value for each server.
+type heartbeatColumn struct {
 	name  string
 	value func(ServerReport) any
 }
 
-func (r *Roster) beatColumns() []beatColumn {
+func (r *Roster) heartbeatColumns() []heartbeatColumn {
 	moment := func(t time.Time) any {
 		if t.IsZero() {
 			return nil
 		}
 		return r.DB.Time(t)
 	}
-	return []beatColumn{
+	return []heartbeatColumn{
 		{"fetch_count", func(s ServerReport) any { return s.FetchCount }},
 		{"fetch_item_count", func(s ServerReport) any { return s.FetchItemCount }},
 		{"success_count", func(s ServerReport) any { return s.SuccessCount }},
 		{"failure_count", func(s ServerReport) any { return s.FailureCount }},
 		{"skip_count", func(s ServerReport) any { return s.SkipCount }},
 		{"execute_ms", func(s ServerReport) any { return s.ExecuteTime.Milliseconds() }},
-		{"in_hand", func(s ServerReport) any { return s.InHand }},
+		{"in_hand", func(s ServerReport) any { return s.InFlight }},
 		{"last_fetch_time", func(s ServerReport) any { return moment(s.LastFetch) }},
-		{"oldest_in_hand_since", func(s ServerReport) any { return moment(s.OldestInHand) }},
+		{"oldest_in_hand_since", func(s ServerReport) any { return moment(s.OldestInFlight) }},
 		{"next_run_start_time", func(s ServerReport) any { return moment(s.NextRunStart) }},
 		{"next_run_end_time", func(s ServerReport) any { return moment(s.NextRunEnd) }},
 		{"last_error", func(s ServerReport) any { return sqldb.Clean(s.LastError) }},
@@ -143,10 +143,10 @@ func (r *Roster) beatColumns() []beatColumn {
 	}
 }
 
-// beatUpdate writes each column as a CASE over the servers: the one form of an UPDATE of several
+// heartbeatUpdate writes each column as a CASE over the servers: the one form of an UPDATE of several
 // rows that all databases know. The column itself in ELSE gives the parameters its type. Most processes have
 // one server, whose statement is half as long.
-func (r *Roster) beatUpdate(b Heartbeat) (query string, args []any) {
+func (r *Roster) heartbeatUpdate(b Heartbeat) (query string, args []any) {
 	var set strings.Builder
 	value := func(of func(ServerReport) any, otherwise string) {
 		if len(b.Servers) == 1 {
@@ -170,7 +170,7 @@ func (r *Roster) beatUpdate(b Heartbeat) (query string, args []any) {
 	set.WriteString(" THEN watching_since ELSE ")
 	value(since, "watching_since")
 	set.WriteString(" END, heartbeat_time = {now}")
-	for _, col := range r.beatColumns() {
+	for _, col := range r.heartbeatColumns() {
 		set.WriteString(", " + col.name + " = ")
 		value(col.value, col.name)
 	}
@@ -179,10 +179,10 @@ func (r *Roster) beatUpdate(b Heartbeat) (query string, args []any) {
 	set.WriteString(" END")
 	uuids := b.uuids()
 	args = append(args, sqldb.Args(uuids)...)
-	args = append(args, sqldb.Args(b.Was)...)
+	args = append(args, sqldb.Args(b.OldTokens)...)
 	args = append(args, b.Token)
 	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
-		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.Was)+1) + `)`, args
+		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.OldTokens)+1) + `)`, args
 }
 
 func (b Heartbeat) uuids() []string {
@@ -194,7 +194,7 @@ func (b Heartbeat) uuids() []string {
 }
 
 // runs are the two columns about runs: nobody pays for them who has none.
-func (b Heartbeat) runs() string {
+func (b Heartbeat) runColumns() string {
 	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.InRuns }) {
 		return `0, NULL`
 	}
@@ -203,8 +203,8 @@ func (b Heartbeat) runs() string {
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = 'ACTIVE')`
 }
 
-// allDrained is the column for HeartbeatReply.AllDrained. Who has not drained need not ask for the others.
-func (b Heartbeat) allDrained() string {
+// allDrainedColumn is the column for HeartbeatReply.AllDrained. Who has not drained need not ask for the others.
+func (b Heartbeat) allDrainedColumn() string {
 	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.DrainedPartition != 0 }) {
 		return `0`
 	}
@@ -212,9 +212,9 @@ func (b Heartbeat) allDrained() string {
 			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END`
 }
 
-func (r *Roster) pulses(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
+func (r *Roster) heartbeatReplies(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
 	uuids := b.uuids()
-	watch, args := r.watch(b.Servers)
+	watch, args := r.watchColumns(b.Servers)
 	own := make([]string, len(uuids)) // rather than GROUP BY, for which MariaDB would make one more temporary table
 	for i, uuid := range uuids {
 		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested
@@ -223,7 +223,7 @@ func (r *Roster) pulses(ctx context.Context, b Heartbeat) (map[string]HeartbeatR
 	}
 	rings := make(map[string]WatchRange, len(uuids))
 	for _, s := range b.Servers {
-		rings[s.UUID] = s.Ring
+		rings[s.UUID] = s.WatchRange
 	}
 	pulses := make(map[string]HeartbeatReply, len(uuids))
 	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
@@ -232,19 +232,19 @@ func (r *Roster) pulses(ctx context.Context, b Heartbeat) (map[string]HeartbeatR
 		var audit, anyDead, drained, runs int
 		err := rows.Scan(&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
-			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlan, &p.Requested, &p.Awaited,
+			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
 			&runs, (*sqldb.Instant)(&p.NextFire))
-		p.AuditDue, p.AnyDead, p.AllDrained, p.Runs = audit == 1, anyDead == 1, drained == 1, runs == 1
-		p.Ring = rings[p.UUID].after(p.MembershipVersion, next)
+		p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns = audit == 1, anyDead == 1, drained == 1, runs == 1
+		p.WatchRange = rings[p.UUID].next(p.MembershipVersion, next)
 		pulses[p.UUID] = p
 		return err
 	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		`+watch+`,
-		`+b.allDrained()+`,
+		`+b.allDrainedColumn()+`,
 		o.owned, o.epochs, o.newest, o.requested,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runs()+`
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runColumns()+`
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type

@@ -11,12 +11,12 @@ import (
 
 // PendingHandover is a server that has queues which are to be another's.
 type PendingHandover struct {
-	Owner     string        // uuid
-	Queues    int           // how many of its queues the other waits for
-	Queue     string        // the first of them
-	Requested time.Duration // since when, of the longest
-	Silent    time.Duration // since the owner's last heartbeat
-	JudgeDead time.Duration // after which the owner counts as dead
+	Owner             string        // uuid
+	Queues            int           // how many of its queues the other waits for
+	FirstQueue        string        // the first of them
+	RequestedFor      time.Duration // since when, of the longest
+	SilentFor         time.Duration // since the owner's last heartbeat
+	JudgeDeadInterval time.Duration // after which the owner counts as dead
 }
 
 // PendingHandovers tells for whom a server waits: the owners of the queues that are requested for it, those that
@@ -25,8 +25,8 @@ func (r *Roster) PendingHandovers(ctx context.Context, uuid string) (waits []Pen
 	err = r.DB.Each(ctx, func(rows *sql.Rows) error {
 		var w PendingHandover
 		var requested, heartbeat, now time.Time
-		err := rows.Scan(&w.Owner, &w.Queues, &w.Queue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDead), (*sqldb.Instant)(&now))
-		w.Requested, w.Silent = now.Sub(requested), now.Sub(heartbeat)
+		err := rows.Scan(&w.Owner, &w.Queues, &w.FirstQueue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDeadInterval), (*sqldb.Instant)(&now))
+		w.RequestedFor, w.SilentFor = now.Sub(requested), now.Sub(heartbeat)
 		waits = append(waits, w)
 		return err
 	}, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
@@ -41,13 +41,13 @@ func (r *Roster) PendingHandovers(ctx context.Context, uuid string) (waits []Pen
 
 // String tells an operator what to expect.
 func (w PendingHandover) String() string {
-	what := "queue " + w.Queue + " is"
+	what := "queue " + w.FirstQueue + " is"
 	if w.Queues > 1 {
-		what = fmt.Sprintf("queue %s and %d more are", w.Queue, w.Queues-1)
+		what = fmt.Sprintf("queue %s and %d more are", w.FirstQueue, w.Queues-1)
 	}
-	if left := w.JudgeDead - w.Silent; w.Silent > w.JudgeDead/2 {
+	if left := w.JudgeDeadInterval - w.SilentFor; w.SilentFor > w.JudgeDeadInterval/2 {
 		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over in %s", what, ServerName(w.Owner),
-			w.Silent.Round(time.Second), max(0, left).Round(time.Second))
+			w.SilentFor.Round(time.Second), max(0, left).Round(time.Second))
 	}
-	return fmt.Sprintf("%s held by %s, which finishes what it has in hand; asked for %s ago", what, ServerName(w.Owner), w.Requested.Round(time.Second))
+	return fmt.Sprintf("%s held by %s, which finishes what it has in hand; asked for %s ago", what, ServerName(w.Owner), w.RequestedFor.Round(time.Second))
 }

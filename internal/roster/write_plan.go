@@ -40,27 +40,27 @@ func newChangeRow(c plan.Change, version int64) changeRow {
 	return row
 }
 
-// writeRows is how many changes go into one statement, as one parameter.
-const writeRows = 2_000
+// changesPerStatement is how many changes go into one statement, as one parameter.
+const changesPerStatement = 2_000
 
 // write writes the changes whose rows nobody holds, and returns those and the others. A row in a
 // stalled fenced transaction waits for the next time and stops nobody (L5). Each change is a
 // compare-and-set; if one misses, all is rolled back and planned anew (L4).
-func (l *LockTx) Write(ctx context.Context, changes []plan.Change) (written, skipped []plan.Change, err error) {
-	written, skipped, err = l.pick(ctx, changes)
+func (l *LockTx) WritePlan(ctx context.Context, changes []plan.Change) (written, skipped []plan.Change, err error) {
+	written, skipped, err = l.lockFreeRows(ctx, changes)
 	if err != nil {
 		return nil, nil, err
 	}
-	return written, skipped, l.writeHeld(ctx, written, l.planVersion+1)
+	return written, skipped, l.writeLocked(ctx, written, l.planVersion+1)
 }
 
-// writeHeld writes changes of rows that this transaction has locked, where there are such locks. version is that
+// writeLocked writes changes of rows that this transaction has locked, where there are such locks. version is that
 // of the plan: higher than any that stands in a row, so that who looks at the highest of its rows notices.
-func (l *LockTx) writeHeld(ctx context.Context, changes []plan.Change, version int64) error {
+func (l *LockTx) writeLocked(ctx context.Context, changes []plan.Change, version int64) error {
 	if len(changes) == 1 {
 		return l.writeOne(ctx, changes[0], version)
 	}
-	for part := range slices.Chunk(changes, writeRows) {
+	for part := range slices.Chunk(changes, changesPerStatement) {
 		rows := make([]changeRow, len(part))
 		for i, c := range part {
 			rows[i] = newChangeRow(c, version)
@@ -69,7 +69,7 @@ func (l *LockTx) writeHeld(ctx context.Context, changes []plan.Change, version i
 		if err != nil {
 			return err
 		}
-		n, err := l.Exec(ctx, strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", roughly(len(part))), string(doc), l.TaskType, l.OwnSign)
+		n, err := l.Exec(ctx, strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", nextPowerOfTen(len(part))), string(doc), l.TaskType, l.OwnSign)
 		if err != nil {
 			return fmt.Errorf("write the queues: %w", err)
 		}
@@ -114,8 +114,8 @@ func (l *LockTx) writeOne(ctx context.Context, c plan.Change, version int64) err
 	return nil
 }
 
-// roughly is a number that is not below n, of which there are few, so that there are few statements.
-func roughly(n int) string {
+// nextPowerOfTen is a number that is not below n, of which there are few, so that there are few statements.
+func nextPowerOfTen(n int) string {
 	most := 10
 	for most < n {
 		most *= 10
@@ -124,12 +124,12 @@ func roughly(n int) string {
 }
 
 // pick locks the rows to be written that can be had at once.
-func (l *LockTx) pick(ctx context.Context, changes []plan.Change) (free, held []plan.Change, err error) {
+func (l *LockTx) lockFreeRows(ctx context.Context, changes []plan.Change) (free, held []plan.Change, err error) {
 	list := make([]string, len(changes))
 	for i, c := range changes {
 		list[i] = c.QueueID
 	}
-	locked, err := l.lockQueues(ctx, list)
+	locked, err := l.lockQueueRows(ctx, list)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,9 +143,9 @@ func (l *LockTx) pick(ctx context.Context, changes []plan.Change) (free, held []
 	return free, held, nil
 }
 
-// lockQueues locks the rows of queues, and returns those that it got: not the ones that somebody
+// lockQueueRows locks the rows of queues, and returns those that it got: not the ones that somebody
 // holds. SQLite has no row locks: there a stalled transaction stalls every writer.
-func (l *LockTx) lockQueues(ctx context.Context, list []string) (got map[string]bool, err error) {
+func (l *LockTx) lockQueueRows(ctx context.Context, list []string) (got map[string]bool, err error) {
 	got = make(map[string]bool, len(list))
 	if l.Dialect.SkipLocked == "" {
 		for _, id := range list {
@@ -153,7 +153,7 @@ func (l *LockTx) lockQueues(ctx context.Context, list []string) (got map[string]
 		}
 		return got, nil
 	}
-	for part := range slices.Chunk(list, writeRows) {
+	for part := range slices.Chunk(list, changesPerStatement) {
 		from, args, err := l.Dialect.SelectQueues(part, l.TaskType, l.OwnSign)
 		if err != nil {
 			return nil, err
