@@ -89,7 +89,7 @@ func (c *Center) FinishQueueOnly(ctx context.Context, s runs.Sweep) error {
 
 // ClaimAsReadBefore claims a queue of a run that was open when it was read.
 func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run string, q QueueEpoch) (bool, error) {
-	_, ok, err := c.runs.ClaimOne(ctx, taskType, server, runs.Claimable{Run: run, Queue: q.ID}, []QueueEpoch{q})
+	_, ok, err := c.runs.ClaimOne(ctx, taskType, server, runs.ClaimCandidate{Run: run, Queue: q.ID}, []QueueEpoch{q})
 	return ok, err
 }
 

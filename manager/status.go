@@ -21,7 +21,7 @@ type Status struct {
 	// In mode RUN: how many queues are being swept here, and what the last tick found.
 	InRuns bool
 	Sweeps int
-	Runs   runs.Ticked
+	Runs   runs.TickResult
 }
 
 // Status returns all task types of this process, in the order in which they were given to New. It asks no database, and

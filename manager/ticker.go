@@ -22,9 +22,9 @@ const (
 // triggers, so that no server asks while there is nothing to do.
 type runTicker struct {
 	*base
-	next   time.Time                   // when to tick
-	active bool                        // a run has not ended, as of the last heartbeat
-	last   atomic.Pointer[runs.Ticked] // what the last tick found; nil before the first
+	next   time.Time                       // when to tick
+	active bool                            // a run has not ended, as of the last heartbeat
+	last   atomic.Pointer[runs.TickResult] // what the last tick found; nil before the first
 }
 
 // timer fires when it is time to tick.

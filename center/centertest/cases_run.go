@@ -31,7 +31,7 @@ func (r *fixture) submit(key string, after ...string) string {
 }
 
 // tick ticks as a worker does, until there is no more to do.
-func (r *fixture) tick() runs.Ticked {
+func (r *fixture) tick() runs.TickResult {
 	r.Helper()
 	for range 20 {
 		ticked, err := r.c.Engine().Tick(r.Context(), r.task)
@@ -41,7 +41,7 @@ func (r *fixture) tick() runs.Ticked {
 		}
 	}
 	r.Fatal("there is always more to do")
-	return runs.Ticked{}
+	return runs.TickResult{}
 }
 
 // opened submits a run and opens it.

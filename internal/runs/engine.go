@@ -19,7 +19,7 @@ type Engine struct {
 	ownSign  string
 	log      logrus.FieldLogger
 	defaults Defaults
-	ends     *runCounts
+	ends     *endCounts
 }
 
 // Defaults are the values of settings that the row of a task type leaves open.
@@ -32,6 +32,6 @@ type Defaults struct {
 
 // NewEngine returns an engine for the runs of the roster.
 func NewEngine(r *roster.Roster, log logrus.FieldLogger, d Defaults) *Engine {
-	r.QueuesRemoved = endRunQueuesOf
-	return &Engine{db: r.DB, roster: r, ownSign: r.OwnSign, log: log, defaults: d, ends: &runCounts{runs: map[RunEnd]int64{}}}
+	r.QueuesRemoved = endQueuesOfOpenRun
+	return &Engine{db: r.DB, roster: r, ownSign: r.OwnSign, log: log, defaults: d, ends: &endCounts{runs: map[RunEnd]int64{}}}
 }

@@ -138,8 +138,8 @@ func (e *Engine) RunQueues(ctx context.Context, runID string) ([]RunQueue, error
 	return queues, nil
 }
 
-// maxGraph bounds the runs of a graph that are read: more nobody could look at.
-const maxGraph = 1_000
+// maxGraphRuns bounds the runs of a graph that are read: more nobody could look at.
+const maxGraphRuns = 1_000
 
 // RunGraph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
 // order in which they were made, and the edges between them. ErrUnknownRun if there is no such run.
@@ -148,7 +148,7 @@ func (e *Engine) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 		return nil, nil, err
 	}
 	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
-	for front := []string{runID}; len(front) > 0 && len(seen) < maxGraph; {
+	for front := []string{runID}; len(front) > 0 && len(seen) < maxGraphRuns; {
 		var next []string
 		reached := func(id string) {
 			if !seen[id] {

@@ -115,7 +115,7 @@ func (t Trigger) validate() error {
 	if t.Overlap != OverlapSkip && t.Overlap != OverlapWait {
 		bad("overlap (%q) must be SKIP or WAIT", t.Overlap)
 	}
-	if _, err := t.arithmetic(); err != nil {
+	if _, err := t.parse(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -127,8 +127,8 @@ const MaxExpression = 255
 // maxCatchup bounds the runs that one firing inserts.
 const maxCatchup = 1_000
 
-// arithmetic reads the expression.
-func (t Trigger) arithmetic() (slots.Trigger, error) {
+// parse reads the expression.
+func (t Trigger) parse() (slots.Trigger, error) {
 	schedule, err := slots.Parse(t.Kind, t.Expression, t.TimeZone, t.StartAt)
 	return slots.Trigger{
 		Schedule: schedule, StartAt: t.StartAt, EndAt: t.EndAt, MaxFires: t.MaxFires, Fires: t.Fires, NextFireAt: t.NextFireAt,
@@ -136,13 +136,13 @@ func (t Trigger) arithmetic() (slots.Trigger, error) {
 	}, err
 }
 
-// triggerSpace is the name space of the ids of triggers.
-var triggerSpace = uuid.MustParse("6f1d3c1e-54a0-4d5b-9a53-8a1c2f1f7f0e")
+// triggerNamespace is the name space of the ids of triggers.
+var triggerNamespace = uuid.MustParse("6f1d3c1e-54a0-4d5b-9a53-8a1c2f1f7f0e")
 
 // triggerID is the same for the same name, so that the slots of a trigger that was deleted and is made again have
 // the keys of the runs that they have fired already (R2).
 func triggerID(ownSign, name string) string {
-	return uuid.NewSHA1(triggerSpace, []byte(ownSign+"\x00"+name)).String()
+	return uuid.NewSHA1(triggerNamespace, []byte(ownSign+"\x00"+name)).String()
 }
 
 // runKey is the key of the run of a slot.
@@ -165,7 +165,7 @@ func (e *Engine) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Tri
 
 func (e *Engine) putTrigger(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
 	t = t.WithDefaults()
-	if err = e.hasRuns(ctx, t.Target); err != nil {
+	if err = e.ensureLockRow(ctx, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
 	err = e.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
@@ -188,14 +188,14 @@ func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, a
 	if there && !change {
 		return old, nil
 	}
-	if t, err = t.over(old, there, l.OwnSign, l.Now); err != nil {
+	if t, err = t.replace(old, there, l.OwnSign, l.Now); err != nil {
 		return Trigger{}, err
 	}
 	return t, writeTrigger(ctx, l, t, old, there, actor)
 }
 
 // over is what a trigger becomes that is written over the old one, if there is one.
-func (t Trigger) over(old Trigger, there bool, ownSign string, now time.Time) (Trigger, error) {
+func (t Trigger) replace(old Trigger, there bool, ownSign string, now time.Time) (Trigger, error) {
 	if t.StartAt.IsZero() && t.Kind == TriggerEvery {
 		t.StartAt = now // where the slots are counted from, unless they are counted already
 		if old.Kind == TriggerEvery {
@@ -208,7 +208,7 @@ func (t Trigger) over(old Trigger, there bool, ownSign string, now time.Time) (T
 	t.ID, t.Fires, t.Missed, t.PrevFireAt, t.Version = triggerID(ownSign, t.Name), old.Fires, old.Missed, old.PrevFireAt, old.Version+1
 	t.NextFireAt, t.Status = old.NextFireAt, old.Status
 	if !there || !t.sameSlots(old) || old.Status == TriggerError {
-		if err := t.begin(now); err != nil {
+		if err := t.resetSchedule(now); err != nil {
 			return Trigger{}, err
 		}
 		if old.Status == TriggerPaused {
@@ -220,15 +220,15 @@ func (t Trigger) over(old Trigger, there bool, ownSign string, now time.Time) (T
 
 // writeTrigger inserts a trigger, or changes the old one.
 func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool, actor string) error {
-	if err := putTriggerRow(ctx, l, t, old, there); err != nil {
+	if err := writeTriggerRow(ctx, l, t, old, there); err != nil {
 		return err
 	}
 	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "defined: " + t.Name})
 }
 
-// begin sets when a trigger is due first.
-func (t *Trigger) begin(now time.Time) error {
-	a, err := t.arithmetic()
+// resetSchedule sets when a trigger is due first.
+func (t *Trigger) resetSchedule(now time.Time) error {
+	a, err := t.parse()
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (t Trigger) sameSlots(o Trigger) bool {
 		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target
 }
 
-func putTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool) error {
+func writeTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool) error {
 	var names []string
 	var args []any
 	for _, col := range triggerValues(l, t) {
@@ -268,15 +268,15 @@ func putTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, there 
 	return err
 }
 
-// assigned is a column and the parameter that it gets.
-type assigned struct {
+// columnValue is a column and the parameter that it gets.
+type columnValue struct {
 	name  string
 	value any
 }
 
 // triggerColumns are the columns of a trigger but for its key.
-func triggerValues(l *roster.LockTx, t Trigger) []assigned {
-	return []assigned{
+func triggerValues(l *roster.LockTx, t Trigger) []columnValue {
+	return []columnValue{
 		{"trigger_id", t.ID},
 		{"target", t.Target},
 		{"kind", t.Kind},

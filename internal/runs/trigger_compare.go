@@ -21,7 +21,7 @@ func (a TriggerDiff) Same() bool { return a.Exists && len(a.Changes) == 0 }
 // Validate says what is wrong with a trigger as far as that can be told without a database: everything but whether the
 // target has runs.
 func (t Trigger) Validate() error {
-	if _, err := t.WithDefaults().over(Trigger{}, false, "", time.Now()); err != nil { // whatever slots are counted from
+	if _, err := t.WithDefaults().replace(Trigger{}, false, "", time.Now()); err != nil { // whatever slots are counted from
 		return fmt.Errorf("trigger %s: %w", t.Name, err)
 	}
 	return nil
@@ -40,7 +40,7 @@ func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a Trigge
 }
 
 func (e *Engine) compareTrigger(ctx context.Context, t Trigger) (a TriggerDiff, err error) {
-	if err := e.mayRun(ctx, t.Target); err != nil {
+	if err := e.checkMode(ctx, t.Target); err != nil {
 		return a, fmt.Errorf("target %s: %w", t.Target, err)
 	}
 	list, err := e.TriggerRecords(ctx, TriggerFilter{Name: t.Name})
@@ -54,7 +54,7 @@ func (e *Engine) compareTrigger(ctx context.Context, t Trigger) (a TriggerDiff, 
 	if a.Exists = len(list) > 0; a.Exists {
 		old = list[0].Trigger
 	}
-	if a.Trigger, err = t.over(old, a.Exists, e.ownSign, a.Now); err == nil && a.Exists {
+	if a.Trigger, err = t.replace(old, a.Exists, e.ownSign, a.Now); err == nil && a.Exists {
 		a.Changes = old.differences(a.Trigger)
 	}
 	return a, err
@@ -72,8 +72,8 @@ func (t Trigger) differences(want Trigger) (list []Difference) {
 }
 
 // settings are the columns of a trigger that its user decides.
-func (t Trigger) settings() []assigned {
-	return []assigned{
+func (t Trigger) settings() []columnValue {
+	return []columnValue{
 		{"target", t.Target},
 		{"kind", t.Kind},
 		{"expression", t.Expression},
@@ -99,7 +99,7 @@ func timeText(t time.Time) string {
 
 // next returns the slots at which the trigger is due from NextFireAt on, not more than n of them.
 func (t Trigger) next(n int) (list []time.Time, err error) {
-	a, err := t.arithmetic()
+	a, err := t.parse()
 	if err != nil {
 		return nil, err
 	}

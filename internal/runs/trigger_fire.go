@@ -65,11 +65,11 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 	}
 	var runs []Run
 	for _, f := range firings {
-		like := f.run(open)
+		like := f.runTemplate(open)
 		for _, at := range f.slots {
 			r := like
 			r.Key = f.runKey(at)
-			if there[runName{l.TaskType, r.Key}] != "" {
+			if there[taskKey{l.TaskType, r.Key}] != "" {
 				continue // fired before the trigger was made again; it advances all the same
 			}
 			r = newRun(l, r, at)
@@ -102,7 +102,7 @@ func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err e
 
 func newFiring(t Trigger, now time.Time) firing {
 	f := firing{Trigger: t}
-	a, err := t.arithmetic()
+	a, err := t.parse()
 	var missed int64
 	var next time.Time
 	if err == nil {
@@ -124,7 +124,7 @@ func newFiring(t Trigger, now time.Time) firing {
 
 // run is what a trigger fires while some runs of its target are open (R4). All slots of one firing are judged
 // together: those that ALL makes up for do not stand in each other's way.
-func (t Trigger) run(open []Run) Run {
+func (t Trigger) runTemplate(open []Run) Run {
 	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: RunReady}
 	switch {
 	case len(open) == 0, t.Overlap == OverlapWait && len(open) == 1:

@@ -23,14 +23,14 @@ func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, act
 				t.Status = TriggerDone
 			}
 		case !paused && t.Status == TriggerError:
-			if err := errors.Join(t.validate(), t.begin(l.Now)); err != nil {
+			if err := errors.Join(t.validate(), t.resetSchedule(l.Now)); err != nil {
 				return err
 			}
 		default:
 			return nil
 		}
 		t.Version++
-		if err := putTriggerRow(ctx, l, t, old, true); err != nil {
+		if err := writeTriggerRow(ctx, l, t, old, true); err != nil {
 			return err
 		}
 		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: roster.PauseKind(paused) + ": " + name})
@@ -69,7 +69,7 @@ func (e *Engine) FireTrigger(ctx context.Context, name, actor string) (runID str
 		if err != nil {
 			return err
 		}
-		r := newRun(l, t.run(open), l.Now)
+		r := newRun(l, t.runTemplate(open), l.Now)
 		r.Key = t.ID + "/now/" + r.ID
 		runID = r.ID
 		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {

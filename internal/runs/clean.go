@@ -10,10 +10,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// cleanRuns is how many runs one step of Clean looks at.
-const cleanRuns = 100
+// maxCleanedRuns is how many runs one step of Clean looks at.
+const maxCleanedRuns = 100
 
-// cleanRuns deletes runs that have ended before the retention, at most 1,000 rows of their queues at a time (R12). A
+// maxCleanedRuns deletes runs that have ended before the retention, at most 1,000 rows of their queues at a time (R12). A
 // run for which another still waits is kept. Runs are looked up by their ids, which sort by time: no index is needed.
 func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	var now time.Time
@@ -21,12 +21,12 @@ func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (delete
 		return 0, err
 	}
 	before := now.Add(-retention)
-	var runs []runRef
-	err = e.refs(ctx, &runs, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
+	var runs []taskRun
+	err = e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
 		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
-		ORDER BY r.run_id LIMIT %d`, cleanRuns), newRunID(before), e.db.Time(before))
+		ORDER BY r.run_id LIMIT %d`, maxCleanedRuns), newRunID(before), e.db.Time(before))
 	if err != nil || len(runs) == 0 {
 		return 0, err
 	}

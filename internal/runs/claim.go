@@ -33,8 +33,8 @@ type Sweep struct {
 	DeadlineAt  time.Time
 }
 
-// claimable is a queue of the open run that might be claimed.
-type Claimable struct {
+// claimCandidates is a queue of the open run that might be claimed.
+type ClaimCandidate struct {
 	Run, Queue    string
 	maxRecoveries int
 }
@@ -46,7 +46,7 @@ type Claimable struct {
 // without progress fails.
 func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
-		list, err := e.claimable(ctx, taskType, part)
+		list, err := e.claimCandidates(ctx, taskType, part)
 		if err != nil {
 			return sweeps, fmt.Errorf("claim queues of %s$%s: %w", taskType, e.ownSign, err)
 		}
@@ -66,7 +66,7 @@ func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []ro
 	return sweeps, nil
 }
 
-func (e *Engine) claimable(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []Claimable, err error) {
+func (e *Engine) claimCandidates(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []ClaimCandidate, err error) {
 	epochs := make(map[string]int64, len(queues))
 	args := []any{taskType, e.ownSign}
 	for _, q := range queues {
@@ -74,7 +74,7 @@ func (e *Engine) claimable(ctx context.Context, taskType string, queues []roster
 		args = append(args, q.ID)
 	}
 	err = e.db.Each(ctx, func(rows *sql.Rows) error {
-		var q Claimable
+		var q ClaimCandidate
 		var state string
 		var epoch int64
 		err := rows.Scan(&q.Run, &q.Queue, &state, &epoch, &q.maxRecoveries)
@@ -85,15 +85,15 @@ func (e *Engine) claimable(ctx context.Context, taskType string, queues []roster
 	}, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
 		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
-		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+dueAgain+`)
+		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+retryDue+`)
 		ORDER BY q.queue_id`, args...)
 	return list, err
 }
 
-// dueAgain is the condition under which a queue that has failed is tried again.
-const dueAgain = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
+// retryDue is the condition under which a queue that has failed is tried again.
+const retryDue = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
-func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q Claimable, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
+func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q ClaimCandidate, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
 	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.Queue })]
 	s = Sweep{RunID: q.Run, TaskType: taskType, QueueID: q.Queue, Server: server, Epoch: own.Epoch}
 	limit := cmp.Or(q.maxRecoveries, e.defaults.MaxRecoveries)
@@ -103,21 +103,21 @@ func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q Claima
 		if err := e.fenceSweep(ctx, t, s); err != nil {
 			return err
 		}
-		if running, err := keepRunning(ctx, t, q.Run); err != nil || !running {
+		if running, err := lockRunning(ctx, t, q.Run); err != nil || !running {
 			return err
 		}
 		// MySQL evaluates SET from left to right (L6): what reads the old state stands before what overwrites it.
 		n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,
 			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
-			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+dueAgain+`)`,
+			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+retryDue+`)`,
 			server, own.Epoch, q.Run, q.Queue, own.Epoch)
 		if err != nil || n == 0 {
 			return err
 		}
 		recoveries, err := readSweep(ctx, t, &s)
 		if failed = err == nil && recoveries > limit; failed {
-			return failTooOften(ctx, t, s, limit)
+			return failAfterTakeovers(ctx, t, s, limit)
 		}
 		ok = true
 		return err
@@ -136,9 +136,9 @@ func (e *Engine) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
 	return e.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
 }
 
-// keepRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might
+// lockRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might
 // otherwise be one of a run that was rerun and is not open.
-func keepRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
+func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	var state string
 	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)
 	if sqldb.NoRows(err) {
@@ -157,7 +157,7 @@ func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) (recoveries int, err e
 	return recoveries, err
 }
 
-func failTooOften(ctx context.Context, t sqldb.Tx, s Sweep, limit int) error {
+func failAfterTakeovers(ctx context.Context, t sqldb.Tx, s Sweep, limit int) error {
 	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now} WHERE run_id = ? AND queue_id = ?`,
 		fmt.Sprintf("taken over more than %d times without progress", limit), s.RunID, s.QueueID)
 	return err

@@ -9,14 +9,14 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// tally is what has become of the queues of a run.
-type tally struct {
+// queueCounts is what has become of the queues of a run.
+type queueCounts struct {
 	open, done, failed, cancelled int
 	itemsDone, itemsFailed        int64
 	cause                         string // of the first that failed
 }
 
-func readTally(ctx context.Context, t sqldb.Tx, runID string) (sum tally, err error) {
+func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var state string
 		var n int
@@ -45,7 +45,7 @@ func readTally(ctx context.Context, t sqldb.Tx, runID string) (sum tally, err er
 }
 
 // outcome is the state of a run whose queues are all finished.
-func (sum tally) outcome() (state, message string) {
+func (sum queueCounts) outcome() (state, message string) {
 	switch {
 	case sum.failed > 0:
 		return RunFailed, sum.cause
@@ -68,7 +68,7 @@ func (e *Engine) CloseRun(ctx context.Context, runID string) error {
 		if err != nil || !running {
 			return err
 		}
-		sum, err := readTally(ctx, t, runID)
+		sum, err := countQueues(ctx, t, runID)
 		if err != nil || sum.open > 0 {
 			return err
 		}
@@ -78,12 +78,12 @@ func (e *Engine) CloseRun(ctx context.Context, runID string) error {
 	return e.afterEnd(ctx, runID, ended, err)
 }
 
-func endRun(ctx context.Context, t sqldb.Tx, runID, from string, sum tally) error {
+func endRun(ctx context.Context, t sqldb.Tx, runID, from string, sum queueCounts) error {
 	state, message := sum.outcome()
 	return endRunAs(ctx, t, runID, from, state, message, sum)
 }
 
-func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message string, sum tally) error {
+func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message string, sum queueCounts) error {
 	if err := moveRun(ctx, t, runID, from, state, message); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message strin
 
 func (e *Engine) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
 	if err == nil && ended {
-		err = e.ended(ctx, runID)
+		err = e.resolveDependants(ctx, runID)
 	}
 	if err != nil {
 		return fmt.Errorf("close run %s: %w", runID, err)
@@ -132,7 +132,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	if err != nil {
 		return false, err
 	}
-	sum, err := readTally(ctx, t, runID)
+	sum, err := countQueues(ctx, t, runID)
 	if err != nil {
 		return false, err
 	}

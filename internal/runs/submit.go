@@ -49,7 +49,7 @@ func (e *Engine) SubmitOnce(ctx context.Context, taskType, key, params string, a
 		})
 	}
 	if err = cmp.Or(roster.ValidName("key", key, maxRunKey), validParams(params)); err == nil {
-		err = e.hasRuns(ctx, taskType)
+		err = e.ensureLockRow(ctx, taskType)
 	}
 	if err == nil {
 		err = submit()
@@ -59,7 +59,7 @@ func (e *Engine) SubmitOnce(ctx context.Context, taskType, key, params string, a
 		there = false
 	}
 	if err == nil && len(after) > 0 {
-		err = e.settleAll(ctx, []runRef{{runID, taskType}})
+		err = e.resolveAll(ctx, []taskRun{{runID, taskType}})
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("submit %s: %w", taskType, err)
@@ -77,16 +77,16 @@ func validParams(params string) error {
 	return nil
 }
 
-// hasRuns checks that a task type can have runs, and makes its lock row in an environment that no server has met yet.
-func (e *Engine) hasRuns(ctx context.Context, taskType string) error {
-	if err := e.mayRun(ctx, taskType); err != nil {
+// ensureLockRow checks that a task type can have runs, and makes its lock row in an environment that no server has met yet.
+func (e *Engine) ensureLockRow(ctx context.Context, taskType string) error {
+	if err := e.checkMode(ctx, taskType); err != nil {
 		return err
 	}
 	return e.roster.InsertLockRow(ctx, taskType)
 }
 
-// mayRun checks that a task type is there and can have runs.
-func (e *Engine) mayRun(ctx context.Context, taskType string) error {
+// checkMode checks that a task type is there and can have runs.
+func (e *Engine) checkMode(ctx context.Context, taskType string) error {
 	var mode string
 	err := e.db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
 	switch {
@@ -104,7 +104,7 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 	if err != nil {
 		return "", false, err
 	}
-	if id := known[runName{l.TaskType, r.Key}]; id != "" {
+	if id := known[taskKey{l.TaskType, r.Key}]; id != "" {
 		return id, true, nil
 	}
 	if after, err = checkUpstreams(ctx, l, after); err != nil {
@@ -143,19 +143,19 @@ func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]st
 	return after, nil
 }
 
-// runName is what is unique of a run within its own_sign.
-type runName struct{ taskType, key string }
+// taskKey is what is unique of a run within its own_sign.
+type taskKey struct{ taskType, key string }
 
 // runsOfKeys returns the ids of the runs of some task types with some keys, as far as there are any.
-func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string) (map[runName]string, error) {
-	found := map[runName]string{}
+func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string) (map[taskKey]string, error) {
+	found := map[taskKey]string{}
 	if len(taskTypes) == 0 {
 		return found, nil
 	}
 	for part := range slices.Chunk(keys, roster.InsertRows) {
 		args := append(append(sqldb.Args(taskTypes), l.OwnSign), sqldb.Args(part)...)
 		err := l.Each(ctx, func(rows *sql.Rows) error {
-			var n runName
+			var n taskKey
 			var id string
 			err := rows.Scan(&n.taskType, &n.key, &id)
 			found[n] = id
@@ -176,8 +176,8 @@ func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []stri
 	if err != nil {
 		return err
 	}
-	g := growth{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType), cut: len(after) > 0}
-	if g.there, err = runsOfKeys(ctx, l, g.order, keysOf(roots)); err != nil {
+	g := graphBuilder{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType), detached: len(after) > 0}
+	if g.existing, err = runsOfKeys(ctx, l, g.order, keysOf(roots)); err != nil {
 		return err
 	}
 	for _, root := range roots {
@@ -189,7 +189,7 @@ func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []stri
 	if err := insertRunRows(ctx, l, g.runs); err != nil {
 		return err
 	}
-	for _, d := range g.late {
+	for _, d := range g.lateDeps {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state = '`+RunWaiting+`'`, d.Run)
 		if err != nil {
 			return err
@@ -209,20 +209,20 @@ func keysOf(runs []Run) []string {
 	return keys
 }
 
-// growth is graphs of runs that are about to be inserted.
-type growth struct {
-	newID func() string
-	edges []Edge
-	order []string // what runs after the roots, each after its upstreams
-	there map[runName]string
-	cut   bool // runs that are there do not wait for the new ones: a root might be waiting for them
+// graphBuilder is graphs of runs that are about to be inserted.
+type graphBuilder struct {
+	newID    func() string
+	edges    []Edge
+	order    []string // what runs after the roots, each after its upstreams
+	existing map[taskKey]string
+	detached bool // runs that are there do not wait for the new ones: a root might be waiting for them
 
-	runs []Run
-	deps []RunDep
-	late []RunDep // of runs that were there before
+	runs     []Run
+	deps     []RunDep
+	lateDeps []RunDep // of runs that were there before
 }
 
-func (g *growth) add(root Run) {
+func (g *graphBuilder) add(root Run) {
 	g.runs = append(g.runs, root)
 	if root.State == RunSkipped {
 		return
@@ -230,7 +230,7 @@ func (g *growth) add(root Run) {
 	ids := map[string]string{root.TaskType: root.ID} // the runs of this graph, by task type
 	fresh := map[string]bool{root.TaskType: true}
 	for _, name := range g.order {
-		id, there := g.there[runName{name, root.Key}]
+		id, there := g.existing[taskKey{name, root.Key}]
 		if !there {
 			id = g.newID()
 			r := root
@@ -244,8 +244,8 @@ func (g *growth) add(root Run) {
 			case e.TaskType != name || d.Upstream == "":
 			case fresh[name]:
 				g.deps = append(g.deps, d)
-			case fresh[e.Upstream] && !g.cut:
-				g.late = append(g.late, d)
+			case fresh[e.Upstream] && !g.detached:
+				g.lateDeps = append(g.lateDeps, d)
 			}
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// runRef is a run and the task type whose lock row it belongs to.
-type runRef struct{ id, taskType string }
+// taskRun is a run and the task type whose lock row it belongs to.
+type taskRun struct{ id, taskType string }
 
 // verdict says from a run's upstreams, all of them, in which state it belongs: DEPENDENT_FAILED or SKIPPED if any did
 // not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause is the failed
@@ -26,7 +26,7 @@ func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause 
 		if err := rows.Scan(&id, &rule, &name, &is, &message); err != nil {
 			return err
 		}
-		next := dependsOn(string(is), rule)
+		next := stateAfter(string(is), rule)
 		if rank[next] <= rank[state] {
 			return nil
 		}
@@ -44,8 +44,8 @@ func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause 
 	return state, cause, nil
 }
 
-// dependsOn says what one upstream makes of its dependant.
-func dependsOn(upstream, rule string) string {
+// stateAfter says what one upstream makes of its dependant.
+func stateAfter(upstream, rule string) string {
 	switch {
 	case upstream == RunWaiting, upstream == RunReady, upstream == RunRunning:
 		return RunWaiting
@@ -57,9 +57,9 @@ func dependsOn(upstream, rule string) string {
 	return RunDependentFailed
 }
 
-// settle lets a run go on that waits and whose upstreams have succeeded, and ends one of which an upstream has not. It
+// resolve lets a run go on that waits and whose upstreams have succeeded, and ends one of which an upstream has not. It
 // tells whether the run has ended.
-func (e *Engine) settle(ctx context.Context, r runRef) (ended bool, err error) {
+func (e *Engine) resolve(ctx context.Context, r taskRun) (ended bool, err error) {
 	if err := e.roster.InsertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
 		return false, err
 	}
@@ -116,20 +116,20 @@ func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) e
 	return err
 }
 
-// settleMost bounds the runs that one call settles. The ticks do the rest.
-const settleMost = 200
+// maxResolved bounds the runs that one call settles. The ticks do the rest.
+const maxResolved = 200
 
-// settleAll settles runs, and the dependants of those that end with it, and so on: the domino.
-func (e *Engine) settleAll(ctx context.Context, runs []runRef) error {
-	for n := 0; n < len(runs) && n < settleMost; n++ {
-		ended, err := e.settle(ctx, runs[n])
+// resolveAll settles runs, and the dependants of those that end with it, and so on: the domino.
+func (e *Engine) resolveAll(ctx context.Context, runs []taskRun) error {
+	for n := 0; n < len(runs) && n < maxResolved; n++ {
+		ended, err := e.resolve(ctx, runs[n])
 		if err != nil {
 			return err
 		}
 		if !ended {
 			continue
 		}
-		e.countRun(ctx, runs[n].id)
+		e.countEnd(ctx, runs[n].id)
 		next, err := e.dependants(ctx, runs[n].id)
 		if err != nil {
 			return err
@@ -139,19 +139,19 @@ func (e *Engine) settleAll(ctx context.Context, runs []runRef) error {
 	return nil
 }
 
-// ended tells the dependants of a run that it has.
-func (e *Engine) ended(ctx context.Context, runID string) error {
-	e.countRun(ctx, runID)
+// resolveDependants tells the dependants of a run that it has.
+func (e *Engine) resolveDependants(ctx context.Context, runID string) error {
+	e.countEnd(ctx, runID)
 	runs, err := e.dependants(ctx, runID)
 	if err != nil {
 		return err
 	}
-	return e.settleAll(ctx, runs)
+	return e.resolveAll(ctx, runs)
 }
 
 // dependants returns the runs that wait for a run, among others.
-func (e *Engine) dependants(ctx context.Context, runID string) (runs []runRef, err error) {
-	err = e.refs(ctx, &runs, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+func (e *Engine) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
+	err = e.taskRuns(ctx, &runs, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, e.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)
@@ -160,17 +160,17 @@ func (e *Engine) dependants(ctx context.Context, runID string) (runs []runRef, e
 }
 
 // refs reads runs by their ids and task types.
-func (e *Engine) refs(ctx context.Context, runs *[]runRef, query string, args ...any) error {
+func (e *Engine) taskRuns(ctx context.Context, runs *[]taskRun, query string, args ...any) error {
 	return e.db.Each(ctx, func(rows *sql.Rows) error {
-		var r runRef
+		var r taskRun
 		err := rows.Scan(&r.id, &r.taskType)
 		*runs = append(*runs, r)
 		return err
 	}, query, args...)
 }
 
-// settled is the condition under which a run w that waits is to be settled.
-const settled = `(EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
+// resolvable is the condition under which a run w that waits is to be settled.
+const resolvable = `(EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
 		WHERE d.run_id = w.run_id AND (u.state IS NULL OR d.rule = '` + RuleSuccess + `' AND u.state IN ('` +
 	RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `', '` + RunSkipped + `')))
 	OR NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run u ON u.run_id = d.upstream_run_id

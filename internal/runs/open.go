@@ -127,7 +127,7 @@ func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total 
 			return 0, err
 		}
 		if !numbered || was == len(queues) {
-			return was, cancelGoneQueues(ctx, l, runID, rows, queues)
+			return was, cancelRemovedQueues(ctx, l, runID, rows, queues)
 		}
 		if _, err := l.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ?`, runID); err != nil {
 			return 0, err
@@ -147,7 +147,7 @@ func runQueueIDs(ctx context.Context, l *roster.LockTx, runID string) (list []st
 }
 
 // dropGone cancels the rows of queues that were removed since the run was opened first.
-func cancelGoneQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string, queues []roster.NamedQueue) error {
+func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string, queues []roster.NamedQueue) error {
 	gone := slices.DeleteFunc(rows, func(id string) bool {
 		return slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == id })
 	})
@@ -185,7 +185,7 @@ func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []s
 }
 
 // queuesGone ends what the open run still had to do in queues that are deleted in this transaction (N1, N2).
-func endRunQueuesOf(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
+func endQueuesOfOpenRun(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
 	var open []string
 	err := l.Each(ctx, func(rows *sql.Rows) error {
 		var id string

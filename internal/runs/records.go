@@ -67,7 +67,7 @@ func (e *Engine) LatestRun(ctx context.Context, taskType string) (RunRecord, err
 		return list[0], nil
 	}
 	if err == nil {
-		err = cmp.Or(e.mayRun(ctx, taskType), ErrUnknownRun)
+		err = cmp.Or(e.checkMode(ctx, taskType), ErrUnknownRun)
 	}
 	return RunRecord{}, fmt.Errorf("the newest run of %s$%s: %w", taskType, e.ownSign, err)
 }

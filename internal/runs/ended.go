@@ -9,8 +9,8 @@ import (
 // RunEnd is how runs of a task type ended: State is SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED.
 type RunEnd struct{ TaskType, State string }
 
-// runCounts counts the runs whose end an Engine has written.
-type runCounts struct {
+// endCounts counts the runs whose end an Engine has written.
+type endCounts struct {
 	mu   sync.Mutex
 	runs map[RunEnd]int64
 }
@@ -22,8 +22,8 @@ func (e *Engine) Ended() map[RunEnd]int64 {
 	return maps.Clone(e.ends.runs)
 }
 
-// countRun counts a run whose end is committed. One that is run again meanwhile is none.
-func (e *Engine) countRun(ctx context.Context, runID string) {
+// countEnd counts a run whose end is committed. One that is run again meanwhile is none.
+func (e *Engine) countEnd(ctx context.Context, runID string) {
 	r, err := e.Run(ctx, runID)
 	if err != nil || !r.Ended() {
 		return // it is only a count

@@ -68,13 +68,13 @@ func (e *Engine) Rerun(ctx context.Context, runID, actor string) error {
 		if err := reopenRun(ctx, l.Tx, runID); err != nil {
 			return err
 		}
-		if err := wakeDependants(ctx, l.Tx, runID); err != nil {
+		if err := resetDependants(ctx, l.Tx, runID); err != nil {
 			return err
 		}
 		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "rerun: " + runID})
 	})
 	if err == nil {
-		err = e.settleAll(ctx, []runRef{{runID, taskType}})
+		err = e.resolveAll(ctx, []taskRun{{runID, taskType}})
 	}
 	if err != nil {
 		return fmt.Errorf("rerun %s: %w", runID, err)
@@ -96,11 +96,11 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) error {
 	return err
 }
 
-// wakeDependants makes all runs wait again that have failed because this one had, directly or not. They are locked
+// resetDependants makes all runs wait again that have failed because this one had, directly or not. They are locked
 // first, whatever their state: one that is being settled meanwhile is looked at when that is committed.
-func wakeDependants(ctx context.Context, t sqldb.Tx, runID string) error {
+func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 	seen := []string{runID}
-	for i := 0; i < len(seen) && len(seen) < maxGraph; i++ {
+	for i := 0; i < len(seen) && len(seen) < maxGraphRuns; i++ {
 		err := t.Each(ctx, func(rows *sql.Rows) error {
 			var id string
 			err := rows.Scan(&id)

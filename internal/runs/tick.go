@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Ticked is what a tick found.
-type Ticked struct {
+// TickResult is what a tick found.
+type TickResult struct {
 	Now      time.Time // the database's clock
 	Open     string    // the id of the run that is RUNNING, "" if there is none: sweeps of any other are over
 	Paused   bool      // that run is paused: its sweeps are to be suspended
@@ -22,14 +22,14 @@ type Ticked struct {
 	More        bool // there may be more to do at once
 }
 
-// pulseOfRuns is the one statement of a tick when nothing is due.
-type pulseOfRuns struct {
-	Ticked
-	stop     bool // the open run is to be cancelled, or its deadline has passed
-	swept    bool // all queues of the open run are finished
-	mayOpen  bool // some run is READY
-	mayEnd   bool // some run that is not opened yet is to be cancelled
-	maySolve bool // some run that waits is to be settled
+// tickState is the one statement of a tick when nothing is due.
+type tickState struct {
+	TickResult
+	mustStop    bool // the open run is to be cancelled, or its deadline has passed
+	allFinished bool // all queues of the open run are finished
+	canOpen     bool // some run is READY
+	mustCancel  bool // some run that is not opened yet is to be cancelled
+	canResolve  bool // some run that waits is to be settled
 }
 
 // Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends one that is cancelled or has
@@ -37,48 +37,48 @@ type pulseOfRuns struct {
 // type may do it, and all do, once a second while any run has not ended; there is no leader. When nothing is due it is one statement; else
 // the work of a call is bounded, and More tells that there may be more. What one server leaves undone, because it died
 // between two commits, the next tick of any other does. ErrUnknownTask if nobody has defined the task type here.
-func (e *Engine) Tick(ctx context.Context, taskType string) (Ticked, error) {
-	p, err := e.pulseOfRuns(ctx, taskType)
+func (e *Engine) Tick(ctx context.Context, taskType string) (TickResult, error) {
+	p, err := e.readTickState(ctx, taskType)
 	if err != nil {
-		return Ticked{}, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
+		return TickResult{}, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
 	}
 	did, err := e.tick(ctx, taskType, &p)
 	if err != nil {
-		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
+		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
 	}
 	if !did {
-		return p.Ticked, nil
+		return p.TickResult, nil
 	}
-	after, err := e.pulseOfRuns(ctx, taskType)
+	after, err := e.readTickState(ctx, taskType)
 	if err != nil {
-		return p.Ticked, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
+		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
 	}
 	after.More = after.due()
-	return after.Ticked, nil
+	return after.TickResult, nil
 }
 
 // due reports that a tick has something to do.
-func (p pulseOfRuns) due() bool {
-	return p.stop || p.swept || p.mayEnd || p.maySolve || p.fires() || p.mayOpen && p.Open == ""
+func (p tickState) due() bool {
+	return p.mustStop || p.allFinished || p.mustCancel || p.canResolve || p.fires() || p.canOpen && p.Open == ""
 }
 
-func (p pulseOfRuns) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
+func (p tickState) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
 
 // tick reports whether it did anything.
-func (e *Engine) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did bool, err error) {
+func (e *Engine) tick(ctx context.Context, taskType string, p *tickState) (did bool, err error) {
 	if !p.due() {
 		return false, nil
 	}
-	if p.stop {
+	if p.mustStop {
 		err = e.stopRun(ctx, p.Open)
-	} else if p.swept {
+	} else if p.allFinished {
 		err = e.CloseRun(ctx, p.Open)
 	}
-	if err == nil && p.mayEnd {
+	if err == nil && p.mustCancel {
 		err = e.cancelWaiting(ctx, taskType)
 	}
-	if err == nil && p.maySolve {
-		err = e.settleDue(ctx, taskType)
+	if err == nil && p.canResolve {
+		err = e.resolveDue(ctx, taskType)
 	}
 	if err == nil && p.fires() {
 		err = e.FireDue(ctx, taskType)
@@ -89,27 +89,27 @@ func (e *Engine) tick(ctx context.Context, taskType string, p *pulseOfRuns) (did
 	ended, err := e.OpenNext(ctx, taskType)
 	for _, id := range ended {
 		if err == nil {
-			err = e.ended(ctx, id)
+			err = e.resolveDependants(ctx, id)
 		}
 	}
 	return true, err
 }
 
-func (e *Engine) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRuns, err error) {
+func (e *Engine) readTickState(ctx context.Context, taskType string) (p tickState, err error) {
 	found := false
 	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
 	err = e.db.Each(ctx, func(rows *sql.Rows) error {
 		found = true
-		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.stop), (*flag)(&p.swept),
-			(*flag)(&p.mayOpen), (*flag)(&p.mayEnd), (*flag)(&p.maySolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
-		p.swept = p.swept && p.Open != ""
+		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.mustStop), (*flag)(&p.allFinished),
+			(*flag)(&p.canOpen), (*flag)(&p.mustCancel), (*flag)(&p.canResolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
+		p.allFinished = p.allFinished && p.Open != ""
 		return err
 	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
 		CASE WHEN r.cancel_requested OR r.deadline_at < {now} THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')) THEN FALSE ELSE TRUE END,
 		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND w.cancel_requested) THEN TRUE ELSE FALSE END,
-		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+settled+`) THEN TRUE ELSE FALSE END,
+		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`) THEN TRUE ELSE FALSE END,
 		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`'),
 		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
 		FROM schedule_task_running k
@@ -121,14 +121,14 @@ func (e *Engine) pulseOfRuns(ctx context.Context, taskType string) (p pulseOfRun
 	return p, err
 }
 
-// tickMost bounds the runs of one kind of work in one tick.
-const tickMost = 100
+// maxPerTick bounds the runs of one kind of work in one tick.
+const maxPerTick = 100
 
 // cancelWaiting ends runs that were cancelled before they were opened.
 func (e *Engine) cancelWaiting(ctx context.Context, taskType string) error {
-	var runs []runRef
-	err := e.refs(ctx, &runs, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
-		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, tickMost), taskType, e.ownSign)
+	var runs []taskRun
+	err := e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
+		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, maxPerTick), taskType, e.ownSign)
 	for _, r := range runs {
 		if err == nil {
 			err = e.stopRun(ctx, r.id)
@@ -137,13 +137,13 @@ func (e *Engine) cancelWaiting(ctx context.Context, taskType string) error {
 	return err
 }
 
-// settleDue settles runs whose upstreams have ended, or one of them with a failure.
-func (e *Engine) settleDue(ctx context.Context, taskType string) error {
-	var runs []runRef
-	err := e.refs(ctx, &runs, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
-		AND w.state = '`+RunWaiting+`' AND `+settled+` ORDER BY w.run_id LIMIT %d`, tickMost), taskType, e.ownSign)
+// resolveDue settles runs whose upstreams have ended, or one of them with a failure.
+func (e *Engine) resolveDue(ctx context.Context, taskType string) error {
+	var runs []taskRun
+	err := e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
+		AND w.state = '`+RunWaiting+`' AND `+resolvable+` ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, e.ownSign)
 	if err != nil {
 		return err
 	}
-	return e.settleAll(ctx, runs)
+	return e.resolveAll(ctx, runs)
 }

@@ -60,7 +60,7 @@ func (e *Engine) FailSweep(ctx context.Context, s Sweep, p Progress, cause strin
 	}
 	most, retry = cmp.Or(most, e.defaults.QueueMaxAttempts), cmp.Or(retry, e.defaults.QueueRetry)
 	if !final && s.Attempt < most {
-		again := queuePause(retry, s.Attempt)
+		again := retryDelay(retry, s.Attempt)
 		return false, e.UpdateSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
 	}
 	if err := e.UpdateSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
@@ -70,16 +70,16 @@ func (e *Engine) FailSweep(ctx context.Context, s Sweep, p Progress, cause strin
 	return true, nil
 }
 
-// maxQueuePause ends the doubling.
-const maxQueuePause = 24 * time.Hour
+// maxRetryDelay ends the doubling.
+const maxRetryDelay = 24 * time.Hour
 
-// queuePause is how long a queue waits after its n-th failure.
-func queuePause(first time.Duration, n int) time.Duration {
+// retryDelay is how long a queue waits after its n-th failure.
+func retryDelay(first time.Duration, n int) time.Duration {
 	pause := first
-	for ; n > 1 && pause < maxQueuePause; n-- {
+	for ; n > 1 && pause < maxRetryDelay; n-- {
 		pause *= 2
 	}
-	return max(first, min(pause, maxQueuePause))
+	return max(first, min(pause, maxRetryDelay))
 }
 
 // tryClose closes the run if the sweep was the last. That the queue is done is committed: an error here changes
