@@ -90,7 +90,7 @@ func (r *reconciler) revoke(id string) {
 	r.proc.Revoke(id)
 }
 
-// forget reports whether the processor has forgotten the queue, so that it may be granted anew under another epoch.
+// forget reports whether the processor has forgotten the queue, so that it may be granted again under another epoch.
 func (r *reconciler) forget(id string) bool {
 	delete(r.lost, id)
 	return r.proc.Forget(id)

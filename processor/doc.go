@@ -25,7 +25,7 @@
 //	idle ──due──► selecting ──items──► executing ──last batch ends──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata
 //
-// After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, but for each lane alone: a lane
+// After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, for each lane alone: a lane
 // is selected again when nothing of it is in flight, and a lane never waits for another. In NOTSLEEP a lane is idle as
 // soon as its last batch has started. A queue that drains takes its lane out of the cycle. If the lane has more queues,
 // it takes only its own items out. A sweep has no sleep_time_nodata.

@@ -2,8 +2,8 @@ package processor
 
 import "time"
 
-// filter drops from a page the items that must not be executed now, and marks those that must be executed in small
-// batches or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
+// filter drops from a page the items that must not be executed now, and marks the items that must be executed in
+// small batches or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
 // neither Keyed nor Cursored.
 func (c *selectCall) filter(p *page) (err error) {
 	if !c.needsFilter() {

@@ -88,8 +88,8 @@ func force(cfg *driver.Config, role sqldb.Role) {
 		cfg.ReadTimeout, cfg.WriteTimeout = sqldb.IOTimeout, sqldb.IOTimeout
 	}
 	if role == sqldb.RoleSchema {
-		// A statement that changes a table waits until nobody uses the table, by default for a day, and everybody who
-		// comes meanwhile waits behind it. It is tried again.
+		// A statement that changes a table waits for all users of the table, by default for a day. New users of the
+		// table wait behind it. The migration tries it again.
 		cfg.Params["lock_wait_timeout"] = "2"
 	}
 }

@@ -15,8 +15,8 @@
 // waiting in the server, by default for 50 s. MariaDB ends a transaction whose client is gone after ten seconds
 // (idle_transaction_timeout); MySQL has no such setting. Reads and writes have deadlines, except for migrations.
 //
-// A migration waits for the users of a table for two seconds and is tried again (lock_wait_timeout): everybody who uses
-// the table meanwhile waits behind it.
+// A migration waits for the users of a table for two seconds and is tried again (lock_wait_timeout): meanwhile all
+// new users of the table wait behind it.
 //
 // Only the heartbeats are prepared: the number of statements that a server holds for all its programs is limited
 // (max_prepared_stmt_count). Where it takes no more, heartbeats go on as text.

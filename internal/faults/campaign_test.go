@@ -14,8 +14,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// TestCampaign plays all scenarios, round after round, each with the next seed, for as many minutes as
-// ROTA_FAULTS_MINUTES says. What has begun by then is played to its end. It prints what was played.
+// TestCampaign plays all scenarios, round after round, for ROTA_FAULTS_MINUTES minutes. Each round has the next seed. A
+// play that has begun by then is played to its end. The test prints a table of the plays.
 func TestCampaign(t *testing.T) {
 	text := os.Getenv("ROTA_FAULTS_MINUTES")
 	if text == "" {
@@ -35,7 +35,7 @@ func TestCampaign(t *testing.T) {
 				t.Run(p.name(), func(t *testing.T) {
 					t.Parallel()
 					if time.Now().After(end) {
-						t.Skip("the time is up")
+						t.Skip("ROTA_FAULTS_MINUTES have passed")
 					}
 					score.play(t, p.kind, p.scenario, first+round)
 				})
@@ -47,10 +47,10 @@ func TestCampaign(t *testing.T) {
 	}
 }
 
-// campaign is what was played, in the order of the scenarios.
+// campaign is the scores of the plays, in the order of the scenarios.
 type campaign struct{ scores []*score }
 
-// score is what became of a scenario on one database.
+// score is the result of a scenario on one kind of database.
 type score struct {
 	kind, scenario string
 
@@ -58,7 +58,7 @@ type score struct {
 	runs, failed, items, violation int
 }
 
-// of returns the score of a scenario, which is new in the first round.
+// of returns the score of a scenario. It makes the score in the first round.
 func (c *campaign) of(kind, scenario string) *score {
 	for _, s := range c.scores {
 		if s.kind == kind && s.scenario == scenario {
@@ -79,7 +79,7 @@ func (s *score) play(t *testing.T, kind string, sc scenario, seed uint64) {
 			s.failed++
 		}
 	})
-	sc.judged = func(h History, found []Violation) {
+	sc.checked = func(h History, found []Violation) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.items, s.violation = s.items+len(h.Items), s.violation+len(found)
@@ -87,11 +87,11 @@ func (s *score) play(t *testing.T, kind string, sc scenario, seed uint64) {
 	sc.run(t, kind, seed)
 }
 
-// print prints the scores. A run that failed without a violation did not come to rest in time, say.
+// print prints the scores. A run can fail without a violation, for example because it does not come to rest in time.
 func (c *campaign) print(first uint64) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	line := func(of, scenario string, s *score) {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\n", of, scenario, s.runs, s.failed, s.items, s.violation) // Flush tells
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\n", of, scenario, s.runs, s.failed, s.items, s.violation) // Flush returns the error
 	}
 	_, _ = fmt.Fprintln(w, "database\tscenario\truns\tfailed\titems\tviolations")
 	var sum score

@@ -109,8 +109,8 @@ func (c *checker) epochsRise() {
 			if e.Epoch <= before.Epoch {
 				c.fault(1, "queue %s: epoch %d (%s) comes after epoch %d", queue, e.Epoch, e.Kind, before.Epoch)
 			}
-			anew := before.Kind == center.EventRepartitioned && e.From == "" // the smaller number of queues did not include it
-			if e.From != before.To && !anew {
+			regranted := before.Kind == center.EventRepartitioned && e.From == "" // the smaller number of queues did not include it
+			if e.From != before.To && !regranted {
 				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d is %q's", queue, e.Epoch, e.From, before.Epoch, before.To)
 			}
 			before = e

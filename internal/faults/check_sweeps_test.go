@@ -8,8 +8,9 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// swept is what is known of two runs of a trigger, of which the second was skipped, of what ran after the first, and of
-// one that came later. The first has one queue, whose sweep was taken over.
+// swept returns a good record. A trigger fires two runs: the first succeeds, the second is skipped. A dependant runs
+// after the first run, and an operator submits one more run later. The first run has one queue, and another server
+// takes over its sweep.
 func swept() Sweeps {
 	trigger := center.Trigger{Name: "often", Target: taskName, Overlap: center.OverlapSkip, Fires: 2}
 	first := center.Run{
@@ -46,8 +47,8 @@ func swept() Sweeps {
 
 func TestCheckRunsAcceptsGoodRuns(t *testing.T) {
 	for name, change := range map[string]func(*Sweeps){
-		"as it is": func(*Sweeps) {},
-		"nothing":  func(s *Sweeps) { *s = Sweeps{} },
+		"unchanged": func(*Sweeps) {},
+		"empty":     func(s *Sweeps) { *s = Sweeps{} },
 		"a late effect of a run that was cancelled": func(s *Sweeps) {
 			s.Runs[3].State, s.Queues["4"] = center.RunCancelled, []center.RunQueue{{QueueID: "0", State: center.RunQueueCancelled}}
 			s.Effects[2].Found = "CANCELLED 6"
@@ -55,7 +56,7 @@ func TestCheckRunsAcceptsGoodRuns(t *testing.T) {
 		"a run that was cancelled and then rerun, with another in between": func(s *Sweeps) {
 			s.Runs[0].FinishedAt, s.Rerun["1"], s.Deps = at(9000), true, nil
 		},
-		"a run of a trigger that may wait": func(s *Sweeps) {
+		"a trigger whose runs may wait": func(s *Sweeps) {
 			s.Triggers[0].Overlap, s.Runs[1].State = center.OverlapWait, center.RunSuccess
 			s.Runs[1].StartedAt, s.Runs[1].FinishedAt = at(3010), at(3100)
 			s.Queues["2"] = s.Queues["1"]
@@ -77,22 +78,22 @@ func TestCheckRunsFindsViolations(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Sweeps)
-		want   []int // the invariants that are broken
+		want   []int // the broken invariants
 	}{
 		{"a run does not end", func(s *Sweeps) { s.Runs[3].State = center.RunRunning }, []int{13}},
 		{"a run succeeds with a queue that has failed", func(s *Sweeps) { s.Queues["4"] = failed }, []int{13}},
 		{"a run ends without one of its queues", func(s *Sweeps) {
 			s.Queues["4"] = []center.RunQueue{{QueueID: "0", State: center.RunQueueRunning}}
 		}, []int{13}},
-		{"a run succeeds with nothing", func(s *Sweeps) { delete(s.Queues, "4") }, []int{13}},
+		{"a run succeeds without queues", func(s *Sweeps) { delete(s.Queues, "4") }, []int{13}},
 		{"an item is left", func(s *Sweeps) { s.Effects = s.Effects[:2] }, []int{14}},
 		{"an item is left to the next run", func(s *Sweeps) { s.There[12] = at(900) }, []int{14}},
-		{"an effect under the epoch before the sweep's", func(s *Sweeps) { s.Effects[0].Found = "RUNNING 6" }, []int{15}},
+		{"an effect under an epoch older than the sweep", func(s *Sweeps) { s.Effects[0].Found = "RUNNING 6" }, []int{15}},
 		{"an effect when the queue is done", func(s *Sweeps) { s.Effects[1].Found = "DONE 6" }, []int{15}},
 		{"an effect before the claim", func(s *Sweeps) { s.Effects[1].Found = "PENDING 6" }, []int{15}},
-		{"an effect of a run that was stopped, and was not", func(s *Sweeps) { s.Effects[1].Found = "CANCELLED 6" }, []int{15}},
+		{"a cancelled sweep in a run that was not cancelled", func(s *Sweeps) { s.Effects[1].Found = "CANCELLED 6" }, []int{15}},
 		{"a call when the queue is done", func(s *Sweeps) { s.Calls[0].Found = "DONE 5" }, []int{15}},
-		{"an effect of no run", func(s *Sweeps) { s.Effects[0].Run = "" }, []int{15}},
+		{"an effect without a run", func(s *Sweeps) { s.Effects[0].Run = "" }, []int{15}},
 		{"a dependant is called too early", func(s *Sweeps) { s.Calls[0].Waiting = 1 }, []int{16}},
 		{"a dependant is opened too early", func(s *Sweeps) { s.Runs[2].StartedAt = at(2990) }, []int{16}},
 		{"a dependant succeeds after a failure", func(s *Sweeps) {
@@ -115,7 +116,7 @@ func TestCheckRunsFindsViolations(t *testing.T) {
 				got = append(got, v.Invariant)
 			}
 			if got = slices.Compact(got); !slices.Equal(got, c.want) {
-				t.Errorf("broken: %v, want %v: %v", got, c.want, CheckRuns(s))
+				t.Errorf("broken invariants %v, want %v: %v", got, c.want, CheckRuns(s))
 			}
 		})
 	}

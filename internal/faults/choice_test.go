@@ -12,10 +12,10 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// which is the variable that says which scenarios TestFaults plays: see [choose].
+// which is the environment variable that selects the plays of TestFaults: see [choose].
 const which = "ROTA_FAULTS"
 
-// chosenPlays is how many plays a choice has.
+// chosenPlays is the number of plays in a choice.
 const chosenPlays = 20
 
 // play is a scenario on one kind of database.
@@ -38,9 +38,9 @@ func plays(kinds []string) (list []play) {
 	return list
 }
 
-// choose returns the names of the plays that the word in ROTA_FAULTS asks for: "all" of them, some of them ("long"), or
-// some of the quick ones (""). A choice has [chosenPlays] plays or as many as there are. It depends on the seed, and has
-// each kind of database and each family of scenarios.
+// choose returns the names of the plays that the value of ROTA_FAULTS selects: all plays ("all"), some of them
+// ("long"), or some of the quick plays (""). A choice has [chosenPlays] plays, or all plays if there are fewer. It
+// depends on the seed, and contains each kind of database and each family of scenarios.
 func choose(list []play, word string, seed uint64) map[string]bool {
 	if word == "" {
 		list = slices.DeleteFunc(slices.Clone(list), func(p play) bool { return !p.quick })
@@ -66,7 +66,8 @@ func choose(list []play, word string, seed uint64) map[string]bool {
 	return chosen
 }
 
-// Each choice has each kind of database and each family, and each play is chosen some day.
+// TestChoice checks that each choice contains each kind of database and each family, and that some seed chooses each
+// play.
 func TestChoice(t *testing.T) {
 	all := plays([]string{testdb.Postgres, testdb.MySQL, testdb.SQLite})
 	for _, word := range []string{"", "long"} {
@@ -91,7 +92,7 @@ func TestChoice(t *testing.T) {
 			}
 			for left := range want {
 				if !strings.Contains(left, "/") {
-					t.Errorf("ROTA_FAULTS=%s, seed %d: nothing of %s is played", word, seed, left)
+					t.Errorf("ROTA_FAULTS=%s, seed %d: no play of %s is chosen", word, seed, left)
 				}
 			}
 		}
@@ -106,7 +107,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// wanted returns the names of the plays that ROTA_FAULTS asks for.
+// wanted returns the names of the plays that ROTA_FAULTS selects.
 func wanted(t *testing.T, list []play, seed uint64) map[string]bool {
 	t.Helper()
 	word := os.Getenv(which)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// databaseScenarios are what happens to the database. It is lost by all workers alike, so that none of them
-// may take another for dead.
+// databaseScenarios are faults of the database. All workers lose the database at the same time, so that none of them
+// may expire another.
 var databaseScenarios = []scenario{
 	{name: "database-restart", play: databaseRestart, own: true, quick: true},
 	{name: "database-crashes", play: databaseCrashes, own: true},
@@ -17,38 +17,38 @@ var databaseScenarios = []scenario{
 }
 
 func databaseRestart(s *stage) {
-	s.down(s.server.Stop, 0)
+	s.stopDatabase(s.server.Stop, 0)
 	s.works(20)
 }
 
 func databaseCrashes(s *stage) {
 	for range 3 {
-		s.down(s.server.Kill, s.upTo(s.dead(0.5)))
+		s.stopDatabase(s.server.Kill, s.upTo(s.dead(0.5)))
 		s.works(10)
 	}
 }
 
 func databaseOutage(s *stage) {
-	s.down(s.server.Stop, s.dead(5))
+	s.stopDatabase(s.server.Stop, s.dead(5))
 	s.works(20)
 }
 
-// down takes the database away for some time.
-func (s *stage) down(halt func() error, d time.Duration) {
+// stopDatabase halts the database for the duration d.
+func (s *stage) stopDatabase(halt func() error, d time.Duration) {
 	s.t.Helper()
 	from := time.Now()
 	if err := halt(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.sleep(d)
-	s.between(nil, Partition, from)
+	s.addWindow(nil, Partition, from)
 	if err := s.server.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// lockRowHeld: a session that has gone astray holds the lock row while a worker is killed. Those that live
-// go on with what they have, and take over the rest when they can.
+// lockRowHeld: a stray session holds the lock row while a worker is killed. The other workers go on with their own
+// queues, and take over the rest when the lock row is free.
 func lockRowHeld(s *stage) {
 	tx := s.holdLockRow()
 	s.kill(s.any())
@@ -57,18 +57,18 @@ func lockRowHeld(s *stage) {
 	if err := tx.Rollback(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.settle()
+	s.awaitBalance()
 	s.works(20)
 }
 
-// holdLockRow returns the transaction that holds it, until it is rolled back.
+// holdLockRow returns a transaction that holds the lock row until its rollback.
 func (s *stage) holdLockRow() *sql.Tx {
 	s.t.Helper()
 	tx, err := s.c.DB().BeginTx(s.t.Context(), nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = tx.Rollback() }) // after the other it does nothing
+	s.t.Cleanup(func() { _ = tx.Rollback() }) // does nothing after the rollback of the caller
 	if _, err := tx.ExecContext(s.t.Context(), `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 		s.t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// dealer works the table items, and leaves traces wherever it passes.
+// dealer does the items of the table items, and records its calls in the notes and its effects in the database.
 type dealer struct {
 	c     *center.Center
 	notes notes
@@ -47,8 +47,8 @@ func (d *dealer) query(ctx context.Context, query string, args ...any) (ids []in
 	return ids, rows.Err()
 }
 
-// Execute does some work outside the database and then marks the items in a fenced transaction. A call that
-// is trapped ignores its context from then on, as a careless dealer would: the fence alone is left.
+// Execute does some work outside the database and then marks the items in a fenced transaction. From the trap on, a
+// trapped call ignores its context, as a careless dealer does. Only the fence protects the items from it.
 func (d *dealer) Execute(ctx context.Context, ids []int64) (err error) {
 	b, _ := center.BatchFrom(ctx)
 	call := d.calls.Add(1)
@@ -71,7 +71,7 @@ func (d *dealer) Execute(ctx context.Context, ids []int64) (err error) {
 	})
 }
 
-// outside takes between half and one and a half of the time that the order says.
+// outside takes a random time between 0.5 and 1.5 times the work of the order.
 func (d *dealer) outside(ctx context.Context, s snare) error {
 	if err := s.at("work"); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (d *dealer) outside(ctx context.Context, s snare) error {
 	}
 }
 
-// write marks the items and tells who did it. What it saw of older epochs is read by a statement of its own:
-// in MySQL, as part of the INSERT, it would lock what it reads.
+// write marks the items and records the server and the epoch. It counts the effects of older epochs in a statement of
+// its own, because in MySQL a subquery of the INSERT would lock the rows that it reads.
 func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []int64) error {
 	q := b.Queues[0]
 	var seen int64
@@ -110,7 +110,7 @@ func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []in
 	return nil
 }
 
-// tables are the dealer's, made to be the same in all databases.
+// tables returns the statements that create the tables of the dealer. The columns are the same in all databases.
 func tables(kind schema.Dialect) []string {
 	identity := map[schema.Dialect]string{
 		schema.Postgres: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -130,7 +130,7 @@ func tables(kind schema.Dialect) []string {
 	}
 }
 
-// bind writes the placeholders of a statement as the database wants them.
+// bind replaces the placeholders of a statement by those of the database.
 func bind(c *center.Center, query string) string {
 	if c.Dialect() != schema.Postgres {
 		return query

@@ -14,27 +14,27 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// scenario is one fault, or one kind of it.
+// scenario is one fault, or several faults of one kind.
 type scenario struct {
 	name    string
 	play    func(*stage)
 	kinds   []string // databases; nil for PostgreSQL and MariaDB
-	quick   bool     // it may be played for each change
-	family  string   // of scenarios that have something in common; set by scenarios
-	own     bool     // it stops its database
-	proxied bool     // it troubles the network
-	threads int      // of each worker; 0 for 2
-	idle    bool     // there are no items until the scenario is over
-	power   power    // of the dealer
+	quick   bool     // short enough to be played for each change
+	family  string   // groups related scenarios; scenarios() sets it
+	own     bool     // has a database server of its own, which it may stop
+	proxied bool     // disturbs the network: each worker has a proxy
+	threads int      // executors of each worker; 0 means 2
+	idle    bool     // no items are supplied during the scenario
+	variant variant  // what the dealer can do
 
-	pooled bool                   // a PgBouncer in transaction mode stands between the workers and the database
-	guest  bool                   // the workers have a user of their own in the database; wants own
-	disk   bool                   // the database, its own, has a disk that can be filled
-	slow   bool                   // at the default intervals
-	pool   int                    // connections of each worker's dealers; 0 for any number
-	review func(*stage, *History) // looks at the history before the checker, and may take out what is not its affair
+	pooled bool                   // a PgBouncer in transaction mode is between the workers and the database
+	guest  bool                   // the workers have a database user of their own; requires own
+	disk   bool                   // the scenario's own database has a disk that can be filled
+	slow   bool                   // uses the default intervals
+	pool   int                    // connections of the dealers of each worker; 0 means no limit
+	review func(*stage, *History) // reads the history before Check, and may change it
 
-	judged func(History, []Violation) // is told what the checker found; nil: nobody asks
+	checked func(History, []Violation) // receives the violations that Check found; may be nil
 }
 
 var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
@@ -50,7 +50,7 @@ func scenarios() (list []scenario) {
 		{"limit", limitScenarios},
 		{"pooled", pooledScenarios},
 		{"standby", standbyScenarios},
-		{"power", powerScenarios},
+		{"variant", variantScenarios},
 		{"run", runScenarios},
 		{"step", stepScenarios},
 		{"trigger", triggerScenarios},
@@ -65,7 +65,7 @@ func scenarios() (list []scenario) {
 	return list
 }
 
-// TestFaults plays the scenarios that are chosen. Each can be run alone, by its name, and again, by its seed.
+// TestFaults plays the chosen scenarios. The name of a scenario plays it alone, and the seed plays it again.
 func TestFaults(t *testing.T) {
 	seed := seed(t)
 	list := plays(testdb.Kinds(t))
@@ -73,7 +73,7 @@ func TestFaults(t *testing.T) {
 	for _, p := range list {
 		t.Run(p.name(), func(t *testing.T) {
 			if !names[p.name()] {
-				t.Skip("not chosen; ROTA_FAULTS=all plays it")
+				t.Skip("not chosen by the seed; ROTA_FAULTS=all plays it")
 			}
 			t.Parallel()
 			p.run(t, p.kind, seed)
@@ -88,19 +88,19 @@ func seed(t *testing.T) uint64 {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		t.Fatalf("ROTA_FAULTS_SEED: %v", err)
+		t.Fatalf("parse ROTA_FAULTS_SEED: %v", err)
 	}
 	return n
 }
 
 func (sc scenario) run(t *testing.T, kind string, seed uint64) {
-	again := "TestFaults/" + kind + "/" + sc.name // whoever runs it
+	again := "TestFaults/" + kind + "/" + sc.name // the same in TestFaults and TestCampaign
 	name := fnv.New64a()
-	_, _ = name.Write([]byte(again)) // never fails
+	_, _ = name.Write([]byte(again)) // cannot fail
 	s := &stage{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()}
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
-	s.pool, s.power, s.review, s.judged, s.backlog = sc.pool, sc.power, sc.review, sc.judged, sc.power.backlog()
-	sc.power.settle(&s.settings)
+	s.pool, s.variant, s.review, s.checked, s.backlog = sc.pool, sc.variant, sc.review, sc.checked, sc.variant.backlog()
+	sc.variant.apply(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second
 	}
@@ -108,29 +108,29 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		if !t.Failed() {
 			return
 		}
-		t.Logf("again: ROTA_FAULTS=all ROTA_FAULTS_SEED=%d go test -run '^%s$' ./internal/faults", seed, again)
+		t.Logf("play again: ROTA_FAULTS=all ROTA_FAULTS_SEED=%d go test -run '^%s$' ./internal/faults", seed, again)
 		for _, w := range s.workers {
-			t.Logf("worker %d:\n%s", w.pid, w.lastWords(40))
+			t.Logf("worker %d:\n%s", w.pid, w.logTail(40))
 		}
 	})
-	sc.house(s, kind)
+	sc.prepareDatabase(s, kind)
 	s.open()
 	if sc.guest {
-		s.entry = s.invite()
+		s.workerURL = s.createGuest()
 	}
 	if sc.idle {
-		s.hunger()
+		s.stopSupply()
 	}
 	s.start(workers)
-	if !sc.idle && !sc.power.runs() {
+	if !sc.idle && !sc.variant.runs() {
 		s.works(10)
 	}
 	sc.play(s)
 	s.close()
 }
 
-// house gives the stage its database.
-func (sc scenario) house(s *stage, kind string) {
+// prepareDatabase gives the stage a database.
+func (sc scenario) prepareDatabase(s *stage, kind string) {
 	s.t.Helper()
 	switch {
 	case sc.disk:
@@ -142,10 +142,10 @@ func (sc scenario) house(s *stage, kind string) {
 	default:
 		s.url = testdb.URL(s.t, kind)
 	}
-	s.entry = s.url
+	s.workerURL = s.url
 	if sc.pooled {
 		s.pooler = testdb.Pooled(s.t, s.url)
-		s.entry = s.pooler.URL()
+		s.workerURL = s.pooler.URL()
 	}
 	if sc.own && sc.proxied {
 		s.url, s.view = testdb.Through(s.t, s.url)

@@ -21,7 +21,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// limitScenarios are what a database that runs may refuse, and what a machine may withhold.
+// limitScenarios are limits of a running database and of the machine.
 var limitScenarios = []scenario{
 	{name: "too-many-connections", play: tooManyConnections, own: true},
 	{name: "read-only", play: readOnly, own: true, guest: true},
@@ -34,24 +34,24 @@ var limitScenarios = []scenario{
 	{name: "default-settings", play: killAtDefaults, slow: true, review: resumedInTime},
 }
 
-// tooManyConnections: the server takes no more, not even one for its administrator. The workers live on those
-// that they have, and take over from one that is killed.
+// tooManyConnections: the server accepts no more connections, not even from its administrator. The workers go on with
+// their open connections, and take over from a killed worker.
 func tooManyConnections(s *stage) {
-	leave := s.crowd()
+	free := s.takeConnections()
 	s.works(20)
 	w := s.any()
 	s.kill(w)
-	s.expiry(w, w.ended)
-	s.settle()
+	s.awaitExpiry(w, w.ended)
+	s.awaitBalance()
 	s.works(20)
-	leave()
+	free()
 	s.start(1)
 	s.works(20)
 }
 
-// crowd takes every connection that the server has left, or that comes free, until the returned function is
-// called.
-func (s *stage) crowd() (leave func()) {
+// takeConnections takes every free connection of the server, also those that become free later, until the caller calls
+// free.
+func (s *stage) takeConnections() (free func()) {
 	s.t.Helper()
 	c, err := center.Open(s.t.Context(), anydb.URL(s.url), center.Options{Schema: center.SchemaRequire})
 	if err != nil {
@@ -71,20 +71,20 @@ func (s *stage) crowd() (leave func()) {
 			time.Sleep(5 * time.Millisecond)
 		}
 	})
-	leave = func() {
+	free = func() {
 		closed.Do(func() {
 			cancel()
 			pushing.Wait()
 			_ = c.Close()
 		})
 	}
-	s.t.Cleanup(leave)
+	s.t.Cleanup(free)
 	<-full
-	return leave
+	return free
 }
 
-// readOnly: an administrator, or a fail-over, makes the server refuse writes. PostgreSQL still takes those of
-// transactions that begin with READ WRITE, as those of lib/pq do, so that there is work until the trust ends.
+// readOnly: an administrator or a fail-over makes the server refuse writes. PostgreSQL still accepts writes of
+// transactions that begin with READ WRITE, as those of lib/pq do. Items are therefore done until the trust ends.
 func readOnly(s *stage) {
 	on := map[schema.Dialect][]string{
 		schema.Postgres: {`ALTER SYSTEM SET default_transaction_read_only = on`, `SELECT pg_reload_conf()`},
@@ -94,31 +94,31 @@ func readOnly(s *stage) {
 		schema.Postgres: {`ALTER SYSTEM RESET default_transaction_read_only`, `SELECT pg_reload_conf()`},
 		schema.MySQL:    {`SET GLOBAL read_only = 0`},
 	}[s.c.Dialect()]
-	s.withhold(on, off)
+	s.blockHeartbeats(on, off)
 }
 
-// rightsRevoked: the roster is closed to the workers. Their own tables are not, so that nothing but their trust
-// keeps them from going on.
+// rightsRevoked: the workers lose all rights on the tables of the roster. They keep the rights on their own tables, so
+// that only the end of the trust stops them.
 func rightsRevoked(s *stage) {
-	s.withhold(s.tablewise("REVOKE ALL ON schedule_% FROM "+guest), s.tablewise("GRANT ALL ON schedule_% TO "+guest))
+	s.blockHeartbeats(s.perTable("REVOKE ALL ON schedule_% FROM "+guest), s.perTable("GRANT ALL ON schedule_% TO "+guest))
 }
 
-// withhold does something that lets no heartbeat through, and undoes it after three dead intervals. All are
-// hit alike: nobody works then, and nobody is expired.
-func (s *stage) withhold(what, back []string) {
+// blockHeartbeats runs statements after which the database rejects all heartbeats, and reverts them three dead
+// intervals later. All workers lose their trust, and no server may expire.
+func (s *stage) blockHeartbeats(block, revert []string) {
 	s.t.Helper()
-	s.exec(what...)
-	s.silence()
-	s.exec(back...)
+	s.exec(block...)
+	s.awaitSilence()
+	s.exec(revert...)
 	s.works(20)
 }
 
-// silence waits until no heartbeat arrives, and for three dead intervals more.
-func (s *stage) silence() {
+// awaitSilence waits until heartbeats stop arriving, and then for three dead intervals.
+func (s *stage) awaitSilence() {
 	s.t.Helper()
 	var last int
 	var since time.Time
-	s.until("no heartbeat arrives", func() bool {
+	s.until("heartbeats stop arriving", func() bool {
 		now := s.count(`SELECT COALESCE(SUM(beat_count), 0) FROM schedule_server`)
 		if since.IsZero() || now >= 0 && now != last {
 			last, since = now, time.Now()
@@ -126,10 +126,10 @@ func (s *stage) silence() {
 		return time.Since(since) > 2*s.settings.HeartbeatInterval
 	})
 	s.sleep(s.dead(3))
-	s.between(nil, Partition, since)
+	s.addWindow(nil, Partition, since)
 }
 
-// planNotAllowed: heartbeats arrive and items are done, and the roster cannot be locked, while a worker is killed.
+// planNotAllowed: heartbeats arrive and items are done, but no worker can lock the roster while a worker is killed.
 func planNotAllowed(s *stage) {
 	s.exec(`REVOKE UPDATE ON schedule_task_running FROM ` + guest)
 	w := s.any()
@@ -137,40 +137,40 @@ func planNotAllowed(s *stage) {
 	s.sleep(s.dead(3))
 	s.works(5)
 	s.exec(`GRANT UPDATE ON schedule_task_running TO ` + guest)
-	s.expiry(w, w.ended)
-	s.settle()
+	s.awaitExpiry(w, w.ended)
+	s.awaitBalance()
 	s.works(20)
 }
 
-// statementTimeout: the server ends statements that take long, and those that plan or register wait for a
-// stray session.
+// statementTimeout: the server ends long statements, while the workers that rebalance or register wait for a stray
+// session.
 func statementTimeout(s *stage) {
 	s.exec(map[schema.Dialect]string{
 		schema.Postgres: `ALTER ROLE app SET statement_timeout = 150`,
 		schema.MySQL:    `SET GLOBAL max_statement_time = 0.15`,
 	}[s.c.Dialect()])
 	for _, w := range s.workers {
-		w.proxy.Cut() // what is connected keeps the old setting
+		w.proxy.Cut() // open connections keep the old setting
 	}
 	s.works(5)
 	lockRowHeld(s)
 	tx := s.holdLockRow()
-	s.recruit()
+	s.launch()
 	s.sleep(s.dead(1))
 	if err := tx.Rollback(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.settle()
+	s.awaitBalance()
 	s.works(20)
 }
 
-// diskFull: there is no room for as much as a page, nor for the log of what is written. PostgreSQL goes down
-// for that, and comes up again if it can.
+// diskFull: the disk has no room for another page, nor for the write-ahead log. PostgreSQL stops for that reason, and
+// starts again when there is room.
 func diskFull(s *stage) {
 	if err := s.server.Fill(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.until("there is no room for the log", func() bool { return s.count(`SELECT COUNT(*) FROM pg_switch_wal()`) < 0 })
+	s.until("the disk has no room for the write-ahead log", func() bool { return s.count(`SELECT COUNT(*) FROM pg_switch_wal()`) < 0 })
 	s.sleep(s.dead(3))
 	for _, step := range []func() error{s.server.Free, s.server.Kill, s.server.Start} {
 		if err := step(); err != nil {
@@ -180,12 +180,12 @@ func diskFull(s *stage) {
 	s.works(20)
 }
 
-// poolExhausted: a dealer keeps the connections that were made for dealers. That is the affair of its own
-// queues; it beats as before, and nobody takes it for dead.
+// poolExhausted: a dealer keeps all connections of the dealers. Only the queues of this worker stand still. It still
+// sends heartbeats, and no other server expires it.
 func poolExhausted(s *stage) {
 	w := s.any()
 	w.arm(fmt.Sprintf("hog %s", s.dead(3)))
-	s.until("it has them all", func() bool {
+	s.until("the dealer has all connections", func() bool {
 		text, err := os.ReadFile(w.notes)
 		return err == nil && bytes.Contains(text, []byte(`"hogs"`))
 	})
@@ -193,7 +193,7 @@ func poolExhausted(s *stage) {
 	s.works(queues * backlog)
 }
 
-// cpuStarved: everybody runs for a fifth of the time only. No pause is as long as to count.
+// cpuStarved: all workers run for only a fifth of the time. Each pause is too short to count as a fault.
 func cpuStarved(s *stage) {
 	for end := time.Now().Add(s.dead(4)); time.Now().Before(end); {
 		for _, w := range s.workers {
@@ -208,14 +208,14 @@ func cpuStarved(s *stage) {
 	s.works(20)
 }
 
-// killAtDefaults: see resumedInTime.
+// killAtDefaults kills a worker at the default intervals. resumedInTime checks the result.
 func killAtDefaults(s *stage) {
-	s.sleep(s.dead(1.2)) // so that the others have watched for long enough
+	s.sleep(s.dead(1.2)) // the others may expire a server only after they have watched it for so long
 	w := s.any()
-	s.sleep(s.upTo(s.settings.HeartbeatInterval)) // anywhere in the rhythm of its heart
+	s.sleep(s.upTo(s.settings.HeartbeatInterval)) // at any time between two heartbeats
 	s.kill(w)
 	worst, since := time.Duration(0), time.Now()
-	s.until("the others work all its queues", func() bool {
+	s.until("the other workers own all queues", func() bool {
 		var oldest int64
 		err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, `SELECT MIN(`+s.instant("heartbeat_time")+`) FROM schedule_server WHERE pid <> ?`), w.pid).Scan(&oldest)
 		if err == nil {
@@ -228,9 +228,9 @@ func killAtDefaults(s *stage) {
 	s.oldest = worst
 }
 
-// resumedInTime: work is resumed within judge_dead_interval and three heartbeats of the last sign of life, 16 s
-// by default. The database tells when that was. Where the machine was so busy that the survivors' own
-// heartbeats were late, it says nothing.
+// resumedInTime checks that work is resumed within judge_dead_interval and three heartbeat intervals after the last
+// heartbeat of the killed worker: 16 s at the default settings. The database has recorded that heartbeat. If the
+// heartbeats of the survivors were late, the machine was too busy for a verdict.
 func resumedInTime(s *stage, h *History) {
 	promise := s.settings.JudgeDeadInterval + 3*s.settings.HeartbeatInterval
 	var micros int64
@@ -238,47 +238,47 @@ func resumedInTime(s *stage, h *History) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	beat := time.UnixMicro(micros)
+	last := time.UnixMicro(micros)
 	var taken, resumed time.Duration
 	for _, e := range h.Events {
 		if e.Kind != center.EventTakenOver {
 			continue
 		}
-		taken = max(taken, e.At.Sub(beat))
+		taken = max(taken, e.At.Sub(last))
 		first := slices.IndexFunc(h.Spans, func(p Span) bool { return p.Queue == e.Queue && p.Epoch == e.Epoch })
 		if first < 0 {
-			s.t.Errorf("queue %s was taken over and never worked", e.Queue)
+			s.t.Errorf("queue %s was taken over, and no call of it followed", e.Queue)
 			continue
 		}
-		resumed = max(resumed, h.Spans[first].Begin.Sub(beat))
+		resumed = max(resumed, h.Spans[first].Begin.Sub(last))
 	}
-	s.t.Logf("taken over %.1f s after the last heartbeat, resumed after %.1f s, promised are %s; the survivors' oldest heartbeat was %.1f s old",
+	s.t.Logf("the queues were taken over %.1f s after the last heartbeat and resumed after %.1f s, limit %s; the oldest heartbeat of a survivor was %.1f s old",
 		taken.Seconds(), resumed.Seconds(), promise, s.oldest.Seconds())
 	switch busy := s.settings.HeartbeatInterval * 5 / 4; {
 	case taken == 0:
-		s.t.Error("nothing was taken over")
+		s.t.Error("no queue was taken over")
 	case resumed > promise && s.oldest > busy:
-		s.t.Logf("too late, but so were the heartbeats: this machine is too busy to tell")
+		s.t.Logf("work was resumed too late, but the heartbeats of the survivors were late, too: the machine is too busy for a verdict")
 	case resumed > promise:
-		s.t.Errorf("work was resumed %s after the last heartbeat, promised are %s", resumed, promise)
+		s.t.Errorf("work was resumed %s after the last heartbeat, limit %s", resumed, promise)
 	}
 }
 
-// guest is the user of workers that have one of their own.
+// guest is the database user of the workers in scenarios with a user of their own.
 const guest = "app"
 
-// invite makes the user and returns the URL for it.
-func (s *stage) invite() string {
+// createGuest creates the user and returns the URL of the database for it.
+func (s *stage) createGuest() string {
 	s.t.Helper()
 	s.exec(map[schema.Dialect][]string{
 		schema.Postgres: {`CREATE ROLE app LOGIN`},
-		schema.MySQL:    {`CREATE USER app`, `DELETE FROM mysql.db`, `FLUSH PRIVILEGES`}, // in a new server the test database is everybody's
+		schema.MySQL:    {`CREATE USER app`, `DELETE FROM mysql.db`, `FLUSH PRIVILEGES`}, // a new server opens the test database to all users
 	}[s.c.Dialect()]...)
-	s.exec(s.tablewise("GRANT ALL ON % TO " + guest)...)
+	s.exec(s.perTable("GRANT ALL ON % TO " + guest)...)
 	if s.c.Dialect() == schema.Postgres {
 		s.exec(`GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO app`)
 	}
-	u, err := url.Parse(s.entry)
+	u, err := url.Parse(s.workerURL)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -286,9 +286,9 @@ func (s *stage) invite() string {
 	return u.String()
 }
 
-// tablewise writes a statement for each table and view, whose name takes the place of the %, or for those of
-// the roster, in the place of schedule_%. Rights on tables count at once, in each session.
-func (s *stage) tablewise(format string) (statements []string) {
+// perTable returns one statement for each table and view. In the format, % stands for the name of any of them, and
+// schedule_% for the name of one of the roster. Rights on tables take effect at once, in each session.
+func (s *stage) perTable(format string) (statements []string) {
 	s.t.Helper()
 	prefix := ""
 	if strings.Contains(format, "schedule_%") {

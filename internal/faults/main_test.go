@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also the worker process that the scenarios start.
+// TestMain is also the main function of the worker processes that the scenarios start.
 func TestMain(m *testing.M) {
 	if order := os.Getenv(orderVariable); order != "" {
 		if err := work(order); err != nil {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	// Scenarios wait more than they compute. One per processor would take as long as all of them in a row.
+	// Scenarios wait more than they compute, so that several can share a processor.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// networkScenarios are what happens between the workers and the database.
+// networkScenarios are faults of the network between the workers and the database.
 var networkScenarios = []scenario{
 	{name: "connections-cut", play: connectionsCut, proxied: true, quick: true},
 	{name: "replies-lost-at-random", play: repliesLostAtRandom, proxied: true, quick: true},
@@ -35,7 +35,7 @@ func connectionsCut(s *stage) {
 	s.works(20)
 }
 
-// repliesLostAtRandom: statements of all kinds arrive, commits among them, and their replies do not.
+// repliesLostAtRandom: statements of all kinds, commits included, reach the database, and their replies are lost.
 func repliesLostAtRandom(s *stage) {
 	s.loseReplies(20)
 	s.works(20)
@@ -65,7 +65,7 @@ func delays(s *stage) {
 	s.works(20)
 }
 
-// trickleAndResets: what is sent comes in small pieces, and connections break in the middle of them.
+// trickleAndResets: data arrives in small pieces, and connections break between the pieces.
 func trickleAndResets(s *stage) {
 	for range 20 {
 		for _, w := range s.workers {
@@ -82,16 +82,16 @@ func trickleAndResets(s *stage) {
 	s.works(20)
 }
 
-// killAtADistance: each round trip takes a fifteenth of the heartbeat interval, which is 133 ms where that is
-// 2 s. It is far, but heartbeats arrive with ease, and so must a take-over, which takes more round trips.
+// killAtADistance: each round trip takes a fifteenth of the heartbeat interval: 133 ms if the interval is 2 s.
+// Heartbeats arrive in time. A take-over needs more round trips, and must succeed, too.
 func killAtADistance(s *stage) {
 	for _, w := range s.workers {
 		w.proxy.Delay(s.settings.HeartbeatInterval / 30)
 	}
 	w := s.any()
 	s.kill(w)
-	s.expiry(w, w.ended)
-	s.settle()
+	s.awaitExpiry(w, w.ended)
+	s.awaitBalance()
 	s.works(20)
 }
 
@@ -106,43 +106,42 @@ func refusedOne(s *stage) {
 	}, s.any())
 }
 
-// partition keeps a worker from the database until the others have its queues and beyond.
+// partition separates a worker from the database until the others own its queues, and for some time more.
 func (s *stage) partition(trouble func(*testdb.Proxy, bool), w *worker) {
 	s.t.Helper()
 	from := time.Now()
 	trouble(w.proxy, true)
-	s.expiry(w, from)
+	s.awaitExpiry(w, from)
 	s.outlast(from)
 	s.works(20)
 	s.heal(trouble, w)
-	s.between(w, Partition, from)
-	s.settle()
+	s.addWindow(w, Partition, from)
+	s.awaitBalance()
 	s.works(20)
 }
 
-// heal ends the trouble. What was lost is lost, so that no connection can go on: the network, which has
-// forgotten them, resets them.
+// heal ends the trouble. Lost packets stay lost, so that the open connections cannot continue. The proxy cuts them.
 func (*stage) heal(trouble func(*testdb.Proxy, bool), w *worker) {
 	trouble(w.proxy, false)
 	w.proxy.Cut()
 }
 
-// partitionOfMost: one worker alone has the database. It takes over everything.
+// partitionOfMost: only one worker reaches the database. It takes over all queues.
 func partitionOfMost(s *stage) {
 	from := time.Now()
 	for _, w := range s.workers[1:] {
 		w.proxy.Swallow(true)
 	}
 	for _, w := range s.workers[1:] {
-		s.expiry(w, from)
+		s.awaitExpiry(w, from)
 	}
 	s.outlast(from)
 	s.works(20)
 	for _, w := range s.workers[1:] {
 		s.heal((*testdb.Proxy).Swallow, w)
-		s.between(w, Partition, from)
+		s.addWindow(w, Partition, from)
 	}
-	s.settle()
+	s.awaitBalance()
 	s.works(20)
 }
 
@@ -150,8 +149,8 @@ func partitionOfAll(s *stage) { s.partitionAll((*testdb.Proxy).Swallow) }
 
 func repliesLostByAll(s *stage) { s.partitionAll((*testdb.Proxy).LoseReplies) }
 
-// partitionAll keeps all workers from the database until none of them trusts itself. One comes back first, and
-// for two of its heartbeats it is alone with rows that look dead.
+// partitionAll separates all workers from the database until none of them trusts its ownership. One worker reconnects
+// first. For two of its heartbeats it is alone, and the rows of the other workers look expired.
 func (s *stage) partitionAll(trouble func(*testdb.Proxy, bool)) {
 	s.t.Helper()
 	from := time.Now()
@@ -159,7 +158,7 @@ func (s *stage) partitionAll(trouble func(*testdb.Proxy, bool)) {
 		trouble(w.proxy, true)
 	}
 	s.sleep(s.dead(3))
-	s.between(nil, Partition, from)
+	s.addWindow(nil, Partition, from)
 	first := s.any()
 	s.heal(trouble, first)
 	s.sleep(2 * s.settings.HeartbeatInterval)

@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// pooledScenarios are some of the others with a PgBouncer in transaction mode before the database, and its
-// own end.
+// pooledScenarios play other scenarios with a PgBouncer in transaction mode before the database. One of them restarts
+// the PgBouncer.
 var pooledScenarios = []scenario{
 	{name: "pooled-kill", play: kill, kinds: pooledKinds, pooled: true, quick: true},
 	{name: "pooled-pause-before-commit", play: pauseBeforeCommit, kinds: pooledKinds, pooled: true, threads: 1},
@@ -28,7 +28,7 @@ func poolerRestart(s *stage) {
 			s.t.Fatal(err)
 		}
 		s.sleep(d)
-		s.between(nil, Partition, from)
+		s.addWindow(nil, Partition, from)
 		if err := s.pooler.Start(); err != nil {
 			s.t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// processScenarios are what happens to processes.
+// processScenarios are faults of processes.
 var processScenarios = []scenario{
 	{name: "kill", play: kill, kinds: everywhere, quick: true},
 	{name: "kill-before-commit", play: killBeforeCommit},
@@ -29,8 +29,8 @@ func kill(s *stage) {
 	w := s.any()
 	w.arm("kill work")
 	s.dies(w)
-	s.expiry(w, w.ended)
-	s.settle()
+	s.awaitExpiry(w, w.ended)
+	s.awaitBalance()
 	s.works(20)
 }
 
@@ -38,31 +38,33 @@ func killBeforeCommit(s *stage) {
 	w := s.any()
 	w.arm("kill commit")
 	s.dies(w)
-	s.settle()
+	s.awaitBalance()
 	s.start(1)
 	s.works(20)
 }
 
-// pauseInItem: the call wakes when its queue is another's, ignores its context, and asks for the fence.
+// pauseInItem: a call wakes after the others have taken over its queue. It ignores its context, and the fence rejects
+// its transaction.
 func pauseInItem(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop work")
 	s.until("the worker has stopped itself", w.stopped)
-	s.outcast(w)
-	s.works(queues * backlog) // the item that it has in hand, for one
+	s.awaitTakeover(w)
+	s.works(queues * backlog) // the item in flight among them
 	s.wake(w, from)
 	s.works(20)
 }
 
-// pauseBeforeCommit: the transaction has its fence, so that its queue waits for it, and no other.
+// pauseBeforeCommit: a transaction that has its fence stands still before its commit. Its queue waits for it, and the
+// other queues do not.
 func pauseBeforeCommit(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop commit")
 	s.until("the worker has stopped itself", w.stopped)
-	s.outcast(w)
-	s.until("the others have all queues but the one of the transaction", func() bool {
+	s.awaitTakeover(w)
+	s.until("the others own all queues except that of the transaction", func() bool {
 		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.pid) >= queues-1
 	})
 	s.wake(w, from)
@@ -71,14 +73,14 @@ func pauseBeforeCommit(s *stage) {
 
 func pauseIdle(s *stage) {
 	w := s.any()
-	s.sleep(s.upTo(s.settings.HeartbeatInterval)) // anywhere in the rhythm of its heart
+	s.sleep(s.upTo(s.settings.HeartbeatInterval)) // at any time between two heartbeats
 	from := time.Now()
 	w.signal(syscall.SIGSTOP)
-	s.outcast(w)
+	s.awaitTakeover(w)
 	s.wake(w, from)
 }
 
-// pauseInHeartbeat: the heartbeat is sent and the process stops before its reply.
+// pauseInHeartbeat: the process sends a heartbeat and stops before it receives the reply.
 func pauseInHeartbeat(s *stage) {
 	w := s.any()
 	from := time.Now()
@@ -86,24 +88,24 @@ func pauseInHeartbeat(s *stage) {
 	s.sleep(s.settings.HeartbeatInterval)
 	w.signal(syscall.SIGSTOP)
 	s.heal((*testdb.Proxy).LoseReplies, w)
-	s.outcast(w)
+	s.awaitTakeover(w)
 	s.wake(w, from)
 }
 
-// outcast waits until a worker that stands still has been expired, and beyond.
-func (s *stage) outcast(w *worker) {
+// awaitTakeover waits until the others have expired a stopped worker, and for some time more.
+func (s *stage) awaitTakeover(w *worker) {
 	s.t.Helper()
 	since := time.Now()
-	s.expiry(w, since)
+	s.awaitExpiry(w, since)
 	s.outlast(since)
 }
 
-// wake lets a worker go on that has stood still.
+// wake continues a worker that has stood still since the given time.
 func (s *stage) wake(w *worker, since time.Time) {
 	s.t.Helper()
 	w.signal(syscall.SIGCONT)
-	s.between(w, Pause, since)
-	s.settle()
+	s.addWindow(w, Pause, since)
+	s.awaitBalance()
 }
 
 func pauseBelowLease(s *stage) {
@@ -117,7 +119,7 @@ func pauseBelowLease(s *stage) {
 	}
 }
 
-// pauseAroundLease: from just below the lease to just above the others' judgement.
+// pauseAroundLease: pauses last from just below the lease to just above the judge_dead_interval of the others.
 func pauseAroundLease(s *stage) {
 	for range 6 {
 		w := s.any()
@@ -133,17 +135,17 @@ func pauseAroundLease(s *stage) {
 	}
 }
 
-// terminate: who leaves finishes what it has in hand and hands over; nobody has to expire it.
+// terminate: a worker that leaves finishes its items in flight and hands its queues over. No server expires it.
 func terminate(s *stage) {
 	w := s.any()
 	s.leave(w)
-	s.settle()
+	s.awaitBalance()
 	s.works(20)
 }
 
 func rollingRestart(s *stage) {
 	for _, w := range slices.Clone(s.workers) {
-		if s.IntN(2) == 0 { // the new one first, or the old one
+		if s.IntN(2) == 0 { // either starts the new worker first, or stops the old one first
 			s.start(1)
 			s.leave(w)
 		} else {
@@ -155,9 +157,9 @@ func rollingRestart(s *stage) {
 }
 
 func allDie(s *stage) {
-	for _, w := range s.living() {
+	for _, w := range s.live() {
 		if s.IntN(2) == 0 {
-			w.signal(syscall.SIGSTOP) // killed in its sleep
+			w.signal(syscall.SIGSTOP) // is killed while it stands still
 		}
 		s.kill(w)
 	}

@@ -19,22 +19,23 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// worker is a worker process and what the scenario does to it.
+// worker is a worker process and what the scenario has done to it.
 type worker struct {
 	t      *testing.T
 	pid    int
 	cmd    *exec.Cmd
 	input  io.WriteCloser
-	proxy  *testdb.Proxy // between it and its database; nil without
+	proxy  *testdb.Proxy // between the process and its database; may be nil
 	notes  string
 	log    string
 	gone   chan struct{} // closed when the process has ended
-	err    error         // how; to be read after gone
-	ended  time.Time     // when; to be read after gone
+	err    error         // of Wait; read it only after gone
+	ended  time.Time     // read it only after gone
 	killed bool          // by the scenario
 }
 
-// startWorker starts a process that ends with this one at the latest. What it writes begins with files.
+// startWorker starts a process that ends with this process at the latest. The names of its files begin with the prefix
+// files.
 func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *worker {
 	t.Helper()
 	o.Notes = files + ".notes"
@@ -47,7 +48,7 @@ func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *work
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(w.notes, nil, 0o644); err != nil { // for one that is killed before it opens them
+	if err := os.WriteFile(w.notes, nil, 0o644); err != nil { // the process may be killed before it opens them
 		t.Fatal(err)
 	}
 	w.cmd = exec.Command(os.Args[0])
@@ -69,20 +70,20 @@ func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *work
 			w.err = w.cmd.Wait()
 		}
 		w.ended = time.Now()
-		_ = log.Close() // it was the child's to write to
+		_ = log.Close() // only the child has written to it
 	}()
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
 	w.pid = w.cmd.Process.Pid
-	t.Cleanup(func() { // also ends one that is stopped
-		_ = w.cmd.Process.Kill() // fails if it has ended
+	t.Cleanup(func() { // also ends a stopped process
+		_ = w.cmd.Process.Kill() // fails if the process has ended
 		<-w.gone
 	})
 	return w
 }
 
-// arm sets the trap for one of the calls to come: "stop work", say.
+// arm sets the trap for one of the next calls, for example "stop work".
 func (w *worker) arm(what string) {
 	w.t.Helper()
 	if _, err := fmt.Fprintln(w.input, what); err != nil {
@@ -97,17 +98,17 @@ func (w *worker) signal(s syscall.Signal) {
 	}
 }
 
-// stopped asks the kernel whether the process stands still.
+// stopped reports whether the process stands still, according to the kernel.
 func (w *worker) stopped() bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.pid))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, rest, _ := bytes.Cut(stat, []byte(") ")) // behind the name comes the state
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the state follows the name
 	return bytes.HasPrefix(rest, []byte("T"))
 }
 
-// alive reports that the process has not ended.
+// alive reports whether the process has not ended yet.
 func (w *worker) alive() bool {
 	select {
 	case <-w.gone:
@@ -149,8 +150,8 @@ func (w *worker) history() (spans []Span, stalls []Window) {
 	return spans, stalls
 }
 
-// lastWords is the end of what the process logged.
-func (w *worker) lastWords(lines int) string {
+// logTail returns the last lines of the log of the process.
+func (w *worker) logTail(lines int) string {
 	text, err := os.ReadFile(w.log)
 	if err != nil {
 		return err.Error()

@@ -18,7 +18,7 @@ func summary(h History) string {
 	return fmt.Sprintf("%d items, %d calls, %d windows, events %v", len(h.Items), len(h.Spans), len(h.Windows), kinds)
 }
 
-// history collects what the database and the workers tell.
+// history collects the records of the database and of the workers.
 func (s *stage) history() History {
 	h := History{JudgeDead: s.settings.JudgeDeadInterval, Trust: s.trust(), Windows: s.windows}
 	for _, w := range s.workers {
@@ -72,7 +72,7 @@ func (s *stage) rows(query string, scan func(*sql.Rows) error) {
 	}
 }
 
-// instant is a time column as microseconds since 1970.
+// instant returns an expression for a time column in microseconds since 1970.
 func (s *stage) instant(column string) string {
 	return map[schema.Dialect]string{
 		schema.Postgres: "CAST(extract(epoch FROM " + column + ") * 1000000 AS bigint)",

@@ -16,29 +16,29 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// The powers of dealers in mode RUN. They sweep what was there when the run began.
+// The variants of dealers in mode RUN. They sweep the items that existed when the run began.
 const (
-	sweeping power = "RUN"
-	byName   power = "RUN NAMED"  // of queues q0 to q5, which come and go
-	poisoned power = "RUN KEYED"  // every seventh item fails until there is a cure
-	tracking power = "RUN CURSOR" // reads in order, from the run's cursor, and nothing but that
-	endless  power = "RUN SAME"   // a select that does not know what is done
-	graph    power = "RUN GRAPH"  // three more task types follow: left and right, and last
+	sweeping variant = "RUN"
+	byName   variant = "RUN NAMED"  // its queues are q0 to q5, and are added and removed
+	poisoned variant = "RUN KEYED"  // every seventh item fails until the table cures has a row
+	tracking variant = "RUN CURSOR" // reads in order, only from the cursor of the run
+	endless  variant = "RUN SAME"   // selects items again that are done
+	graph    variant = "RUN GRAPH"  // left and right run after the first task type, and last after both
 )
 
-func (p power) runs() bool { return strings.HasPrefix(string(p), "RUN") }
+func (v variant) runs() bool { return strings.HasPrefix(string(v), "RUN") }
 
-func (p power) backlog() int {
-	if p.runs() {
+func (v variant) backlog() int {
+	if v.runs() {
 		return 50
 	}
 	return backlog
 }
 
-func (p power) settleRuns(s *manager.Settings) {
-	s.Mode, s.QueueRetry, s.RunTimeout = center.ModeRun, s.HeartbeatInterval/2, 2*patience // no deadline mends what hangs
+func (v variant) applyRuns(s *manager.Settings) {
+	s.Mode, s.QueueRetry, s.RunTimeout = center.ModeRun, s.HeartbeatInterval/2, 2*patience // no deadline ends a run that hangs
 	s.QueueMaxAttempts, s.MaxRecoveries = 20, 20
-	switch p {
+	switch v {
 	case byName:
 		s.Queues, s.QueueNames = 0, []string{"q0", "q1", "q2", "q3", "q4", "q5"}
 	case poisoned, endless:
@@ -46,29 +46,29 @@ func (p power) settleRuns(s *manager.Settings) {
 	}
 }
 
-// tasks are what the worker serves.
+// tasks returns the task types that the worker serves.
 func (d *dealer) tasks(o order) []manager.Task {
-	tasks := []manager.Task{manager.Serve(taskType, d.with(o.Power), o.Settings)}
-	if o.Power == graph {
-		for _, name := range followers {
-			tasks = append(tasks, manager.Serve(name, processor.Each(d.call), following(o.Settings)))
+	tasks := []manager.Task{manager.Serve(taskType, d.with(o.Variant), o.Settings)}
+	if o.Variant == graph {
+		for _, name := range dependants {
+			tasks = append(tasks, manager.Serve(name, processor.Each(d.call), dependantSettings(o.Settings)))
 		}
 	}
 	return tasks
 }
 
-// followers are the task types of a graph beside the first.
-var followers = []string{"left", "right", "last"}
+// dependants are the task types of a graph except the first.
+var dependants = []string{"left", "right", "last"}
 
-// following are the settings of the followers.
-func following(s manager.Settings) manager.Settings {
+// dependantSettings returns the settings of the dependants.
+func dependantSettings(s manager.Settings) manager.Settings {
 	s.Queues = 2
 	return s
 }
 
-// sweeping returns the dealer for a power in mode RUN.
-func (d *dealer) sweeping(p power) processor.TaskDealer[int64] {
-	switch p {
+// sweeping returns the dealer for a variant in mode RUN.
+func (d *dealer) sweeping(v variant) processor.TaskDealer[int64] {
+	switch v {
 	case poisoned:
 		return poison{sweeper{d}}
 	case tracking:
@@ -79,13 +79,13 @@ func (d *dealer) sweeping(p power) processor.TaskDealer[int64] {
 	return sweeper{d}
 }
 
-// sweeper selects the undone items that were there when the run began.
+// sweeper selects the undone items that existed when the run began.
 type sweeper struct{ *dealer }
 
-// Select returns items that are not newer than the run.
+// Select returns undone items that are not newer than the run.
 func (s sweeper) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
 	total, index := sel.Total, sel.Queue.Index
-	if name, ok := strings.CutPrefix(sel.Queue.ID, "q"); ok { // whose place changes when others come and go
+	if name, ok := strings.CutPrefix(sel.Queue.ID, "q"); ok { // the index of a named queue changes when other queues are added or removed
 		n, err := strconv.Atoi(name)
 		if err != nil {
 			return nil, err
@@ -100,7 +100,8 @@ func (s sweeper) Select(ctx context.Context, sel processor.Selection) ([]int64, 
 	return ids, err
 }
 
-// sweepOf tells what the row of the batch's queue in its run says; "" in CONTINUOUS. The fence keeps it so.
+// sweepOf returns the state and the epoch in the run's row of the batch's queue, or "" in mode CONTINUOUS. The fence
+// keeps that row unchanged.
 func (d *dealer) sweepOf(ctx context.Context, tx *sql.Tx, b center.Batch) (string, error) {
 	if b.Run == "" {
 		return "", nil
@@ -112,13 +113,13 @@ func (d *dealer) sweepOf(ctx context.Context, tx *sql.Tx, b center.Batch) (strin
 	return fmt.Sprintf("%s %d", state, epoch), err
 }
 
-// poison fails with some items.
+// poison fails with some items until the table cures has a row.
 type poison struct{ sweeper }
 
 // Key implements processor.Keyed.
 func (poison) Key(id int64) string { return strconv.FormatInt(id, 10) }
 
-// Execute fails with every seventh item until there is a cure.
+// Execute fails with every seventh item until the table cures has a row.
 func (p poison) Execute(ctx context.Context, ids []int64) error {
 	for _, id := range ids {
 		if id%7 != 0 {
@@ -131,13 +132,13 @@ func (p poison) Execute(ctx context.Context, ids []int64) error {
 	return p.dealer.Execute(ctx, ids)
 }
 
-// tracker does not look at what is done: the run's cursor alone keeps it from doing things twice.
+// tracker ignores the column done: only the cursor of the run prevents a second execution.
 type tracker struct{ sweeper }
 
 // Cursor implements processor.Cursored.
 func (tracker) Cursor(id int64) string { return strconv.FormatInt(id, 10) }
 
-// Select returns the items after the cursor; what runs before this one have done lies before Run.Params.
+// Select returns the items after the cursor. Run.Params is the time up to which earlier runs have done the items.
 func (t tracker) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
 	after, err := strconv.ParseInt(cmp.Or(sel.Queue.Cursor, "-1"), 10, 64)
 	since, errSince := strconv.ParseInt(sel.Run.Params, 10, 64)
@@ -148,10 +149,10 @@ func (t tracker) Select(ctx context.Context, sel processor.Selection) ([]int64, 
 		after, since, sel.Run.StartedAt.UnixMilli(), sel.Total, sel.Queue.Index)
 }
 
-// same selects what it has done.
+// same selects the same items again after it has done them.
 type same struct{ sweeper }
 
-// Select returns the first items, whatever has become of them, until there is a cure.
+// Select returns the first items, done or not, until the table cures has a row.
 func (s same) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
 	if cures, err := s.query(ctx, `SELECT id FROM cures`); err != nil || len(cures) > 0 {
 		return nil, err
@@ -159,11 +160,11 @@ func (s same) Select(ctx context.Context, sel processor.Selection) ([]int64, err
 	return s.query(ctx, `SELECT id FROM items WHERE id % ? = ? ORDER BY id LIMIT 20`, sel.Total, sel.Queue.Index)
 }
 
-// Execute takes the items for done without a trace: it is the select that this is about.
+// Execute succeeds and writes nothing, because only the select matters here.
 func (same) Execute(context.Context, []int64) error { return nil }
 
-// call is the work of the task types that follow: it notes, in a fenced transaction, that it was called, and how many
-// upstreams of its run have not ended. The right one is slow, so that the left one ends long before it.
+// call is the work of the dependants. In a fenced transaction it records that it was called, and the number of
+// upstreams of its run that have not ended. The right dependant is slow, so that the left one ends long before it.
 func (d *dealer) call(ctx context.Context, sel processor.Selection) error {
 	b, _ := center.BatchFrom(ctx)
 	for range map[string]int{"left": 1, "right": 10, "last": 1}[sel.TaskType] {

@@ -10,21 +10,21 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// operateScenarios are runs that fail, that somebody stops, and whose queues change.
+// operateScenarios are runs that fail, that an operator stops, or whose queues change.
 var operateScenarios = []scenario{
-	{name: "run-poison", play: poisonAndCure, power: poisoned, kinds: everywhere, idle: true, quick: true},
-	{name: "run-endless", play: endlessAndCure, power: endless, kinds: everywhere, idle: true},
-	{name: "run-rows-come", play: rowsCome, power: sweeping, kinds: everywhere},
-	{name: "run-cancel", play: cancelWithDeadOwner, power: sweeping, kinds: everywhere},
-	{name: "run-paused", play: pausedInRun, power: sweeping, kinds: everywhere},
-	{name: "run-deadline", play: deadlineWithoutOwners, power: sweeping, kinds: everywhere},
-	{name: "run-database-restart", play: inRun(databaseRestarts), power: sweeping, own: true, quick: true},
-	{name: "run-database-outage", play: inRun(databaseFails), power: sweeping, own: true},
-	{name: "run-queue-removed", play: queueRemovedInRun, power: byName, kinds: everywhere},
-	{name: "run-repartitioned", play: repartitionedInRun, power: sweeping, kinds: everywhere},
+	{name: "run-poison", play: poisonAndCure, variant: poisoned, kinds: everywhere, idle: true, quick: true},
+	{name: "run-endless", play: endlessAndCure, variant: endless, kinds: everywhere, idle: true},
+	{name: "run-rows-come", play: rowsCome, variant: sweeping, kinds: everywhere},
+	{name: "run-cancel", play: cancelWithDeadOwner, variant: sweeping, kinds: everywhere},
+	{name: "run-paused", play: pausedInRun, variant: sweeping, kinds: everywhere},
+	{name: "run-deadline", play: deadlineWithoutOwners, variant: sweeping, kinds: everywhere},
+	{name: "run-database-restart", play: inRun(databaseRestarts), variant: sweeping, own: true, quick: true},
+	{name: "run-database-outage", play: inRun(databaseFails), variant: sweeping, own: true},
+	{name: "run-queue-removed", play: queueRemovedInRun, variant: byName, kinds: everywhere},
+	{name: "run-repartitioned", play: repartitionedInRun, variant: sweeping, kinds: everywhere},
 }
 
-// must is for what an operator does.
+// must ends the test if an operation of the operator has failed.
 func (s *stage) must(err error) {
 	s.t.Helper()
 	if err != nil {
@@ -32,23 +32,23 @@ func (s *stage) must(err error) {
 	}
 }
 
-// poisonAndCure: items fail until their queues, and with these the run, have failed. All others are done by then, and
-// after the cure a rerun does the rest.
+// poisonAndCure: items fail until their queues fail, and with them the run. All other items are done by then. After the
+// cure, a rerun does the rest.
 func poisonAndCure(s *stage) {
-	s.bulk(40)
+	s.addItems(40)
 	id := s.submit("")
 	all, ill := s.count(`SELECT COUNT(*) FROM items`), s.count(`SELECT COUNT(*) FROM items WHERE id % 7 = 0`)
-	s.wantItems(s.mustBe(id, center.RunFailed), all-ill, ill)
+	s.wantItems(s.endsAs(id, center.RunFailed), all-ill, ill)
 	if most, _ := s.attempts(id); most != s.settings.QueueMaxAttempts {
-		s.t.Errorf("%d attempts", most)
+		s.t.Errorf("the run has %d attempts, want %d", most, s.settings.QueueMaxAttempts)
 	}
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
-	s.again(id)
+	s.rerunEnded(id)
 	s.wantItems(s.succeeds(id), all, 0)
 }
 
-// again lets a run go on that has failed or was cancelled.
-func (s *stage) again(id string) {
+// rerunEnded reruns a run that failed or was cancelled.
+func (s *stage) rerunEnded(id string) {
 	s.t.Helper()
 	s.must(s.c.Engine().Rerun(s.t.Context(), id, "test"))
 	s.rerun[id] = true
@@ -62,37 +62,39 @@ func (s *stage) wantItems(r center.Run, done, failed int) {
 	}
 }
 
-// cancelled reports that a worker has cancelled a batch, as it does when the database does not answer its heartbeats: it
-// may be done then, and counted by nobody.
+// cancelled reports whether a worker has cancelled a batch, as it does when the database does not answer its
+// heartbeats. Such a batch may be committed although no server has counted its items.
 func (s *stage) cancelled() bool {
 	return slices.ContainsFunc(s.workers, func(w *worker) bool {
-		return strings.Contains(w.lastWords(math.MaxInt), `msg="execute: cancelled"`)
+		return strings.Contains(w.logTail(math.MaxInt), `msg="execute: cancelled"`)
 	})
 }
 
-// endlessAndCure: a select that returns what is done would go on for ever.
+// endlessAndCure: without a limit, a select that returns done items would never let its run end.
 func endlessAndCure(s *stage) {
-	s.bulk(10)
+	s.addItems(10)
 	id := s.submit("")
-	if r := s.mustBe(id, center.RunFailed); !strings.Contains(r.Message, "no progress") {
-		s.t.Error(r.Message)
+	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "no progress") {
+		s.t.Errorf("the run failed with the message %q, want no progress", r.Message)
 	}
 	s.exec(`INSERT INTO cures (id) VALUES (1)`, `DELETE FROM items`)
 	clear(s.there)
-	s.again(id)
+	s.rerunEnded(id)
 	s.succeeds(id)
 }
 
-// rowsCome: as many items come as are done, for as long as the run lasts. It ends, and leaves them to the next.
+// rowsCome: new items arrive as fast as items are done, during the whole run. The run ends and leaves them to the next
+// run.
 func rowsCome(s *stage) {
 	r := s.succeeds(s.submit(""))
 	left := s.count(`SELECT COUNT(*) FROM items WHERE done = 0 AND made > ?`, r.StartedAt.UnixMilli())
 	if left < queues*s.backlog/2 {
-		s.t.Errorf("%d items have come meanwhile: this proves nothing", left)
+		s.t.Errorf("only %d items arrived during the run: the scenario proves nothing", left)
 	}
 }
 
-// cancelWithDeadOwner: a run is cancelled at once, though nobody knows yet that an owner of its queues is dead.
+// cancelWithDeadOwner: a run is cancelled at once, although no server has noticed yet that an owner of its queues is
+// dead.
 func cancelWithDeadOwner(s *stage) {
 	id := s.submit("")
 	s.midway(id)
@@ -103,12 +105,12 @@ func cancelWithDeadOwner(s *stage) {
 	}
 	next := s.submit("")
 	s.succeeds(next)
-	s.again(id)
+	s.rerunEnded(id)
 	s.succeeds(id)
 }
 
-// pausedInRun: an operator pauses the run, or the task type, and a worker dies meanwhile. Nothing is done, and then the
-// run goes on.
+// pausedInRun: an operator pauses the run or the task type, and a worker dies meanwhile. No item is done until the
+// operator resumes it.
 func pausedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
@@ -120,20 +122,20 @@ func pausedInRun(s *stage) {
 		done := s.standstill()
 		w := s.any()
 		s.kill(w)
-		s.expiry(w, w.ended)
-		s.recruit()
+		s.awaitExpiry(w, w.ended)
+		s.launch()
 		if n := s.standstill(); n != done {
-			s.t.Errorf("%d items were done in a pause", n-done)
+			s.t.Errorf("%d items were done during the pause", n-done)
 		}
 		s.must(pause(false))
 	}
 	s.succeeds(id)
 }
 
-// standstill waits until nothing is done for two heartbeats, and returns how much is done by then.
+// standstill waits until no item is done for two heartbeat intervals, and returns the number of effects by then.
 func (s *stage) standstill() (done int) {
 	s.t.Helper()
-	s.until("nothing is done", func() bool {
+	s.until("no more items are done", func() bool {
 		done = s.count(`SELECT COUNT(*) FROM history`)
 		s.sleep(2 * s.settings.HeartbeatInterval)
 		return done >= 0 && s.count(`SELECT COUNT(*) FROM history`) == done
@@ -141,29 +143,29 @@ func (s *stage) standstill() (done int) {
 	return done
 }
 
-// deadlineWithoutOwners: the deadline passes while nobody is there. Who comes ends the run.
+// deadlineWithoutOwners: the deadline passes while no server is alive. The next server ends the run.
 func deadlineWithoutOwners(s *stage) {
 	id := s.submit("")
 	s.midway(id)
 	allDieInRun(s)
 	s.exec(`UPDATE schedule_run SET deadline_at = started_at`)
-	if r := s.mustBe(id, center.RunFailed); !strings.Contains(r.Message, "deadline") {
-		s.t.Error(r.Message)
+	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "deadline") {
+		s.t.Errorf("the run failed with the message %q, want the deadline", r.Message)
 	}
-	s.again(id)
+	s.rerunEnded(id)
 	s.succeeds(id)
 }
 
-func databaseRestarts(s *stage) { s.down(s.server.Stop, 0) }
+func databaseRestarts(s *stage) { s.stopDatabase(s.server.Stop, 0) }
 
 func databaseFails(s *stage) {
-	s.down(s.server.Kill, s.dead(3))
+	s.stopDatabase(s.server.Kill, s.dead(3))
 	s.sleep(s.dead(1))
-	s.down(s.server.Stop, s.upTo(s.dead(1)))
+	s.stopDatabase(s.server.Stop, s.upTo(s.dead(1)))
 }
 
-// queueRemovedInRun: a queue goes in mid-run, and does not hold the run up; one that comes is none of the run's; and
-// when the first is back, the next run has it.
+// queueRemovedInRun: a queue that is removed during a run does not block the run. A queue that is added during a run is
+// not part of it. When the first queue is added again, the next run has it.
 func queueRemovedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
@@ -171,7 +173,7 @@ func queueRemovedInRun(s *stage) {
 	s.must(s.c.Roster().AddQueue(s.t.Context(), taskType, "q6", "", "test"))
 	r := s.succeeds(id)
 	if len(s.queuesOf(id)) != queues || !strings.Contains(r.Message, "removed") {
-		s.t.Errorf("%q: %+v", r.Message, s.queuesOf(id))
+		s.t.Errorf("%s has the message %q, want a removed queue, and %d queues in %+v", name(r), r.Message, queues, s.queuesOf(id))
 	}
 	s.must(s.c.Roster().AddQueue(s.t.Context(), taskType, "q5", "", "test"))
 	next := s.submit("")
@@ -180,15 +182,16 @@ func queueRemovedInRun(s *stage) {
 	s.succeeds(next)
 }
 
-// repartitionedInRun: with fewer queues the run has failed, and a rerun sweeps everything; with more it keeps its own.
+// repartitionedInRun: with fewer queues the run fails, and a rerun sweeps all queues. With more queues the run keeps
+// its own number.
 func repartitionedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
 	s.must(s.c.Roster().Repartition(s.t.Context(), taskType, 4, "test"))
-	if r := s.mustBe(id, center.RunFailed); !strings.Contains(r.Message, "fewer queues") {
-		s.t.Error(r.Message)
+	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "fewer queues") {
+		s.t.Errorf("the run failed with the message %q, want fewer queues", r.Message)
 	}
-	s.again(id)
+	s.rerunEnded(id)
 	s.wantTotal(s.succeeds(id), 4)
 	id = s.submit("")
 	s.midway(id)

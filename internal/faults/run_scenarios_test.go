@@ -9,27 +9,27 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// runScenarios are what happens to runs while they sweep. Items keep coming all the time: what comes after the
-// beginning of a run is left to the next.
+// runScenarios are faults during the sweeps of runs. New items arrive all the time. A run leaves the items that arrive
+// after its beginning to the next run.
 var runScenarios = []scenario{
-	{name: "run-kill", play: inRun(killInItem), power: sweeping, kinds: everywhere, quick: true},
-	{name: "run-kill-before-commit", play: inRun(killAtCommit), power: sweeping},
-	{name: "run-kill-after-the-last-select", play: inRun(killWhenEmpty), power: sweeping, kinds: everywhere},
-	{name: "run-kill-at-random", play: killAtRandomInRuns, power: sweeping, kinds: everywhere},
-	{name: "run-pause-in-item", play: pauseInRun("work"), power: sweeping, threads: 1, kinds: everywhere},
-	{name: "run-pause-before-commit", play: pauseInRun("commit"), power: sweeping, threads: 1},
-	{name: "run-pause-after-the-last-select", play: pauseInRun("empty"), power: sweeping, threads: 1, kinds: everywhere},
-	{name: "run-terminate", play: terminateInRun, power: sweeping, kinds: everywhere, quick: true},
-	{name: "run-rolling-restart", play: inRun(rollingRestartInRun), power: sweeping, kinds: everywhere},
-	{name: "run-all-die", play: inRun(allDieInRun), power: sweeping, kinds: everywhere},
-	{name: "run-replies-lost-at-random", play: inRun(loseReplies), power: sweeping, proxied: true},
-	{name: "run-cursor-kill", play: inPreparedRun(killInItem), power: tracking, idle: true, kinds: everywhere},
-	{name: "run-cursor-kill-before-commit", play: inPreparedRun(killAtCommit), power: tracking, idle: true},
-	{name: "run-cursor-rolling-restart", play: inPreparedRun(rollingRestartInRun), power: tracking, idle: true},
-	{name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), power: tracking, idle: true, proxied: true, quick: true},
+	{name: "run-kill", play: inRun(killInItem), variant: sweeping, kinds: everywhere, quick: true},
+	{name: "run-kill-before-commit", play: inRun(killAtCommit), variant: sweeping},
+	{name: "run-kill-after-the-last-select", play: inRun(killWhenEmpty), variant: sweeping, kinds: everywhere},
+	{name: "run-kill-at-random", play: killAtRandomInRuns, variant: sweeping, kinds: everywhere},
+	{name: "run-pause-in-item", play: pauseInRun("work"), variant: sweeping, threads: 1, kinds: everywhere},
+	{name: "run-pause-before-commit", play: pauseInRun("commit"), variant: sweeping, threads: 1},
+	{name: "run-pause-after-the-last-select", play: pauseInRun("empty"), variant: sweeping, threads: 1, kinds: everywhere},
+	{name: "run-terminate", play: terminateInRun, variant: sweeping, kinds: everywhere, quick: true},
+	{name: "run-rolling-restart", play: inRun(rollingRestartInRun), variant: sweeping, kinds: everywhere},
+	{name: "run-all-die", play: inRun(allDieInRun), variant: sweeping, kinds: everywhere},
+	{name: "run-replies-lost-at-random", play: inRun(loseReplies), variant: sweeping, proxied: true},
+	{name: "run-cursor-kill", play: inPreparedRun(killInItem), variant: tracking, idle: true, kinds: everywhere},
+	{name: "run-cursor-kill-before-commit", play: inPreparedRun(killAtCommit), variant: tracking, idle: true},
+	{name: "run-cursor-rolling-restart", play: inPreparedRun(rollingRestartInRun), variant: tracking, idle: true},
+	{name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), variant: tracking, idle: true, proxied: true, quick: true},
 }
 
-// inRun plays something in the middle of a run, which succeeds all the same.
+// inRun plays a fault in the middle of a run, which must still succeed.
 func inRun(play func(*stage)) func(*stage) {
 	return func(s *stage) {
 		id := s.submit("")
@@ -39,10 +39,11 @@ func inRun(play func(*stage)) func(*stage) {
 	}
 }
 
-// inPreparedRun is inRun for items that were all there before: who reads in order passes what is committed late.
+// inPreparedRun is inRun for items that all exist before the run: a dealer that reads in order skips an item that is
+// committed late.
 func inPreparedRun(play func(*stage)) func(*stage) {
 	return func(s *stage) {
-		s.bulk(70)
+		s.addItems(70)
 		inRun(play)(s)
 	}
 }
@@ -53,7 +54,7 @@ func killAtCommit(s *stage) { s.trapped("kill commit") }
 
 func killWhenEmpty(s *stage) { s.trapped("kill empty") }
 
-// trapped has a worker kill itself.
+// trapped makes a worker kill itself.
 func (s *stage) trapped(how string) {
 	s.t.Helper()
 	w := s.any()
@@ -61,8 +62,7 @@ func (s *stage) trapped(how string) {
 	s.dies(w)
 }
 
-// killAtRandomInRuns: one worker after the other is killed, at any moment of the life of a run, its opening and its end
-// among them.
+// killAtRandomInRuns: one worker after the other is killed at a random time, also while a run opens or ends.
 func killAtRandomInRuns(s *stage) {
 	id := s.submit("")
 	for range 6 {
@@ -72,13 +72,13 @@ func killAtRandomInRuns(s *stage) {
 			id = s.submit("")
 		}
 		s.kill(s.any())
-		s.recruit()
+		s.launch()
 	}
 	s.succeeds(id)
 }
 
-// pauseInRun: a worker stands still in a sweep until others have swept its queue and ended the run. When it wakes,
-// nothing of what it had begun counts.
+// pauseInRun: a worker stands still in a sweep until others have swept its queue and ended the run. When it wakes, the
+// fence rejects the work that it had begun.
 func pauseInRun(point string) func(*stage) {
 	return func(s *stage) {
 		id := s.submit("")
@@ -87,8 +87,8 @@ func pauseInRun(point string) func(*stage) {
 		from := time.Now()
 		w.arm("stop " + point)
 		s.until("the worker has stopped itself", w.stopped)
-		s.outcast(w)
-		if point != "commit" { // whose transaction keeps the queue
+		s.awaitTakeover(w)
+		if point != "commit" { // there the open transaction keeps the queue
 			s.succeeds(id)
 		}
 		s.wake(w, from)
@@ -97,37 +97,37 @@ func pauseInRun(point string) func(*stage) {
 	}
 }
 
-// terminateInRun: a planned move is neither another attempt nor a take-over.
+// terminateInRun: a planned move of a queue counts neither as an attempt nor as a take-over.
 func terminateInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
 	s.leave(s.any())
-	s.recruit()
+	s.launch()
 	s.succeeds(id)
 	if attempt, recoveries := s.attempts(id); attempt != 1 || recoveries > 0 {
-		s.t.Errorf("attempt %d and %d take-overs after a planned move", attempt, recoveries)
+		s.t.Errorf("a planned move left the run at attempt %d with %d take-overs, want attempt 1 without take-overs", attempt, recoveries)
 	}
 }
 
 func rollingRestartInRun(s *stage) {
-	for _, w := range s.living() {
+	for _, w := range s.live() {
 		s.leave(w)
-		s.recruit()
+		s.launch()
 	}
 }
 
-// allDieInRun: nobody is left, the run waits, and goes on with the first that comes.
+// allDieInRun: all workers die, the run waits, and the next worker continues it.
 func allDieInRun(s *stage) {
-	for _, w := range s.living() {
-		w.signal(syscall.SIGSTOP) // so that the last of them finds something to do
+	for _, w := range s.live() {
+		w.signal(syscall.SIGSTOP) // stop all first, so that the last worker cannot end the run
 	}
-	for _, w := range s.living() {
+	for _, w := range s.live() {
 		s.kill(w)
 	}
 	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, center.RunRunning); n != 1 {
-		s.t.Errorf("%d runs are open", n)
+		s.t.Errorf("%d runs are open, want 1", n)
 	}
-	s.recruit()
+	s.launch()
 }
 
 func loseReplies(s *stage) { s.loseReplies(10) }

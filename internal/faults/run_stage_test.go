@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// submit makes a run. Its params are the watermark of the last run that has succeeded, in milliseconds.
+// submit submits a run. Its params are the watermark of the last successful run, in milliseconds.
 func (s *stage) submit(key string) string {
 	s.t.Helper()
 	var id string
@@ -22,18 +22,18 @@ func (s *stage) submit(key string) string {
 	return id
 }
 
-// bulk makes so many items for each queue at once, when the supply has ended.
-func (s *stage) bulk(each int) {
+// addItems adds the given number of items to each queue in one transaction. The supply must have ended.
+func (s *stage) addItems(each int) {
 	s.t.Helper()
 	var ids []int
 	for id := s.count(`SELECT COALESCE(MAX(id), -1) + 1 FROM items`); len(ids) < each*queues; id++ {
 		ids = append(ids, id)
 	}
 	s.insert(s.t.Context(), ids)
-	s.until("the items are there", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE id = ?`, ids[len(ids)-1]) == 1 })
+	s.until("the items are inserted", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE id = ?`, ids[len(ids)-1]) == 1 })
 }
 
-// run reads a run.
+// run reads a run, as soon as the database answers.
 func (s *stage) run(id string) (r center.Run) {
 	s.t.Helper()
 	s.until("a run is read", func() (ok bool) {
@@ -44,7 +44,7 @@ func (s *stage) run(id string) (r center.Run) {
 	return r
 }
 
-// midway waits until a run is under way, and more: a quarter of what it will do at least is ahead of it.
+// midway waits until a run is well under way, but has at least a quarter of its work left.
 func (s *stage) midway(id string) {
 	s.t.Helper()
 	s.until("the run is under way", func() bool {
@@ -62,8 +62,8 @@ func (s *stage) ends(id string) (r center.Run) {
 	return r
 }
 
-// mustBe waits until a run has ended in a state.
-func (s *stage) mustBe(id, state string) center.Run {
+// endsAs waits until a run has ended, and checks its state.
+func (s *stage) endsAs(id, state string) center.Run {
 	s.t.Helper()
 	r := s.ends(id)
 	if r.State != state {
@@ -75,13 +75,14 @@ func (s *stage) mustBe(id, state string) center.Run {
 	return r
 }
 
+// succeeds waits until a run has succeeded.
 func (s *stage) succeeds(id string) center.Run {
 	s.t.Helper()
-	return s.mustBe(id, center.RunSuccess)
+	return s.endsAs(id, center.RunSuccess)
 }
 
-// sweepUp sweeps what is left.
-func (s *stage) sweepUp() {
+// sweepRest sweeps the items that are left.
+func (s *stage) sweepRest() {
 	s.t.Helper()
 	s.graphSucceeds(s.submit("the rest"))
 }
@@ -95,7 +96,8 @@ func (s *stage) queuesOf(run string) []center.RunQueue {
 	return list
 }
 
-// attempts of all queues of a run, and how often they were taken over since they made progress.
+// attempts returns the largest number of attempts of the queues of a run, and the largest number of take-overs since a
+// queue made progress.
 func (s *stage) attempts(run string) (most, recoveries int) {
 	s.t.Helper()
 	for _, q := range s.queuesOf(run) {
@@ -104,7 +106,7 @@ func (s *stage) attempts(run string) (most, recoveries int) {
 	return most, recoveries
 }
 
-// sweeps collects what the database tells of the runs.
+// sweeps collects the records of the runs.
 func (s *stage) sweeps() Sweeps {
 	s.t.Helper()
 	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there, Rerun: s.rerun}

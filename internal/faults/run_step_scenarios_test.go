@@ -13,35 +13,35 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// step is a transaction in the life of a run, known by a part of one of its statements.
+// step is a transaction in the life of a run. It is recognized by a part of one of its statements.
 type step string
 
 const (
-	opening   step = "UPDATE schedule_run SET state = 'RUNNING'"
-	claiming  step = "recoveries = CASE WHEN state = 'RUNNING'"
-	finishing step = "), last_error = ''"             // a queue
-	closing   step = "UPDATE schedule_run SET items_" // a run
-	giving    step = "attempt = attempt - 1"          // a queue that moves
-	firing    step = "UPDATE schedule_trigger SET version"
-	settling  step = "o.trigger_name = r.trigger_name" // a run whose upstreams have succeeded
-	fencing   step = "SELECT q.queue_id, q.cur_server, q.epoch"
+	opening    step = "UPDATE schedule_run SET state = 'RUNNING'"
+	claiming   step = "recoveries = CASE WHEN state = 'RUNNING'"
+	finishing  step = "), last_error = ''"             // the sweep of a queue ends
+	closing    step = "UPDATE schedule_run SET items_" // a run ends
+	suspending step = "attempt = attempt - 1"          // the owner hands over a queue during its sweep
+	firing     step = "UPDATE schedule_trigger SET version"
+	settling   step = "o.trigger_name = r.trigger_name" // the upstreams of a run have succeeded
+	fencing    step = "SELECT q.queue_id, q.cur_server, q.epoch"
 )
 
-// stepScenarios strike before and after each step of a run.
+// stepScenarios are faults before and after each step of a run.
 var stepScenarios = []scenario{
-	{name: "run-kill-at-opening", play: killAt(opening), power: sweeping, proxied: true},
-	{name: "run-kill-at-claiming", play: killAt(claiming), power: sweeping, proxied: true},
-	{name: "run-kill-at-finishing", play: killAt(finishing), power: sweeping, proxied: true, quick: true},
-	{name: "run-kill-at-closing", play: killAt(closing), power: sweeping, proxied: true},
-	{name: "run-kill-at-giving", play: killInDrain, power: sweeping, proxied: true},
-	{name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), power: sweeping, proxied: true, quick: true},
-	{name: "run-pause-before-finishing", play: zombieFinishes, power: sweeping, proxied: true, idle: true, threads: 1, quick: true},
-	{name: "run-pause-in-finishing", play: pauseInFinishing, power: sweeping, proxied: true},
+	{name: "run-kill-at-opening", play: killAt(opening), variant: sweeping, proxied: true},
+	{name: "run-kill-at-claiming", play: killAt(claiming), variant: sweeping, proxied: true},
+	{name: "run-kill-at-finishing", play: killAt(finishing), variant: sweeping, proxied: true, quick: true},
+	{name: "run-kill-at-closing", play: killAt(closing), variant: sweeping, proxied: true},
+	{name: "run-kill-at-suspending", play: killInDrain, variant: sweeping, proxied: true},
+	{name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), variant: sweeping, proxied: true, quick: true},
+	{name: "run-pause-before-finishing", play: zombieFinishes, variant: sweeping, proxied: true, idle: true, threads: 1, quick: true},
+	{name: "run-pause-in-finishing", play: pauseInFinishing, variant: sweeping, proxied: true},
 }
 
 var moments = []testdb.Moment{testdb.BeforeStatement, testdb.BeforeCommit, testdb.AfterCommit}
 
-// some returns all of them where all scenarios are played, else one that the seed chooses.
+// some returns all elements if ROTA_FAULTS is all, and otherwise one element, chosen by the seed.
 func some[T any](s *stage, all []T) []T {
 	if os.Getenv(which) == "all" {
 		return all
@@ -50,14 +50,15 @@ func some[T any](s *stage, all []T) []T {
 	return all[n : n+1]
 }
 
-// waylay lays an ambush for some workers, all that live if none is named, and for the first that runs into it.
-func (s *stage) waylay(at step, skip int, m testdb.Moment, strike func(*worker) (pass bool), whom ...*worker) (struck <-chan *worker) {
-	if len(whom) == 0 {
-		whom = s.living()
+// ambush sets an ambush for the given workers, or for all live workers if none is given. It strikes the first worker
+// that sends the statement.
+func (s *stage) ambush(at step, skip int, m testdb.Moment, strike func(*worker) (pass bool), targets ...*worker) (struck <-chan *worker) {
+	if len(targets) == 0 {
+		targets = s.live()
 	}
 	victims := make(chan *worker, 1)
 	var taken atomic.Bool
-	for _, w := range whom {
+	for _, w := range targets {
 		w.proxy.Ambush(testdb.Ambush{Text: string(at), Skip: skip, Moment: m, Strike: func() bool {
 			if !taken.CompareAndSwap(false, true) {
 				return true
@@ -69,7 +70,7 @@ func (s *stage) waylay(at step, skip int, m testdb.Moment, strike func(*worker) 
 	return victims
 }
 
-// victim waits for the worker that runs into an ambush.
+// victim waits for the worker that is ambushed.
 func (s *stage) victim(struck <-chan *worker, what string) (w *worker) {
 	s.t.Helper()
 	s.until(what, func() bool {
@@ -83,44 +84,45 @@ func (s *stage) victim(struck <-chan *worker, what string) (w *worker) {
 	return w
 }
 
-// murder is a strike.
-func murder(w *worker) bool {
-	_ = syscall.Kill(w.pid, syscall.SIGKILL) // it lives: it has just sent something
+// killStrike kills the worker that has sent the statement.
+func killStrike(w *worker) bool {
+	_ = syscall.Kill(w.pid, syscall.SIGKILL) // the process is alive: it has just sent a statement
 	return false
 }
 
-// killAt kills whoever takes a step: before it is taken, in the middle, and when it is taken and nobody knows.
+// killAt kills the worker that takes a step: before the statement, before the commit, and after the commit but before
+// the reply.
 func killAt(at step) func(*stage) {
 	return func(s *stage) {
 		for _, m := range some(s, moments) {
-			struck := s.waylay(at, 0, m, murder)
+			struck := s.ambush(at, 0, m, killStrike)
 			id := s.submit("")
 			s.dies(s.victim(struck, fmt.Sprintf("%s: %s", m, at)))
-			s.recruit()
+			s.launch()
 			s.succeeds(id)
 		}
 	}
 }
 
-// killInDrain kills a worker that leaves, when it gives up its sweeps.
+// killInDrain kills a leaving worker when it hands over its sweeps.
 func killInDrain(s *stage) {
 	for _, m := range moments {
 		for killed := false; !killed; {
 			id := s.submit("")
 			s.midway(id)
 			killed = s.leaveOrDie(m)
-			s.recruit()
+			s.launch()
 			s.succeeds(id)
 		}
 	}
 }
 
-// leaveOrDie lets a worker leave, and reports whether it was killed: one that is through with its sweeps just now has
-// none to give up.
+// leaveOrDie makes a worker leave, and reports whether the ambush killed it. A worker that has just ended its sweeps
+// has none to hand over.
 func (s *stage) leaveOrDie(m testdb.Moment) (killed bool) {
 	s.t.Helper()
 	w := s.any()
-	struck := s.waylay(giving, 0, m, murder, w)
+	struck := s.ambush(suspending, 0, m, killStrike, w)
 	s.leave(w)
 	if killed = len(struck) > 0; killed {
 		s.dies(w)
@@ -128,11 +130,11 @@ func (s *stage) leaveOrDie(m testdb.Moment) (killed bool) {
 	return killed
 }
 
-// replyLostAt: the steps are taken, and whoever has taken them does not know.
+// replyLostAt: the steps are committed, and the worker does not receive the reply.
 func replyLostAt(steps ...step) func(*stage) {
 	return func(s *stage) {
 		for _, at := range some(s, steps) {
-			struck := s.waylay(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
+			struck := s.ambush(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
 			id := s.submit("")
 			s.victim(struck, "the reply is lost: "+string(at))
 			s.succeeds(id)
@@ -140,54 +142,54 @@ func replyLostAt(steps ...step) func(*stage) {
 	}
 }
 
-// zombieFinishes: a worker stands still when it is about to note that a queue is drained. Others do so, end the run, and
-// begin another, before it wakes and tries to.
+// zombieFinishes: a worker stands still when it is about to write that a queue is done. The others write that, end the
+// run and begin another. Then the worker wakes, and its late write must not count.
 func zombieFinishes(s *stage) {
 	release, from := make(chan struct{}), time.Now()
 	free := sync.OnceFunc(func() { close(release) })
 	s.t.Cleanup(free)
-	// There is nothing to do, so that the fences are those of the two claims, and then that of the DONE.
-	struck := s.waylay(fencing, queues/workers, testdb.BeforeStatement, hold(release))
+	// There are no items, so that the worker takes a fence for each of its two claims, and then for the DONE.
+	struck := s.ambush(fencing, queues/workers, testdb.BeforeStatement, holdStrike(release))
 	first := s.submit("")
 	w := s.victim(struck, "the fence of a DONE")
-	s.expiry(w, from)
+	s.awaitExpiry(w, from)
 	s.succeeds(first)
 	before := fmt.Sprint(s.queuesOf(first))
 	second := s.submit("")
 	s.succeeds(second)
 	w.signal(syscall.SIGCONT)
 	free()
-	s.between(w, Pause, from)
-	s.settle()
+	s.addWindow(w, Pause, from)
+	s.awaitBalance()
 	if after := fmt.Sprint(s.queuesOf(first)); after != before {
-		s.t.Errorf("the rows of the run were\n%s, and then\n%s", before, after)
+		s.t.Errorf("the rows of the first run changed from\n%s to\n%s", before, after)
 	}
 	for _, q := range s.queuesOf(second) {
 		if process(q.Server) == w.pid {
-			s.t.Errorf("queue %s of a run that came later is that of the worker that stood still: %+v", q.QueueID, q)
+			s.t.Errorf("queue %s of the later run belongs to the worker that stood still: %+v", q.QueueID, q)
 		}
 	}
 }
 
-// hold is a strike that stops a process and keeps what it has sent until it is released.
-func hold(release <-chan struct{}) func(*worker) bool {
+// holdStrike stops the worker, and holds the statement back until the release.
+func holdStrike(release <-chan struct{}) func(*worker) bool {
 	return func(w *worker) bool {
-		_ = syscall.Kill(w.pid, syscall.SIGSTOP) // it lives: it has just sent something
+		_ = syscall.Kill(w.pid, syscall.SIGSTOP) // the process is alive: it has just sent a statement
 		<-release
 		return true
 	}
 }
 
-// pauseInFinishing: a worker stands still between the DONE and its commit. Its queue waits for it, and the run.
+// pauseInFinishing: a worker stands still between the DONE and its commit. The queue and the run wait for it.
 func pauseInFinishing(s *stage) {
 	from := time.Now()
-	struck := s.waylay(finishing, 0, testdb.BeforeCommit, func(w *worker) bool {
+	struck := s.ambush(finishing, 0, testdb.BeforeCommit, func(w *worker) bool {
 		_ = syscall.Kill(w.pid, syscall.SIGSTOP)
 		return true
 	})
 	id := s.submit("")
 	w := s.victim(struck, "the commit of a DONE")
-	s.outcast(w)
+	s.awaitTakeover(w)
 	s.wake(w, from)
 	s.succeeds(id)
 }

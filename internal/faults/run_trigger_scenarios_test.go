@@ -9,18 +9,18 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// triggerScenarios are runs that begin by themselves: by the clock, or after others.
+// triggerScenarios are runs that a trigger or the end of another run starts.
 var triggerScenarios = []scenario{
-	{name: "run-trigger-skip", play: fireOften(center.OverlapSkip), power: sweeping, kinds: everywhere, quick: true},
-	{name: "run-trigger-wait", play: fireOften(center.OverlapWait), power: sweeping, kinds: everywhere},
-	{name: "run-kill-at-firing", play: killAtFiring, power: sweeping, proxied: true},
-	{name: "run-graph", play: killInGraph, power: graph, kinds: everywhere, quick: true},
-	{name: "run-graph-kill-at-settling", play: killAtSettling, power: graph, proxied: true},
-	{name: "run-graph-replies-lost", play: replyLostInGraph, power: graph, proxied: true},
-	{name: "run-dependant-without-servers", play: dependantWithoutServers, power: sweeping, proxied: true},
+	{name: "run-trigger-skip", play: fireOften(center.OverlapSkip), variant: sweeping, kinds: everywhere, quick: true},
+	{name: "run-trigger-wait", play: fireOften(center.OverlapWait), variant: sweeping, kinds: everywhere},
+	{name: "run-kill-at-firing", play: killAtFiring, variant: sweeping, proxied: true},
+	{name: "run-graph", play: killInGraph, variant: graph, kinds: everywhere, quick: true},
+	{name: "run-graph-kill-at-settling", play: killAtSettling, variant: graph, proxied: true},
+	{name: "run-graph-replies-lost", play: replyLostInGraph, variant: graph, proxied: true},
+	{name: "run-dependant-without-servers", play: dependantWithoutServers, variant: sweeping, proxied: true},
 }
 
-// trigger makes a trigger of every second: runs take longer.
+// trigger defines a trigger that fires each second, which is more often than its runs end.
 func (s *stage) trigger(overlap string) {
 	s.t.Helper()
 	t := center.Trigger{Name: "often", Target: taskType, Kind: center.TriggerEvery, Expression: "1s", Overlap: overlap}
@@ -31,7 +31,7 @@ func (s *stage) trigger(overlap string) {
 	s.must(err)
 }
 
-// fires waits until the trigger has fired so many times more.
+// fires waits until the trigger has fired n more times.
 func (s *stage) fires(n int) {
 	s.t.Helper()
 	fires := func() int { return s.count(`SELECT fires FROM schedule_trigger`) }
@@ -39,8 +39,8 @@ func (s *stage) fires(n int) {
 	s.until("the trigger fires", func() bool { return fires() >= from+n })
 }
 
-// rest stops the trigger, and waits until all runs have ended.
-func (s *stage) rest() {
+// stopTrigger pauses the trigger and waits until all runs have ended.
+func (s *stage) stopTrigger() {
 	s.t.Helper()
 	s.must(s.c.Engine().PauseTrigger(s.t.Context(), "often", true, "test"))
 	s.until("all runs have ended", func() bool {
@@ -48,7 +48,7 @@ func (s *stage) rest() {
 	})
 }
 
-// fireOften: workers die while a trigger is due more often than its runs end.
+// fireOften: workers die while a trigger fires more often than its runs end.
 func fireOften(overlap string) func(*stage) {
 	return func(s *stage) {
 		s.trigger(overlap)
@@ -56,29 +56,30 @@ func fireOften(overlap string) func(*stage) {
 		for range 2 {
 			s.sleep(s.upTo(s.dead(0.5)))
 			s.kill(s.any())
-			s.recruit()
+			s.launch()
 		}
 		s.fires(3)
-		s.rest()
+		s.stopTrigger()
 		if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, center.RunSkipped); n == 0 {
-			s.t.Error("no slot was skipped: this proves nothing")
+			s.t.Error("no slot was skipped: the scenario proves nothing")
 		}
 	}
 }
 
-// killAtFiring kills whoever fires: before, in the middle, and when it has fired and does not know.
+// killAtFiring kills the worker that fires the trigger: before the statement, before the commit, and after the commit
+// but before the reply.
 func killAtFiring(s *stage) {
 	s.trigger(center.OverlapSkip)
 	for _, m := range moments {
-		w := s.victim(s.waylay(firing, 0, m, murder), m.String()+": the trigger fires")
+		w := s.victim(s.ambush(firing, 0, m, killStrike), m.String()+": the trigger fires")
 		s.dies(w)
-		s.recruit()
+		s.launch()
 		s.fires(2)
 	}
-	s.rest()
+	s.stopTrigger()
 }
 
-// diamond lets left and right follow the first task type, and last both of them.
+// diamond defines that left and right run after the first task type, and last after both.
 func (s *stage) diamond() {
 	s.t.Helper()
 	for name, after := range map[string][]center.After{
@@ -88,7 +89,7 @@ func (s *stage) diamond() {
 	}
 }
 
-// graphSucceeds waits until a run and all that wait for it have succeeded.
+// graphSucceeds waits until a run and all its dependants have succeeded.
 func (s *stage) graphSucceeds(id string) (runs []center.Run) {
 	s.t.Helper()
 	s.succeeds(id)
@@ -111,66 +112,66 @@ func (s *stage) graphSucceeds(id string) (runs []center.Run) {
 	return runs
 }
 
-// killInGraph kills one worker in the first run, and one when those that follow are under way.
+// killInGraph kills one worker in the first run, and another one while the dependants run.
 func killInGraph(s *stage) {
 	s.diamond()
 	id := s.submit("")
 	s.midway(id)
 	s.kill(s.any())
-	s.recruit()
+	s.launch()
 	s.succeeds(id)
 	s.sleep(s.upTo(s.settings.HeartbeatInterval))
 	s.kill(s.any())
-	s.recruit()
+	s.launch()
 	s.wantGraph(id)
 }
 
-// wantGraph waits for the four runs of a diamond.
+// wantGraph waits for the four runs of a diamond to succeed.
 func (s *stage) wantGraph(id string) {
 	s.t.Helper()
-	if runs := s.graphSucceeds(id); len(runs) != 1+len(followers) {
-		s.t.Errorf("%d runs", len(runs))
+	if runs := s.graphSucceeds(id); len(runs) != 1+len(dependants) {
+		s.t.Errorf("the graph has %d runs, want %d", len(runs), 1+len(dependants))
 	}
 }
 
-// killAtSettling kills whoever lets a run go on that has waited.
+// killAtSettling kills the worker that settles a dependant whose upstreams have ended.
 func killAtSettling(s *stage) {
 	s.diamond()
 	for _, m := range moments {
-		struck := s.waylay(settling, 0, m, murder)
+		struck := s.ambush(settling, 0, m, killStrike)
 		id := s.submit("")
 		s.dies(s.victim(struck, m.String()+": a run is settled"))
-		s.recruit()
+		s.launch()
 		s.wantGraph(id)
 	}
 }
 
-// replyLostInGraph: whoever ends a run, or settles one that waits for it, does not know that it has.
+// replyLostInGraph: the worker that closes a run or settles a dependant does not receive the reply.
 func replyLostInGraph(s *stage) {
 	s.diamond()
 	for _, at := range []step{closing, settling} {
-		struck := s.waylay(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
+		struck := s.ambush(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
 		id := s.submit("")
 		s.victim(struck, "the reply is lost: "+string(at))
 		s.wantGraph(id)
 	}
 }
 
-// dependantWithoutServers: nobody serves the task type that follows, and whoever ends the first run dies before it
-// looks after that. The run waits for the first server that comes.
+// dependantWithoutServers: no server serves the dependant, and the worker that ends the first run dies before it
+// settles the dependant. The dependant waits for the first server that serves it.
 func dependantWithoutServers(s *stage) {
-	_, err := s.c.Tasks().Define(s.t.Context(), "left", following(s.settings))
+	_, err := s.c.Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
 	s.must(err)
 	s.must(s.c.Engine().DefineAfter(s.t.Context(), "left", center.After{Upstream: taskType}))
-	struck := s.waylay(closing, 0, testdb.AfterCommit, murder)
+	struck := s.ambush(closing, 0, testdb.AfterCommit, killStrike)
 	id := s.submit("")
 	s.dies(s.victim(struck, "the run is closed"))
 	s.succeeds(id)
-	s.sleep(2 * time.Second) // two ticks of the others
+	s.sleep(2 * time.Second) // two ticks of the other workers
 	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE task_type = 'left' AND state = ?`, center.RunWaiting); n != 1 {
-		s.t.Errorf("%d runs wait", n)
+		s.t.Errorf("%d runs wait, want 1", n)
 	}
-	s.power = graph
-	s.recruit()
+	s.variant = graph
+	s.launch()
 	s.graphSucceeds(id)
 }

@@ -21,47 +21,47 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// stage is where a scenario plays: a database with work, workers, and a record of what was done to them. Its
-// methods are for the scenario's goroutine; they end the test when something fails.
+// stage is the environment of a scenario: a database with items, the workers, and a record of the faults. The goroutine
+// of the scenario calls its methods. They end the test when an operation fails.
 type stage struct {
 	*rand.Rand
-	t        *testing.T
-	settings manager.Settings
-	dir      string // for files
-	url      string
-	entry    string         // the URL that the workers are told
-	server   *testdb.Server // the scenario's own, to be stopped; nil without
-	view     *testdb.Proxy  // between the scenario and its own server, where the workers have proxies, too
-	pooler   *testdb.Server // between the workers and the database; nil without
-	pool     int            // see scenario
-	power    power
-	review   func(*stage, *History)
-	judged   func(History, []Violation)
-	oldest   time.Duration  // the age that a survivor's heartbeat has reached
-	promoted time.Time      // when a standby took the place of the server
-	proxied  bool           // each worker has a proxy of its own
-	c        *center.Center // the scenario's view, past all proxies
-	workers  []*worker
-	windows  []Window
-	feeding  sync.WaitGroup
-	starve   context.CancelFunc  // ends the supply of items
-	backlog  int                 // undone items that the supply keeps up in each queue
-	rerun    map[string]bool     // runs
-	swept    int64               // the watermark of the last run that has succeeded, in milliseconds
-	there    map[int64]time.Time // by item: an instant at which it was there for all to see; the supply's own until it ends
+	t         *testing.T
+	settings  manager.Settings
+	dir       string // for the files of the workers
+	url       string
+	workerURL string         // the URL for the workers
+	server    *testdb.Server // the scenario's own, which it may stop; may be nil
+	view      *testdb.Proxy  // between the scenario and its own server, if the workers have proxies
+	pooler    *testdb.Server // between the workers and the database; may be nil
+	pool      int            // as in scenario
+	variant   variant
+	review    func(*stage, *History)
+	checked   func(History, []Violation)
+	oldest    time.Duration  // the greatest age of a survivor's heartbeat
+	promoted  time.Time      // when a standby replaced the server
+	proxied   bool           // each worker has a proxy of its own
+	c         *center.Center // the scenario's connection, which bypasses the proxies
+	workers   []*worker
+	windows   []Window
+	supplying sync.WaitGroup
+	endSupply context.CancelFunc  // ends the supply
+	backlog   int                 // undone items that the supply keeps in each queue
+	rerun     map[string]bool     // runs that were rerun
+	swept     int64               // the watermark of the last successful run, in milliseconds
+	there     map[int64]time.Time // by item: an instant at which it was committed; only the supply uses the map until the supply ends
 }
 
 const (
 	queues  = 6
-	backlog = 7 // of a stage, unless there are runs
+	backlog = 7 // the default of stage.backlog
 	workers = 3
 )
 
-// patience is for what must come, however slow the machine is.
+// patience is the longest wait for an event that must come. It suffices on a slow machine.
 const patience = 90 * time.Second
 
-// defaults are as short as a busy machine allows. SQLite gets more time: its writers wait for each other, and
-// not in turn.
+// defaults returns settings that are as short as a busy machine allows. The intervals are longer for SQLite, because
+// its writers wait for each other in no fair order.
 func defaults(kind string) manager.Settings {
 	heartbeat := 400 * time.Millisecond
 	if kind == testdb.SQLite {
@@ -75,19 +75,19 @@ func defaults(kind string) manager.Settings {
 	}
 }
 
-// margin is what package manager takes off judge_dead_interval for the lease.
+// margin returns the part of judge_dead_interval that package manager subtracts for the lease.
 func margin(s manager.Settings) time.Duration {
 	return max(s.HeartbeatInterval, s.JudgeDeadInterval*15/100)
 }
 
 func (s *stage) trust() time.Duration { return s.settings.JudgeDeadInterval - margin(s.settings) }
 
-// dead returns so many judge_dead_intervals.
+// dead returns n judge_dead_intervals.
 func (s *stage) dead(n float64) time.Duration {
 	return time.Duration(n * float64(s.settings.JudgeDeadInterval))
 }
 
-// open makes the tables and starts to supply items.
+// open creates the tables and starts the supply of items.
 func (s *stage) open() {
 	ctx := context.WithoutCancel(s.t.Context()) // the supply ends in the cleanup
 	c, err := center.Open(ctx, anydb.URL(s.url), center.Options{Schema: center.SchemaCreate})
@@ -102,22 +102,21 @@ func (s *stage) open() {
 		}
 	}
 	s.there, s.rerun = map[int64]time.Time{}, map[string]bool{}
-	supply, cancel := context.WithCancel(ctx)
-	s.starve = cancel
-	s.feeding.Go(func() { s.feed(supply) })
-	s.t.Cleanup(s.hunger)
+	supplyCtx, cancel := context.WithCancel(ctx)
+	s.endSupply = cancel
+	s.supplying.Go(func() { s.supply(supplyCtx) })
+	s.t.Cleanup(s.stopSupply)
 }
 
-// hunger ends the supply of items.
-func (s *stage) hunger() {
-	s.starve()
-	s.feeding.Wait()
+// stopSupply ends the supply of items.
+func (s *stage) stopSupply() {
+	s.endSupply()
+	s.supplying.Wait()
 }
 
-// feed keeps a few undone items in each queue: one that is stuck must not starve the others. It has no
-// opinion on errors: databases go away here, and come back without what was last in them. No item has the
-// number of one that was lost.
-func (s *stage) feed(ctx context.Context) {
+// supply keeps a few undone items in each queue, so that a stuck queue does not stop the others. It ignores errors,
+// because databases fail here and may lose the last commits. The number of a lost item is not used again.
+func (s *stage) supply(ctx context.Context) {
 	var highest [queues]int
 	for queue := range highest {
 		highest[queue] = queue - queues
@@ -141,7 +140,8 @@ func (s *stage) feed(ctx context.Context) {
 	}
 }
 
-// insert writes in a transaction, which lib/pq begins with READ WRITE whatever the server's default is.
+// insert writes in a transaction. lib/pq begins each transaction with READ WRITE, regardless of the default of the
+// server.
 func (s *stage) insert(ctx context.Context, ids []int) {
 	rows, made := make([]string, len(ids)), time.Now().UnixMilli()
 	for i, id := range ids {
@@ -151,60 +151,61 @@ func (s *stage) insert(ctx context.Context, ids []int) {
 	if err != nil {
 		return
 	}
-	defer tx.Rollback() // after a commit it does nothing
+	defer tx.Rollback() // does nothing after a commit
 	if _, err := tx.ExecContext(ctx, `INSERT INTO items (id, made) VALUES `+strings.Join(rows, ", ")); err != nil || tx.Commit() != nil {
-		return // what is not there is inserted the next time
+		return // the supply inserts as many items the next time
 	}
 	for _, id := range ids {
 		s.there[int64(id)] = time.Now()
 	}
 }
 
-// start starts workers and waits until they share the queues.
+// start starts n workers and waits until the load is balanced.
 func (s *stage) start(n int) {
 	s.t.Helper()
 	for range n {
-		s.recruit()
+		s.launch()
 	}
-	s.settle()
+	s.awaitBalance()
 }
 
-// recruit starts a worker and waits for nothing.
-func (s *stage) recruit() {
+// launch starts a worker and does not wait for its registration.
+func (s *stage) launch() {
 	s.t.Helper()
-	url, proxy := s.entry, (*testdb.Proxy)(nil)
+	url, proxy := s.workerURL, (*testdb.Proxy)(nil)
 	if s.proxied {
-		url, proxy = testdb.Through(s.t, s.entry)
+		url, proxy = testdb.Through(s.t, s.workerURL)
 	}
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
-	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, Power: s.power}
+	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, Variant: s.variant}
 	s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
 }
 
 // upTo returns a random duration below d.
 func (s *stage) upTo(d time.Duration) time.Duration { return time.Duration(s.Int64N(int64(d))) }
 
-// any returns one of the workers that live.
+// any returns a random live worker.
 func (s *stage) any() *worker {
-	living := s.living()
-	return living[s.IntN(len(living))]
+	live := s.live()
+	return live[s.IntN(len(live))]
 }
 
-func (s *stage) living() []*worker {
+// live returns the workers that have not been killed and have not ended.
+func (s *stage) live() []*worker {
 	return slices.DeleteFunc(slices.Clone(s.workers), func(w *worker) bool { return w.killed || !w.alive() })
 }
 
-// until waits for something that must come.
+// until waits for a condition that must become true.
 func (s *stage) until(what string, is func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(25 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("not within %s: %s", patience, what)
+			s.t.Fatalf("waited %s in vain until %s", patience, what)
 		}
 	}
 }
 
-// count asks the database for a number; -1 if it does not answer.
+// count returns the number that a query yields, or -1 if the query fails.
 func (s *stage) count(query string, args ...any) (n int) {
 	if err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, query), args...).Scan(&n); err != nil {
 		return -1
@@ -212,19 +213,19 @@ func (s *stage) count(query string, args ...any) (n int) {
 	return n
 }
 
-// settle waits until each queue has a living owner, nothing moves, and the living have registered and share
-// evenly.
-func (s *stage) settle() {
+// awaitBalance waits until each live worker is registered, each queue has a live owner, the load is balanced, and no
+// queue moves.
+func (s *stage) awaitBalance() {
 	s.t.Helper()
-	s.until("each queue has a living owner, and all have their share", func() bool {
-		living := s.living()
+	s.until("each queue has a live owner and the load is balanced", func() bool {
+		live := s.live()
 		all := s.count(`SELECT COUNT(*) FROM schedule_queue WHERE task_type = ?`, taskType)
-		if s.count(`SELECT COUNT(*) FROM schedule_server WHERE task_type = ?`, taskType) != len(living) || all < 0 {
+		if s.count(`SELECT COUNT(*) FROM schedule_server WHERE task_type = ?`, taskType) != len(live) || all < 0 {
 			return false
 		}
-		for _, w := range living {
+		for _, w := range live {
 			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE task_type = ? AND status = 'HELD' AND cur_pid = ?`, taskType, w.pid)
-			if n < all/len(living) || n > (all+len(living)-1)/len(living) {
+			if n < all/len(live) || n > (all+len(live)-1)/len(live) {
 				return false
 			}
 		}
@@ -232,7 +233,7 @@ func (s *stage) settle() {
 	})
 }
 
-// exec runs a statement past all proxies.
+// exec runs statements that bypass the proxies.
 func (s *stage) exec(statements ...string) {
 	s.t.Helper()
 	for _, statement := range statements {
@@ -242,7 +243,7 @@ func (s *stage) exec(statements ...string) {
 	}
 }
 
-// works waits until so many more items are done.
+// works waits until n more items are done.
 func (s *stage) works(n int) {
 	s.t.Helper()
 	done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1`) }
@@ -250,9 +251,9 @@ func (s *stage) works(n int) {
 	s.until(fmt.Sprintf("%d more items are done", n), func() bool { return done() >= from+n })
 }
 
-// expiry waits until the others have taken a worker for dead. In SQLite a process may have been stopped with
-// the one lock in its hands; then nobody can do anything, and it has to do that they had the time.
-func (s *stage) expiry(w *worker, since time.Time) {
+// awaitExpiry waits until the others have expired a worker. In SQLite the stopped process may hold the only write lock,
+// so that no other process can write. There it suffices that three dead intervals have passed.
+func (s *stage) awaitExpiry(w *worker, since time.Time) {
 	s.t.Helper()
 	s.until("the worker in trouble is expired", func() bool {
 		return s.c.Dialect() == schema.SQLite && time.Since(since) > s.dead(3) ||
@@ -261,14 +262,15 @@ func (s *stage) expiry(w *worker, since time.Time) {
 	})
 }
 
-// outlast lets three dead intervals pass: what comes too late must have had the time to come.
+// outlast waits until three dead intervals have passed since the given time, so that a late effect has had the time to
+// occur.
 func (s *stage) outlast(since time.Time) { time.Sleep(time.Until(since.Add(s.dead(3)))) }
 
-// sleep lets a fault last. Nothing waits for it.
+// sleep is the duration of a fault. No scenario uses it to wait for an event.
 func (s *stage) sleep(d time.Duration) { time.Sleep(d) }
 
-// between notes a window that ends now.
-func (s *stage) between(w *worker, kind Kind, from time.Time) {
+// addWindow records a window of trouble that ends now. Without a worker, the window hits all of them.
+func (s *stage) addWindow(w *worker, kind Kind, from time.Time) {
 	window := Window{Kind: kind, From: from, To: time.Now()}
 	if w != nil {
 		window.Process = w.pid
@@ -276,7 +278,7 @@ func (s *stage) between(w *worker, kind Kind, from time.Time) {
 	s.windows = append(s.windows, window)
 }
 
-// dies notes that a process was killed, and waits for its end.
+// dies waits for the end of a killed worker and records it.
 func (s *stage) dies(w *worker) {
 	s.t.Helper()
 	w.killed = true
@@ -290,7 +292,7 @@ func (s *stage) kill(w *worker) {
 	s.dies(w)
 }
 
-// leave tells workers to go and waits until they have.
+// leave terminates workers in order and waits for their end.
 func (s *stage) leave(leaving ...*worker) {
 	s.t.Helper()
 	for _, w := range leaving {
@@ -301,19 +303,19 @@ func (s *stage) leave(leaving ...*worker) {
 	})
 }
 
-// close drains the work, lets everybody leave and judges the history.
+// close waits until all items are done, terminates all workers and checks the history.
 func (s *stage) close() {
 	s.t.Helper()
-	s.hunger()
-	if s.power.runs() {
-		s.sweepUp()
+	s.stopSupply()
+	if s.variant.runs() {
+		s.sweepRest()
 	}
-	s.until("everything is done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
-	s.settle()
-	s.leave(s.living()...)
+	s.until("all items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
+	s.awaitBalance()
+	s.leave(s.live()...)
 	for _, w := range s.workers {
-		if !w.killed && w.err != nil { // it ended by itself, or found a data race
-			s.t.Errorf("worker %d ended with %v", w.pid, w.err)
+		if !w.killed && w.err != nil { // a failure, or a data race
+			s.t.Errorf("worker %d ended with an error: %v", w.pid, w.err)
 		}
 	}
 	h := s.history()
@@ -321,14 +323,14 @@ func (s *stage) close() {
 		s.review(s, &h)
 	}
 	found := Check(h)
-	if s.power.runs() {
+	if s.variant.runs() {
 		found = append(found, CheckRuns(s.sweeps())...)
 	}
 	for _, v := range found {
 		s.t.Error(v)
 	}
-	if s.judged != nil {
-		s.judged(h, found)
+	if s.checked != nil {
+		s.checked(h, found)
 	}
 	s.t.Log(summary(h))
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// standbyScenarios have a second PostgreSQL that follows the first.
+// standbyScenarios have a second PostgreSQL server that replicates the first.
 var standbyScenarios = []scenario{
 	{name: "routed-to-standby", play: routedToStandby, kinds: pooledKinds, own: true, proxied: true},
-	{name: "standby-promoted", play: standbyPromoted, kinds: pooledKinds, own: true, proxied: true, review: lostAndFound},
+	{name: "standby-promoted", play: standbyPromoted, kinds: pooledKinds, own: true, proxied: true, review: dropLostGrants},
 }
 
-// routedToStandby: a worker's new connections lead to a server that knows everything and writes nothing.
+// routedToStandby: the new connections of a worker lead to a standby, which has all data and refuses writes.
 func routedToStandby(s *stage) {
 	standby, _ := s.standby()
 	s.partition(func(p *testdb.Proxy, on bool) {
-		to := s.entry
+		to := s.workerURL
 		if on {
 			to = standby.URL()
 		}
@@ -30,18 +30,18 @@ func routedToStandby(s *stage) {
 	}, s.any())
 }
 
-// standby starts a standby and waits until it follows.
+// standby starts a standby and waits until it replicates the server.
 func (s *stage) standby() (*testdb.Server, *testdb.Proxy) {
 	s.t.Helper()
 	standby, replication := testdb.Standby(s.t, s.server)
-	s.until("the standby follows", func() bool {
+	s.until("the standby replicates the server", func() bool {
 		return s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming' AND replay_lsn IS NOT NULL`) == 1
 	})
 	return standby, replication
 }
 
-// standbyPromoted: the primary dies and a standby takes its place that has not seen the last moves of queues,
-// nor the last heartbeats. What it has not seen has not happened: see lostAndFound.
+// standbyPromoted: the primary dies, and its standby takes over. The standby lacks the last moves of queues and the
+// last heartbeats, so that the roster forgets them: see dropLostGrants.
 func standbyPromoted(s *stage) {
 	standby, replication := s.standby()
 	s.works(10)
@@ -55,25 +55,25 @@ func standbyPromoted(s *stage) {
 	if err := s.server.Kill(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.follow(standby)
+	s.switchTo(standby)
 	s.exec(`SELECT pg_promote()`)
 	s.promoted = time.Now()
-	for _, w := range s.workers { // their heartbeats of this time are lost
+	for _, w := range s.workers { // their heartbeats since then are lost
 		s.windows = append(s.windows, Window{w.pid, Partition, from, s.promoted})
 		if err := w.proxy.Redirect(standby.URL()); err != nil {
 			s.t.Fatal(err)
 		}
 		w.proxy.Cut()
 	}
-	s.entry = standby.URL()
+	s.workerURL = standby.URL()
 	s.works(20)
-	s.settle()
+	s.awaitBalance()
 	s.start(1)
 	s.works(20)
 }
 
-// follow makes another server the one that the scenario asks.
-func (s *stage) follow(server *testdb.Server) {
+// switchTo connects the scenario to another server.
+func (s *stage) switchTo(server *testdb.Server) {
 	s.t.Helper()
 	if err := s.view.Redirect(server.URL()); err != nil {
 		s.t.Fatal(err)
@@ -82,10 +82,10 @@ func (s *stage) follow(server *testdb.Server) {
 	s.until("the other server answers", func() bool { return s.count(`SELECT 1`) == 1 })
 }
 
-// lostAndFound takes out the calls under grants that the promoted server has never seen. A worker may believe
-// in them until its trust in the old server is over, and the fence keeps them from having an effect. Items that
-// the server has never seen may be in hand of an owner that it knows; there is nothing left of them to change.
-func lostAndFound(s *stage, h *History) {
+// dropLostGrants removes the calls under grants that the promoted server does not have. A worker may act on such a
+// grant until its trust ends, and the fence rejects its effects. An owner with a valid grant may have lost items in
+// flight: their updates find no row.
+func dropLostGrants(s *stage, h *History) {
 	lost := 0
 	h.Spans = slices.DeleteFunc(h.Spans, func(p Span) bool {
 		known := slices.ContainsFunc(h.Events, func(e Event) bool {
@@ -101,10 +101,10 @@ func lostAndFound(s *stage, h *History) {
 	})
 	for _, e := range h.Effects {
 		if !slices.ContainsFunc(h.Items, func(i Item) bool { return i.ID == e.Item }) {
-			h.Items = append(h.Items, Item{e.Item, true, 1}) // the checker counts its effects
+			h.Items = append(h.Items, Item{e.Item, true, 1}) // Check counts its effects
 		}
 	}
 	if lost == 0 {
-		s.t.Error("the standby has lost no grant: this proves nothing")
+		s.t.Error("the standby lacks no grant: the scenario proves nothing")
 	}
 }

@@ -23,22 +23,22 @@ import (
 	"github.com/dutyrota/rota/manager"
 )
 
-// orderVariable makes this program a worker: it holds an order.
+// orderVariable is the environment variable that makes this program a worker. Its value is an order in JSON.
 const orderVariable = "ROTA_FAULTS_WORKER"
 
-// order is what a worker process is told.
+// order is the configuration of a worker process.
 type order struct {
 	URL      string
-	Notes    string // the file for its notes
+	Notes    string // the file for the notes
 	Settings manager.Settings
 	Work     time.Duration // outside the database, for each batch
-	Pool     int           // connections of the dealers; 0 for any number
-	Power    power         // what the dealer can do besides
+	Pool     int           // connections of the dealers; 0 means no limit
+	Variant  variant       // of the dealer
 }
 
 const taskType = taskName
 
-// work is the whole life of a worker process. SIGTERM ends it in order.
+// work is the main function of a worker process. SIGTERM makes the worker leave in order.
 func work(text string) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -70,7 +70,7 @@ func work(text string) error {
 	return m.Run(ctx)
 }
 
-// note is a line of what a worker tells about itself. It is written at once, so that it outlives the process.
+// note is a line in the record of a worker. The worker writes it at once, so that it survives a kill of the process.
 type note struct {
 	At    time.Time
 	What  string // begin, worked and end of a call; stall
@@ -89,7 +89,7 @@ func openNotes(path string) (notes, error) {
 	return notes{f}, err
 }
 
-// add appends one line with one write: lines of several threads do not mix.
+// add appends a line in a single write, so that the lines of several threads do not mix.
 func (n notes) add(line note) {
 	line.At = time.Now()
 	text, err := json.Marshal(line)
@@ -97,45 +97,47 @@ func (n notes) add(line note) {
 		_, err = n.file.Write(append(text, '\n'))
 	}
 	if err != nil {
-		panic(err) // a history with holes proves nothing
+		panic(err) // a history with gaps proves nothing
 	}
 }
 
-// watchStalls notes when this process stood still for longer, whoever was at fault: a machine that is too
-// busy must not look like a broken rule.
-func (n notes) watchStalls(longer time.Duration) {
+// watchStalls records each time that this process stood still for longer than the limit, whatever the cause. A machine
+// that is too busy must not look like a violation.
+func (n notes) watchStalls(limit time.Duration) {
 	last := time.Now()
 	for {
-		time.Sleep(longer / 8)
-		if now := time.Now(); now.Sub(last) > longer {
+		time.Sleep(limit / 8)
+		if now := time.Now(); now.Sub(last) > limit {
 			n.add(note{What: "stall", Since: last})
 		}
 		last = time.Now()
 	}
 }
 
-// watchDisk notes when the disk took longer, on which SQLite's file is, too.
-func (n notes) watchDisk(longer time.Duration) {
+// watchDisk records each time that a sync of the disk took longer than the limit. The file of SQLite is on the same
+// disk.
+func (n notes) watchDisk(limit time.Duration) {
 	for {
-		time.Sleep(longer / 2)
+		time.Sleep(limit / 2)
 		begun := time.Now()
-		_ = n.file.Sync() // how long it takes is all that matters
-		if time.Since(begun) > longer {
+		_ = n.file.Sync() // only the duration matters
+		if time.Since(begun) > limit {
 			n.add(note{What: "stall", Since: begun})
 		}
 	}
 }
 
-// trap makes one call stop or kill its own process at a known point: no signal from outside would hit it.
+// trap makes one call stop or kill its own process at an exact point, which a signal from outside would miss.
 type trap struct{ armed atomic.Pointer[snare] }
 
+// snare is the signal and the point of a trap.
 type snare struct {
 	signal syscall.Signal
-	point  string // work, commit or, in a run, empty: a select that finds nothing
+	point  string // work, commit, or empty: a select of a run that returns no items
 }
 
-// listen takes orders like "stop work", "kill commit" or "hog 500ms" from the standard input, and ends the
-// process with it.
+// listen reads commands such as "stop work", "kill commit" or "hog 500ms" from the standard input, and ends the process
+// at its end.
 func (d *dealer) listen() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		verb, point, _ := strings.Cut(lines.Text(), " ")
@@ -148,7 +150,7 @@ func (d *dealer) listen() {
 	os.Exit(3)
 }
 
-// hog keeps all connections that dealers may have, as code does that forgets to give them back.
+// hog takes all connections of the dealers for a while, as code does that forgets to close them.
 func (d *dealer) hog(duration string) {
 	for range d.c.DB().Stats().MaxOpenConnections {
 		if conn, err := d.c.DB().Conn(context.Background()); err == nil {
@@ -163,7 +165,7 @@ func (d *dealer) hog(duration string) {
 	time.Sleep(pause)
 }
 
-// take gives the trap to one call that passes one of the points.
+// take gives the trap to the first call that passes one of the points.
 func (t *trap) take(points ...string) snare {
 	s := t.armed.Load()
 	if s == nil || !slices.Contains(points, s.point) || !t.armed.CompareAndSwap(s, nil) {
@@ -172,8 +174,8 @@ func (t *trap) take(points ...string) snare {
 	return *s
 }
 
-// at springs the trap if this is its point. The signal is sent to this very thread, which hence does not
-// run on for as much as an instruction.
+// at sends the signal if this is the point of the trap. It sends the signal to the current thread, which therefore
+// executes no further instruction.
 func (s snare) at(point string) error {
 	if s.point != point {
 		return nil

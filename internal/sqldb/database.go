@@ -34,8 +34,8 @@ type Database struct {
 
 // Server is what Probe learns about a server.
 type Server struct {
-	// WriteFence means that share locks do not reach all writers (F3): a cluster such as Galera checks the rows that a
-	// transaction has written, and not those that it has read.
+	// WriteFence means that share locks do not reach all writers (F3): a cluster such as Galera compares the rows that
+	// transactions have written, and not the rows that they have read.
 	WriteFence bool
 }
 

@@ -101,7 +101,7 @@ type Stmt interface {
 	driver.StmtQueryContext
 }
 
-// preparedFor bounds the age of a plan: one that was made while the tables were empty would stay until somebody runs
+// preparedFor bounds the age of a plan: a plan that was made while the tables were empty would otherwise stay until an
 // ANALYZE. A statement that was not used for as long makes room, and so does one that came once.
 const preparedFor = 5 * time.Minute
 

@@ -22,7 +22,7 @@ type roster struct {
 
 	rows      plantest.Roster
 	requested map[string]time.Duration // since when a queue is requested
-	servers   map[string]*server       // also those that have expired
+	servers   map[string]*server       // also the expired ones
 	watched   []*server                // the registered servers by uuid: each watches the servers behind it
 	silent    int                      // dead servers that are still registered
 
