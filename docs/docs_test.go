@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, `rewrite the "Where" lines of protocol.m
 
 const protocol = "protocol.md"
 
-// The head of protocol.md describes these forms for the people who write citations.
+// The head of protocol.md describes these forms for the authors of citations.
 const (
 	codePattern  = `[PLSHNFXR](?:1[0-9]|[1-9])`
 	codesPattern = codePattern + `(?:,? ` + codePattern + `)*`

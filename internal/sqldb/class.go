@@ -33,7 +33,7 @@ var (
 	// ErrRaced means that a compare-and-set found another row than the one that was read before (L4).
 	ErrRaced = errors.New("the row changed meanwhile")
 
-	// ErrBusy means that a caller who does not wait found the lock row busy.
+	// ErrBusy means that a caller that does not wait found the lock row busy.
 	ErrBusy = errors.New("the lock row is busy")
 
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has

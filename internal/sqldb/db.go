@@ -27,7 +27,7 @@ type DB struct {
 const storeConns = 4
 
 // idleDealerConns are kept open for dealers: with the two of database/sql, each batch of a process with more executors
-// would connect anew.
+// would connect again.
 const idleDealerConns = 16
 
 // Open opens the pools. It does not connect. Without create, a database that does not exist is an error.
