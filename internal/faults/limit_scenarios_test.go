@@ -49,7 +49,7 @@ func tooManyConnections(s *stage) {
 	s.works(20)
 }
 
-// takeConnections takes every free connection of the server, also those that become free later, until the caller calls
+// takeConnections takes every free connection of the server, and each that becomes free later, until the caller calls
 // free.
 func (s *stage) takeConnections() (free func()) {
 	s.t.Helper()
