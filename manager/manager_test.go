@@ -71,7 +71,7 @@ func TestWaitIsLogged(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		cl.start("b", nil, slow)
 		time.Sleep(30 * time.Second)
-		if got := cl.logged.String(); strings.Count(got, "waiting: queue 1 and 2 more are held by ") != 2 || !strings.Contains(got, "asked for 4s ago") || !strings.Contains(got, "asked for 14s ago") {
+		if got := cl.logged.String(); strings.Count(got, "waiting: queue 1 and 2 more are held by ") != 2 || !strings.Contains(got, "requested 4s ago") || !strings.Contains(got, "requested 14s ago") {
 			cl.Fatalf("the owner that b waits for was not logged twice:\n%s", got)
 		}
 	})

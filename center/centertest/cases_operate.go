@@ -324,7 +324,7 @@ func testWaits(t *testing.T, c *center.Center) {
 	if len(waits) != 1 || waits[0].Owner != r.uuid("A") || waits[0].Queues != 2 || waits[0].JudgeDeadInterval != 10*time.Second {
 		t.Fatalf("%+v", waits)
 	}
-	if got, want := waits[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in hand; asked for 0s ago"; got != want {
+	if got, want := waits[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in flight; requested 0s ago"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	dead := roster.PendingHandover{Owner: "web1:4711:ab", Queues: 1, FirstQueue: "3", SilentFor: 6 * time.Second, JudgeDeadInterval: 10 * time.Second}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The kinds of alerts: what an operator should know, and no call fails for.
+// The kinds of alerts. An alert tells an operator of a condition for which no call fails.
 const (
 	AlertStandby = "STANDBY"  // a server has had no queue for long: there are more servers than queues
 	AlertNoFetch = "NO_FETCH" // a server has queues and has not selected for long
@@ -15,19 +15,19 @@ const (
 	AlertParked  = "PARKED"   // a queue has so many failed items that its selects may miss others
 )
 
-// Alert is something that an operator should know.
+// Alert is a condition that an operator should know.
 type Alert struct {
-	Kind    string // one of the above, or the caller's own: letters, digits and _
-	Server  string // uuid; empty: it is about the roster
-	QueueID string // empty: about no queue in particular
-	Text    string // for people
+	Kind    string // one of the constants above, or a kind of the caller: letters, digits and _
+	Server  string // uuid; empty if the alert is about the roster
+	QueueID string // empty if the alert is about no single queue
+	Text    string // for people to read
 }
 
-// Alert records an alert as an event, unless one of the same kind, server and queue is younger than every,
-// and tells whether it did: so that, of many processes and many rounds, one raises it.
+// Alert records an alert as an event and reports whether it did. It records nothing if an alert of the same kind,
+// server and queue is younger than every. So many processes that notice one condition raise one alert.
 func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time.Duration) (raised bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		var young int
+		var recent int
 		where, args := `kind = ?`, []any{l.TaskType, l.OwnSign, EventAlert}
 		for _, f := range []struct{ column, value string }{{"queue_id", a.QueueID}, {"from_server", a.Server}} {
 			if f.value == "" {
@@ -38,8 +38,8 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 		}
 		args = append(args, strings.ReplaceAll(a.Kind, "_", "!_")+": %")
 		err := l.QueryRow(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM schedule_event WHERE task_type = ? AND own_sign = ? AND %s
-			AND reason LIKE ? ESCAPE '!' AND event_time > {ago %d}`, where, every.Milliseconds()), args...).Scan(&young)
-		if raised = err == nil && young == 0; !raised {
+			AND reason LIKE ? ESCAPE '!' AND event_time > {ago %d}`, where, every.Milliseconds()), args...).Scan(&recent)
+		if raised = err == nil && recent == 0; !raised {
 			return err
 		}
 		return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: a.Kind + ": " + a.Text, Actor: a.Server})
@@ -50,7 +50,7 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 	return raised, nil
 }
 
-// Standby counts the servers that may own queues, and the queues, for people to read.
+// Standby counts the eligible servers and the queues, for a message to people.
 func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
 	err = r.DB.QueryRow(ctx, `SELECT
 		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+OwnerStates+`),

@@ -2,13 +2,12 @@ package roster
 
 import "errors"
 
-// The errors that callers tell apart with errors.Is.
+// Callers distinguish these errors with errors.Is.
 var (
 	// ErrFenced means that a queue has another owner or epoch by now, or is gone.
 	ErrFenced = errors.New("fenced: the queue has another owner or epoch by now")
 
-	// ErrGone means that the row of the server is gone, or belongs to another process: the server was expired, or forced
-	// away. Its uuid is never used again.
+	// ErrGone means that the row of the server is gone: the server has left, or was expired. Its uuid is never used again.
 	ErrGone = errors.New("the server's row is gone")
 
 	// ErrUnknownTask means that the task type has no row.

@@ -7,40 +7,40 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// The kinds of schedule_event. Each tells one thing that happened to a queue or a server.
+// The kinds of schedule_event. Each says what happened to a queue, a server or the roster.
 const (
 	EventJoined     = "JOINED"     // a server registered
 	EventLeft       = "LEFT"       // a server left in order
-	EventExpired    = "EXPIRED"    // a server was silent for too long
-	EventRequested  = "REQUESTED"  // a queue shall move from a living owner
-	EventGranted    = "GRANTED"    // a queue that had no owner got one
+	EventExpired    = "EXPIRED"    // a server was silent for its judge_dead_interval
+	EventRequested  = "REQUESTED"  // a queue is to move away from a live owner
+	EventGranted    = "GRANTED"    // a queue without an owner got one
 	EventReleased   = "RELEASED"   // a drained queue was handed over
 	EventTakenOver  = "TAKEN_OVER" // a queue whose owner is gone got another
-	EventUnassigned = "UNASSIGNED" // a queue lost its owner, and there is nobody to take it
-	EventForced     = "FORCED"     // a queue was taken although its owner had it in hand
-	EventDraining   = "DRAINING"   // a server shall own nothing any more
+	EventUnassigned = "UNASSIGNED" // a queue lost its owner, and no server can take it
+	EventForced     = "FORCED"     // a queue was taken although its owner may have it in flight
+	EventDraining   = "DRAINING"   // a server is to own nothing any more
 	EventPaused     = "PAUSED"     // a task type or a server was paused
-	EventResumed    = "RESUMED"    // and goes on
+	EventResumed    = "RESUMED"    // a task type or a server was resumed
 
-	EventRepartition   = "REPARTITION"   // another number of queues is wanted: everybody drains
+	EventRepartition   = "REPARTITION"   // another number of queues was requested: all servers drain
 	EventRepartitioned = "REPARTITIONED" // the number of queues has changed
 
 	EventAdded    = "ADDED"    // a named queue was added
-	EventRemoving = "REMOVING" // and shall go: its owner drains it
-	EventRemoved  = "REMOVED"  // and is gone
+	EventRemoving = "REMOVING" // a named queue is to be removed: its owner drains it
+	EventRemoved  = "REMOVED"  // a named queue was removed
 
-	EventForgotten = "FORGOTTEN" // an environment that nobody had served for long was deleted
+	EventForgotten = "FORGOTTEN" // an environment that no server had served for long was deleted
 	EventSettings  = "SETTINGS"  // an operator changed the settings of a task type
 	EventItems     = "ITEMS"     // an operator changed failed items
-	EventAlert     = "ALERT"     // something that an operator should know
+	EventAlert     = "ALERT"     // an alert was raised
 
-	EventRun     = "RUN"     // an operator did something to a run
-	EventTrigger = "TRIGGER" // or to a trigger
+	EventRun     = "RUN"     // an operator changed a run
+	EventTrigger = "TRIGGER" // an operator changed a trigger
 
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
 )
 
-// EventKinds lists the kinds of events.
+// EventKinds lists the kinds of events in the order of the constants.
 func EventKinds() []string {
 	return []string{
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
@@ -49,7 +49,7 @@ func EventKinds() []string {
 	}
 }
 
-// event is a row of schedule_event, written in the transaction that it tells of.
+// Event is a row of schedule_event. It is written in the transaction that it describes.
 type Event struct {
 	Kind     string
 	queue    string
@@ -59,10 +59,11 @@ type Event struct {
 	Actor    string
 }
 
-// eventRows is how many events one INSERT writes: 10 parameters each, below every limit.
+// InsertRows is how many rows one INSERT writes. An event has 9 parameters: 500 events stay below the limit of each
+// database.
 const InsertRows = 500
 
-// record writes the events, in their order.
+// Record writes the events, in their order.
 func (l *LockTx) Record(ctx context.Context, events ...Event) error {
 	for len(events) > 0 {
 		n := min(InsertRows, len(events))

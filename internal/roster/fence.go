@@ -20,8 +20,8 @@ type FenceTx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// FenceQueues makes the transaction commit only while the server owns the queues under their epochs (F1). The queues are
-// in the byte order of their ids. ErrFenced if the server has lost one of them.
+// FenceQueues makes the transaction commit only while the server owns the queues under their epochs (F1). The queues
+// must be in the byte order of their ids. It returns ErrFenced if the server has lost one of them.
 func (r *Roster) FenceQueues(ctx context.Context, tx FenceTx, taskType, server string, queues []QueueEpoch) error {
 	if r.WriteFence {
 		return r.FenceByWriting(ctx, tx, taskType, server, queues, ``)
@@ -29,8 +29,8 @@ func (r *Roster) FenceQueues(ctx context.Context, tx FenceTx, taskType, server s
 	return r.fenceByReading(ctx, tx, taskType, server, queues)
 }
 
-// fenceByReading locks the rows in share mode: batches of one queue run side by side. A transaction that gives the queue
-// away waits, or passes it over (F3).
+// fenceByReading locks the rows in share mode, so that several batches of one queue run at the same time. A
+// transaction that changes the owner waits for them, or skips the row (F3).
 func (r *Roster) fenceByReading(ctx context.Context, tx FenceTx, taskType, server string, queues []QueueEpoch) error {
 	list := make([]string, len(queues))
 	for i, q := range queues {
@@ -63,9 +63,9 @@ func (r *Roster) fenceByReading(ctx context.Context, tx FenceTx, taskType, serve
 	return nil
 }
 
-// FenceByWriting is FenceQueues for databases without share locks across their nodes: it changes each row, so that the
-// database notices. The time makes sure that there is a change. Batches of one queue then run one after the other. set
-// begins the SET clause, with its arguments.
+// FenceByWriting does what FenceQueues does, for databases without share locks across their nodes: it updates each
+// row, so that the database detects the conflict. Batches of one queue then run one after the other. Writing the time
+// ensures that the row changes. set begins the SET clause; args are its parameters.
 func (r *Roster) FenceByWriting(ctx context.Context, tx Execer, taskType, server string, queues []QueueEpoch, set string, args ...any) error {
 	for _, q := range queues {
 		args := append(slices.Clone(args), taskType, r.OwnSign, q.ID, server, q.Epoch)

@@ -8,45 +8,45 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// locked is a transaction that holds the lock row of a roster (L1). It reads its fields after the lock, so that they
+// LockTx is a transaction that holds the lock row of a roster (L1). It reads its fields after the lock, so that they
 // stay true until the commit.
 type LockTx struct {
 	sqldb.Tx
 	TaskType string
 	OwnSign  string
 
-	Now               time.Time // the database's clock: no other clock decides about other servers (L2)
+	Now               time.Time // by the database's clock: no other clock decides about other servers (L2)
 	QueueTotal        int
-	RequestedTotal    int // 0: no change of the number of queues is wanted
+	RequestedTotal    int // 0 if no other number of queues is requested
 	partitionVersion  int64
 	membershipVersion int64
 	plannedVersion    int64
 	planVersion       int64
 	EpochHigh         int64
 	itemVersion       int64
-	removing          sqldb.List // queues that get no new owner, and are deleted when they are drained (N2)
+	removing          sqldb.List // queues that get no new owner and are deleted when they are drained (N2)
 
-	silences      []time.Duration                                                                   // how long the servers that this transaction expired had been silent
+	silences      []time.Duration                                                                   // how long each server that this transaction expired had been silent
 	QueuesRemoved func(ctx context.Context, l *LockTx, state, reason string, queues []string) error // the hook of the Roster
 
-	instants time.Duration // how far nextInstant has advanced
+	instants time.Duration // how far NextInstant has advanced
 }
 
-// nextInstant returns instants of the database's time that are all different, in rising order, so that ids that are made
-// of them sort in the order in which this transaction makes them.
+// NextInstant returns a later time with each call, from the database's time on. Ids that are made of these times sort
+// in the order in which this transaction makes them.
 func (l *LockTx) NextInstant() time.Time {
 	l.instants += time.Microsecond
 	return l.Now.Add(l.instants)
 }
 
-// underLock runs f in a transaction that holds the lock row of the task type, and retries it. f may run several times:
-// it must not keep results of an attempt that failed.
+// UnderLock runs f in a transaction that holds the lock row of the task type, and retries it. f may run several
+// times: it must not keep results of an attempt that failed.
 func (r *Roster) UnderLock(ctx context.Context, taskType string, f func(context.Context, *LockTx) error) error {
 	return r.underLockWith(ctx, taskType, (*LockTx).Lock, f)
 }
 
-// underFreeLock does what underLock does for a caller that does not wait: it returns sqldb.ErrBusy while another
-// transaction has the lock row, or waits in line for it. Correctness does not depend on that: lock takes the lock.
+// underFreeLock does what UnderLock does for a caller that does not wait: it returns sqldb.ErrBusy while another
+// transaction has the lock row or waits for it. Correctness does not depend on the check: Lock takes the lock.
 func (r *Roster) underFreeLock(ctx context.Context, taskType string, f func(context.Context, *LockTx) error) error {
 	return r.underLockWith(ctx, taskType, func(l *LockTx, ctx context.Context) error {
 		if err := l.LockIfFree(ctx); err != nil {
@@ -56,6 +56,7 @@ func (r *Roster) underFreeLock(ctx context.Context, taskType string, f func(cont
 	}, f)
 }
 
+// underLockWith does what UnderLock does, with the given way to take the lock.
 func (r *Roster) underLockWith(ctx context.Context, taskType string, lock func(*LockTx, context.Context) error, f func(context.Context, *LockTx) error) error {
 	err := r.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
@@ -68,7 +69,8 @@ func (r *Roster) underLockWith(ctx context.Context, taskType string, lock func(*
 	return nil
 }
 
-// tryUnderLock reports whether a failure left nothing behind for certain.
+// TryUnderLock makes one attempt of UnderLock, with the given way to take the lock. It reports whether a failure left
+// nothing behind for certain.
 func (r *Roster) TryUnderLock(ctx context.Context, taskType string, lock func(*LockTx, context.Context) error, f func(context.Context, *LockTx) error) (clean bool, err error) {
 	tx, err := r.DB.Begin(ctx, r.DB.Store)
 	if err != nil {
@@ -87,7 +89,7 @@ func (r *Roster) TryUnderLock(ctx context.Context, taskType string, lock func(*L
 	return l.Commit(ctx)
 }
 
-// peek locks the row that lock is going to write, if it is free. Otherwise it returns sqldb.ErrBusy.
+// LockIfFree locks the row that Lock is going to write, if it is free. Otherwise it returns sqldb.ErrBusy.
 func (l *LockTx) LockIfFree(ctx context.Context) error {
 	if l.Dialect.SkipLocked == "" {
 		return nil
@@ -101,8 +103,8 @@ func (l *LockTx) LockIfFree(ctx context.Context) error {
 	return err
 }
 
-// lock takes the lock row by writing it: this is the same row lock in each database, and leaves a trace. Then it reads
-// the row and the clock.
+// Lock takes the lock row by writing it: this takes the same row lock in each database and leaves a trace (L1). Then
+// it reads the row and the clock (L2).
 func (l *LockTx) Lock(ctx context.Context) error {
 	if err := l.lockBySetting(ctx, `version = version + 1`); err != nil {
 		return err
@@ -116,17 +118,19 @@ func (l *LockTx) Lock(ctx context.Context) error {
 	return nil
 }
 
-// lockToChange takes the lock row for a transaction that changes the plan and needs nothing else of the row: hundreds may
-// wait in line for it, and each statement less counts. It reads nothing, not even the clock.
+// LockForPlanChange takes the lock row for a transaction that changes the plan and needs nothing else of the row. It
+// reads nothing, not even the clock: hundreds of transactions may wait for the lock, so each statement counts.
 func (l *LockTx) LockForPlanChange(ctx context.Context) error {
 	return l.lockBySetting(ctx, `version = version + 1, plan_version = plan_version + 1`)
 }
 
-// lockBySetting writes the lock row. In PostgreSQL, a transaction that waits for a row wakes up with each version of the row, goes
-// on to the next version and waits again: with hundreds of them each commit would wake hundreds. So they wait in a line
-// before the row: each wakes up once, and only one waits for the row itself. The line is a lock of the transaction, which
-// works behind PgBouncer, and of the table, so that rosters in other schemas have lines of their own. Correctness does
-// not depend on the line: the row is the lock.
+// lockBySetting takes the lock row with an UPDATE that has the given SET clause.
+//
+// On PostgreSQL, a transaction that waits for a row wakes up with each version of the row, goes on to the next
+// version and waits again. With hundreds of waiting transactions each commit would wake up hundreds. So they wait in
+// a line before the row: each wakes up once, and only one waits for the row itself. The line is a lock of the
+// transaction, which works behind PgBouncer. Its key contains the table, so that rosters in other schemas have other
+// lines. Correctness does not depend on the line: the row is the lock.
 func (l *LockTx) lockBySetting(ctx context.Context, set string) error {
 	line, args := l.lineCondition(l.Dialect.WaitInLine)
 	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)
@@ -155,8 +159,8 @@ func (l *LockTx) planChanged(ctx context.Context) error {
 	return err
 }
 
-// line returns a condition of the dialect, empty if it has none, and the parameters of a statement about the lock row that
-// ends with the condition.
+// lineCondition returns a condition of the dialect, which may be empty, and the parameters of a statement on the lock
+// row that ends with the condition.
 func (l *LockTx) lineCondition(condition string) (string, []any) {
 	args := []any{l.TaskType, l.OwnSign}
 	if condition != "" {
@@ -165,8 +169,9 @@ func (l *LockTx) lineCondition(condition string) (string, []any) {
 	return condition, args
 }
 
-// insertLockRow is a transaction of its own: two that insert the row inside larger ones would
-// wait for each other. It looks first, so that a worker's start leaves no error in the server's log.
+// InsertLockRow inserts the lock row of the task type if there is none. It is a transaction of its own: two larger
+// transactions that insert the row would wait for each other. It reads first, so that the start of a worker leaves no
+// error in the log of the database.
 func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 	return r.DB.Retry(ctx, func() (bool, error) {
 		var n int
@@ -179,6 +184,6 @@ func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 		if r.DB.Class(err) == sqldb.Duplicate {
 			err = nil
 		}
-		return true, err // doing it twice is doing it once
+		return true, err // a repetition does no harm
 	})
 }

@@ -8,7 +8,8 @@ import (
 
 var nameRule = regexp.MustCompile(`^[^\s\x00-\x1f\x7f]+( [^\s\x00-\x1f\x7f]+)*$`)
 
-// validName refuses a name that an operator could not read in a SELECT or type into a command.
+// ValidName returns an error for a name that an operator cannot read in a SELECT or type into a command. what begins
+// the error; most is the maximum length in bytes.
 func ValidName(what, name string, most int) error {
 	switch {
 	case name == "":
@@ -21,8 +22,8 @@ func ValidName(what, name string, most int) error {
 	return nil
 }
 
-// ServerName is what people call a server: host:pid, its uuid without the random end. A process that serves several
-// task types has that name in each.
+// ServerName returns the short name of a server: host:pid, which is its uuid without the random end. The servers of a
+// process that serves several task types share the name.
 func ServerName(uuid string) string {
 	if at := strings.LastIndexByte(uuid, ':'); at > 0 && len(uuid)-at == len(":12345678") {
 		return uuid[:at]

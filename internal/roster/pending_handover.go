@@ -9,18 +9,18 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// PendingHandover is a server that has queues which are to be another's.
+// PendingHandover is a server that owns queues which are requested for another server.
 type PendingHandover struct {
 	Owner             string        // uuid
-	Queues            int           // how many of its queues the other waits for
+	Queues            int           // number of its queues that the other server waits for
 	FirstQueue        string        // the first of them
-	RequestedFor      time.Duration // since when, of the longest
-	SilentFor         time.Duration // since the owner's last heartbeat
-	JudgeDeadInterval time.Duration // after which the owner counts as dead
+	RequestedFor      time.Duration // age of the oldest request
+	SilentFor         time.Duration // age of the owner's last heartbeat
+	JudgeDeadInterval time.Duration // silence after which the owner counts as dead
 }
 
-// PendingHandovers tells for whom a server waits: the owners of the queues that are requested for it, those that
-// keep it waiting longest first. For people to read; nothing is decided by it.
+// PendingHandovers returns the owners of the queues that are requested for a server, the oldest request first. It is
+// for people to read; no decision depends on it.
 func (r *Roster) PendingHandovers(ctx context.Context, uuid string) (waits []PendingHandover, err error) {
 	err = r.DB.Each(ctx, func(rows *sql.Rows) error {
 		var w PendingHandover
@@ -34,7 +34,7 @@ func (r *Roster) PendingHandovers(ctx context.Context, uuid string) (waits []Pen
 		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server
 		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, uuid)
 	if err != nil {
-		return nil, fmt.Errorf("ask for whom %s waits: %w", uuid, err)
+		return nil, fmt.Errorf("read the owners that %s waits for: %w", uuid, err)
 	}
 	return waits, nil
 }
@@ -49,5 +49,5 @@ func (w PendingHandover) String() string {
 		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over in %s", what, ServerName(w.Owner),
 			w.SilentFor.Round(time.Second), max(0, left).Round(time.Second))
 	}
-	return fmt.Sprintf("%s held by %s, which finishes what it has in hand; asked for %s ago", what, ServerName(w.Owner), w.RequestedFor.Round(time.Second))
+	return fmt.Sprintf("%s held by %s, which finishes what it has in flight; requested %s ago", what, ServerName(w.Owner), w.RequestedFor.Round(time.Second))
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+// InsertQueues inserts the queues of a new roster. The queues of the same task type in BASE replace them, if there are
+// any.
 func (l *LockTx) InsertQueues(ctx context.Context, queues []QueueRow) error {
 	base, err := l.baseQueues(ctx)
 	if err != nil {
@@ -28,14 +30,14 @@ func (l *LockTx) InsertQueues(ctx context.Context, queues []QueueRow) error {
 	return nil
 }
 
-// queueRow is a queue that is not there yet.
+// QueueRow is a queue to be inserted.
 type QueueRow struct {
 	ID        string
 	Index     int
 	parameter string
 }
 
-// numberedQueues are the queues with the numbers from first on, below total.
+// NumberedQueues returns the queues with the numbers from first to total - 1.
 func NumberedQueues(first, total int) (queues []QueueRow) {
 	for i := first; i < total; i++ {
 		queues = append(queues, QueueRow{ID: fmt.Sprint(i), Index: i})
@@ -43,8 +45,8 @@ func NumberedQueues(first, total int) (queues []QueueRow) {
 	return queues
 }
 
-// baseQueues returns the queues to clone. How far BASE has read its sources is its own affair: cursors are
-// not cloned.
+// baseQueues returns the queues of BASE to clone. Cursors are not cloned: each environment reads its sources by
+// itself.
 func (l *LockTx) baseQueues(ctx context.Context) (queues []QueueRow, err error) {
 	if l.OwnSign == DefaultOwnSign {
 		return nil, nil
@@ -69,11 +71,12 @@ func (l *LockTx) baseQueues(ctx context.Context) (queues []QueueRow, err error) 
 	return queues, nil
 }
 
-// pastWindows says of a new queue that it is done in all permit windows that began before now: what they would
-// have done is not made up for.
+// pastWindows is the window_done_at of a new queue: it counts as done in each permit window that began before now,
+// because missed windows are not made up for.
 func (l *LockTx) pastWindows() any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
 
-// insertQueueRows inserts queues that count as done in the permit windows up to windowDone. It starts epochs above every one that was ever used in this roster (H6).
+// insertQueueRows inserts queues that count as done in the permit windows up to windowDone. Their epochs start above
+// each epoch that this roster has used (H6).
 func (l *LockTx) insertQueueRows(ctx context.Context, queues []QueueRow, windowDone any) error {
 	for part := range slices.Chunk(queues, InsertRows) {
 		args := make([]any, 0, 7*len(part))
@@ -90,7 +93,7 @@ func (l *LockTx) insertQueueRows(ctx context.Context, queues []QueueRow, windowD
 	return nil
 }
 
-// raiseEpochHigh keeps in mind the highest epoch of the queues that are there.
+// RaiseEpochHigh raises EpochHigh to the highest epoch of the present queues.
 func (l *LockTx) RaiseEpochHigh(ctx context.Context) error {
 	var top int64
 	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).Scan(&top)
@@ -98,5 +101,5 @@ func (l *LockTx) RaiseEpochHigh(ctx context.Context) error {
 	return err
 }
 
-// maxQueues keeps a typing error from filling the database.
+// MaxQueues is the most queues that a task type may have. It keeps a typing error from filling the database.
 const MaxQueues = 100_000

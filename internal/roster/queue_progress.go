@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// WindowDone notes that a queue was found empty in the permit window that began at since: whoever owns it
-// leaves it alone until the window's next start. ErrFenced if the server does not own the queue under that epoch
+// WindowDone records that a queue was found empty in the permit window that began at since: its owner does not work
+// it again until the next window begins. It returns ErrFenced if the server does not own the queue under that epoch
 // any more.
 func (r *Roster) WindowDone(ctx context.Context, taskType, server string, q QueueEpoch, since time.Time) error {
 	err := r.DB.Retry(ctx, func() (bool, error) {
@@ -22,13 +22,13 @@ func (r *Roster) WindowDone(ctx context.Context, taskType, server string, q Queu
 		return true, err
 	})
 	if err != nil {
-		return fmt.Errorf("close the window of queue %s of %s$%s: %w", q.ID, taskType, r.OwnSign, err)
+		return fmt.Errorf("record the permit window of queue %s of %s$%s: %w", q.ID, taskType, r.OwnSign, err)
 	}
 	return nil
 }
 
-// Cursor reads how far the source of a queue was read. ErrFenced if the server does not own the queue under
-// that epoch any more.
+// Cursor returns how far the source of a queue was read. It returns ErrFenced if the server does not own the queue
+// under that epoch any more.
 func (r *Roster) Cursor(ctx context.Context, taskType, server string, q QueueEpoch) (cursor string, err error) {
 	err = r.DB.Dealers.QueryRowContext(ctx, r.DB.SQL(`SELECT cursor_value FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),

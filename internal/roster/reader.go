@@ -17,7 +17,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// reader reads what the planner needs to know of one roster, locked or not.
+// Reader reads what the planner needs of one roster, in a transaction under the lock row or without.
 type Reader struct {
 	DB       querier
 	Dialect  *sqldb.Dialect
@@ -25,7 +25,7 @@ type Reader struct {
 	OwnSign  string
 }
 
-// serverRow is what the planner and the expiry look at.
+// ServerRow is what planning and expiring need of a row of schedule_server.
 type ServerRow struct {
 	UUID              string
 	State             string
@@ -34,10 +34,12 @@ type ServerRow struct {
 	JudgeDeadInterval time.Duration
 }
 
+// PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
 	return plan.Server{UUID: s.UUID, RegisterTime: s.Registered, Eligible: MayOwn(s.State)}
 }
 
+// Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
@@ -52,17 +54,17 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	return servers, nil
 }
 
-// removing returns the queues that are to go. A roster that is not there has none.
+// Removing returns the queues that are to be removed. A roster without a lock row has none.
 func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
 	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
 		r.TaskType, r.OwnSign).Scan(&removing)
 	if err != nil && !sqldb.NoRows(err) {
-		return nil, fmt.Errorf("read the queues that are to go: %w", err)
+		return nil, fmt.Errorf("read the queues to be removed: %w", err)
 	}
 	return removing, nil
 }
 
-// plan reads the queues and plans over the servers.
+// plan reads the queues and returns the changes that the planner wants for these servers.
 func (r Reader) plan(ctx context.Context, servers []ServerRow, removing []string) ([]plan.Change, error) {
 	limit, err := r.Limit(ctx)
 	if err != nil {
@@ -72,22 +74,23 @@ func (r Reader) plan(ctx context.Context, servers []ServerRow, removing []string
 	if err != nil {
 		return nil, err
 	}
-	live := make([]plan.Server, len(servers))
+	inputs := make([]plan.Server, len(servers))
 	for i, s := range servers {
-		live[i] = s.PlanServer()
+		inputs[i] = s.PlanServer()
 	}
-	return plan.Plan(queues, live, limit), nil
+	return plan.Plan(queues, inputs, limit), nil
 }
 
-// limit is the most queues that one server may own, 0 for no limit.
+// Limit returns the most queues that one server may own, 0 for no limit.
 func (r Reader) Limit(ctx context.Context) (limit int, err error) {
 	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.TaskType).Scan(&limit)
-	if err != nil && !sqldb.NoRows(err) { // somebody deleted the row: the roster goes on without its settings
+	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
 		return 0, fmt.Errorf("read max_queues_per_server: %w", err)
 	}
 	return limit, nil
 }
 
+// Queues returns the queues, marking those to be removed.
 func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue

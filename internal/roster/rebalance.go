@@ -12,34 +12,36 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// RebalanceOptions is one planning.
+// RebalanceOptions are the options of Rebalance.
 type RebalanceOptions struct {
-	Actor string // the uuid of who plans
+	Actor string // the uuid of the server that rebalances
 
-	// Watched is for how long the actor has watched without a gap (S7): it buries, first of all, those
-	// whose judge_dead_interval is not longer and has passed. Zero buries nobody.
+	// Watched is how long the actor has observed the roster without a gap (S7). Rebalance first expires each server
+	// that has been silent for its judge_dead_interval, if that interval is not longer than Watched. Zero expires no
+	// server.
 	Watched time.Duration
-	// MaxHeartbeatAge is how old the actor's own last heartbeat may be for that: if it is older, the actor
-	// has itself been away, and buries nobody.
+	// MaxHeartbeatAge is the greatest age of the actor's own last heartbeat with which the actor may expire servers.
+	// If it is older, the actor has itself been away, and expires no server.
 	MaxHeartbeatAge time.Duration
-	// RepliedAt is the database's time of the pulse that Watched was told with. The clock may have been set
-	// since: a server is dead only if it was so then, too. Defaults to the time under the lock.
+	// RepliedAt is the database's time in the heartbeat reply that Watched belongs to. The clock may have been set
+	// since: a server is dead only if it was dead at that time, too. Defaults to the time under the lock.
 	RepliedAt time.Time
-	// Inherited says that part of Watched was others'. They tell of a clock that was set a beat too
-	// late, and so the actor waits for half as long again.
+	// Inherited says that the actor has a part of Watched from other servers. They notice a clock that was set one
+	// heartbeat too late, so a server must then be silent for half as long again.
 	Inherited bool
 
-	Always bool // plan although nothing that the planner reads has changed
+	Always bool // rebalance although nothing that the planner reads has changed
 
-	// NoWait does nothing while another has the lock row, as whoever learns from a pulse that a plan is due does:
-	// hundreds may, and most likely it is being made. If it is not, the next pulse tells. SQLite waits all the same.
+	// NoWait makes Rebalance do nothing while another transaction has the lock row. A server sets it when a heartbeat
+	// reply says that a plan is due. Hundreds of servers learn that at once, and most likely one of them is planning
+	// already. If not, the next reply says so again. SQLite waits all the same.
 	NoWait bool
 }
 
-// Rebalance plans and writes who owns what, in one transaction under the lock row: lock, clock,
-// expire, read servers, read queues, plan, write (L3). Without Always it does nothing when
-// another has planned meanwhile, and then, most of the time, without taking the lock: in a large roster many learn
-// with their heartbeats that a plan is due, and one makes it.
+// Rebalance plans the owners of the queues and writes the changes, in one transaction under the lock row: lock,
+// clock, read the servers, expire, read the queues, plan, write (L3). Without Always it does nothing if another
+// server has planned meanwhile. Then it mostly does not take the lock: in a large roster many servers learn with
+// their heartbeats that a plan is due, and one makes it.
 func (r *Roster) Rebalance(ctx context.Context, taskType string, a RebalanceOptions) (done RebalanceResult, err error) {
 	due, busy, err := r.rebalanceDue(ctx, taskType, a)
 	if err != nil || !due {
@@ -64,22 +66,23 @@ func (r *Roster) Rebalance(ctx context.Context, taskType string, a RebalanceOpti
 		return RebalanceResult{Busy: true}, nil
 	}
 	if err != nil {
-		return RebalanceResult{}, fmt.Errorf("assign %w", err)
+		return RebalanceResult{}, fmt.Errorf("rebalance %w", err)
 	}
 	return done, nil
 }
 
-// rebalanceDue looks in one statement, and without waiting, whether there is anything to do, and if the actor does not
-// wait, whether another has the lock row. What changes right after is told by the next pulse; nothing rests on this look.
-func (r *Roster) rebalanceDue(ctx context.Context, taskType string, a RebalanceOptions) (yes, busy bool, err error) {
+// rebalanceDue reports, with one statement and without waiting, whether there is anything to do. With NoWait it also
+// reports whether another transaction has the lock row. A change right after the statement comes with the next
+// heartbeat reply; correctness does not depend on this check.
+func (r *Roster) rebalanceDue(ctx context.Context, taskType string, a RebalanceOptions) (due, busy bool, err error) {
 	if a.Always {
 		return true, false, nil
 	}
-	due := `membership_version <> planned_version`
+	condition := `membership_version <> planned_version`
 	if a.Watched > 0 {
-		due += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
+		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
 	}
-	query := `SELECT CASE WHEN ` + due + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
+	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
 	if a.NoWait {
 		query += r.DB.SkipLocked
 	}
@@ -91,7 +94,7 @@ func (r *Roster) rebalanceDue(ctx context.Context, taskType string, a RebalanceO
 		return true, r.DB.Each(ctx, func(rows *sql.Rows) error {
 			var n int
 			err := rows.Scan(&n)
-			free, yes = true, n == 1
+			free, due = true, n == 1
 			return err
 		}, query, taskType, r.OwnSign)
 	})
@@ -99,73 +102,47 @@ func (r *Roster) rebalanceDue(ctx context.Context, taskType string, a RebalanceO
 		err = ErrUnknownTask
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("assign %s$%s: look whether a plan is due: %w", taskType, r.OwnSign, err)
+		return false, false, fmt.Errorf("rebalance %s$%s: check whether a plan is due: %w", taskType, r.OwnSign, err)
 	}
-	return yes, !free, nil
+	return due, !free, nil
 }
 
-// RebalanceResult is what a planning came to.
+// RebalanceResult is the result of Rebalance.
 type RebalanceResult struct {
-	// Blocked are the actor's queues that shall move while the actor's own fenced transactions hold their
-	// rows. With one transaction after the other they might never be free: the actor drains these queues
-	// and assigns again, and the request is written.
+	// Blocked are queues that the actor owns and that are to move, while fenced transactions of the actor hold their
+	// rows. If one such transaction follows the other, the rows may never be free. So the actor drains these queues
+	// and rebalances again, and then the request is written (L5).
 	Blocked []string
-	// Busy says that nothing was done because another had the lock row (NoWait).
+	// Busy says that Rebalance did nothing because another transaction had the lock row (NoWait).
 	Busy bool
-	// SilentFor is for how long the servers had been silent that this planning buried: how long their queues
-	// were worked by nobody. Where the clock was set back since, it is the judge_dead_interval.
+	// Silences are how long the servers that were expired had been silent: for that time no server worked their
+	// queues. If the clock was set back since, it is the judge_dead_interval.
 	Silences []time.Duration
 }
 
-// auditInterval is how often some server of a roster checks that the rows are as planned.
-const auditInterval = 30 * time.Second
-
-// Audit plans from unlocked reads, once per audit interval and roster (S4), and repairs what is
-// wrong, whoever made it: a row that was edited by hand, say. It tells whether it was this
-// server's turn.
-func (r *Roster) Audit(ctx context.Context, taskType, actor string) (turn bool, err error) {
-	n, err := r.DB.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+r.DB.Limits, taskType, r.OwnSign)
-	if err != nil || n == 0 {
-		return false, err
-	}
-	l := Reader{DB: r.DB.Store, Dialect: r.DB.Dialect, TaskType: taskType, OwnSign: r.OwnSign}
-	servers, err := l.Servers(ctx)
-	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.OwnSign, err)
-	}
-	removing, err := l.Removing(ctx)
-	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", taskType, r.OwnSign, err)
-	}
-	changes, err := l.plan(ctx, servers, removing)
-	if err != nil || len(changes) == 0 {
-		return true, err
-	}
-	_, err = r.Rebalance(ctx, taskType, RebalanceOptions{Actor: actor, Always: true})
-	return true, err
-}
-
-// rebalancing is an RebalanceOptions, or the one of a server that leaves.
+// rebalancing is a rebalance under the lock row: that of Rebalance, or that of a server that leaves or is drained by
+// force.
 type rebalancing struct {
 	RebalanceOptions
-	leaving string   // who is to own nothing any more; its queues are handed over in order,
-	forced  []string // but for these,
-	reason  string   // for a reason
+	leaving string   // the uuid of the server that is to own nothing any more; empty for none
+	forced  []string // the queues that it may still have in flight: their change of owner is recorded FORCED
+	reason  string   // why they are forced
 }
 
-// actorIsCurrent looks at the actor's own heartbeat by the clock that was read after the lock, and compares it
-// with the pulse: if they are apart, the clock was set meanwhile, or this was long on its way.
+// actorIsCurrent reports whether the actor may expire servers: whether its own heartbeat is fresh by the clock that
+// was read after the lock, and close to the time of the heartbeat reply. If they are apart, the clock was set
+// meanwhile, or the call was delayed.
 func (p rebalancing) actorIsCurrent(servers []ServerRow, now time.Time) bool {
 	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.Actor })
 	if own < 0 {
 		return false
 	}
-	beat := servers[own].Heartbeat
-	return now.Sub(beat).Abs() <= p.MaxHeartbeatAge && (p.RepliedAt.IsZero() || beat.Sub(p.RepliedAt).Abs() <= p.MaxHeartbeatAge)
+	heartbeat := servers[own].Heartbeat
+	return now.Sub(heartbeat).Abs() <= p.MaxHeartbeatAge && (p.RepliedAt.IsZero() || heartbeat.Sub(p.RepliedAt).Abs() <= p.MaxHeartbeatAge)
 }
 
-// rebalancing returns the changes that had to wait, because their rows are held.
+// rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
+// rows.
 func (l *LockTx) rebalance(ctx context.Context, p rebalancing) (skipped []plan.Change, err error) {
 	due := func() bool { return l.plannedVersion != l.membershipVersion || p.Always }
 	if !due() && p.Watched == 0 {
@@ -204,7 +181,7 @@ func (l *LockTx) rebalance(ctx context.Context, p rebalancing) (skipped []plan.C
 	return skipped, l.recordPlanned(ctx, p.Actor, len(written) > 0, len(skipped) == 0)
 }
 
-// recordPlanned notes on the lock row what was done. A plan of which a part had to wait stays due.
+// recordPlanned writes the plan's versions to the lock row. A plan with skipped changes stays due.
 func (l *LockTx) recordPlanned(ctx context.Context, actor string, changed, complete bool) error {
 	if complete {
 		l.plannedVersion = l.membershipVersion
@@ -215,33 +192,4 @@ func (l *LockTx) recordPlanned(ctx context.Context, actor string, changed, compl
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
 		WHERE task_type = ? AND own_sign = ?`, l.plannedVersion, l.planVersion, actor, l.TaskType, l.OwnSign)
 	return err
-}
-
-// events tells of each change in the words of schedule_event.
-func (p rebalancing) events(changes []plan.Change) []Event {
-	var events []Event
-	for _, c := range changes {
-		e := Event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, Actor: p.Actor}
-		switch {
-		case !c.ChangesOwner() && c.Requester == "":
-			continue // a request was withdrawn
-		case !c.ChangesOwner():
-			e.Kind, e.to, e.epoch = EventRequested, c.Requester, c.OldEpoch
-		case c.OldOwner == p.leaving && p.leaving != "" && slices.Contains(p.forced, c.QueueID):
-			e.Kind, e.Reason = EventForced, p.reason
-		case c.OldOwner == p.leaving && p.leaving != "" && c.Owner != "":
-			e.Kind, e.Reason = EventReleased, "the owner left"
-		case c.Owner == "":
-			e.Kind = EventUnassigned
-		case c.OldOwner == "":
-			e.Kind = EventGranted
-		default:
-			e.Kind = EventTakenOver
-		}
-		events = append(events, e)
-		if c.ChangesOwner() && c.Requester != "" {
-			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.Actor})
-		}
-	}
-	return events
 }

@@ -14,15 +14,15 @@ import (
 // Handover is a queue that its owner has drained for a requester.
 type Handover struct {
 	QueueID   string
-	Epoch     int64  // under which it was drained
-	Requester string // the requester it was drained for
+	Epoch     int64  // the epoch under which it was drained
+	Requester string // the server that it was drained for
 }
 
-// Release hands the queues over, in one transaction under the lock row (H2). A queue goes over
-// only if this server still owns it under that epoch and the requester is still the same and
-// eligible, and no transaction holds its row; the others stay as they are, and the caller reads its
-// rows again. Whatever the reply,
-// a queue that was sent here is never worked again under the old epoch: to keep it, Retake it (H3).
+// Release hands queues over to their requesters, in one transaction under the lock row (H2), and returns the ones
+// that moved. A queue moves only if this server still owns it under that epoch, the requester is still the same and
+// eligible, and no transaction holds its row. The other queues do not change, and the caller reads its rows again.
+// Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep it, it calls
+// Retake (H3).
 func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
 	err = r.underLockWith(ctx, taskType, (*LockTx).LockForPlanChange, func(ctx context.Context, l *LockTx) error {
 		released = nil
@@ -46,10 +46,10 @@ func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Ha
 	return released, nil
 }
 
-// releasable locks the rows of the queues that can be had at once, and returns what becomes of those that may go over,
-// by id, and the version of the plan. A queue whose row a stalled transaction holds stays: nobody else shall wait for
-// that. The lock row keeps others from removing the requester meanwhile; its own row is read and not locked, which would
-// hold up its heartbeat.
+// releasable locks the rows of the queues that are free, and returns the changes of those that may move, by id, and
+// the version of the plan. It skips a queue whose row a stalled transaction holds, so that no other queue waits for
+// it. The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read
+// and not locked, because a lock would delay its heartbeat.
 func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
 	wanted := make(map[string]Handover, len(queues))
 	for _, q := range queues {
@@ -78,9 +78,9 @@ func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover)
 	return changes, version, nil
 }
 
-// Retake keeps a queue that this server had been about to release: under a new epoch, so that a
-// release that is perhaps still under way finds nothing (H3). It tells whether the queue was
-// still there to keep, and its row free.
+// Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
+// still on its way matches no row (H3). It reports whether it kept the queue: it does not if the queue has moved, or
+// if a transaction holds its row.
 func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epoch int64) (kept bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		kept = false

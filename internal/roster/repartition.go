@@ -10,10 +10,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Repartition asks for another number of numbered queues. With the number, items change their queue:
-// mod(id, total). So nothing changes at once: the servers learn of it with their next heartbeats,
-// drain everything, and say so; when all have, one of them changes the number (N1). Asking for the
-// number that there is withdraws what was asked for.
+// Repartition requests another number of numbered queues. With the number, items change their queue: mod(id, total).
+// So nothing changes at once: the servers learn of the request with their next heartbeats, drain all their queues and
+// report it. When all have drained, one of them changes the number (N1). Requesting the present number withdraws the
+// request.
 func (r *Roster) Repartition(ctx context.Context, taskType string, total int, actor string) error {
 	if total < 1 || total > MaxQueues {
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
@@ -29,13 +29,13 @@ func (r *Roster) Repartition(ctx context.Context, taskType string, total int, ac
 		if total == l.QueueTotal {
 			requested = nil
 		}
-		// Each request is a version of its own: what a server drained for another one does not count.
+		// Each request has a version of its own, so that a server that drained for an earlier request does not count.
 		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = ?, partition_version = partition_version + 1
 			WHERE task_type = ? AND own_sign = ?`, requested, l.TaskType, l.OwnSign)
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: fmt.Sprintf("%d queues, %d wanted", l.QueueTotal, total)})
+		return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: fmt.Sprintf("%d queues requested instead of %d", total, l.QueueTotal)})
 	})
 	if err != nil {
 		return fmt.Errorf("repartition %w", err)
@@ -43,8 +43,8 @@ func (r *Roster) Repartition(ctx context.Context, taskType string, total int, ac
 	return nil
 }
 
-// FinishRepartition changes the number of queues if that is asked for and every server has drained
-// for it, and tells whether it did. A server that is dead but not expired yet is waited for.
+// FinishRepartition changes the number of queues if that is requested and each server has drained for it. It reports
+// whether it did. It also waits for a server that is dead but not yet expired.
 func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) (done bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		done = false
@@ -66,7 +66,8 @@ func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) 
 	return done, nil
 }
 
-// withdrawRepartition takes the request for another number back, for a reason that came up while everybody drained.
+// withdrawRepartition withdraws the request because queues have got cursors while the servers drained. It returns any
+// other error as it is.
 func (l *LockTx) withdrawRepartition(ctx context.Context, actor string, why error) error {
 	if !errors.Is(why, errCursors) {
 		return why
@@ -79,8 +80,8 @@ func (l *LockTx) withdrawRepartition(ctx context.Context, actor string, why erro
 	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "withdrawn: " + why.Error()})
 }
 
-// repartition gives every queue a new epoch, so that whatever was selected under the old number is
-// void, removes the queues that are too many and inserts those that are missing.
+// repartition raises the epoch of each queue, so that items selected under the old number are rejected, deletes the
+// queues above the new number and inserts the missing ones.
 func (l *LockTx) repartition(ctx context.Context, actor string) error {
 	done, err := l.earliestWindowDone(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func (l *LockTx) repartition(ctx context.Context, actor string) error {
 	if err := l.RaiseEpochHigh(ctx); err != nil {
 		return err
 	}
-	l.EpochHigh++ // every queue gets one more
+	l.EpochHigh++ // each queue's epoch rises by one below
 	_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ?`, l.TaskType, l.OwnSign, l.RequestedTotal)
 	if err != nil {
 		return err
@@ -122,11 +123,11 @@ func queueIDs(queues []QueueRow) []string {
 	return list
 }
 
-// errNamedQueues: where items are divided by a name, their number means nothing.
+// errNamedQueues means that the queues have names: their number does not divide the items.
 var errNamedQueues = errors.New("the queues have names: add or remove one instead")
 
-// errCursors: a cursor says how far the items of a queue were read. With another number of queues it would be
-// about other items.
+// errCursors means that queues have cursors. A cursor says how far the items of a queue were read; with another
+// number of queues it would refer to other items.
 var errCursors = errors.New("the queues have cursors, which belong to their number: set cursor_value to '' first, and each source is read from its beginning")
 
 func (l *LockTx) mustHaveNoCursors(ctx context.Context) error {
@@ -138,8 +139,8 @@ func (l *LockTx) mustHaveNoCursors(ctx context.Context) error {
 	return err
 }
 
-// earliestWindowDone returns up to which permit window every queue is done, NULL for none: items change their queues, and
-// what one queue has not done yet may be in any afterwards.
+// earliestWindowDone returns the start of the last permit window in which all queues are done, NULL if there is none.
+// Items change their queues, so that the unfinished items of one queue may be in any queue afterwards.
 func (l *LockTx) earliestWindowDone(ctx context.Context) (any, error) {
 	var all, done int
 	var least time.Time

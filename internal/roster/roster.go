@@ -7,20 +7,23 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// DefaultOwnSign is the environment of rosters that name none.
+// DefaultOwnSign is the own_sign of a roster that is opened without one.
 const DefaultOwnSign = "BASE"
 
-// Roster reads and changes who owns what, in one own_sign. All methods may be called concurrently.
+// Roster reads and changes the ownership of queues, in one own_sign. Its methods may be called concurrently, except
+// SendHeartbeat.
 type Roster struct {
 	DB      *sqldb.DB
 	OwnSign string
-	// WriteFence says that share locks do not reach every writer (F3).
+	// WriteFence says that share locks do not reach all writers, so that fences write (F3).
 	WriteFence bool
 
+	// OnLock is called after each transaction under the lock row, from the goroutine that ran it, with the time that it
+	// held the lock.
 	OnLock func(taskType string, held time.Duration)
 
-	// queuesRemoved ends the work of open runs in queues that this transaction deletes (N1, N2). It sets the state of the
-	// queues of the runs, for the reason.
+	// QueuesRemoved is called in the transaction l, which deletes the queues (N1, N2). It ends the work of open runs
+	// in them: it sets the state of these queues of the runs, for the reason.
 	QueuesRemoved func(ctx context.Context, l *LockTx, state, reason string, queues []string) error
 }
 

@@ -1,8 +1,62 @@
 package roster
 
-// mayOwn reports whether a server in the state is eligible: whether it may be assigned queues (P1). A paused or draining
-// server only keeps the queues that no eligible server takes (P7).
+import (
+	"context"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// The states of a server. Only a SERVING or STANDBY server is eligible: see mayOwn.
+const (
+	StateServing  = "SERVING"  // owns queues
+	StateStandby  = "STANDBY"  // owns none: there are more servers than queues; first in line
+	StatePaused   = "PAUSED"   // an operator paused it
+	StateDraining = "DRAINING" // about to leave
+)
+
+// MayOwn reports whether a server in the state is eligible: whether it may be assigned queues (P1). A paused or
+// draining server only keeps the queues that no eligible server takes (P7).
 func MayOwn(state string) bool { return state == StateServing || state == StateStandby }
 
-// ownerStates is mayOwn as a condition on a row of schedule_server.
+// OwnerStates is MayOwn as a condition on a row of schedule_server.
 const OwnerStates = `state IN ('` + StateServing + `', '` + StateStandby + `')`
+
+// setState changes the state of a server and rebalances, so that no server has to wait for the next heartbeat.
+func (l *LockTx) setState(ctx context.Context, uuid, state, actor string) error {
+	if err := l.writeState(ctx, uuid, state); err != nil {
+		return err
+	}
+	_, err := l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}})
+	return err
+}
+
+// writeState changes the state of a server.
+func (l *LockTx) writeState(ctx context.Context, uuid, state string) error {
+	if _, err := l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
+		return err
+	}
+	return l.membershipChanged(ctx)
+}
+
+// underServerLock runs f under the lock row of the server's task type, with the server's state.
+func (r *Roster) underServerLock(ctx context.Context, uuid string, f func(ctx context.Context, l *LockTx, state string) error) error {
+	var taskType string
+	err := r.DB.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, r.OwnSign).Scan(&taskType)
+	if sqldb.NoRows(err) {
+		return ErrGone
+	}
+	if err != nil {
+		return err
+	}
+	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		var state string
+		err := l.QueryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
+		if sqldb.NoRows(err) {
+			return ErrGone
+		}
+		if err != nil {
+			return err
+		}
+		return f(ctx, l, state)
+	})
+}

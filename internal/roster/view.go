@@ -19,11 +19,11 @@ type View struct {
 	Queues      []ViewQueue // owned, or requested for this server; ordered by id
 }
 
-// View reads the queues that the server owns or waits for, together with the version of the plan
-// that they belong to.
+// View reads the queues that the server owns or that are requested for it, and the version of the plan that they
+// belong to.
 func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) {
-	// The queues are found by the uuid alone, for which there is an index. And nothing is sorted here, nor is the UNION a
-	// part of another SELECT: for either MariaDB would write the rows to a file first.
+	// The uuid alone finds the queues, by an index. The statement does not sort, and the UNION is not part of another
+	// SELECT: for either MariaDB would write the rows to a temporary file.
 	const columns = `SELECT r.plan_version, r.queue_total, r.removing, CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value, q.window_done_at, COALESCE(q.plan_version, 0),
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
@@ -55,23 +55,25 @@ func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) 
 	return v, nil
 }
 
-// Incoming is what a server waits for, in short: it changes when a queue arrives, and when others are to come or no more.
+// Incoming sums up the queues that are requested for a server. It changes when a queue arrives, and when requests are
+// made or withdrawn.
 type Incoming struct {
-	Queues      int64 // of others, or of nobody, that are to be the server's
-	PlanVersion int64 // the highest of those that have named it
+	Queues      int64 // number of queues requested for the server that it does not own yet
+	PlanVersion int64 // highest plan_version of these queues
 }
 
-// Incoming reads what the server waits for. It is a fraction of a View, for who looks again and again.
+// Incoming reads the sum of the queues that are requested for the server. It costs a fraction of View, for a caller
+// that polls.
 func (r *Roster) Incoming(ctx context.Context, uuid string) (a Incoming, err error) {
 	err = r.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
 		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
 	if err != nil {
-		return Incoming{}, fmt.Errorf("read what %s waits for: %w", uuid, err)
+		return Incoming{}, fmt.Errorf("read the queues requested for %s: %w", uuid, err)
 	}
 	return a, nil
 }
 
-// Incoming is what the server waited for when the view was read.
+// Incoming returns what Roster.Incoming would have returned when the view was read.
 func (v View) Incoming(uuid string) (a Incoming) {
 	for _, q := range v.Queues {
 		if q.Owner != uuid {
@@ -81,27 +83,28 @@ func (v View) Incoming(uuid string) (a Incoming) {
 	return a
 }
 
-// Without is the view when the owner has released queues since: a Release that has succeeded says all that would be new.
-// What others have changed meanwhile is not in it; the next pulse tells.
+// Without returns the view without queues that the owner has released since: a Release that succeeded says all that
+// would be new. Changes by other servers are not in it; the next heartbeat reply tells of them.
 func (v View) Without(released []string) View {
 	v.Queues = slices.DeleteFunc(slices.Clone(v.Queues), func(q ViewQueue) bool { return slices.Contains(released, q.ID) })
 	return v
 }
 
-// ViewQueue is a queue that this server owns or waits for.
+// ViewQueue is a queue that this server owns or that is requested for it.
 type ViewQueue struct {
 	ID               string
 	Index            int
 	Owner, Requester string
 	Epoch            int64
-	// PlanVersion is that of the plan that last changed the owner or the requester.
+	// PlanVersion is the version of the plan that last changed the owner or the requester.
 	PlanVersion int64
 	Parameter   string
 	Cursor      string
-	// RequesterInformed says that the requester has beaten since it was named, so that it looks every 200 ms whether the
-	// queue is there. If the clock was set back since then, nobody can tell, and it counts as known.
+	// RequesterInformed says that the requester has sent a heartbeat since the request, so that it polls every 200 ms
+	// whether the queue has arrived. If the clock was set back since, this is unknown, and the requester counts as
+	// informed.
 	RequesterInformed bool
-	// WindowDone is when the last permit window began in which the queue was found empty.
+	// WindowDone is the start of the last permit window in which the queue was found empty.
 	WindowDone time.Time
-	Removing   bool // shall be drained and given up with FinishRemoval (N2)
+	Removing   bool // the owner drains the queue and gives it up with FinishRemoval (N2)
 }

@@ -5,41 +5,46 @@ import (
 	"strings"
 )
 
-// WatchRange is whom a server watches: the next 32 in the order of their uuids, and behind the last comes the first. So
-// everybody is watched, and a heartbeat costs the same in a large roster as in a small one. If a server dies together
-// with those that watch it, there is one before them that lives, watches the first of them, and then buries all.
+// WatchRange is the servers that a server watches: the next 32 in the order of their uuids, where the first follows
+// the last. So each server is watched, and a heartbeat costs the same in a large roster as in a small one. If a
+// server dies together with the servers that watch it, a live server before them watches the first of them, and then
+// expires all.
 //
-// It is kept as the ends of the two ranges of uuids, since nobody comes or goes without another membership_version; to
-// find the next 32 again with each heartbeat would be a third of what that costs MariaDB. With another version the next
-// heartbeat asks for the ends. Until then the old ranges hold, also for who has come into them; only if all 32 have gone
-// at once does somebody watch nobody, for one heartbeat.
+// It is stored as the ends of two ranges of uuids, since no server joins or leaves without a new membership_version.
+// To find the next 32 servers again with each heartbeat would cost MariaDB half as much again. After a new version
+// the next heartbeat reads the ends. Until then the old ranges hold, also for servers that have joined within them.
+// Only if all 32 servers leave at once does a server watch none, for one heartbeat.
 //
 // The zero value is all servers.
 type WatchRange struct {
-	last, first string // from the server's own uuid to last; or, if that is empty, to the end, and from the beginning to first, or to the end
-	membership  int64  // the version for which that is so
-	stale       bool   // there is another version by now
+	// The range is from the server's own uuid to last. If last is empty, it is from the own uuid to the end, and from the
+	// beginning to first, or all servers if first is empty, too.
+	last, first string
+	membership  int64 // the version that the ends were read for
+	stale       bool  // there is a newer version
 }
 
-// watchedServers is how many servers each one watches.
+// watchedServers is how many servers each server watches.
 const watchedServers = 32
 
-// asks reports that the next heartbeat asks for the ends.
+// needsEnds reports whether the next heartbeat reads the ends.
 func (r WatchRange) needsEnds() bool { return r.stale || r == WatchRange{} }
 
-// next is the ring when a pulse has told of the version of the membership, and of the ends if they were asked for.
-func (r WatchRange) next(membership int64, asked WatchRange) WatchRange {
+// next returns the range after a reply with the version of the membership. The ends are in read, if the heartbeat
+// read them.
+func (r WatchRange) next(membership int64, read WatchRange) WatchRange {
 	if r.needsEnds() {
-		r.last, r.first, r.membership = asked.last, asked.first, membership
+		r.last, r.first, r.membership = read.last, read.first, membership
 	}
 	r.stale = r.membership != membership
 	return r
 }
 
-// isDead is true of a row of schedule_server, d, that is silent, or comes from before the clock was set back.
+// isDead is a condition on a row d of schedule_server: the server has been silent for its judge_dead_interval, or its
+// last heartbeat is from before the clock was set back.
 const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
 
-// watchColumns is the columns for HeartbeatReply.AnyDead and the ends of the ring, with what is bound to them.
+// watchColumns returns the columns for HeartbeatReply.AnyDead and the ends of the watch range, with their parameters.
 func (r *Roster) watchColumns(servers []ServerReport) (columns string, args []any) {
 	var dead, last, first strings.Builder
 	var deadArgs, lastArgs, firstArgs []any
@@ -50,13 +55,13 @@ func (r *Roster) watchColumns(servers []ServerReport) (columns string, args []an
 			dead.WriteString(`EXISTS (SELECT 1 FROM schedule_server d` + hint + ` WHERE d.task_type = ? AND d.own_sign = ?` + within + ` AND ` + isDead + `)`)
 			deadArgs = append(append(deadArgs, s.TaskType, r.OwnSign), uuids...)
 		}
-		switch ring := s.WatchRange; {
-		case ring.last != "":
-			exists(r.DB.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, ring.last)
-		case ring.first != "":
+		switch watched := s.WatchRange; {
+		case watched.last != "":
+			exists(r.DB.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, watched.last)
+		case watched.first != "":
 			exists(r.DB.ByKey, ` AND d.uuid > ?`, s.UUID)
 			dead.WriteString(" OR ")
-			exists(r.DB.ByKey, ` AND d.uuid <= ?`, ring.first)
+			exists(r.DB.ByKey, ` AND d.uuid <= ?`, watched.first)
 		default:
 			exists("", "")
 		}
@@ -72,7 +77,7 @@ func (r *Roster) watchColumns(servers []ServerReport) (columns string, args []an
 	return cases(dead.String(), "0") + `, ` + cases(last.String(), "NULL") + `, ` + cases(first.String(), "NULL"), append(append(deadArgs, lastArgs...), firstArgs...)
 }
 
-// cases is a CASE of the branches, of which there may be none.
+// cases returns a CASE of the branches, or otherwise if there are none.
 func cases(branches, otherwise string) string {
 	if branches == "" {
 		return otherwise

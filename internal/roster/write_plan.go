@@ -21,7 +21,7 @@ type changeRow struct {
 	Cur      *string `json:"cur"`
 	Req      *string `json:"req"`
 	Bump     int     `json:"bump"`
-	Plan     int64   `json:"plan"` // plan_version: the version of the plan that contains the change
+	Plan     int64   `json:"plan"` // plan_version: the version of the plan that has the change
 }
 
 func newChangeRow(c plan.Change, version int64) changeRow {
@@ -43,9 +43,9 @@ func newChangeRow(c plan.Change, version int64) changeRow {
 // changesPerStatement is how many changes go into one statement, as one parameter.
 const changesPerStatement = 2_000
 
-// write writes the changes whose rows nobody holds, and returns those and the others. A row in a
-// stalled fenced transaction waits for the next time and stops nobody (L5). Each change is a
-// compare-and-set; if one misses, all is rolled back and planned anew (L4).
+// WritePlan writes the changes whose rows no other transaction holds, and returns them and the skipped ones. A change
+// whose row a stalled fenced transaction holds waits for the next plan and delays no other change (L5). Each change
+// is a compare-and-set; if one fails, the transaction is rolled back and everything is planned anew (L4).
 func (l *LockTx) WritePlan(ctx context.Context, changes []plan.Change) (written, skipped []plan.Change, err error) {
 	written, skipped, err = l.lockFreeRows(ctx, changes)
 	if err != nil {
@@ -54,8 +54,9 @@ func (l *LockTx) WritePlan(ctx context.Context, changes []plan.Change) (written,
 	return written, skipped, l.writeLocked(ctx, written, l.planVersion+1)
 }
 
-// writeLocked writes changes of rows that this transaction has locked, where there are such locks. version is that
-// of the plan: higher than any that stands in a row, so that who looks at the highest of its rows notices.
+// writeLocked writes changes of rows that this transaction has locked, where the database has row locks. version is
+// the version of the plan. It is higher than any version in the rows, so that a server that reads the highest version
+// of its rows notices the change.
 func (l *LockTx) writeLocked(ctx context.Context, changes []plan.Change, version int64) error {
 	if len(changes) == 1 {
 		return l.writeOne(ctx, changes[0], version)
@@ -80,14 +81,14 @@ func (l *LockTx) writeLocked(ctx context.Context, changes []plan.Change, version
 	return nil
 }
 
-// writeOne writes a change as the dialect's statement for many does, but for the table of them.
+// writeOne writes one change as the dialect's statement for many does, without its table of changes.
 func (l *LockTx) writeOne(ctx context.Context, c plan.Change, version int64) error {
 	var set strings.Builder
 	var args []any
 	if c.Requester == "" {
 		set.WriteString(`req_since = NULL, req_server = NULL`)
 	} else {
-		set.WriteString(`req_since = CASE WHEN req_server = ? THEN req_since ELSE {now} END, req_server = ?`) // in this order (L6)
+		set.WriteString(`req_since = CASE WHEN req_server = ? THEN req_since ELSE {now} END, req_server = ?`) // the order matters (L6)
 		args = append(args, c.Requester, c.Requester)
 	}
 	switch {
@@ -114,7 +115,7 @@ func (l *LockTx) writeOne(ctx context.Context, c plan.Change, version int64) err
 	return nil
 }
 
-// nextPowerOfTen is a number that is not below n, of which there are few, so that there are few statements.
+// nextPowerOfTen returns n rounded up to a power of ten, at least 10, so that there are few different statements.
 func nextPowerOfTen(n int) string {
 	most := 10
 	for most < n {
@@ -123,7 +124,8 @@ func nextPowerOfTen(n int) string {
 	return strconv.Itoa(most)
 }
 
-// pick locks the rows to be written that can be had at once.
+// lockFreeRows locks the rows of the changes, skipping those that another transaction holds. It returns the changes
+// of either kind.
 func (l *LockTx) lockFreeRows(ctx context.Context, changes []plan.Change) (free, held []plan.Change, err error) {
 	list := make([]string, len(changes))
 	for i, c := range changes {
@@ -143,8 +145,8 @@ func (l *LockTx) lockFreeRows(ctx context.Context, changes []plan.Change) (free,
 	return free, held, nil
 }
 
-// lockQueueRows locks the rows of queues, and returns those that it got: not the ones that somebody
-// holds. SQLite has no row locks: there a stalled transaction stalls every writer.
+// lockQueueRows locks the rows of queues and returns those that it got, without those that another transaction holds.
+// SQLite has no row locks: there a stalled transaction delays each writer.
 func (l *LockTx) lockQueueRows(ctx context.Context, list []string) (got map[string]bool, err error) {
 	got = make(map[string]bool, len(list))
 	if l.Dialect.SkipLocked == "" {

@@ -1,0 +1,61 @@
+package roster
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/dutyrota/rota/internal/plan"
+)
+
+// DrainServer makes a server give up all its queues until PauseServer resumes it: other servers request its queues,
+// and it hands over each as soon as nothing of the queue is in flight. While there are no eligible servers, it goes
+// on working. It returns ErrGone if there is no such server.
+//
+// With force, DrainServer takes the queues at once, for other servers or for none, although the server may have them
+// in flight (H5). The events are FORCED. The server learns of it with its next heartbeat and cancels what it has in
+// flight. Until then its fenced writes are rejected; e-mails and HTTP calls cannot be undone. DrainServer returns the
+// queues that it could not take because a transaction of the server holds their rows: an operator must end that
+// session in the database, or the process.
+func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
+	err = r.underServerLock(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
+		held = nil
+		if now != StateDraining {
+			if err := l.Record(ctx, Event{Kind: EventDraining, to: uuid, Actor: actor}); err != nil {
+				return err
+			}
+		}
+		if !force {
+			return l.setState(ctx, uuid, StateDraining, actor)
+		}
+		if err := l.writeState(ctx, uuid, StateDraining); err != nil {
+			return err
+		}
+		skipped, err := l.forceDrain(ctx, uuid, actor)
+		for _, c := range skipped {
+			if c.OldOwner == uuid {
+				held = append(held, c.QueueID)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("drain %s: %w", uuid, err)
+	}
+	return held, nil
+}
+
+// forceDrain rebalances without the server, as if it were dead (H5). It returns the changes that were skipped.
+func (l *LockTx) forceDrain(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
+	var queues []string
+	err = l.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		queues = append(queues, id)
+		return err
+	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server = ? ORDER BY queue_id`, l.TaskType, l.OwnSign, uuid)
+	if err != nil {
+		return nil, err
+	}
+	return l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}, leaving: uuid, forced: queues, reason: "by an operator"})
+}

@@ -1,0 +1,73 @@
+package roster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
+// the lock, and returns the others. A server with a new heartbeat survives: its heartbeat is no longer the one that
+// was read.
+func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a RebalanceOptions) (alive []ServerRow, err error) {
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !a.expired(s, l.Now) })
+	if len(dead) == 0 {
+		return servers, nil
+	}
+	moved, err := l.MoveToHistory(ctx, ReasonExpired, dead)
+	if err != nil || len(moved) == 0 {
+		return servers, err
+	}
+	var events []Event
+	for _, s := range servers {
+		if !moved[s.UUID] {
+			alive = append(alive, s)
+			continue
+		}
+		silent := l.Now.Sub(s.Heartbeat).Round(time.Millisecond)
+		reason := fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.JudgeDeadInterval)
+		if silent < 0 { // the clock was set back: the true time is unknown
+			silent = s.JudgeDeadInterval
+			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDeadInterval)
+		}
+		l.silences = append(l.silences, silent)
+		events = append(events, Event{Kind: EventExpired, from: s.UUID, Actor: a.Actor, Reason: reason})
+	}
+	if err := l.Record(ctx, events...); err != nil {
+		return nil, err
+	}
+	return alive, l.membershipChanged(ctx)
+}
+
+// expired reports whether the actor may expire a server. It may if the server has been silent for long enough, both
+// now and at the heartbeat reply. It also may if the server's last heartbeat lies in a future from which the clock
+// was set back.
+func (a RebalanceOptions) expired(s ServerRow, now time.Time) bool {
+	if a.Watched < s.JudgeDeadInterval {
+		return false
+	}
+	first, last := now, now
+	if !a.RepliedAt.IsZero() {
+		first, last = minTime(now, a.RepliedAt), maxTime(now, a.RepliedAt)
+	}
+	limit := s.JudgeDeadInterval
+	if a.Inherited {
+		limit += s.JudgeDeadInterval / 2
+	}
+	return first.Sub(s.Heartbeat) > limit || s.Heartbeat.Sub(last) > s.JudgeDeadInterval
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,50 @@
+package roster
+
+import (
+	"context"
+	"fmt"
+)
+
+// Drain sets a server that is about to leave to DRAINING and rebalances: other servers request its queues.
+func (r *Roster) Drain(ctx context.Context, taskType, uuid string) error {
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		var n int
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid = ?`, uuid).Scan(&n)
+		if err == nil && n == 0 {
+			err = ErrGone
+		}
+		if err != nil {
+			return err
+		}
+		return l.setState(ctx, uuid, StateDraining, uuid)
+	})
+	if err != nil {
+		return fmt.Errorf("drain %s of %w", uuid, err)
+	}
+	return nil
+}
+
+// Leave hands all queues of the server to other servers, or to none, withdraws the requests for it and deletes its
+// row, in one transaction (H4). It does not wait for a requester. The caller must have nothing in flight, except of
+// the queues in forced. A server whose row is gone already has left. After ErrUnknownCommit the caller may call Leave
+// again.
+func (r *Roster) Leave(ctx context.Context, taskType, uuid string, forced []string) error {
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		left, err := l.MoveToHistory(ctx, reasonLeft, []ServerRow{{UUID: uuid}})
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if err := l.Record(ctx, Event{Kind: EventLeft, from: uuid, Actor: uuid}); err != nil {
+			return err
+		}
+		if err := l.membershipChanged(ctx); err != nil {
+			return err
+		}
+		_, err = l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: uuid}, leaving: uuid, forced: forced, reason: "drain_timeout"})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("leave %w", err)
+	}
+	return nil
+}

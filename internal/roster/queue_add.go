@@ -1,0 +1,63 @@
+package roster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// AddQueue adds a named queue, which the next plan assigns (N2), or withdraws its removal. Where queues have numbers,
+// Repartition changes how many there are.
+func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, actor string) error {
+	if err := ValidName("queue", queueID, 150); err != nil {
+		return fmt.Errorf("add a queue to %s: %w", taskType, err)
+	}
+	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		queues, err := l.NamedQueues(ctx)
+		if err != nil {
+			return err
+		}
+		if there := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID }); there >= 0 {
+			return l.keepQueue(ctx, queues[there], actor)
+		}
+		if len(queues) == MaxQueues {
+			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
+		}
+		return l.addQueue(ctx, QueueRow{queueID, queues[len(queues)-1].index + 1, parameter}, actor)
+	})
+	if err != nil {
+		return fmt.Errorf("add queue %q to %w", queueID, err)
+	}
+	return nil
+}
+
+// addQueue inserts the row of a queue.
+func (l *LockTx) addQueue(ctx context.Context, q QueueRow, actor string) error {
+	l.cancelRemoval(q.ID) // the id is still listed if the row was deleted by hand
+	if err := l.insertQueueRows(ctx, []QueueRow{q}, l.pastWindows()); err != nil {
+		return err
+	}
+	if err := l.queuesChanged(ctx, 1); err != nil {
+		return err
+	}
+	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: l.EpochHigh + 1, Actor: actor})
+}
+
+// keepQueue withdraws the removal of a queue. An owner that has drained for the removal resumes, or retakes the
+// queue.
+func (l *LockTx) keepQueue(ctx context.Context, q NamedQueue, actor string) error {
+	if !q.Removing {
+		return errors.New("there is a queue of that name")
+	}
+	l.cancelRemoval(q.ID)
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: q.epoch, Actor: actor, Reason: "the removal was withdrawn"})
+}
+
+// cancelRemoval takes the id off the list of queues to be removed.
+func (l *LockTx) cancelRemoval(queueID string) {
+	l.removing = slices.DeleteFunc(l.removing, func(id string) bool { return id == queueID })
+}

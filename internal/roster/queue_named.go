@@ -1,0 +1,52 @@
+package roster
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// NamedQueue is a queue for adding and removing queues.
+type NamedQueue struct {
+	ID       string
+	index    int
+	owner    string
+	epoch    int64
+	Removing bool
+}
+
+// ErrNumbered means that the queues of the task type have numbers, not names.
+var ErrNumbered = errors.New("the queues have numbers: change how many there are instead")
+
+// NamedQueues returns the queues in the order of their index. It also returns ErrNumbered if they have numbers.
+func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err error) {
+	numbered := true
+	err = l.Each(ctx, func(rows *sql.Rows) error {
+		var q NamedQueue
+		err := rows.Scan(&q.ID, &q.index, (*sqldb.Text)(&q.owner), &q.epoch)
+		q.Removing = slices.Contains(l.removing, q.ID)
+		numbered = numbered && q.ID == fmt.Sprint(len(queues))
+		queues = append(queues, q)
+		return err
+	}, `SELECT queue_id, queue_index, cur_server, epoch FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
+	if err == nil && numbered {
+		err = ErrNumbered
+	}
+	return queues, err
+}
+
+// queuesChanged writes the list of queues to the lock row, with more queues than before, and makes the servers read
+// their queues and plan again.
+func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
+	l.QueueTotal += more
+	l.planVersion++
+	l.membershipVersion++
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, plan_version = plan_version + 1,
+		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`, l.QueueTotal, l.EpochHigh, l.removing, l.TaskType, l.OwnSign)
+	return err
+}

@@ -1,0 +1,83 @@
+package roster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Server is one registration of one process for one task type.
+type Server struct {
+	UUID     string // host:pid:8hex, never used twice
+	TaskType string
+	Host     string
+	IP       string
+	PID      int
+
+	ThreadNumber      int
+	JudgeDeadInterval time.Duration
+	HeartbeatToken    string // each heartbeat proves with it that the row still belongs to this process
+	LibraryVersion    string
+	GivenSettings     map[string]string // the settings of the program, for the diagnosis; the row's are in force
+}
+
+// Registration is the result of Register. Times are by the database's clock.
+type Registration struct {
+	At time.Time
+	// WatchingSince is the time since which this server or earlier ones have observed the roster without a gap. So a
+	// server that is restarted again and again still finds dead servers (S7).
+	WatchingSince time.Time
+	// ItemVersion is the version of the failed items, as in HeartbeatReply. Failed items that are read later are not
+	// older.
+	ItemVersion int64
+}
+
+// Register inserts the server's row. From now on other servers assign it queues, and expire it if its heartbeats
+// stop. The uuid must never have been registered before. After ErrUnknownCommit the caller registers under another
+// uuid; if there is a row of the first one, it expires.
+func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err error) {
+	err = r.UnderLock(ctx, s.TaskType, func(ctx context.Context, l *LockTx) error {
+		since, err := l.watchedSince(ctx)
+		if err != nil {
+			return err
+		}
+		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.itemVersion}
+		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
+			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
+			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
+			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.GivenSettings))
+		if err != nil {
+			return err
+		}
+		_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1, watching_since = ?
+			WHERE task_type = ? AND own_sign = ?`, l.Dialect.Time(since), l.TaskType, l.OwnSign)
+		if err != nil {
+			return err
+		}
+		return l.Record(ctx, Event{Kind: EventJoined, to: s.UUID, Actor: s.UUID})
+	})
+	if err != nil {
+		return Registration{}, fmt.Errorf("register %s for %w", s.UUID, err)
+	}
+	return reg, nil
+}
+
+// watchedSince returns the time since which the servers with a fresh heartbeat have observed the roster without a
+// gap. It is now if there are none, or if a heartbeat from the future shows that the clock was set back.
+func (l *LockTx) watchedSince(ctx context.Context) (time.Time, error) {
+	var since time.Time
+	var setBack int
+	err := l.QueryRow(ctx, `SELECT MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
+			COUNT(CASE WHEN heartbeat_time >= {ago -judge_dead_interval_ms / 2} THEN 1 END)
+		FROM schedule_server WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).Scan((*sqldb.Instant)(&since), &setBack)
+	if err != nil {
+		return since, fmt.Errorf("read watching_since of the servers: %w", err)
+	}
+	if setBack > 0 || since.IsZero() || since.After(l.Now) {
+		since = l.Now
+	}
+	return since, nil
+}
