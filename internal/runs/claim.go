@@ -13,37 +13,37 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Sweep is a queue of a run that this server has claimed, and how far earlier sweeps of it came.
+// Sweep is a queue of a run that a server has claimed, with the progress of earlier sweeps.
 type Sweep struct {
 	RunID, Key, Params string
 	TaskType           string
 	QueueID            string
-	QueueTotal         int    // of the run: an item is the queue's if mod(id, QueueTotal) is the queue's index, whatever is partitioned meanwhile
-	Server             string // the uuid of who claimed it,
-	Epoch              int64  // and the queue's epoch under which
+	QueueTotal         int    // of the run: an item belongs to the queue if mod(id, QueueTotal) is the queue's index, even after a repartition
+	Server             string // the uuid of the server that claimed it
+	Epoch              int64  // the queue's epoch at the claim
 
 	Attempt    int  // 1 for the first
-	Recovering bool // another sweep of this attempt ended without a word: its process died, or lost the queue
+	Recovering bool // an earlier sweep of this attempt ended without writing so: its process died, or lost the queue
 	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
 	Cursor                 string
 	ItemsDone, ItemsFailed int64
 
 	ScheduledAt time.Time
-	StartedAt   time.Time // of the run: rows that are newer belong to the next one
+	StartedAt   time.Time // of the run: newer rows of the user belong to the next run
 	DeadlineAt  time.Time
 }
 
-// claimCandidates is a queue of the open run that might be claimed.
+// ClaimCandidate is a queue of the open run that the server may try to claim.
 type ClaimCandidate struct {
 	Run, Queue    string
 	maxRecoveries int
 }
 
-// Claim takes queues of the open run for this server, at most limit, and returns them (R7). queues are those that the
-// server owns under their epochs and in which it has nothing in hand and no sweep of its own: one whose row is RUNNING
-// under the server's own epoch is claimed again, since its sweep has ended without a word. Rows that wait for another
-// attempt, and all while the run is paused, are left. A queue that was taken over more than max_recoveries times
-// without progress fails.
+// Claim claims queues of the open run for a server, at most limit, and returns their sweeps (R7). The argument queues lists
+// the queues that the server owns, with their epochs, and in which it has nothing in flight and no sweep. Therefore a row
+// that is RUNNING under the server's own epoch is claimed again: its sweep has ended without writing so. Claim skips rows
+// that wait for their next attempt, and all rows while the run is paused. A queue that was taken over more than
+// max_recoveries times without progress fails.
 func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
 		list, err := e.claimCandidates(ctx, taskType, part)
@@ -66,6 +66,7 @@ func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []ro
 	return sweeps, nil
 }
 
+// claimCandidates returns the queues of the open run, among those given, that a server that owns them may claim.
 func (e *Engine) claimCandidates(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []ClaimCandidate, err error) {
 	epochs := make(map[string]int64, len(queues))
 	args := []any{taskType, e.ownSign}
@@ -90,9 +91,10 @@ func (e *Engine) claimCandidates(ctx context.Context, taskType string, queues []
 	return list, err
 }
 
-// retryDue is the condition under which a queue that has failed is tried again.
+// retryDue is the condition that the pause after a failed attempt is over.
 const retryDue = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
+// ClaimOne claims one queue in a transaction that fences it, and reports whether it did.
 func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q ClaimCandidate, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
 	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.Queue })]
 	s = Sweep{RunID: q.Run, TaskType: taskType, QueueID: q.Queue, Server: server, Epoch: own.Epoch}
@@ -106,7 +108,7 @@ func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q ClaimC
 		if running, err := lockRunning(ctx, t, q.Run); err != nil || !running {
 			return err
 		}
-		// MySQL evaluates SET from left to right (L6): what reads the old state stands before what overwrites it.
+		// MySQL evaluates SET from left to right (L6): expressions that read the old state come before its assignment.
 		n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,
 			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
@@ -124,20 +126,20 @@ func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q ClaimC
 	})
 	switch {
 	case errors.Is(err, roster.ErrFenced):
-		return Sweep{}, false, nil // the server learns with its next heartbeat that the queue is not its own any more
+		return Sweep{}, false, nil // the server learns with its next heartbeat that it no longer owns the queue
 	case err == nil && failed:
 		err = e.CloseRun(ctx, q.Run)
 	}
 	return s, ok && err == nil, err
 }
 
-// fenceSweep fences the queue of a sweep (R8): until the transaction ends, it cannot change hands.
+// fenceSweep fences the queue of a sweep (R8): its owner cannot change until the transaction ends.
 func (e *Engine) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
 	return e.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
 }
 
-// lockRunning keeps a run from being closed before this transaction ends: a queue that is PENDING again might
-// otherwise be one of a run that was rerun and is not open.
+// lockRunning share-locks the row of a run and reports whether the run is RUNNING: it stays so until the transaction ends.
+// Without this lock a server could claim a PENDING queue of a run that was rerun and is not opened yet.
 func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	var state string
 	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)

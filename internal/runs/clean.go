@@ -10,11 +10,12 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// maxCleanedRuns is how many runs one step of Clean looks at.
+// maxCleanedRuns is the number of runs that one call of CleanRuns reads.
 const maxCleanedRuns = 100
 
-// maxCleanedRuns deletes runs that have ended before the retention, at most 1,000 rows of their queues at a time (R12). A
-// run for which another still waits is kept. Runs are looked up by their ids, which sort by time: no index is needed.
+// CleanRuns deletes runs that ended before the retention, at most 1,000 rows of their queues at a time (R12), and returns
+// the number of deleted rows. It keeps a run for which another run still waits. It finds the runs by their ids, which sort
+// by time, so that no further index is needed.
 func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	var now time.Time
 	if err := e.db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
@@ -36,10 +37,10 @@ func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (delete
 	}
 	n, full, err := e.cleanRunQueues(ctx, ids)
 	if err != nil || full {
-		return n, err // their rows come first: without its run nobody would find them
+		return n, err // the queues go first: without the row of its run, a queue's row would never be found again
 	}
 	err = e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
-		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // but for one that is rerun meanwhile
+		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // a rerun may have reopened one of them meanwhile
 		if err != nil {
 			return err
 		}
@@ -51,7 +52,7 @@ func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (delete
 	return deleted, err
 }
 
-// cleanRunQueues deletes queues of runs, and tells whether there may be more of them.
+// cleanRunQueues deletes queues of runs, and reports whether more of them may be left.
 func (e *Engine) cleanRunQueues(ctx context.Context, runs []string) (deleted int, full bool, err error) {
 	type key struct{ run, queue string }
 	var keys []key
@@ -80,5 +81,6 @@ func (e *Engine) cleanRunQueues(ctx context.Context, runs []string) (deleted int
 	return deleted, deleted >= CleanRows, nil
 }
 
-// cleanRows is how many rows one step of Clean deletes: few enough to hold nobody up.
+// CleanRows is the number of rows that one step of a clean-up deletes. It is small, so that no other transaction waits long
+// for locked rows.
 const CleanRows = 1_000

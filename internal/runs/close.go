@@ -9,11 +9,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// queueCounts is what has become of the queues of a run.
+// queueCounts are the numbers of queues of a run by state, and the sums of their items.
 type queueCounts struct {
 	open, done, failed, cancelled int
 	itemsDone, itemsFailed        int64
-	cause                         string // of the first that failed
+	cause                         string // the error of the first queue that failed
 }
 
 func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts, err error) {
@@ -44,7 +44,7 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 	return sum, err
 }
 
-// outcome is the state of a run whose queues are all finished.
+// outcome returns the state and the message of a run whose queues are all finished.
 func (sum queueCounts) outcome() (state, message string) {
 	switch {
 	case sum.failed > 0:
@@ -57,9 +57,10 @@ func (sum queueCounts) outcome() (state, message string) {
 	return RunSuccess, ""
 }
 
-// closeRun ends a RUNNING run all of whose queues are finished, and tells its dependants (R10). The last queue's DONE
-// must be committed before: of two that finish together each would find the other unfinished. The test comes after
-// the statement that locks the run's row: before, a rerun might come between it and what it decides.
+// CloseRun ends a RUNNING run if all its queues are finished, and resolves its dependants (R10). The caller commits the
+// DONE of its queue first: otherwise two servers that finish at the same time each find the other's queue unfinished. The
+// test for unfinished queues follows the statement that locks the run's row. If it came first, a rerun could make a queue
+// PENDING between the test and the end of the run.
 func (e *Engine) CloseRun(ctx context.Context, runID string) error {
 	var ended bool
 	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
@@ -78,6 +79,7 @@ func (e *Engine) CloseRun(ctx context.Context, runID string) error {
 	return e.afterEnd(ctx, runID, ended, err)
 }
 
+// endRun ends a run whose row is locked in the state that follows from its queues.
 func endRun(ctx context.Context, t sqldb.Tx, runID, from string, sum queueCounts) error {
 	state, message := sum.outcome()
 	return endRunAs(ctx, t, runID, from, state, message, sum)
@@ -91,6 +93,7 @@ func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message strin
 	return err
 }
 
+// afterEnd resolves the dependants of a run once its end is committed.
 func (e *Engine) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
 	if err == nil && ended {
 		err = e.resolveDependants(ctx, runID)
@@ -101,8 +104,8 @@ func (e *Engine) afterEnd(ctx context.Context, runID string, ended bool, err err
 	return nil
 }
 
-// stopRun ends an open run that is to be cancelled, or whose deadline has passed, whoever owns its queues and whether
-// anybody does (R9). An owner that is at work learns of it when it next writes: its row is no longer RUNNING.
+// stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9). An
+// owner at work learns of it with its next write: the row of its queue is no longer RUNNING.
 func (e *Engine) stopRun(ctx context.Context, runID string) error {
 	var ended bool
 	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
@@ -137,7 +140,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 		return false, err
 	}
 	if n == 0 && from == RunRunning {
-		return true, endRun(ctx, t, runID, from, sum) // there was nothing left to stop
+		return true, endRun(ctx, t, runID, from, sum) // all queues were finished before
 	}
 	if n > 0 {
 		why = fmt.Sprintf("%s: %d of %d queues were not done", why, sum.cancelled+sum.failed, sum.cancelled+sum.failed+sum.done)
@@ -145,7 +148,8 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	return true, endRunAs(ctx, t, runID, from, state, why, sum)
 }
 
-// cancelAll ends all open runs of a roster that is deleted. What waits for them is settled by a tick.
+// CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types resolves
+// the dependants.
 func CancelAll(ctx context.Context, l *roster.LockTx) error {
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
 	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign); err != nil {
@@ -169,7 +173,7 @@ func CancelAll(ctx context.Context, l *roster.LockTx) error {
 	return nil
 }
 
-// flag scans a boolean that a CASE has computed: a number in MySQL and SQLite.
+// flag scans a boolean that a CASE expression returns: MySQL and SQLite return a number.
 type flag bool
 
 // Scan implements sql.Scanner.

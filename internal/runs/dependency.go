@@ -13,27 +13,27 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// The rules of a dependency: what of the upstream lets the dependant go on.
+// The rules of a dependency: the end of the upstream that lets the dependant start.
 const (
-	RuleSuccess  = "SUCCESS"  // its success; anything else ends the dependant
-	RuleFinished = "FINISHED" // its end, whatever that is
+	RuleSuccess  = "SUCCESS"  // it succeeds; any other end also ends the dependant
+	RuleFinished = "FINISHED" // it ends in any state
 )
 
-// After is a static dependency: each run of Upstream makes a run of the task type that has it, which waits (R5).
+// After is a static dependency of a task type: each run of Upstream makes a run of the task type, which waits for it (R5).
 type After struct {
 	Upstream string // a task type of mode RUN
 	Rule     string // Defaults to SUCCESS.
 }
 
-// edge is a row of schedule_task_after.
+// Edge is a row of schedule_task_after.
 type Edge struct {
 	TaskType string
 	After
 }
 
-// DefineAfter says what a task type runs after, in place of what was said before; nothing removes all. It holds for
-// runs that are made from now on, in all environments. It refuses task types that are unknown or not of mode RUN, and
-// what would make a task type run after itself.
+// DefineAfter replaces the static dependencies of a task type; without an argument it removes them all. They apply to runs
+// that are made from now on, in every own_sign. It refuses a task type that is unknown or not of mode RUN, and
+// dependencies that form a cycle.
 func (e *Engine) DefineAfter(ctx context.Context, taskType string, after ...After) error {
 	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		return WriteAfter(ctx, t, taskType, after)
@@ -44,8 +44,9 @@ func (e *Engine) DefineAfter(ctx context.Context, taskType string, after ...Afte
 	return nil
 }
 
+// WriteAfter replaces the static dependencies of a task type, see [Engine.DefineAfter].
 func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
-	// All lock rows are the lock: two edges that are drawn at once could close a cycle that neither sees.
+	// It locks all lock rows: two transactions that each add an edge could close a cycle that neither of them sees.
 	if _, err := t.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
@@ -99,7 +100,7 @@ func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After,
 	return nil
 }
 
-// errNoRuns: a task type that works always has no runs.
+// ErrNoRuns means that the task type is of mode CONTINUOUS.
 var ErrNoRuns = errors.New("mode is CONTINUOUS, and only task types of mode RUN have runs")
 
 func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
@@ -114,7 +115,7 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 	return nil
 }
 
-// After returns what a task type runs after, by name.
+// After returns the static dependencies of a task type, by upstream.
 func (e *Engine) After(ctx context.Context, taskType string) (after []After, err error) {
 	err = e.db.Each(ctx, func(rows *sql.Rows) error {
 		var a After
@@ -128,6 +129,7 @@ func (e *Engine) After(ctx context.Context, taskType string) (after []After, err
 	return after, nil
 }
 
+// ReadEdges returns the static dependencies of all task types.
 func ReadEdges(ctx context.Context, t sqldb.Tx) (edges []Edge, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var e Edge
@@ -141,7 +143,7 @@ func ReadEdges(ctx context.Context, t sqldb.Tx) (edges []Edge, err error) {
 	return edges, nil
 }
 
-// cycle returns a way from a task type upstream to itself, nil if there is none.
+// Cycle returns a path from a task type upstream to itself, nil if there is none.
 func Cycle(edges []Edge, from string) []string {
 	visited := map[string]bool{}
 	var walk func(path []string) []string
@@ -150,12 +152,12 @@ func Cycle(edges []Edge, from string) []string {
 			if e.TaskType != path[len(path)-1] || visited[e.Upstream] {
 				continue
 			}
-			way := append(slices.Clone(path), e.Upstream)
+			next := append(slices.Clone(path), e.Upstream)
 			if e.Upstream == from {
-				return way
+				return next
 			}
 			visited[e.Upstream] = true
-			if found := walk(way); found != nil {
+			if found := walk(next); found != nil {
 				return found
 			}
 		}
@@ -164,8 +166,9 @@ func Cycle(edges []Edge, from string) []string {
 	return walk([]string{from})
 }
 
-// downstream returns everything that runs after root, directly or not, each after its upstreams. What is in a cycle,
-// which only a hand can have made, and what is after it, is left out: its runs would wait for each other for ever.
+// downstream returns the direct and indirect dependants of root, each after its upstreams. It leaves out the members of a
+// cycle and their dependants, because their runs would wait for each other forever. Only manual changes of the rows can
+// make a cycle.
 func downstream(edges []Edge, root string) (order []string) {
 	reached := map[string]bool{root: true}
 	for grown := true; grown; {
@@ -192,7 +195,7 @@ func downstream(edges []Edge, root string) (order []string) {
 	return order
 }
 
-// validAfter looks at what needs no database.
+// ValidAfter checks dependencies as far as that needs no database.
 func ValidAfter(after []After) error {
 	seen := map[string]bool{}
 	for _, a := range after {
@@ -210,7 +213,7 @@ func ValidAfter(after []After) error {
 	return nil
 }
 
-// String is the upstream, with the rule unless it is the default.
+// String returns the upstream, followed by the rule unless that is the default.
 func (a After) String() string {
 	if a.Rule == "" || a.Rule == RuleSuccess {
 		return a.Upstream

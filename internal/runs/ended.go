@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// RunEnd is how runs of a task type ended: State is SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED.
+// RunEnd is a task type and the state in which runs of it ended: SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED.
 type RunEnd struct{ TaskType, State string }
 
-// endCounts counts the runs whose end an Engine has written.
+// endCounts counts the runs that an Engine has ended.
 type endCounts struct {
 	mu   sync.Mutex
 	runs map[RunEnd]int64
@@ -22,11 +22,11 @@ func (e *Engine) Ended() map[RunEnd]int64 {
 	return maps.Clone(e.ends.runs)
 }
 
-// countEnd counts a run whose end is committed. One that is run again meanwhile is none.
+// countEnd counts a run whose end is committed. It does not count a run that a rerun has reopened meanwhile.
 func (e *Engine) countEnd(ctx context.Context, runID string) {
 	r, err := e.Run(ctx, runID)
 	if err != nil || !r.Ended() {
-		return // it is only a count
+		return // a lost count is no reason to fail the caller
 	}
 	e.ends.mu.Lock()
 	defer e.ends.mu.Unlock()

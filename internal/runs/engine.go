@@ -9,10 +9,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// modeRun is the mode of a task type that works in runs.
+// ModeRun is the mode of a task type that works in runs.
 const ModeRun = "RUN"
 
-// Engine makes, opens, sweeps and ends the runs of one own_sign. All methods may be called concurrently.
+// Engine makes, opens, sweeps and ends the runs of one own_sign. Its methods are safe for concurrent use.
 type Engine struct {
 	db       *sqldb.DB
 	roster   *roster.Roster
@@ -22,7 +22,7 @@ type Engine struct {
 	ends     *endCounts
 }
 
-// Defaults are the values of settings that the row of a task type leaves open.
+// Defaults are the values of the settings that the row of a task type leaves open, or of a row that is deleted.
 type Defaults struct {
 	MaxRecoveries    int
 	QueueMaxAttempts int
@@ -30,7 +30,8 @@ type Defaults struct {
 	RunTimeout       time.Duration
 }
 
-// NewEngine returns an engine for the runs of the roster.
+// NewEngine returns an engine for the runs of the roster's own_sign. It registers with the roster: when queues are removed,
+// their rows in the open run end in the same transaction.
 func NewEngine(r *roster.Roster, log logrus.FieldLogger, d Defaults) *Engine {
 	r.QueuesRemoved = endQueuesOfOpenRun
 	return &Engine{db: r.DB, roster: r, ownSign: r.OwnSign, log: log, defaults: d, ends: &endCounts{runs: map[RunEnd]int64{}}}

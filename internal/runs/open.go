@@ -14,12 +14,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// openTries bounds the runs that one call looks at before it finds one to open.
+// openTries bounds the READY runs that one call tries to open.
 const openTries = 20
 
-// openNext opens the next run that is READY, the one of the highest priority and then the oldest, unless one is
-// RUNNING or the task type is paused or about to get another number of queues (R6). It returns the runs that ended
-// instead.
+// OpenNext opens the READY run of the highest priority, the oldest of them first, unless a run is RUNNING, the task type is
+// paused or a repartition is under way (R6). It returns the runs that ended because they could not be opened.
 func (e *Engine) OpenNext(ctx context.Context, taskType string) (ended []string, err error) {
 	err = e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = nil
@@ -64,8 +63,8 @@ func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 	return id, err
 }
 
-// open looks at the upstreams again, with the run's row locked: one of them may run once more. It returns the state
-// that the run got.
+// openRun opens a READY run and returns its new state. With the run's row locked it reads the upstreams again, because a
+// rerun may have reopened one of them.
 func openRun(ctx context.Context, l *roster.LockTx, runID string, defaultTimeout time.Duration) (state string, err error) {
 	ready, err := lockRun(ctx, l.Tx, runID, RunReady)
 	if err == nil && !ready {
@@ -97,7 +96,7 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string, defaultTimeout
 	return RunRunning, err
 }
 
-// runTimeout is never zero, also if the row of the task type was deleted.
+// runTimeout returns the timeout of a run. It is never zero, even if the row of the task type was deleted.
 func runTimeout(ctx context.Context, l *roster.LockTx, byDefault time.Duration) (time.Duration, error) {
 	var timeout time.Duration
 	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan((*sqldb.Millis)(&timeout))
@@ -107,9 +106,9 @@ func runTimeout(ctx context.Context, l *roster.LockTx, byDefault time.Duration) 
 	return cmp.Or(timeout, byDefault), nil
 }
 
-// snapshot makes the run's rows of queues (R6), and returns the number of queues that they stand for. A run that was
-// rerun has them, and keeps them unless the number of queues is another now: then items have changed their queues,
-// and everything is swept again. Queues that are being removed are left out.
+// snapshotQueues inserts a row of the run for each queue (R6), and returns the number of queues. It leaves out queues that
+// are being removed. A run that was rerun has rows already. It keeps them unless the number of queues has changed: then
+// items have moved to other queues, and all queues are swept again.
 func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total int, err error) {
 	queues, err := l.NamedQueues(ctx)
 	numbered := errors.Is(err, roster.ErrNumbered)
@@ -146,7 +145,7 @@ func runQueueIDs(ctx context.Context, l *roster.LockTx, runID string) (list []st
 	return list, err
 }
 
-// dropGone cancels the rows of queues that were removed since the run was opened first.
+// cancelRemovedQueues cancels the rows of queues that were removed since the run was first opened.
 func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string, queues []roster.NamedQueue) error {
 	gone := slices.DeleteFunc(rows, func(id string) bool {
 		return slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == id })
@@ -171,7 +170,7 @@ func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues
 	return nil
 }
 
-// endRunQueues ends the rows of some queues, of the runs that where finds, that are not finished.
+// endRunQueues ends the unfinished rows of the queues in the runs that the condition where selects.
 func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []string, where string, args ...any) error {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
 		all := append([]any{state, why}, args...)
@@ -184,7 +183,7 @@ func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []s
 	return nil
 }
 
-// queuesGone ends what the open run still had to do in queues that are deleted in this transaction (N1, N2).
+// endQueuesOfOpenRun ends the unfinished rows of the open run for queues that this transaction deletes (N1, N2).
 func endQueuesOfOpenRun(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
 	var open []string
 	err := l.Each(ctx, func(rows *sql.Rows) error {

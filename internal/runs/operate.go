@@ -10,9 +10,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// CancelRun ends an open run, at once: its queues are CANCELLED, whoever owns them. A server that is at work learns of
-// it with its next tick or SaveSweep; what it has begun may still take effect. Dependants under rule SUCCESS fail.
-// ErrRunState if the run has ended.
+// CancelRun ends an open run at once: its unfinished queues are CANCELLED, whichever servers own them. A server at work
+// learns of it with its next tick or SaveSweep; what it has started may still take effect. Dependants under rule SUCCESS
+// fail. CancelRun returns ErrRunState if the run has ended.
 func (e *Engine) CancelRun(ctx context.Context, runID, actor string) error {
 	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
@@ -31,8 +31,8 @@ func (e *Engine) CancelRun(ctx context.Context, runID, actor string) error {
 	return nil
 }
 
-// PauseRun stops an open run, or lets it go on: it is not opened, its queues are not claimed, and its sweeps are
-// suspended. Its deadline stays what it is. ErrRunState if the run has ended.
+// PauseRun pauses or resumes an open run. A paused run is not opened, servers claim none of its queues, and they suspend
+// its sweeps. Its deadline does not change. PauseRun returns ErrRunState if the run has ended.
 func (e *Engine) PauseRun(ctx context.Context, runID string, paused bool, actor string) error {
 	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
@@ -48,10 +48,10 @@ func (e *Engine) PauseRun(ctx context.Context, runID string, paused bool, actor 
 	return nil
 }
 
-// Rerun lets a run that has failed or was cancelled go on (R11): its failed and cancelled queues begin anew, each where
-// its cursor stands; those that are done stay done, unless the number of queues has changed. It is opened as any other
-// run that is READY, and gets a new deadline. Its dependants that have failed because of it wait again; one that is
-// RUNNING or has succeeded is left alone. While an upstream of the run itself is not SUCCESS, it fails again.
+// Rerun reopens a run that is FAILED, CANCELLED or DEPENDENT_FAILED (R11). Its failed and cancelled queues start again, each
+// at its cursor. Queues that are DONE stay so, unless the number of queues has changed. The run is opened like any other
+// READY run, and gets a new deadline. Its dependants that failed because of it wait again; a dependant that is RUNNING or
+// has succeeded does not change. If an upstream of the run itself has failed, the run fails again. Rerun returns
 // ErrRunState if the run is in any other state.
 func (e *Engine) Rerun(ctx context.Context, runID, actor string) error {
 	var taskType string
@@ -82,7 +82,7 @@ func (e *Engine) Rerun(ctx context.Context, runID, actor string) error {
 	return nil
 }
 
-// reopen makes a run that has ended READY, or wait for its upstreams, if not all of them have succeeded.
+// reopenRun makes a run that has ended READY, or WAITING if not all of its upstreams have succeeded.
 func reopenRun(ctx context.Context, t sqldb.Tx, runID string) error {
 	state, _, err := upstreamState(ctx, t, runID)
 	if err != nil {
@@ -96,8 +96,8 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) error {
 	return err
 }
 
-// resetDependants makes all runs wait again that have failed because this one had, directly or not. They are locked
-// first, whatever their state: one that is being settled meanwhile is looked at when that is committed.
+// resetDependants makes the DEPENDENT_FAILED runs among the direct and indirect dependants of a run WAITING again. It locks
+// each dependant before it reads the state: if another transaction is resolving the dependant, its commit comes first.
 func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 	seen := []string{runID}
 	for i := 0; i < len(seen) && len(seen) < maxGraphRuns; i++ {
@@ -114,7 +114,7 @@ func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 		}
 	}
 	dependants := seen[1:]
-	slices.Sort(dependants) // one order of locking for all
+	slices.Sort(dependants) // every transaction locks runs in the same order
 	for _, id := range dependants {
 		if _, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ?`, id); err != nil {
 			return err
@@ -122,7 +122,7 @@ func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 		_, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+RunWaiting+`', message = '', finished_at = NULL
 			WHERE run_id = ? AND state = '`+RunDependentFailed+`'`, id)
 		if err != nil {
-			return fmt.Errorf("wake run %s: %w", id, err)
+			return fmt.Errorf("let run %s wait again: %w", id, err)
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func (e *Engine) operateRun(ctx context.Context, runID string, f func(context.Co
 	return e.roster.UnderLock(ctx, r.TaskType, f)
 }
 
-// wrongState says in which state a run is that did not match, unless there was another error.
+// wrongState returns err, or else ErrRunState with the present state of the run.
 func wrongState(ctx context.Context, t sqldb.Tx, runID string, err error) error {
 	if err != nil {
 		return err

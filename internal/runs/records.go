@@ -9,11 +9,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// RunRecord is a run and how far it is. Of a run that is RUNNING, ItemsDone and ItemsFailed are summed over its queues.
+// RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues.
 type RunRecord struct {
 	Run
 
-	// Its queues by their state: none before it is opened.
+	// The number of its queues in each state. All are zero before it is opened.
 	QueuesPending   int64 `json:"queues_pending"`
 	QueuesRunning   int64 `json:"queues_running"`
 	QueuesDone      int64 `json:"queues_done"`
@@ -25,15 +25,15 @@ type RunRecord struct {
 	Now         time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
 }
 
-// RunFilter says which runs are asked for. Empty fields ask for all.
+// RunFilter selects runs. Empty fields select all.
 type RunFilter struct {
 	RunID    string
 	TaskType string
 	State    string // one of the Run constants
 }
 
-// RunRecords lists the latest runs of this own_sign that the filter lets through, the newest first, not more than
-// limit. One statement.
+// RunRecords lists the latest runs of this own_sign that the filter selects, the newest first, at most limit. It is one
+// statement.
 func (e *Engine) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
 	w := sqldb.Where{Args: []any{e.ownSign}}
 	w.Equal("run_id", f.RunID)
@@ -59,8 +59,8 @@ func (e *Engine) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunR
 	return list, nil
 }
 
-// LatestRun returns the newest run of a task type. ErrUnknownTask if that has no row, ErrUnknownRun if it has had no run;
-// a task type of mode CONTINUOUS is refused.
+// LatestRun returns the newest run of a task type. It returns ErrUnknownTask if the task type has no row, ErrNoRuns if its
+// mode is CONTINUOUS, and ErrUnknownRun if it has no run yet.
 func (e *Engine) LatestRun(ctx context.Context, taskType string) (RunRecord, error) {
 	list, err := e.RunRecords(ctx, RunFilter{TaskType: taskType}, 1)
 	if err == nil && len(list) > 0 {
@@ -69,15 +69,15 @@ func (e *Engine) LatestRun(ctx context.Context, taskType string) (RunRecord, err
 	if err == nil {
 		err = cmp.Or(e.checkMode(ctx, taskType), ErrUnknownRun)
 	}
-	return RunRecord{}, fmt.Errorf("the newest run of %s$%s: %w", taskType, e.ownSign, err)
+	return RunRecord{}, fmt.Errorf("read the newest run of %s$%s: %w", taskType, e.ownSign, err)
 }
 
-// Queues is the number of queues that the run sweeps, 0 before it is opened.
+// Queues returns the number of queues that the run sweeps, 0 before it is opened.
 func (r RunRecord) Queues() int64 {
 	return r.QueuesPending + r.QueuesRunning + r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
 }
 
-// TriggerRecord is a trigger as operators see it.
+// TriggerRecord is a trigger with the columns that only operators read.
 type TriggerRecord struct {
 	Trigger
 	OwnSign        string `json:"own_sign"`
@@ -86,13 +86,13 @@ type TriggerRecord struct {
 	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
 }
 
-// TriggerFilter says which triggers are asked for. Empty fields ask for all.
+// TriggerFilter selects triggers. Empty fields select all.
 type TriggerFilter struct {
 	Name   string
 	Target string
 }
 
-// TriggerRecords lists the triggers of this own_sign that the filter lets through, by name.
+// TriggerRecords lists the triggers of this own_sign that the filter selects, by name.
 func (e *Engine) TriggerRecords(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
 	w := sqldb.Where{Args: []any{e.ownSign}}
 	w.Equal("name", f.Name)

@@ -10,13 +10,13 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// taskRun is a run and the task type whose lock row it belongs to.
+// taskRun is the id of a run and its task type, which names the lock row.
 type taskRun struct{ id, taskType string }
 
-// verdict says from a run's upstreams, all of them, in which state it belongs: DEPENDENT_FAILED or SKIPPED if any did
-// not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause is the failed
-// upstream with its own cause. Read after the run's row was locked, by writing, the verdict stays true for it until
-// the commit: a rerun of an upstream locks its dependants, too.
+// upstreamState returns the state that follows from all upstreams of a run: DEPENDENT_FAILED or SKIPPED if any of them did
+// not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause names the failed
+// upstream and its own cause. If the caller has locked the run's row by writing it, the result stays true until the commit,
+// because a rerun of an upstream locks its dependants.
 func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause string, err error) {
 	state = RunReady
 	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
@@ -44,7 +44,7 @@ func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause 
 	return state, cause, nil
 }
 
-// stateAfter says what one upstream makes of its dependant.
+// stateAfter returns the state of a dependant that has only this upstream.
 func stateAfter(upstream, rule string) string {
 	switch {
 	case upstream == RunWaiting, upstream == RunReady, upstream == RunRunning:
@@ -57,10 +57,10 @@ func stateAfter(upstream, rule string) string {
 	return RunDependentFailed
 }
 
-// resolve lets a run go on that waits and whose upstreams have succeeded, and ends one of which an upstream has not. It
-// tells whether the run has ended.
+// resolve moves a WAITING run to the state that follows from its upstreams: READY if they have succeeded, or an end state if
+// one of them has not. It reports whether the run has ended.
 func (e *Engine) resolve(ctx context.Context, r taskRun) (ended bool, err error) {
-	if err := e.roster.InsertLockRow(ctx, r.taskType); err != nil { // no server of this environment may have met the task type
+	if err := e.roster.InsertLockRow(ctx, r.taskType); err != nil { // perhaps no server of the task type has started in this own_sign
 		return false, err
 	}
 	err = e.roster.UnderLock(ctx, r.taskType, func(ctx context.Context, l *roster.LockTx) error {
@@ -80,13 +80,13 @@ func (e *Engine) resolve(ctx context.Context, r taskRun) (ended bool, err error)
 		return moveRun(ctx, l.Tx, r.id, RunWaiting, state, cause)
 	})
 	if err != nil {
-		return false, fmt.Errorf("settle run %s of %w", r.id, err)
+		return false, fmt.Errorf("resolve run %s of %w", r.id, err)
 	}
 	return ended, nil
 }
 
-// crowded keeps the runs of a trigger from piling up in front of a slow dependant (R4): of one trigger one run may be
-// READY. It has not begun, so that it does the work of the one that is skipped.
+// checkPileUp keeps the runs of a trigger from piling up at a slow dependant (R4). It returns SKIPPED if another run of the
+// same trigger is READY: that run has not started yet, and so it also does the work of the skipped one.
 func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, cause string, err error) {
 	var other string
 	err = l.QueryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
@@ -97,7 +97,7 @@ func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, ca
 	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), err
 }
 
-// touchRun locks the row of a run by writing it, if it is in one of the states.
+// lockRun locks the row of a run by writing it, and reports whether the run is in one of the states.
 func lockRun(ctx context.Context, t sqldb.Tx, runID string, states ...string) (bool, error) {
 	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
 	return n > 0, err
@@ -116,10 +116,10 @@ func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) e
 	return err
 }
 
-// maxResolved bounds the runs that one call settles. The ticks do the rest.
+// maxResolved bounds the runs that one call resolves. Later ticks resolve the rest.
 const maxResolved = 200
 
-// resolveAll settles runs, and the dependants of those that end with it, and so on: the domino.
+// resolveAll resolves runs, then the dependants of each run that has ended by that, and so on.
 func (e *Engine) resolveAll(ctx context.Context, runs []taskRun) error {
 	for n := 0; n < len(runs) && n < maxResolved; n++ {
 		ended, err := e.resolve(ctx, runs[n])
@@ -139,7 +139,7 @@ func (e *Engine) resolveAll(ctx context.Context, runs []taskRun) error {
 	return nil
 }
 
-// resolveDependants tells the dependants of a run that it has.
+// resolveDependants counts the end of a run and resolves its dependants.
 func (e *Engine) resolveDependants(ctx context.Context, runID string) error {
 	e.countEnd(ctx, runID)
 	runs, err := e.dependants(ctx, runID)
@@ -149,7 +149,7 @@ func (e *Engine) resolveDependants(ctx context.Context, runID string) error {
 	return e.resolveAll(ctx, runs)
 }
 
-// dependants returns the runs that wait for a run, among others.
+// dependants returns the WAITING runs that have this run as an upstream.
 func (e *Engine) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
 	err = e.taskRuns(ctx, &runs, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, e.ownSign)
@@ -159,7 +159,7 @@ func (e *Engine) dependants(ctx context.Context, runID string) (runs []taskRun, 
 	return runs, nil
 }
 
-// refs reads runs by their ids and task types.
+// taskRuns appends the runs that a query returns by id and task type.
 func (e *Engine) taskRuns(ctx context.Context, runs *[]taskRun, query string, args ...any) error {
 	return e.db.Each(ctx, func(rows *sql.Rows) error {
 		var r taskRun
@@ -169,7 +169,7 @@ func (e *Engine) taskRuns(ctx context.Context, runs *[]taskRun, query string, ar
 	}, query, args...)
 }
 
-// resolvable is the condition under which a run w that waits is to be settled.
+// resolvable is the condition that the upstreams of a WAITING run w decide its next state.
 const resolvable = `(EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
 		WHERE d.run_id = w.run_id AND (u.state IS NULL OR d.rule = '` + RuleSuccess + `' AND u.state IN ('` +
 	RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `', '` + RunSkipped + `')))

@@ -15,64 +15,64 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// The states of a run (R1). The first three are open: the run has not ended. What else one might ask, whether it is
-// blocked or recovering, follows from its queues.
+// The states of a run (R1). In the first three the run is open: it has not ended. Whether a run is blocked or recovering
+// follows from its queues and is not stored.
 const (
-	RunWaiting         = "WAITING"          // for its upstreams
+	RunWaiting         = "WAITING"          // its upstreams have not ended
 	RunReady           = "READY"            // to be opened, when no other run of the task type is RUNNING
 	RunRunning         = "RUNNING"          // its queues are being swept
 	RunSuccess         = "SUCCESS"          // every queue is drained
 	RunFailed          = "FAILED"           // a queue has failed, or the deadline has passed
 	RunDependentFailed = "DEPENDENT_FAILED" // an upstream did not succeed
-	RunCancelled       = "CANCELLED"        // by an operator
-	RunSkipped         = "SKIPPED"          // others of the task type were open
+	RunCancelled       = "CANCELLED"        // an operator has cancelled it
+	RunSkipped         = "SKIPPED"          // other runs of the task type were open
 )
 
 // The states of a queue of a run.
 const (
-	RunQueuePending   = "PENDING"   // to be claimed, from next_attempt_at on
-	RunQueueRunning   = "RUNNING"   // claimed
+	RunQueuePending   = "PENDING"   // its owner may claim it, from next_attempt_at on
+	RunQueueRunning   = "RUNNING"   // a server has claimed it
 	RunQueueDone      = "DONE"      // drained
-	RunQueueFailed    = "FAILED"    // too often, or the deadline has passed
+	RunQueueFailed    = "FAILED"    // its attempts are used up, or the deadline has passed
 	RunQueueCancelled = "CANCELLED" // the run was cancelled, or the queue was removed
 )
 
-// ErrUnknownRun means that there is no run of that id in this own_sign.
+// ErrUnknownRun means that no run in this own_sign has that id.
 var ErrUnknownRun = errors.New("unknown run")
 
-// ErrRunState means that the run is in a state in which that cannot be done to it.
+// ErrRunState means that the state of the run does not allow the operation.
 var ErrRunState = errors.New("the run is in the wrong state")
 
-// Run is one sweep of all queues of a task type, a row of schedule_run, whose columns its JSON names are. Times are by
-// the database's clock, zero where there is none yet.
+// Run is one sweep of all queues of a task type, a row of schedule_run. Its JSON names are the columns. Times are by the
+// database's clock; a time that is not set yet is zero.
 type Run struct {
 	ID       string `json:"run_id"` // UUIDv7: sorts by time
 	TaskType string `json:"task_type"`
 	OwnSign  string `json:"own_sign"`
-	Key      string `json:"run_key"`      // of one key there is one run of a task type
-	RootID   string `json:"root_run_id"`  // the run that this one was made with, by a static dependency; or its own ID
+	Key      string `json:"run_key"`      // a task type has one run per key
+	RootID   string `json:"root_run_id"`  // the run for which this one was made as a dependant; or its own ID
 	Trigger  string `json:"trigger_name"` // the name of the trigger that fired it or its root; empty if it was submitted
 	State    string `json:"state"`
-	Message  string `json:"message"` // why it is in that state, in the words of whoever failed first
+	Message  string `json:"message"` // why it is in that state: the error of the queue or upstream that failed first
 
-	Paused          bool   `json:"paused"` // it is not opened, and its queues are not claimed
+	Paused          bool   `json:"paused"` // it is not opened, and no server claims its queues
 	CancelRequested bool   `json:"cancel_requested"`
-	Priority        int    `json:"priority"` // of several that are READY the highest is opened first
+	Priority        int    `json:"priority"` // the READY run with the highest priority is opened first
 	Params          string `json:"params"`
 
-	QueueTotal  int   `json:"queue_total"` // the number of queues when it was opened: an item's queue is mod(id, QueueTotal)
-	ItemsDone   int64 `json:"items_done"`  // of all queues, set when it ends
+	QueueTotal  int   `json:"queue_total"` // the number of queues when it was opened: an item belongs to queue mod(id, QueueTotal)
+	ItemsDone   int64 `json:"items_done"`  // the sum over all queues, set when the run ends
 	ItemsFailed int64 `json:"items_failed"`
 
 	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
 	CreatedAt   time.Time `json:"created_at"`
-	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; rows that are newer belong to the next run (R9)
+	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows of the user belong to the next run (R9)
 	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // never zero while it is RUNNING
 	FinishedAt  time.Time `json:"finished_at,omitzero"`
 	Version     int64     `json:"version"`
 }
 
-// Ended reports that nothing happens to the run any more unless somebody reruns it.
+// Ended reports whether the run has ended. Only a rerun changes it after that.
 func (r Run) Ended() bool {
 	return r.State != RunWaiting && r.State != RunReady && r.State != RunRunning
 }
@@ -81,10 +81,10 @@ func (r Run) Ended() bool {
 type RunQueue struct {
 	QueueID     string `json:"queue_id"`
 	State       string `json:"state"`
-	Server      string `json:"server"`     // who has claimed it last,
-	Epoch       int64  `json:"epoch"`      // and under which epoch
-	Attempt     int    `json:"attempt"`    // the number of the sweep that is under way, or was the last
-	Recoveries  int    `json:"recoveries"` // take-overs without progress since
+	Server      string `json:"server"`     // the uuid of the server that claimed it last
+	Epoch       int64  `json:"epoch"`      // the queue's epoch at that claim
+	Attempt     int    `json:"attempt"`    // the number of the current or last attempt, from 1
+	Recoveries  int    `json:"recoveries"` // takeovers since the last progress
 	Cursor      string `json:"cursor_value"`
 	ItemsDone   int64  `json:"items_done"`
 	ItemsFailed int64  `json:"items_failed"`
@@ -96,14 +96,14 @@ type RunQueue struct {
 	FinishedAt    time.Time `json:"finished_at,omitzero"`
 }
 
-// RunDep is an edge of a graph of runs: Run waits for Upstream (R5).
+// RunDep is an edge between two runs: Run waits for Upstream (R5).
 type RunDep struct {
 	Run      string `json:"run_id"`
 	Upstream string `json:"upstream_run_id"`
 	Rule     string `json:"rule"` // SUCCESS or FINISHED
 }
 
-// Run reads a run. ErrUnknownRun if there is none of that id.
+// Run returns the run with that id. It returns ErrUnknownRun if it does not exist.
 func (e *Engine) Run(ctx context.Context, runID string) (Run, error) {
 	list, err := sqldb.Records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, e.ownSign)
 	if err == nil && len(list) == 0 {
@@ -115,7 +115,8 @@ func (e *Engine) Run(ctx context.Context, runID string) (Run, error) {
 	return list[0], nil
 }
 
-// Runs returns the latest runs of a task type, the newest first, at most limit; of all task types if taskType is empty.
+// Runs returns the latest runs of a task type, the newest first, at most limit. If taskType is empty, it returns those of
+// all task types.
 func (e *Engine) Runs(ctx context.Context, taskType string, limit int) (runs []Run, err error) {
 	query, args := `SELECT {columns} FROM schedule_run WHERE own_sign = ?`, []any{e.ownSign}
 	if taskType != "" {
@@ -128,7 +129,7 @@ func (e *Engine) Runs(ctx context.Context, taskType string, limit int) (runs []R
 	return runs, nil
 }
 
-// RunQueues returns the queues of a run in natural order: none before it is opened.
+// RunQueues returns the queues of a run in natural order. A run has none before it is opened.
 func (e *Engine) RunQueues(ctx context.Context, runID string) ([]RunQueue, error) {
 	queues, err := sqldb.Records[RunQueue](ctx, e.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
 	if err != nil {
@@ -138,7 +139,7 @@ func (e *Engine) RunQueues(ctx context.Context, runID string) ([]RunQueue, error
 	return queues, nil
 }
 
-// maxGraphRuns bounds the runs of a graph that are read: more nobody could look at.
+// maxGraphRuns bounds the runs of a graph that RunGraph reads. No reader could follow a larger graph.
 const maxGraphRuns = 1_000
 
 // RunGraph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
@@ -183,7 +184,7 @@ func (e *Engine) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 	return runs, deps, nil
 }
 
-// newRunID makes a UUIDv7 of the database's time: the local clock decides nothing, not even an order.
+// newRunID returns a UUIDv7 of the database's time. The ids sort runs, and the local clock must not decide their order.
 func newRunID(now time.Time) string {
 	id := uuid.New()
 	us := uint64(now.UnixMicro())

@@ -16,28 +16,27 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// maxRunKey leaves room for what triggers append to their ids; maxParams is what fits into every database's text.
 const (
-	maxRunKey = 200
-	maxParams = 60_000
+	maxRunKey = 200    // bytes; the column also holds the keys of triggers, which append a slot to an id
+	maxParams = 60_000 // bytes; fits into the text column of every database
 )
 
-// Submit makes a run of a task type of mode RUN, and the runs of everything that runs after it, and returns its id. Of
-// one key there is one run: to submit it again returns the id of the first, whatever the rest says; without a key each
-// call makes a run. The run is opened when those in after have succeeded and no other run of the task type is RUNNING;
-// it never overlaps and is never skipped. If one of those in after does not succeed, it ends DEPENDENT_FAILED.
+// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has one
+// run per key: to submit the key again returns the id of the first run and ignores the other arguments. Without a key each
+// call makes a run. The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING.
+// It never overlaps and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
 //
-// Its dependants get its key and params. One that has a run of that key already is not made again: that run waits for
-// this one, too, if it still waits.
+// The dependants get its key and params. If a dependant already has a run of that key, Submit makes no second one: the
+// existing run also waits for this one, if it still waits.
 //
-// ErrUnknownTask, ErrUnknownRun for a run in after that is not there.
+// It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in after.
 func (e *Engine) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, err error) {
 	runID, _, err = e.SubmitOnce(ctx, taskType, key, params, after...)
 	return runID, err
 }
 
-// SubmitOnce is Submit, and tells whether a run of the key was there before. After a commit whose reply was lost nobody
-// can tell, and it says no.
+// SubmitOnce submits a run as Submit does, and reports whether a run of the key existed before. After a commit whose reply
+// was lost this cannot be known, and existed is false.
 func (e *Engine) SubmitOnce(ctx context.Context, taskType, key, params string, after ...string) (runID string, there bool, err error) {
 	if key == "" {
 		key = uuid.NewString()
@@ -55,7 +54,7 @@ func (e *Engine) SubmitOnce(ctx context.Context, taskType, key, params string, a
 		err = submit()
 	}
 	if errors.Is(err, sqldb.ErrUnknownCommit) && ctx.Err() == nil {
-		err = submit() // by its key it finds what has happened
+		err = submit() // if the first try was committed, the key finds its run
 		there = false
 	}
 	if err == nil && len(after) > 0 {
@@ -77,7 +76,8 @@ func validParams(params string) error {
 	return nil
 }
 
-// ensureLockRow checks that a task type can have runs, and makes its lock row in an environment that no server has met yet.
+// ensureLockRow checks that a task type can have runs, and makes its lock row, which is missing in an own_sign in which no
+// server of the task type has started yet.
 func (e *Engine) ensureLockRow(ctx context.Context, taskType string) error {
 	if err := e.checkMode(ctx, taskType); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (e *Engine) ensureLockRow(ctx context.Context, taskType string) error {
 	return e.roster.InsertLockRow(ctx, taskType)
 }
 
-// checkMode checks that a task type is there and can have runs.
+// checkMode returns ErrUnknownTask if the task type has no row, and ErrNoRuns if its mode is not RUN.
 func (e *Engine) checkMode(ctx context.Context, taskType string) error {
 	var mode string
 	err := e.db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
@@ -98,7 +98,7 @@ func (e *Engine) checkMode(ctx context.Context, taskType string) error {
 	return err
 }
 
-// submit fills in a run and inserts it, unless there is one of its key.
+// submitRun completes a run and inserts it, unless a run of its key exists.
 func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (runID string, there bool, err error) {
 	known, err := runsOfKeys(ctx, l, []string{l.TaskType}, []string{r.Key})
 	if err != nil {
@@ -117,7 +117,7 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 	return r.ID, false, insertRuns(ctx, l, []Run{r}, after)
 }
 
-// newRun completes a run of this task type that is its own root.
+// newRun completes a run of the locked task type that is its own root. Its state defaults to READY.
 func newRun(l *roster.LockTx, r Run, at time.Time) Run {
 	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = newRunID(l.NextInstant()), l.TaskType, l.OwnSign, at
 	r.RootID = r.ID
@@ -127,7 +127,7 @@ func newRun(l *roster.LockTx, r Run, at time.Time) Run {
 	return r
 }
 
-// upstreams checks that the runs are there, and returns each once.
+// checkUpstreams checks that the runs exist, and returns each of them once.
 func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
@@ -143,10 +143,10 @@ func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]st
 	return after, nil
 }
 
-// taskKey is what is unique of a run within its own_sign.
+// taskKey identifies a run within its own_sign.
 type taskKey struct{ taskType, key string }
 
-// runsOfKeys returns the ids of the runs of some task types with some keys, as far as there are any.
+// runsOfKeys returns the ids of the existing runs of the task types that have one of the keys.
 func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string) (map[taskKey]string, error) {
 	found := map[taskKey]string{}
 	if len(taskTypes) == 0 {
@@ -163,14 +163,14 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 		}, `SELECT task_type, run_key, run_id FROM schedule_run
 			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(part))+`) ORDER BY run_id`, args...)
 		if err != nil {
-			return nil, fmt.Errorf("look for runs by their keys: %w", err)
+			return nil, fmt.Errorf("find runs by key: %w", err)
 		}
 	}
 	return found, nil
 }
 
-// insertRuns inserts runs of this task type, and of each that is not SKIPPED the runs of everything that runs after
-// it, WAITING, with the edges between them as they are now (R5). The roots wait for those in after.
+// insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
+// dependants, WAITING, and a snapshot of the edges between them (R5). The roots wait for the runs in after.
 func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
 	edges, err := ReadEdges(ctx, l.Tx)
 	if err != nil {
@@ -209,19 +209,20 @@ func keysOf(runs []Run) []string {
 	return keys
 }
 
-// graphBuilder is graphs of runs that are about to be inserted.
+// graphBuilder collects runs, and the edges between them, to be inserted.
 type graphBuilder struct {
 	newID    func() string
 	edges    []Edge
-	order    []string // what runs after the roots, each after its upstreams
+	order    []string // the dependants of the roots' task type, each after its upstreams
 	existing map[taskKey]string
-	detached bool // runs that are there do not wait for the new ones: a root might be waiting for them
+	detached bool // existing runs do not wait for the new ones, because a root might be waiting for them
 
 	runs     []Run
 	deps     []RunDep
-	lateDeps []RunDep // of runs that were there before
+	lateDeps []RunDep // edges whose dependant existed before
 }
 
+// add adds a root and the runs of its dependants.
 func (g *graphBuilder) add(root Run) {
 	g.runs = append(g.runs, root)
 	if root.State == RunSkipped {
@@ -265,7 +266,7 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
 			priority, params, message, finished_at, created_at) VALUES `+values, args...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
-			err = sqldb.ErrRaced // a dependant, whose task type is not locked: the next look finds it
+			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row is not held: the next try finds it
 		}
 		if err != nil {
 			return fmt.Errorf("insert runs: %w", err)

@@ -11,27 +11,28 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// ErrRunOver means that the queue of the run is not this sweep's any more: the run was cancelled, or its deadline has
-// passed, or another sweep has claimed the queue, or it is finished. The sweep ends; nothing of it is to be saved.
-var ErrRunOver = errors.New("the queue of the run is not this sweep's any more")
+// ErrRunOver means that the queue of the run no longer belongs to this sweep: the run was cancelled, its deadline has
+// passed, another sweep has claimed the queue, or the queue is finished. The caller ends the sweep and saves nothing.
+var ErrRunOver = errors.New("the queue of the run no longer belongs to this sweep")
 
-// Progress is how far the sweep of a queue has come.
+// Progress is the progress of the sweep of a queue.
 type Progress struct {
-	// Cursor is where the next sweep of the queue in this run would begin; nil leaves it as it is.
+	// Cursor is where the next sweep of the queue in this run begins; nil does not change it.
 	Cursor *string
-	// ItemsDone and ItemsFailed are totals of the queue in this run, those of earlier sweeps included.
+	// ItemsDone and ItemsFailed are totals of the queue in this run, including earlier sweeps.
 	ItemsDone, ItemsFailed int64
 }
 
-// SaveSweep saves how far a sweep has come, in a transaction that fences the queue (R8). Progress makes the take-overs
-// that came before it count no more. ErrFenced if the server does not own the queue under that epoch any more,
-// ErrRunOver if the sweep is over for another reason.
+// SaveSweep saves the progress of a sweep in a transaction that fences the queue (R8). Progress resets the count of
+// takeovers. SaveSweep returns ErrFenced if the server no longer owns the queue under that epoch, and ErrRunOver if the
+// sweep is over for another reason.
 func (e *Engine) SaveSweep(ctx context.Context, s Sweep, p Progress) error {
 	return e.UpdateSweep(ctx, s, p, "save", RunQueueRunning, ``)
 }
 
-// FinishSweep notes that the queue is drained: an empty select and nothing in hand (R9). When it was the last, the run
-// ends. Errors are those of SaveSweep, and then the queue is not done; what fails after that, a tick repeats.
+// FinishSweep records that the queue is drained: an empty select and nothing in flight (R9). If it was the last queue, the
+// run ends. The errors are those of SaveSweep; with an error the queue is not DONE. If closing the run fails, a tick
+// repeats it.
 func (e *Engine) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
 	err := e.UpdateSweep(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
 	if err != nil {
@@ -41,15 +42,16 @@ func (e *Engine) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
 	return nil
 }
 
-// SuspendSweep gives a queue up that is about to change hands, or is paused: whoever owns it next begins where this
-// sweep has ended, and it counts neither as an attempt nor as a take-over. Errors are those of SaveSweep.
+// SuspendSweep ends the sweep of a queue that is about to be handed over or is paused. The next sweep starts where this one
+// has ended, and counts neither as an attempt nor as a takeover. The errors are those of SaveSweep.
 func (e *Engine) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
 	return e.UpdateSweep(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
 }
 
-// FailSweep notes that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles each
-// time, up to queue_max_attempts, and if the failure is final not at all: then the queue has failed, and with it the
-// run, once its other queues are finished. It tells whether the queue has failed. Errors are those of SaveSweep.
+// FailSweep records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with
+// each failure. After queue_max_attempts attempts, or at once if the failure is final, the queue has FAILED, and the run
+// fails when its other queues are finished. FailSweep reports whether the queue has FAILED. The errors are those of
+// SaveSweep.
 func (e *Engine) FailSweep(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
 	var most int
 	var retry time.Duration
@@ -70,10 +72,10 @@ func (e *Engine) FailSweep(ctx context.Context, s Sweep, p Progress, cause strin
 	return true, nil
 }
 
-// maxRetryDelay ends the doubling.
+// maxRetryDelay bounds the doubling.
 const maxRetryDelay = 24 * time.Hour
 
-// retryDelay is how long a queue waits after its n-th failure.
+// retryDelay returns the pause of a queue after its n-th failure.
 func retryDelay(first time.Duration, n int) time.Duration {
 	pause := first
 	for ; n > 1 && pause < maxRetryDelay; n-- {
@@ -82,8 +84,8 @@ func retryDelay(first time.Duration, n int) time.Duration {
 	return max(first, min(pause, maxRetryDelay))
 }
 
-// tryClose closes the run if the sweep was the last. That the queue is done is committed: an error here changes
-// nothing of that, and the next tick closes the run.
+// tryClose closes the run if no queue is left. It only logs an error, because the end of the queue is committed already and
+// the next tick closes the run.
 func (e *Engine) tryClose(ctx context.Context, s Sweep) {
 	var open int
 	err := e.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
@@ -96,8 +98,8 @@ func (e *Engine) tryClose(ctx context.Context, s Sweep) {
 	}
 }
 
-// saveSweep writes the row of a sweep, in a transaction of the dealers' pool that fences the queue. What surely or
-// perhaps has been written before, by a try whose reply was lost, is found by the state that it leads to.
+// UpdateSweep writes the row of a sweep in a transaction of the dealers' pool that fences the queue. If the reply of an
+// earlier try was lost, it recognises by the row's state that this try was committed.
 func (e *Engine) UpdateSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
 	tried := false
 	err := e.db.Transact(ctx, e.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
@@ -128,7 +130,7 @@ func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set
 		all, args = append(all, *p.Cursor), append([]any{*p.Cursor}, args...)
 	}
 	all = append(append(all, state, p.ItemsDone, p.ItemsFailed), args...)
-	// recoveries and progress_at before what they compare with is overwritten: MySQL goes from left to right (L6).
+	// MySQL evaluates SET from left to right (L6): recoveries comes before the columns that it is compared with.
 	return t.Exec(ctx, `UPDATE schedule_run_queue SET recoveries = CASE WHEN `+progress+` THEN 0 ELSE recoveries END,
 		progress_at = {now}, state = ?, items_done = ?, items_failed = ?`+set+`
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`,
@@ -141,8 +143,8 @@ func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n in
 	return n, err
 }
 
-// SweepCursor reads how far a queue was read in a run. ErrFenced if its sweep is not that of the server and the epoch
-// any more.
+// SweepCursor returns the saved cursor of a queue in a run. It returns ErrFenced if the sweep no longer belongs to the
+// server under that epoch.
 func (e *Engine) SweepCursor(ctx context.Context, runID, server string, q roster.QueueEpoch) (cursor string, err error) {
 	err = e.db.Dealers.QueryRowContext(ctx, e.db.SQL(`SELECT cursor_value FROM schedule_run_queue
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)

@@ -10,33 +10,34 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// TickResult is what a tick found.
+// TickResult is what a tick has read, after its changes.
 type TickResult struct {
 	Now      time.Time // the database's clock
-	Open     string    // the id of the run that is RUNNING, "" if there is none: sweeps of any other are over
-	Paused   bool      // that run is paused: its sweeps are to be suspended
+	Open     string    // the id of the run that is RUNNING, "" if none is; sweeps of any other run are over
+	Paused   bool      // that run is paused: the server suspends its sweeps
 	Opened   time.Time // when that run was opened
-	NextFire time.Time // when the next trigger is due; zero: there is none
-	// LastSuccess is the slot of the newest run that has succeeded, of those that are kept; zero: there is none.
+	NextFire time.Time // when the next trigger is due; zero if none is
+	// LastSuccess is the slot of the newest run that has succeeded and is still kept; zero if there is none.
 	LastSuccess time.Time
-	More        bool // there may be more to do at once
+	More        bool // more work may be due already
 }
 
-// tickState is the one statement of a tick when nothing is due.
+// tickState is the result of the one statement that a tick runs when nothing is due.
 type tickState struct {
 	TickResult
-	mustStop    bool // the open run is to be cancelled, or its deadline has passed
-	allFinished bool // all queues of the open run are finished
-	canOpen     bool // some run is READY
-	mustCancel  bool // some run that is not opened yet is to be cancelled
-	canResolve  bool // some run that waits is to be settled
+	mustStop    bool // the RUNNING run was cancelled, or its deadline has passed
+	allFinished bool // all queues of the RUNNING run are finished
+	canOpen     bool // a run is READY, and neither a pause nor a repartition stops it
+	mustCancel  bool // a run was cancelled before it was opened
+	canResolve  bool // the upstreams of a WAITING run decide its next state
 }
 
-// Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends one that is cancelled or has
-// passed its deadline, closes one whose queues are finished, and lets dependants go on or fail. Any server of the task
-// type may do it, and all do, once a second while any run has not ended; there is no leader. When nothing is due it is one statement; else
-// the work of a call is bounded, and More tells that there may be more. What one server leaves undone, because it died
-// between two commits, the next tick of any other does. ErrUnknownTask if nobody has defined the task type here.
+// Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends a run that was cancelled or has
+// passed its deadline, closes a run whose queues are finished, and lets dependants start or fail. Every server of the task
+// type calls it once a second while any run has not ended; there is no leader. When nothing is due, a tick is one statement.
+// Otherwise the work of a call is bounded, and More reports whether more may be due. When a server crashes between two
+// commits, the next tick of any other server does the rest. Tick returns ErrUnknownTask if the task type has no lock row in
+// this own_sign.
 func (e *Engine) Tick(ctx context.Context, taskType string) (TickResult, error) {
 	p, err := e.readTickState(ctx, taskType)
 	if err != nil {
@@ -57,14 +58,14 @@ func (e *Engine) Tick(ctx context.Context, taskType string) (TickResult, error) 
 	return after.TickResult, nil
 }
 
-// due reports that a tick has something to do.
+// due reports whether the tick has anything to do.
 func (p tickState) due() bool {
 	return p.mustStop || p.allFinished || p.mustCancel || p.canResolve || p.fires() || p.canOpen && p.Open == ""
 }
 
 func (p tickState) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
 
-// tick reports whether it did anything.
+// tick does what is due, and reports whether anything was.
 func (e *Engine) tick(ctx context.Context, taskType string, p *tickState) (did bool, err error) {
 	if !p.due() {
 		return false, nil
@@ -121,10 +122,10 @@ func (e *Engine) readTickState(ctx context.Context, taskType string) (p tickStat
 	return p, err
 }
 
-// maxPerTick bounds the runs of one kind of work in one tick.
+// maxPerTick bounds the runs that one tick cancels, and those that it resolves.
 const maxPerTick = 100
 
-// cancelWaiting ends runs that were cancelled before they were opened.
+// cancelWaiting ends the runs that were cancelled before they were opened.
 func (e *Engine) cancelWaiting(ctx context.Context, taskType string) error {
 	var runs []taskRun
 	err := e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
@@ -137,7 +138,7 @@ func (e *Engine) cancelWaiting(ctx context.Context, taskType string) error {
 	return err
 }
 
-// resolveDue settles runs whose upstreams have ended, or one of them with a failure.
+// resolveDue resolves the WAITING runs of a task type whose upstreams have all ended, or of which one has failed.
 func (e *Engine) resolveDue(ctx context.Context, taskType string) error {
 	var runs []taskRun
 	err := e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?

@@ -18,68 +18,71 @@ import (
 
 // The kinds of triggers.
 const (
-	TriggerCron  = slots.KindCron  // a cron expression with seconds, as Quartz has them
+	TriggerCron  = slots.KindCron  // a cron expression with seconds, in Quartz's syntax
 	TriggerEvery = slots.KindEvery // a Go duration, counted from StartAt
 	TriggerOnce  = slots.KindOnce  // a time in RFC 3339
 )
 
-// What fires of the slots that are due when they are several or old, because nobody was there, or the trigger paused.
+// The misfire policies: which slots fire when several are due or one is old, because no worker was running or the trigger
+// was paused.
 const (
 	MisfireOne  = slots.MisfireOne  // the newest
 	MisfireSkip = slots.MisfireSkip // the newest, if it is younger than MisfireAfter
-	MisfireAll  = slots.MisfireAll  // each, up to CatchupMax: then the newest
+	MisfireAll  = slots.MisfireAll  // each; if more than CatchupMax are due, the newest CatchupMax
 )
 
-// What becomes of a slot while runs of its target are open (R4).
+// The overlap policies: what happens to a slot while runs of its target are open (R4).
 const (
 	OverlapSkip = "SKIP" // its run is SKIPPED
-	OverlapWait = "WAIT" // its run waits, if no other waits already; else it is SKIPPED
+	OverlapWait = "WAIT" // its run waits, if no other run waits already; else it is SKIPPED
 )
 
 // The states of a trigger.
 const (
 	TriggerActive = "ACTIVE"
-	TriggerPaused = "PAUSED" // slots are missed, and when it is resumed its misfire says which are made up for
-	TriggerDone   = "DONE"   // there is no slot any more
-	TriggerError  = "ERROR"  // its row makes no sense; the message says why
+	TriggerPaused = "PAUSED" // it misses its slots; after a resume its misfire policy selects those that still fire
+	TriggerDone   = "DONE"   // it has no more slots
+	TriggerError  = "ERROR"  // its row is invalid; the message says why
 )
 
-// ErrUnknownTrigger means that there is no trigger of that name in this own_sign.
+// ErrUnknownTrigger means that no trigger in this own_sign has that name.
 var ErrUnknownTrigger = errors.New("unknown trigger")
 
-// Trigger is when runs of a task type begin by themselves, a row of schedule_trigger. Its slots, the instants at which
-// it is due, are by the database's clock.
+// Trigger makes runs of a task type at certain times, a row of schedule_trigger. Its slots are the instants at which it is
+// due, by the database's clock.
 type Trigger struct {
 	Name       string `json:"name"`       // unique in the own_sign; at most 150 bytes
 	Target     string `json:"target"`     // a task type of mode RUN
 	Kind       string `json:"kind"`       // CRON, EVERY or ONCE
 	Expression string `json:"expression"` // at most 255 bytes
 	TimeZone   string `json:"time_zone"`  // of CRON, such as Europe/Berlin. Defaults to UTC.
-	// StartAt and EndAt bound the slots, both included; zero is no bound. From StartAt the slots of EVERY are counted;
-	// there it defaults to when the trigger is made.
+	// StartAt and EndAt are the bounds of the slots, both inclusive; zero is no bound. The slots of EVERY are counted from
+	// StartAt; for EVERY it defaults to the time at which the trigger is made.
 	StartAt  time.Time `json:"start_at,omitzero"`
 	EndAt    time.Time `json:"end_at,omitzero"`
-	MaxFires int64     `json:"max_fires"` // then the trigger is DONE. Defaults to no bound.
+	MaxFires int64     `json:"max_fires"` // after that many slots the trigger is DONE. Defaults to no bound.
 
 	Misfire      string        `json:"misfire"`                 // ONE, SKIP or ALL. Defaults to ONE.
 	MisfireAfter time.Duration `json:"-" db:"misfire_after_ms"` // Defaults to 1 min.
-	// CatchupMax bounds what ALL makes up for at once. Defaults to 100.
+	// CatchupMax bounds the missed slots that ALL fires at once. Defaults to 100.
 	CatchupMax int    `json:"catchup_max"`
 	Overlap    string `json:"overlap"`  // SKIP or WAIT. Defaults to SKIP.
-	Priority   int    `json:"priority"` // of the runs: of several that are READY the highest is opened first
+	Priority   int    `json:"priority"` // of the runs: the READY run with the highest priority is opened first
 	Params     string `json:"params"`   // of the runs
 
-	// What follows is the store's.
-	ID         string    `json:"trigger_id"` // the same for the same name
+	// The store sets the following fields; a caller leaves them zero.
+	ID         string    `json:"trigger_id"` // follows from the own_sign and the name
 	Status     string    `json:"status"`
 	Message    string    `json:"message"`
 	Fires      int64     `json:"fires"`  // slots that have fired
-	Missed     int64     `json:"missed"` // slots that never will
+	Missed     int64     `json:"missed"` // slots that will never fire
 	NextFireAt time.Time `json:"next_fire_at,omitzero"`
 	PrevFireAt time.Time `json:"prev_fire_at,omitzero"`
 	Version    int64     `json:"version"`
 }
 
+// WithDefaults returns the trigger with defaults for the fields that are zero, and its bounds in UTC at the database's
+// resolution.
 func (t Trigger) WithDefaults() Trigger {
 	t.TimeZone = cmp.Or(t.TimeZone, "UTC")
 	t.Misfire = cmp.Or(t.Misfire, MisfireOne)
@@ -121,13 +124,13 @@ func (t Trigger) validate() error {
 	return errors.Join(errs...)
 }
 
-// maxExpression is the width of the column.
+// MaxExpression is the width of the column expression, in bytes.
 const MaxExpression = 255
 
-// maxCatchup bounds the runs that one firing inserts.
+// maxCatchup is the upper bound of CatchupMax, and so of the runs that one firing inserts.
 const maxCatchup = 1_000
 
-// parse reads the expression.
+// parse returns the computation of the trigger's slots. It fails if kind, expression or time zone are invalid.
 func (t Trigger) parse() (slots.Trigger, error) {
 	schedule, err := slots.Parse(t.Kind, t.Expression, t.TimeZone, t.StartAt)
 	return slots.Trigger{
@@ -136,29 +139,29 @@ func (t Trigger) parse() (slots.Trigger, error) {
 	}, err
 }
 
-// triggerNamespace is the name space of the ids of triggers.
+// triggerNamespace is the namespace of the UUIDs of triggers.
 var triggerNamespace = uuid.MustParse("6f1d3c1e-54a0-4d5b-9a53-8a1c2f1f7f0e")
 
-// triggerID is the same for the same name, so that the slots of a trigger that was deleted and is made again have
-// the keys of the runs that they have fired already (R2).
+// triggerID returns the id that follows from the own_sign and the name. A trigger that is deleted and made again keeps its
+// id, and so its slots have the keys of the runs that they fired before (R2).
 func triggerID(ownSign, name string) string {
 	return uuid.NewSHA1(triggerNamespace, []byte(ownSign+"\x00"+name)).String()
 }
 
-// runKey is the key of the run of a slot.
+// runKey returns the key of the run of a slot.
 func (t Trigger) runKey(slot time.Time) string {
 	return t.ID + "/" + slot.UTC().Format(time.RFC3339Nano)
 }
 
-// DefineTrigger makes a trigger unless there is one of its name, and returns the one that is in force, whoever made
-// it. Slots that lie before its making are not made up for, but for the one of ONCE, which is due until it has fired.
-// ErrUnknownTask if the target has no row.
+// DefineTrigger makes a trigger unless one of its name exists, and returns the one that is in force. Slots before that time
+// do not fire, except the slot of ONCE, which is due until it has fired. DefineTrigger returns ErrUnknownTask if the target
+// has no row.
 func (e *Engine) DefineTrigger(ctx context.Context, t Trigger) (Trigger, error) {
 	return e.putTrigger(ctx, t, "", false)
 }
 
-// ApplyTrigger makes a trigger or changes the one of its name, and returns what it has become. One that is PAUSED
-// stays so. If anything about its slots changes, they count from now on; what it has fired stays fired.
+// ApplyTrigger makes a trigger or changes the one of its name, and returns the result. A PAUSED trigger stays PAUSED. If a
+// field that determines the slots changes, the new slots start from now, and none of the slots that have fired fires again.
 func (e *Engine) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Trigger, error) {
 	return e.putTrigger(ctx, t, actor, true)
 }
@@ -178,7 +181,7 @@ func (e *Engine) putTrigger(ctx context.Context, t Trigger, actor string, change
 	return now, nil
 }
 
-// putTrigger makes a trigger, or changes the one of its name if that is wanted, and returns what is there then.
+// PutTrigger makes a trigger, and with change it also changes an existing one. It returns the trigger that is then in force.
 func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, actor string) (Trigger, error) {
 	old, err := ReadTrigger(ctx, l, t.Name)
 	there := err == nil
@@ -194,10 +197,10 @@ func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, a
 	return t, writeTrigger(ctx, l, t, old, there, actor)
 }
 
-// over is what a trigger becomes that is written over the old one, if there is one.
+// replace returns the trigger that results when t is written over old, or as a new trigger if old does not exist.
 func (t Trigger) replace(old Trigger, there bool, ownSign string, now time.Time) (Trigger, error) {
 	if t.StartAt.IsZero() && t.Kind == TriggerEvery {
-		t.StartAt = now // where the slots are counted from, unless they are counted already
+		t.StartAt = now // a new trigger counts its slots from now; an existing one keeps its origin
 		if old.Kind == TriggerEvery {
 			t.StartAt = old.StartAt
 		}
@@ -218,7 +221,7 @@ func (t Trigger) replace(old Trigger, there bool, ownSign string, now time.Time)
 	return t, nil
 }
 
-// writeTrigger inserts a trigger, or changes the old one.
+// writeTrigger writes the row of a trigger, and an event.
 func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool, actor string) error {
 	if err := writeTriggerRow(ctx, l, t, old, there); err != nil {
 		return err
@@ -226,7 +229,7 @@ func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there b
 	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "defined: " + t.Name})
 }
 
-// resetSchedule sets when a trigger is due first.
+// resetSchedule sets the first slot after now, and the status that follows from it.
 func (t *Trigger) resetSchedule(now time.Time) error {
 	a, err := t.parse()
 	if err != nil {
@@ -256,7 +259,7 @@ func writeTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, ther
 		_, err := l.Exec(ctx, `INSERT INTO schedule_trigger (`+strings.Join(names, ", ")+`, own_sign, name) VALUES (`+sqldb.Marks(len(args)+2)+`)`,
 			append(args, l.OwnSign, t.Name)...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
-			err = sqldb.ErrRaced // for another target, whose lock row is another
+			err = sqldb.ErrRaced // another transaction made it for another target, under the lock row of that target
 		}
 		return err
 	}
@@ -268,13 +271,13 @@ func writeTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, ther
 	return err
 }
 
-// columnValue is a column and the parameter that it gets.
+// columnValue is a column and the value that is written to it.
 type columnValue struct {
 	name  string
 	value any
 }
 
-// triggerColumns are the columns of a trigger but for its key.
+// triggerValues returns the columns of a trigger, except its key, with their values.
 func triggerValues(l *roster.LockTx, t Trigger) []columnValue {
 	return []columnValue{
 		{"trigger_id", t.ID},
@@ -301,9 +304,11 @@ func triggerValues(l *roster.LockTx, t Trigger) []columnValue {
 	}
 }
 
+// TriggerColumns are the columns that [ScanTrigger] scans, in its order.
 const TriggerColumns = `name, target, kind, expression, time_zone, start_at, end_at, max_fires, misfire, misfire_after_ms, catchup_max, overlap,
 	priority, params, trigger_id, status, message, fires, missed, next_fire_at, prev_fire_at, version`
 
+// ScanTrigger returns the trigger of a row of [TriggerColumns].
 func ScanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 	err = rows.Scan(&t.Name, &t.Target, &t.Kind, &t.Expression, &t.TimeZone, (*sqldb.Instant)(&t.StartAt), (*sqldb.Instant)(&t.EndAt), &t.MaxFires, &t.Misfire,
 		(*sqldb.Millis)(&t.MisfireAfter), &t.CatchupMax, &t.Overlap, &t.Priority, &t.Params, &t.ID, &t.Status, &t.Message, &t.Fires, &t.Missed,
@@ -311,7 +316,7 @@ func ScanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 	return t, err
 }
 
-// trigger reads a trigger. ErrUnknownTrigger if there is none of that name.
+// ReadTrigger returns a trigger under its target's lock row. It returns ErrUnknownTrigger if none has that name.
 func ReadTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
 	t, err := ScanTrigger(l.QueryRow(ctx, `SELECT `+TriggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name))
 	if sqldb.NoRows(err) {

@@ -6,28 +6,27 @@ import (
 	"time"
 )
 
-// TriggerDiff is a trigger's row beside the trigger that it is to be.
+// TriggerDiff compares the row of a trigger with the trigger that would replace it.
 type TriggerDiff struct {
-	Exists  bool         // the row is there
-	Changes []Difference // Row is what is in force, Given what is wanted, defaults included
-	Trigger Trigger      // as it would be
-	Next    []time.Time  // the slots at which it would be due next
+	Exists  bool         // the row exists
+	Changes []Difference // Row is the value in force, Given the new one, with defaults
+	Trigger Trigger      // the result of ApplyTrigger
+	Next    []time.Time  // the next slots of that result
 	Now     time.Time    // by the database's clock, when this was computed
 }
 
-// Same says that there is nothing to do.
-func (a TriggerDiff) Same() bool { return a.Exists && len(a.Changes) == 0 }
+// Same reports whether ApplyTrigger would change nothing.
+func (d TriggerDiff) Same() bool { return d.Exists && len(d.Changes) == 0 }
 
-// Validate says what is wrong with a trigger as far as that can be told without a database: everything but whether the
-// target has runs.
+// Validate checks a trigger as far as that needs no database. Only the database knows whether the target can have runs.
 func (t Trigger) Validate() error {
-	if _, err := t.WithDefaults().replace(Trigger{}, false, "", time.Now()); err != nil { // whatever slots are counted from
+	if _, err := t.WithDefaults().replace(Trigger{}, false, "", time.Now()); err != nil { // any time serves: only the error is used
 		return fmt.Errorf("trigger %s: %w", t.Name, err)
 	}
 	return nil
 }
 
-// CompareTrigger tells what ApplyTrigger would change, and the next slots, not more than n. It writes nothing.
+// CompareTrigger returns what ApplyTrigger would change, and at most n of the next slots. It writes nothing. It returns
 // ErrUnknownTask if the target has no row.
 func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a TriggerDiff, err error) {
 	if a, err = e.compareTrigger(ctx, t.WithDefaults()); err == nil {
@@ -60,7 +59,7 @@ func (e *Engine) compareTrigger(ctx context.Context, t Trigger) (a TriggerDiff, 
 	return a, err
 }
 
-// differences lists what of a trigger is to be changed, by the columns' names.
+// differences lists the settings in which want differs from t.
 func (t Trigger) differences(want Trigger) (list []Difference) {
 	wanted := want.settings()
 	for i, has := range t.settings() {
@@ -71,7 +70,7 @@ func (t Trigger) differences(want Trigger) (list []Difference) {
 	return list
 }
 
-// settings are the columns of a trigger that its user decides.
+// settings returns the columns of a trigger that its user sets.
 func (t Trigger) settings() []columnValue {
 	return []columnValue{
 		{"target", t.Target},
@@ -97,7 +96,7 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// next returns the slots at which the trigger is due from NextFireAt on, not more than n of them.
+// next returns the slots of a trigger from NextFireAt on, at most n of them.
 func (t Trigger) next(n int) (list []time.Time, err error) {
 	a, err := t.parse()
 	if err != nil {
@@ -110,7 +109,7 @@ func (t Trigger) next(n int) (list []time.Time, err error) {
 	return list, nil
 }
 
-// Difference is a setting for which a program or a file gives another value than the row has.
+// Difference is a setting whose value in a program or a file differs from the row.
 type Difference struct {
 	Name  string // the setting's name in rota.yaml
 	Given string

@@ -11,13 +11,13 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// firePage is how many triggers fire in one transaction, and firePages how many of these one tick makes.
 const (
-	firePage  = 100
-	firePages = 5
+	firePage  = 100 // triggers that fire in one transaction
+	firePages = 5   // transactions of one tick
 )
 
-// fireDue fires the triggers of a task type that are due, page by page.
+// FireDue fires the triggers of a task type that are due, one page per transaction. The next tick fires what is left after
+// firePages pages.
 func (e *Engine) FireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
@@ -35,15 +35,15 @@ func (e *Engine) FireDue(ctx context.Context, taskType string) error {
 	return nil
 }
 
-// firing is a trigger that is due, and what comes of it.
+// firing is a due trigger after its firing, and the slots that fire.
 type firing struct {
-	Trigger // as it will be
-	slots   []time.Time
+	Trigger
+	slots []time.Time
 }
 
-// fire advances a page of triggers and inserts the runs of their slots, in one transaction (R2): a few statements,
-// however many there are. That each trigger's version is still the one that was read is checked although the lock
-// row is held: somebody may edit the row by hand. It returns how many triggers there were.
+// fireTriggers advances a page of triggers and inserts the runs of their slots in one transaction (R2). It needs a few
+// statements, independent of the number of triggers. It returns the number of triggers. It compares the version of each
+// trigger although it holds the lock row, because an operator may edit the row by hand.
 func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 	firings, err := DueTriggers(ctx, l)
 	if err != nil || len(firings) == 0 {
@@ -70,7 +70,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 			r := like
 			r.Key = f.runKey(at)
 			if there[taskKey{l.TaskType, r.Key}] != "" {
-				continue // fired before the trigger was made again; it advances all the same
+				continue // it fired before the trigger was deleted and made again; the trigger still advances
 			}
 			r = newRun(l, r, at)
 			if runs = append(runs, r); r.State == RunReady {
@@ -84,8 +84,8 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 	return len(firings), insertRuns(ctx, l, runs, nil)
 }
 
-// due reads a page of triggers that are due, and computes what they fire and when they are due next. One whose row
-// makes no sense gets the status ERROR, and the others go on.
+// DueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose row
+// is invalid gets the status ERROR, and the others are not affected.
 func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		t, err := ScanTrigger(rows)
@@ -122,8 +122,8 @@ func newFiring(t Trigger, now time.Time) firing {
 	return f
 }
 
-// run is what a trigger fires while some runs of its target are open (R4). All slots of one firing are judged
-// together: those that ALL makes up for do not stand in each other's way.
+// runTemplate returns the run that a trigger fires while the given runs of its target are open (R4). All slots of one
+// firing get the same template: otherwise the slots that ALL catches up on would skip each other.
 func (t Trigger) runTemplate(open []Run) Run {
 	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: RunReady}
 	switch {
@@ -138,7 +138,7 @@ func (t Trigger) runTemplate(open []Run) Run {
 	return r
 }
 
-// openRuns returns the runs of the task type that are RUNNING or READY, not more than two, the RUNNING first.
+// openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING one first.
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var r Run
@@ -153,8 +153,8 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	return open, nil
 }
 
-// advance writes the triggers, all of them in one statement: each column is a CASE over the names, the one form of an
-// UPDATE of several rows that all databases know.
+// AdvanceTriggers writes all triggers in one statement. Each column is a CASE over the names: this is the one form of an
+// UPDATE of several rows that every database knows.
 func AdvanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
 	var set strings.Builder
 	var args []any

@@ -9,8 +9,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// PauseTrigger stops a trigger, or lets it go on: then its misfire says which of the slots that it has missed fire.
-// One that is DONE stays so; one in ERROR goes on if its row makes sense by now. ErrUnknownTrigger if there is none.
+// PauseTrigger pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A
+// trigger that is DONE stays DONE. A resume of a trigger in ERROR succeeds if its row is valid by then. PauseTrigger returns
+// ErrUnknownTrigger if none has that name.
 func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, actor string) error {
 	err := e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
@@ -41,8 +42,8 @@ func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, act
 	return nil
 }
 
-// DeleteTrigger deletes a trigger. Its runs stay, and one that is made again under its name fires none of its slots
-// twice. ErrUnknownTrigger if there is none.
+// DeleteTrigger deletes a trigger. Its runs stay, and a new trigger of the same name fires no slot a second time while the
+// run of that slot is kept. DeleteTrigger returns ErrUnknownTrigger if none has that name.
 func (e *Engine) DeleteTrigger(ctx context.Context, name, actor string) error {
 	err := e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
 		return DeleteTrigger(ctx, l, name, actor)
@@ -53,6 +54,7 @@ func (e *Engine) DeleteTrigger(ctx context.Context, name, actor string) error {
 	return nil
 }
 
+// DeleteTrigger deletes the row of a trigger under its target's lock row, and writes an event.
 func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) error {
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name); err != nil {
 		return err
@@ -60,9 +62,9 @@ func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "deleted: " + name})
 }
 
-// FireTrigger makes a run of a trigger now, whatever its slots and its status, and returns its id. The slots stay as
-// they are, and the firing does not count. The trigger's overlap holds: the run may be SKIPPED. ErrUnknownTrigger if
-// there is none.
+// FireTrigger makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
+// neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED. FireTrigger returns
+// ErrUnknownTrigger if none has that name.
 func (e *Engine) FireTrigger(ctx context.Context, name, actor string) (runID string, err error) {
 	err = e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		open, err := openRuns(ctx, l)
