@@ -122,20 +122,6 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	return c, nil
 }
 
-// Close closes all connections, those of DB included.
-func (c *Center) Close() error { return c.db.Close() }
-
-// DB returns the pool for dealers: the roster's own database, with the safe options forced, apart
-// from the connections that the roster itself uses. Its size is not limited; the settings'
-// thread_number bounds what Rota asks of it.
-func (c *Center) DB() *sql.DB { return c.db.Dealers }
-
-// Dialect returns the kind of database.
-func (c *Center) Dialect() schema.Dialect { return c.db.Name }
-
-// OwnSign returns the environment that this Center works in.
-func (c *Center) OwnSign() string { return c.ownSign }
-
 // DialectOf returns the kind of a database, without connecting to it. It returns the error of a malformed URL.
 func DialectOf(db Database) (schema.Dialect, error) {
 	if db.Err != nil {
@@ -147,47 +133,38 @@ func DialectOf(db Database) (schema.Dialect, error) {
 	return db.Dialect.Name, nil
 }
 
-// Migrate brings the schema of a database to this program's version, and returns the versions before and after. Several
-// processes may do it at once. Only ctx bounds how long a migration may take; one that the transactions of others stop is
-// tried again for a minute. On PostgreSQL it waits for the users of a table, and later users wait behind it.
-func Migrate(ctx context.Context, db Database) (from, to int64, err error) {
-	err = withRole(ctx, db, sqldb.RoleSchema, func(pool *sql.DB) error {
-		from, to, err = schema.Up(ctx, pool, db.Dialect.Name)
-		return err
-	})
-	return from, to, err
-}
+// Close closes all connections, those of DB included.
+func (c *Center) Close() error { return c.db.Close() }
 
-// MigrationStatus lists the migrations of a database, the pending ones included.
-func MigrationStatus(ctx context.Context, db Database) (list []schema.Migration, err error) {
-	err = withRole(ctx, db, sqldb.RoleStore, func(pool *sql.DB) error {
-		list, err = schema.Status(ctx, pool, db.Dialect.Name)
-		return err
-	})
-	return list, err
-}
+// DB returns the pool for dealers: the roster's own database, with the safe options forced, apart
+// from the connections that the roster itself uses. Its size is not limited; the settings'
+// thread_number bounds what Rota asks of it.
+func (c *Center) DB() *sql.DB { return c.db.Dealers }
 
-// withRole calls f with a connected pool. Only a migration creates a database that does not exist.
-func withRole(ctx context.Context, db Database, r sqldb.Role, f func(*sql.DB) error) error {
-	if _, err := DialectOf(db); err != nil {
-		return err
-	}
-	pool, err := db.Pool(r, r == sqldb.RoleSchema)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", db.Address, err)
-	}
-	err = sqldb.Connect(ctx, pool)
-	if err == nil {
-		err = f(pool)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", db.Address, oneLine(err)), pool.Close())
-	}
-	return pool.Close()
-}
+// Dialect returns the kind of database.
+func (c *Center) Dialect() schema.Dialect { return c.db.Name }
+
+// DefaultOwnSign is the environment of rosters that name none.
+const DefaultOwnSign = roster.DefaultOwnSign
+
+// OwnSign returns the environment that this Center works in.
+func (c *Center) OwnSign() string { return c.ownSign }
 
 // IsTransient reports that an error came from the connection or from a collision, so that the
 // same call may succeed later.
 func (c *Center) IsTransient(err error) bool {
 	return c.db.Transient(err)
 }
+
+// CheckWrite asks the database whether it takes writes, with a statement that changes no row.
+func (c *Center) CheckWrite(ctx context.Context) error {
+	_, err := c.db.Exec(ctx, `UPDATE schedule_server SET beat_count = beat_count WHERE uuid = ''`)
+	return err
+}
+
+// Roster returns the ownership protocol: register, heartbeat, rebalance, release, leave. It is for package manager, and
+// its type is internal: what users and operators need is in the bundles.
+func (c *Center) Roster() *roster.Roster { return c.roster }
+
+// Engine returns the engine of runs: tick, claim, save, finish. It is for package manager, and its type is internal.
+func (c *Center) Engine() *runs.Engine { return c.runs }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -31,6 +32,19 @@ var (
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has
 	// either happened or not. Read again; never guess.
 	ErrUnknownCommit = sqldb.ErrUnknownCommit
+
+	ErrUnknownRun     = runs.ErrUnknownRun     // no run with this id in this own_sign
+	ErrRunState       = runs.ErrRunState       // the state of the run does not allow the operation
+	ErrRunOver        = runs.ErrRunOver        // the queue of the run no longer belongs to this sweep
+	ErrUnknownTrigger = runs.ErrUnknownTrigger // no trigger with this name in this own_sign
+)
+
+// What Servers.Find and Runs.Find may return.
+var (
+	ErrUnknownServer   = errors.New("unknown server")
+	ErrAmbiguousServer = errors.New("ambiguous name")
+	ErrNoRunOrTask     = errors.New("neither a run nor a task type has this name")
+	ErrNoRunYet        = errors.New("the task type has had no run")
 )
 
 // oneLine keeps a driver's error of several lines on one.

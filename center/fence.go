@@ -13,6 +13,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
+// QueueEpoch is a queue and the epoch under which a server owns it.
+type QueueEpoch = roster.QueueEpoch
+
 // Batch is what the fence compares with the table: the queues of a batch and the epochs under
 // which its items were selected (F2). It travels in the context of Execute.
 type Batch struct {

@@ -53,7 +53,7 @@ type Scenario struct {
 // Plan plans over the rows as they are, read without locks, as if the scenario had come true and whoever
 // is overdue were dead. It writes nothing.
 func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview, error) {
-	p, err := q.c.Queues().readPreview(ctx, taskType)
+	p, err := q.readPreview(ctx, taskType)
 	if err != nil {
 		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
 	}

@@ -1,9 +1,21 @@
 package center
 
-import "github.com/dutyrota/rota/internal/runs"
+import (
+	"context"
+	"errors"
+	"fmt"
 
-// Engine returns the engine of runs: tick, claim, save, finish. It is for package manager, and its type is internal.
-func (c *Center) Engine() *runs.Engine { return c.runs }
+	"github.com/dutyrota/rota/internal/runs"
+)
+
+// Runs are the runs of task types of mode RUN.
+type Runs struct {
+	e       *runs.Engine
+	ownSign string
+}
+
+// Runs returns the runs.
+func (c *Center) Runs() *Runs { return &Runs{c.runs, c.ownSign} }
 
 // The records of runs and triggers. Their fields are the columns of the tables, see docs/tables.md.
 type (
@@ -54,45 +66,83 @@ const (
 	RunQueueCancelled = runs.RunQueueCancelled // the run was cancelled, or the queue was removed
 )
 
-// The kinds of triggers.
-const (
-	TriggerCron  = runs.TriggerCron  // a cron expression with seconds, in Quartz's syntax
-	TriggerEvery = runs.TriggerEvery // a Go duration, counted from StartAt
-	TriggerOnce  = runs.TriggerOnce  // a time in RFC 3339
-)
+// List lists the latest runs of this own_sign that the filter selects, the newest first, at most limit.
+func (r *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
+	return r.e.RunRecords(ctx, f, limit)
+}
 
-// The states of a trigger.
-const (
-	TriggerActive = runs.TriggerActive
-	TriggerPaused = runs.TriggerPaused // it misses its slots; after a resume its misfire policy decides about them
-	TriggerDone   = runs.TriggerDone   // it has no more slots
-	TriggerError  = runs.TriggerError  // its row makes no sense; the message says why
-)
+// Find returns the run with the given id, or the newest run of the task type with the given name. ErrNoRunOrTask if there
+// is neither, ErrNoRunYet if the task type has had no run. A task type of mode CONTINUOUS is refused.
+func (r *Runs) Find(ctx context.Context, name string) (RunRecord, error) {
+	run, err := r.Get(ctx, name)
+	if !errors.Is(err, ErrUnknownRun) {
+		return run, err
+	}
+	run, err = r.e.LatestRun(ctx, name)
+	switch {
+	case errors.Is(err, ErrUnknownTask):
+		err = fmt.Errorf("find run %s in own_sign %s: %w", name, r.ownSign, ErrNoRunOrTask)
+	case errors.Is(err, ErrUnknownRun):
+		err = fmt.Errorf("find the newest run of %s$%s: %w", name, r.ownSign, ErrNoRunYet)
+	}
+	return run, err
+}
 
-// What fires of the slots that are due when they are several or old, because no worker was there, or the trigger was
-// paused.
-const (
-	MisfireOne  = runs.MisfireOne  // the newest
-	MisfireSkip = runs.MisfireSkip // the newest, if it is younger than MisfireAfter
-	MisfireAll  = runs.MisfireAll  // each, up to CatchupMax: then the newest
-)
+// Get returns the run with the given id. ErrUnknownRun if there is none.
+func (r *Runs) Get(ctx context.Context, runID string) (RunRecord, error) {
+	list, err := r.List(ctx, RunFilter{RunID: runID}, 1)
+	if err != nil {
+		return RunRecord{}, err
+	}
+	if len(list) == 0 {
+		return RunRecord{}, fmt.Errorf("read run %s: %w", runID, ErrUnknownRun)
+	}
+	return list[0], nil
+}
 
-// What becomes of a slot while runs of its target are open (R4).
-const (
-	OverlapSkip = runs.OverlapSkip // its run is SKIPPED
-	OverlapWait = runs.OverlapWait // its run waits, if no other run waits already; else it is SKIPPED
-)
+// Queues returns the queues of a run in natural order. There are none before the run is opened.
+func (r *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
+	return r.e.RunQueues(ctx, runID)
+}
 
-// When a run may begin after one of its upstreams (R5).
-const (
-	RuleSuccess  = runs.RuleSuccess  // the upstream succeeded
-	RuleFinished = runs.RuleFinished // the upstream ended in any state
-)
+// Graph returns a run with its upstreams and dependants, direct and indirect, in the order in which they were made, and
+// the edges between them. ErrUnknownRun if there is no such run.
+func (r *Runs) Graph(ctx context.Context, runID string) ([]Run, []RunDep, error) {
+	return r.e.RunGraph(ctx, runID)
+}
 
-// What a caller may branch on with errors.Is.
-var (
-	ErrUnknownRun     = runs.ErrUnknownRun     // no run of that id in this own_sign
-	ErrRunState       = runs.ErrRunState       // the run is in a state in which that cannot be done to it
-	ErrRunOver        = runs.ErrRunOver        // the queue of the run does not belong to this sweep any more
-	ErrUnknownTrigger = runs.ErrUnknownTrigger // no trigger of that name in this own_sign
-)
+// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. There is one run of
+// a key: to submit the key again returns the id of the first run, and existed is true. Without a key each call makes a
+// run. The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. If one of
+// the runs in after does not succeed, the run ends DEPENDENT_FAILED.
+//
+// The dependants get the key and the params. ErrUnknownTask; ErrUnknownRun for a run in after that does not exist. After a
+// commit whose reply was lost, existed is false.
+func (r *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
+	return r.e.SubmitOnce(ctx, taskType, key, params, after...)
+}
+
+// Cancel ends an open run at once: its queues are CANCELLED, whichever servers own them. A server at work learns of it
+// within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. ErrRunState if the
+// run has ended.
+func (r *Runs) Cancel(ctx context.Context, runID, actor string) error {
+	return r.e.CancelRun(ctx, runID, actor)
+}
+
+// Pause stops an open run: it is not opened, its queues are not claimed, and its sweeps are suspended, until Resume. Its
+// deadline does not change. ErrRunState if the run has ended.
+func (r *Runs) Pause(ctx context.Context, runID, actor string) error {
+	return r.e.PauseRun(ctx, runID, true, actor)
+}
+
+// Resume ends a Pause.
+func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
+	return r.e.PauseRun(ctx, runID, false, actor)
+}
+
+// Rerun lets a run that failed or was cancelled go on (R11): its failed and cancelled queues begin again, each from its
+// cursor. List that are done stay done, unless the number of queues has changed. Its dependants that failed because of
+// it wait again. ErrRunState if the run is in any other state.
+func (r *Runs) Rerun(ctx context.Context, runID, actor string) error {
+	return r.e.Rerun(ctx, runID, actor)
+}

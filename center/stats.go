@@ -1,8 +1,6 @@
 package center
 
 import (
-	"context"
-
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -27,6 +25,17 @@ const (
 	ErrorOther       = "other"       // not the database's: ErrFenced, or an ended context
 )
 
+// Stats returns what was counted so far. It may be called at any time.
+func (c *Center) Stats() Stats {
+	asked := c.db.Counts()
+	s := Stats{Done: asked.Done, Tries: asked.Tries, Errors: map[string]int64{}}
+	for class, n := range asked.Errors {
+		s.Errors[errorName(class)] += n
+	}
+	s.Runs = c.runs.Ended()
+	return s
+}
+
 // errorName returns the key in Stats.Errors for a class of errors.
 func errorName(c sqldb.Class) string {
 	switch c {
@@ -43,21 +52,4 @@ func errorName(c sqldb.Class) string {
 	case sqldb.Other:
 	}
 	return ErrorOther
-}
-
-// Stats returns what was counted so far. It may be called at any time.
-func (c *Center) Stats() Stats {
-	asked := c.db.Counts()
-	s := Stats{Done: asked.Done, Tries: asked.Tries, Errors: map[string]int64{}}
-	for class, n := range asked.Errors {
-		s.Errors[errorName(class)] += n
-	}
-	s.Runs = c.runs.Ended()
-	return s
-}
-
-// CheckWrite asks the database whether it takes writes, with a statement that changes no row.
-func (c *Center) CheckWrite(ctx context.Context) error {
-	_, err := c.db.Exec(ctx, `UPDATE schedule_server SET beat_count = beat_count WHERE uuid = ''`)
-	return err
 }

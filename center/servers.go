@@ -3,11 +3,30 @@ package center
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
+
+// Servers are the live servers and those that are gone.
+type Servers struct{ c *Center }
+
+// Servers returns the servers.
+func (c *Center) Servers() *Servers { return &Servers{c} }
+
+// The states of a server. Only SERVING and STANDBY servers may own queues.
+const (
+	StateServing  = roster.StateServing  // owns queues
+	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues; first in line
+	StatePaused   = roster.StatePaused   // an operator paused it
+	StateDraining = roster.StateDraining // about to leave
+)
+
+// ServerName is what people call a server: host:pid, its uuid without the random end. A process that serves several task
+// types has that name in each.
+func ServerName(uuid string) string { return roster.ServerName(uuid) }
 
 // ServerRecord is a row of schedule_server, and how many queues it has to do with.
 type ServerRecord struct {
@@ -53,6 +72,18 @@ type ServerRecord struct {
 	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
 }
 
+// reckon fills in what follows from the times.
+func (s *ServerRecord) reckon() {
+	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
+	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
+	s.OldestInHandAge, s.LastErrorAge = ageOf(s.Now, s.OldestInHand), ageOf(s.Now, s.LastErrorAt)
+}
+
+// Eligible reports whether the server may be assigned queues.
+func (s ServerRecord) Eligible() bool {
+	return !s.Overdue && roster.MayOwn(s.State)
+}
+
 // ServerFilter says which servers are asked for. Empty fields ask for all.
 type ServerFilter struct {
 	TaskType string
@@ -78,18 +109,6 @@ func (s *Servers) List(ctx context.Context, f ServerFilter) ([]ServerRecord, err
 		list[i].reckon()
 	}
 	return list, nil
-}
-
-// reckon fills in what follows from the times.
-func (s *ServerRecord) reckon() {
-	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
-	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
-	s.OldestInHandAge, s.LastErrorAge = ageOf(s.Now, s.OldestInHand), ageOf(s.Now, s.LastErrorAt)
-}
-
-// Eligible reports whether the server may be assigned queues.
-func (s ServerRecord) Eligible() bool {
-	return !s.Overdue && roster.MayOwn(s.State)
 }
 
 // GoneServerRecord is a row of schedule_server_history.
@@ -126,7 +145,63 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 	return list, nil
 }
 
-// latest selects the last rows, in the order in which they came.
-func latest(from, time, key string, limit int) string {
-	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM %s ORDER BY %s DESC, %s DESC LIMIT %d) x ORDER BY %s, %s`, from, time, key, limit, time, key)
+// Find returns the registered server with the given name: its uuid, or a prefix of it that ends before a colon, such as
+// host:pid. ErrUnknownServer if no server matches, ErrAmbiguousServer if several do.
+func (s *Servers) Find(ctx context.Context, name string) (ServerRecord, error) {
+	servers, err := s.List(ctx, ServerFilter{})
+	if err != nil {
+		return ServerRecord{}, err
+	}
+	server, err := matchServer(servers, name)
+	if err != nil {
+		return ServerRecord{}, fmt.Errorf("find server %s in own_sign %s: %w", name, s.c.ownSign, err)
+	}
+	return server, nil
+}
+
+func matchServer(servers []ServerRecord, name string) (ServerRecord, error) {
+	var matches []ServerRecord
+	for _, s := range servers {
+		if s.UUID == name {
+			return s, nil
+		}
+		if strings.HasPrefix(s.UUID, name+":") {
+			matches = append(matches, s)
+		}
+	}
+	switch len(matches) {
+	case 0:
+		return ServerRecord{}, ErrUnknownServer
+	case 1:
+		return matches[0], nil
+	}
+	var names []string
+	for _, s := range matches {
+		names = append(names, s.UUID+" ("+s.TaskType+")")
+	}
+	last := len(names) - 1
+	return ServerRecord{}, fmt.Errorf("%w: it can be %s or %s", ErrAmbiguousServer, strings.Join(names[:last], ", "), names[last])
+}
+
+// Pause stops one server: it drains its queues, and others take them over. While there are no others, the queues wait.
+// ErrGone if there is no such server.
+func (s *Servers) Pause(ctx context.Context, uuid, actor string) error {
+	return s.c.roster.PauseServer(ctx, uuid, true, actor)
+}
+
+// Resume ends a Pause or a Drain. ErrGone if there is no such server.
+func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
+	return s.c.roster.PauseServer(ctx, uuid, false, actor)
+}
+
+// Drain takes all queues from a server for good: the others request its queues, and it hands over each as soon as nothing
+// of it is in flight. While there are no others, it works on. It stays alive and owns nothing until Resume. ErrGone if
+// there is no such server.
+//
+// With force, Drain does not wait: the queues go to others at once, or to nobody, recorded FORCED, even with calls in
+// flight. The server learns of it with its next heartbeat and cancels them. Its fenced writes are rejected; e-mails and
+// HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server locks: end its session in
+// the database, or the process.
+func (s *Servers) Drain(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
+	return s.c.roster.DrainServer(ctx, uuid, force, actor)
 }

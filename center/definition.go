@@ -39,7 +39,7 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settin
 	if err != nil {
 		return Settings{}, fmt.Errorf("define %w", err)
 	}
-	row, err := t.c.Tasks().Settings(ctx, taskType)
+	row, err := t.Settings(ctx, taskType)
 	if err != nil {
 		return Settings{}, err
 	}
@@ -98,10 +98,10 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error)
 	if err != nil {
 		return Settings{}, fmt.Errorf("read the settings of %s: %w", taskType, err)
 	}
-	if err := t.c.Tasks().readQueueSettings(ctx, taskType, &s); err != nil {
+	if err := t.readQueueSettings(ctx, taskType, &s); err != nil {
 		return Settings{}, fmt.Errorf("read the queues of %s: %w", taskType, err)
 	}
-	if err := t.c.Tasks().readSchedule(ctx, taskType, &s); err != nil {
+	if err := t.readSchedule(ctx, taskType, &s); err != nil {
 		return Settings{}, fmt.Errorf("read what begins the runs of %s: %w", taskType, err)
 	}
 	return s.WithDefaults(), nil

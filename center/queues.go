@@ -4,10 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
+
+// Queues are the queues of all task types, with their owners.
+type Queues struct{ c *Center }
+
+// Queues returns the queues with their owners.
+func (c *Center) Queues() *Queues { return &Queues{c} }
 
 // QueueRecord is a queue with its owner, as the view schedule_assignment tells it.
 type QueueRecord struct {
@@ -73,7 +81,7 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 		list[i].reckon()
 	}
 	sortQueues(list)
-	return list, q.c.Queues().markRemoving(ctx, list)
+	return list, q.markRemoving(ctx, list)
 }
 
 // reckon turns times into ages.
@@ -84,6 +92,16 @@ func (q *QueueRecord) reckon() {
 	}{{&q.HeartbeatAge, q.Heartbeat}, {&q.Held, q.CurSince}, {&q.Requested, q.ReqSince}} {
 		*f.age = ageOf(q.Now, f.of)
 	}
+}
+
+// sortQueues sorts naturally, queue 2 before queue 10.
+func sortQueues(queues []QueueRecord) {
+	slices.SortStableFunc(queues, func(a, b QueueRecord) int {
+		if c := strings.Compare(a.TaskType, b.TaskType); c != 0 {
+			return c
+		}
+		return plan.CompareIDs(a.QueueID, b.QueueID)
+	})
 }
 
 // markRemoving marks the queues that the lock rows list.
@@ -105,4 +123,22 @@ func (q *Queues) markRemoving(ctx context.Context, queues []QueueRecord) error {
 		}
 	}
 	return nil
+}
+
+// Add adds a named queue, which a server owns at once (N2), or keeps a queue that is being removed. Repartition changes
+// the number of numbered queues.
+func (q *Queues) Add(ctx context.Context, taskType, queueID, parameter, actor string) error {
+	return q.c.roster.AddQueue(ctx, taskType, queueID, parameter, actor)
+}
+
+// Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. List of
+// that name are not processed any more. The last queue stays.
+func (q *Queues) Remove(ctx context.Context, taskType, queueID, actor string) error {
+	return q.c.roster.RemoveQueue(ctx, taskType, queueID, actor)
+}
+
+// Repartition requests another number of numbered queues. Nothing changes at once: every server drains everything, and
+// then one transaction changes the number (N1). The number that is in force withdraws the request.
+func (q *Queues) Repartition(ctx context.Context, taskType string, total int, actor string) error {
+	return q.c.roster.Repartition(ctx, taskType, total, actor)
 }

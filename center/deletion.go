@@ -14,7 +14,7 @@ import (
 // a server lives that serves it, or another task type runs after it.
 // The lock rows stay: should the task type come again, no epoch is used twice (H6).
 func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
-	signs, err := t.c.Tasks().signsOf(ctx, taskType)
+	signs, err := t.signsOf(ctx, taskType)
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", taskType, err)
 	}
@@ -95,4 +95,37 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 		}
 	}
 	return nil
+}
+
+// forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6), and what
+// is kept for a while: events, histories, and runs, the open ones of which are cancelled.
+func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) error {
+	r := roster.Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	servers, err := r.Servers(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := l.MoveToHistory(ctx, roster.ReasonExpired, servers); err != nil {
+		return err
+	}
+	if err := runs.CancelAll(ctx, l); err != nil {
+		return err
+	}
+	if err := l.RaiseEpochHigh(ctx); err != nil {
+		return err
+	}
+	for _, table := range []struct{ name, key string }{
+		{"schedule_failed_item", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
+	} {
+		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
+			return fmt.Errorf("delete from %s: %w", table.name, err)
+		}
+	}
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL, epoch_high = ?,
+		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
+		WHERE task_type = ? AND own_sign = ?`, l.EpochHigh, l.TaskType, l.OwnSign)
+	if err != nil {
+		return err
+	}
+	return l.Record(ctx, roster.Event{Kind: EventForgotten, Actor: actor, Reason: why})
 }

@@ -1,11 +1,8 @@
 package center
 
 import (
-	"slices"
-	"strings"
+	"fmt"
 	"time"
-
-	"github.com/dutyrota/rota/internal/plan"
 )
 
 // What operators look at are records: rows with the names of their columns as JSON tags. A NULL is nil where the
@@ -26,12 +23,7 @@ func ageOf(now time.Time, t *time.Time) *float64 {
 	return &age
 }
 
-// sortQueues sorts naturally, queue 2 before queue 10.
-func sortQueues(queues []QueueRecord) {
-	slices.SortStableFunc(queues, func(a, b QueueRecord) int {
-		if c := strings.Compare(a.TaskType, b.TaskType); c != 0 {
-			return c
-		}
-		return plan.CompareIDs(a.QueueID, b.QueueID)
-	})
+// latest selects the last rows, in the order in which they came.
+func latest(from, time, key string, limit int) string {
+	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM %s ORDER BY %s DESC, %s DESC LIMIT %d) x ORDER BY %s, %s`, from, time, key, limit, time, key)
 }

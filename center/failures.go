@@ -12,12 +12,6 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// The states of a failed item.
-const (
-	ItemRetry = "RETRY" // executed again when its pause is over
-	ItemDead  = "DEAD"  // failed too often: never again, until an operator says so
-)
-
 // FailedItem is an item that has failed. There is a row for it until it succeeds, or an operator drops it.
 type FailedItem struct {
 	Key       string // the dealer's; at most 255 bytes
@@ -75,7 +69,7 @@ func (it *Items) Save(ctx context.Context, taskType string, items []FailedItem) 
 			args = append(args, taskType, it.c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
-		err := it.c.Items().write(ctx, `INSERT INTO schedule_failed_item
+		err := it.write(ctx, `INSERT INTO schedule_failed_item
 			(task_type, own_sign, item_key, queue_id, state, attempts, last_error, next_attempt_at, first_failed_at)
 			VALUES `+values+it.c.db.UpsertItem, args...)
 		if err != nil {
@@ -89,68 +83,12 @@ func (it *Items) Save(ctx context.Context, taskType string, items []FailedItem) 
 func (it *Items) Forget(ctx context.Context, taskType string, keys []string) error {
 	for part := range slices.Chunk(keys, roster.InsertRows) {
 		args := append([]any{taskType, it.c.ownSign}, sqldb.Args(part)...)
-		err := it.c.Items().write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
+		err := it.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
 		if err != nil {
 			return fmt.Errorf("forget failed items of %s$%s: %w", taskType, it.c.ownSign, err)
 		}
 	}
 	return nil
-}
-
-// Retry makes failed items due at once and takes them for new: dead ones live again. It returns how many
-// there were. Workers learn of it with their next heartbeat. No keys are all items of the roster.
-func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
-	n, err = it.c.Items().changeItems(ctx, taskType, actor, "retried", keys, `UPDATE schedule_failed_item
-		SET state = '`+ItemRetry+`', attempts = 0, next_attempt_at = {now}`)
-	if err != nil {
-		return 0, fmt.Errorf("retry items of %w", err)
-	}
-	return n, nil
-}
-
-// Drop deletes the records of failed items, for what was mended or removed by hand, and returns how many
-// there were. An item that is selected all the same begins anew. No keys are all items of the roster.
-func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
-	n, err = it.c.Items().changeItems(ctx, taskType, actor, "dropped", keys, `DELETE FROM schedule_failed_item`)
-	if err != nil {
-		return 0, fmt.Errorf("drop items of %w", err)
-	}
-	return n, nil
-}
-
-// changeItems runs a statement over the rows of items, and tells the workers to read theirs again.
-func (it *Items) changeItems(ctx context.Context, taskType, actor, what string, keys []string, statement string) (n int, err error) {
-	parts := [][]string{nil}
-	if len(keys) > 0 {
-		parts = slices.Collect(slices.Chunk(keys, roster.InsertRows))
-	}
-	err = it.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		n = 0
-		for _, part := range parts {
-			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.TaskType, l.OwnSign}
-			if part != nil {
-				query, args = query+` AND item_key IN (`+sqldb.Marks(len(part))+`)`, append(args, sqldb.Args(part)...)
-			}
-			m, err := l.Exec(ctx, query, args...)
-			if err != nil {
-				return err
-			}
-			n += m
-		}
-		if n == 0 {
-			return nil
-		}
-		if err := itemsChanged(ctx, l); err != nil {
-			return err
-		}
-		return l.Record(ctx, roster.Event{Kind: EventItems, Actor: actor, Reason: fmt.Sprintf("failed items %s: %d", what, n)})
-	})
-	return n, err
-}
-
-func itemsChanged(ctx context.Context, l *roster.LockTx) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
-	return err
 }
 
 // write runs one statement of a server about its own work, which may be run twice. It does not go through the

@@ -9,6 +9,12 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
+// Tasks are the task types and their settings.
+type Tasks struct{ c *Center }
+
+// Tasks returns the task types and their settings.
+func (c *Center) Tasks() *Tasks { return &Tasks{c} }
+
 // TaskRecord is a task type as its roster in this own_sign is doing.
 type TaskRecord struct {
 	TaskType       string   `json:"task_type"`
@@ -90,4 +96,14 @@ func (t *Tasks) Names(ctx context.Context) (names []string, err error) {
 		names = append(names, r.TaskType)
 	}
 	return names, err
+}
+
+// Pause stops a task type: every server drains its queues and keeps them, until Resume.
+func (t *Tasks) Pause(ctx context.Context, taskType, actor string) error {
+	return t.c.roster.Pause(ctx, taskType, true, actor)
+}
+
+// Resume ends a Pause.
+func (t *Tasks) Resume(ctx context.Context, taskType, actor string) error {
+	return t.c.roster.Pause(ctx, taskType, false, actor)
 }

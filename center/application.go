@@ -48,7 +48,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a Set
 	if err := errors.Join(roster.ValidName("task type", taskType, 100), s.Validate()); err != nil {
 		return SettingsDiff{}, fmt.Errorf("task %s: %w", taskType, err)
 	}
-	row, err := t.c.Tasks().Settings(ctx, taskType)
+	row, err := t.Settings(ctx, taskType)
 	if errors.Is(err, ErrUnknownTask) {
 		return SettingsDiff{Named: len(s.QueueNames) > 0, Wanted: s.Queues, Add: s.QueueNames}, nil
 	}
@@ -56,7 +56,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a Set
 		return SettingsDiff{}, err
 	}
 	a = SettingsDiff{Exists: true, Changes: differences(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
-	tasks, err := t.c.Tasks().List(ctx, taskType)
+	tasks, err := t.List(ctx, taskType)
 	if err != nil {
 		return SettingsDiff{}, err
 	}
@@ -96,7 +96,7 @@ var ErrChanged = errors.New("the settings have changed meanwhile: look at them a
 // alone, for Repartition, AddQueue and RemoveQueue.
 func (t *Tasks) Apply(ctx context.Context, taskType string, s Settings, a SettingsDiff, actor string) error {
 	if !a.Exists || a.Total == 0 {
-		if _, err := t.c.Tasks().Define(ctx, taskType, s); err != nil {
+		if _, err := t.Define(ctx, taskType, s); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,51 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
+
+// Events are what happened to queues, servers and settings.
+type Events struct{ c *Center }
+
+// Events returns what happened.
+func (c *Center) Events() *Events { return &Events{c} }
+
+// The kinds of schedule_event.
+const (
+	EventJoined     = roster.EventJoined     // a server registered
+	EventLeft       = roster.EventLeft       // a server left in order
+	EventExpired    = roster.EventExpired    // a server was silent for too long
+	EventRequested  = roster.EventRequested  // a queue is to move away from a live owner
+	EventGranted    = roster.EventGranted    // a queue without an owner got one
+	EventReleased   = roster.EventReleased   // a drained queue was handed over
+	EventTakenOver  = roster.EventTakenOver  // a queue whose owner is gone got another
+	EventUnassigned = roster.EventUnassigned // a queue lost its owner, and no server can take it
+	EventForced     = roster.EventForced     // a queue was taken although its owner had it in flight
+	EventDraining   = roster.EventDraining   // a server is to own nothing any more
+	EventPaused     = roster.EventPaused     // a task type or a server was paused
+	EventResumed    = roster.EventResumed    // a task type or a server was resumed
+
+	EventRepartition   = roster.EventRepartition   // another number of queues was requested: every server drains
+	EventRepartitioned = roster.EventRepartitioned // the number of queues has changed
+
+	EventAdded    = roster.EventAdded    // a named queue was added
+	EventRemoving = roster.EventRemoving // a named queue is to be removed: its owner drains it
+	EventRemoved  = roster.EventRemoved  // a named queue was removed
+
+	EventForgotten = roster.EventForgotten // an environment that no server had served for long was deleted
+	EventSettings  = roster.EventSettings  // an operator changed the settings of a task type
+	EventItems     = roster.EventItems     // an operator changed failed items
+	EventAlert     = roster.EventAlert     // an alert was raised
+
+	EventRun     = roster.EventRun     // an operator changed a run
+	EventTrigger = roster.EventTrigger // an operator changed a trigger
+
+	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release
+)
+
+// EventKinds lists the kinds of events.
+func EventKinds() []string { return roster.EventKinds() }
 
 // EventRecord is a row of schedule_event.
 type EventRecord struct {
@@ -36,7 +79,7 @@ type EventFilter struct {
 // List lists events of this own_sign in the order in which they were recorded: the last of those that the
 // filter lets through, not more than limit.
 func (e *Events) List(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
-	query, args := e.c.Events().eventQuery(f, limit)
+	query, args := e.eventQuery(f, limit)
 	list, err := sqldb.Records[EventRecord](ctx, e.c.db, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the events: %w", err)
@@ -68,37 +111,4 @@ func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any)
 	}
 	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM schedule_event WHERE own_sign = ?%s
 		ORDER BY event_id DESC LIMIT %d) x ORDER BY event_id`, w.Text, limit), w.Args
-}
-
-// ItemRecord is a row of schedule_failed_item.
-type ItemRecord struct {
-	TaskType      string     `json:"task_type"`
-	OwnSign       string     `json:"own_sign"`
-	ItemKey       string     `json:"item_key"`
-	QueueID       string     `json:"queue_id"`
-	State         string     `json:"state"` // RETRY or DEAD
-	Attempts      int64      `json:"attempts"`
-	LastError     string     `json:"last_error"`
-	FirstFailedAt time.Time  `json:"first_failed_at"`
-	NextAttemptAt *time.Time `json:"next_attempt_at"`
-}
-
-// ItemFilter says which failed items are asked for. Empty fields ask for all.
-type ItemFilter struct {
-	TaskType string
-	QueueID  string
-	State    string
-}
-
-// List lists failed items of this own_sign, those that failed last at the end, not more than limit of them.
-func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecord, error) {
-	w := sqldb.Where{Args: []any{it.c.ownSign}}
-	w.Equal("task_type", f.TaskType)
-	w.Equal("queue_id", f.QueueID)
-	w.Equal("state", f.State)
-	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text, "first_failed_at", "item_key", limit), w.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("list the failed items: %w", err)
-	}
-	return list, nil
 }

@@ -1,0 +1,16 @@
+package center
+
+import (
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// Alert is something that an operator should know.
+type Alert = roster.Alert
+
+// The kinds of alerts.
+const (
+	AlertStandby = roster.AlertStandby // a server has had no queue for long: there are more servers than queues
+	AlertNoFetch = roster.AlertNoFetch // a server has queues and has not selected for long
+	AlertStalled = roster.AlertStalled // a call of the dealer does not end
+	AlertParked  = roster.AlertParked  // a queue has so many failed items that its selects may miss others
+)

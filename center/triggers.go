@@ -1,0 +1,88 @@
+package center
+
+import (
+	"context"
+
+	"github.com/dutyrota/rota/internal/runs"
+)
+
+// Triggers are what begins runs.
+type Triggers struct{ e *runs.Engine }
+
+// Triggers returns what begins runs.
+func (c *Center) Triggers() *Triggers { return &Triggers{c.runs} }
+
+// The kinds of triggers.
+const (
+	TriggerCron  = runs.TriggerCron  // a cron expression with seconds, in Quartz's syntax
+	TriggerEvery = runs.TriggerEvery // a Go duration, counted from StartAt
+	TriggerOnce  = runs.TriggerOnce  // a time in RFC 3339
+)
+
+// The states of a trigger.
+const (
+	TriggerActive = runs.TriggerActive
+	TriggerPaused = runs.TriggerPaused // it misses its slots; after a resume its misfire policy decides about them
+	TriggerDone   = runs.TriggerDone   // it has no more slots
+	TriggerError  = runs.TriggerError  // its row makes no sense; the message says why
+)
+
+// What fires of the slots that are due when they are several or old, because no worker was there, or the trigger was
+// paused.
+const (
+	MisfireOne  = runs.MisfireOne  // the newest
+	MisfireSkip = runs.MisfireSkip // the newest, if it is younger than MisfireAfter
+	MisfireAll  = runs.MisfireAll  // each, up to CatchupMax: then the newest
+)
+
+// What becomes of a slot while runs of its target are open (R4).
+const (
+	OverlapSkip = runs.OverlapSkip // its run is SKIPPED
+	OverlapWait = runs.OverlapWait // its run waits, if no other run waits already; else it is SKIPPED
+)
+
+// When a run may begin after one of its upstreams (R5).
+const (
+	RuleSuccess  = runs.RuleSuccess  // the upstream succeeded
+	RuleFinished = runs.RuleFinished // the upstream ended in any state
+)
+
+// List lists the triggers of this own_sign by name.
+func (t *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
+	return t.e.TriggerRecords(ctx, f)
+}
+
+// Define makes a trigger unless one of its name exists, and returns the one that is in force.
+func (t *Triggers) Define(ctx context.Context, trigger Trigger) (Trigger, error) {
+	return t.e.DefineTrigger(ctx, trigger)
+}
+
+// Compare returns what would change if the trigger were applied, and its next n slots.
+func (t *Triggers) Compare(ctx context.Context, trigger Trigger, n int) (TriggerDiff, error) {
+	return t.e.CompareTrigger(ctx, trigger, n)
+}
+
+// Apply makes a trigger what the argument says: what the argument leaves open gets its default.
+func (t *Triggers) Apply(ctx context.Context, trigger Trigger, actor string) (Trigger, error) {
+	return t.e.ApplyTrigger(ctx, trigger, actor)
+}
+
+// Pause stops a trigger. It misses its slots; after Resume its misfire policy decides about them.
+func (t *Triggers) Pause(ctx context.Context, name, actor string) error {
+	return t.e.PauseTrigger(ctx, name, true, actor)
+}
+
+// Resume ends a Pause.
+func (t *Triggers) Resume(ctx context.Context, name, actor string) error {
+	return t.e.PauseTrigger(ctx, name, false, actor)
+}
+
+// Fire makes a run at once, beside the slots of the trigger, and returns its id.
+func (t *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
+	return t.e.FireTrigger(ctx, name, actor)
+}
+
+// Delete deletes a trigger. Its runs stay.
+func (t *Triggers) Delete(ctx context.Context, name, actor string) error {
+	return t.e.DeleteTrigger(ctx, name, actor)
+}
