@@ -4,7 +4,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// Alert is something that an operator should know.
+// Alert is a condition that an operator should know.
 type Alert = roster.Alert
 
 // The kinds of alerts.

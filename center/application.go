@@ -10,28 +10,28 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// SettingsDiff is a task type's row beside the settings that it is to have.
+// SettingsDiff is the difference between a task type's row and the wanted settings.
 type SettingsDiff struct {
 	Exists  bool         // the row is there
-	Changes []Difference // Row is what is in force, Given what is wanted, defaults included
+	Changes []Difference // Row is the value in force, Given the wanted value, defaults included
 
-	// Queues of this own_sign. Total and Wanted are numbers of queues; Named says that they have names, and
-	// then Add and Remove are those that are missing and those that are too many.
+	// Total and Wanted are the present and the wanted number of queues of this own_sign. If Named, the queues have names,
+	// and Add and Remove list the missing and the surplus queues.
 	Total, Wanted int
 	Named         bool
 	Add, Remove   []string
-	// Waiting is the number of queues for which everybody drains already, 0 if none.
+	// Waiting is the number of queues for which every server drains already, 0 if none.
 	Waiting int
 
 	version int64
 }
 
-// Same says that there is nothing to do.
+// Same reports whether there is nothing to do.
 func (a SettingsDiff) Same() bool {
 	return a.Exists && len(a.Changes) == 0 && len(a.Add) == 0 && len(a.Remove) == 0 && !a.Repartitions()
 }
 
-// Repartitions says that the number of numbered queues is to change, or a change of it to be withdrawn.
+// Repartitions reports whether the number of numbered queues changes, or a requested change is withdrawn.
 func (a SettingsDiff) Repartitions() bool {
 	if a.Named || !a.Exists || a.Total == 0 {
 		return false
@@ -42,8 +42,8 @@ func (a SettingsDiff) Repartitions() bool {
 // errKind: named queues cannot become numbered ones, or the other way round.
 var errKind = errors.New("queues are numbered here and named there: delete the task type first, or give the new form another name")
 
-// Compare tells what would have to change for the row of a task type to say what s says. Unlike a
-// worker's start it takes s for the whole truth: what s leaves open is to have its default.
+// Compare returns the difference between the row of a task type and s. Unlike the start of a worker, it gives the
+// settings that s leaves open their defaults.
 func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a SettingsDiff, err error) {
 	if err := errors.Join(roster.ValidName("task type", taskType, 100), s.Validate()); err != nil {
 		return SettingsDiff{}, fmt.Errorf("task %s: %w", taskType, err)
@@ -69,7 +69,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a Set
 
 func (a *SettingsDiff) compareQueues(taskType string, row, s Settings) error {
 	if a.Total == 0 {
-		return nil // nobody has served it here yet: the first server brings BASE's queues along
+		return nil // no server has served it here yet: the first one clones BASE's queues
 	}
 	if a.Named != (len(row.QueueNames) > 0) {
 		return fmt.Errorf("task %s: %w", taskType, errKind)
@@ -87,13 +87,12 @@ func (a *SettingsDiff) compareQueues(taskType string, row, s Settings) error {
 	return nil
 }
 
-// ErrChanged means that somebody else has changed the settings meanwhile.
-var ErrChanged = errors.New("the settings have changed meanwhile: look at them again")
+// ErrChanged means that another operator or worker has changed the settings meanwhile.
+var ErrChanged = errors.New("the settings have changed meanwhile: compare them again")
 
-// Apply writes the settings' columns in one transaction, under the version that a was read with
-// (ErrChanged if it is another one by now), and raises the version: workers take them over with their next
-// heartbeats. A task type that is not there is created, with its queues; the queues of one that is there are left
-// alone, for Repartition, AddQueue and RemoveQueue.
+// Apply writes the settings in one transaction and raises their version. ErrChanged if the version is no longer the one
+// that Compare read. Workers use the settings from their next heartbeats on. Apply creates a missing task type with its
+// queues. It does not change existing queues: see Queues.Repartition, Add and Remove.
 func (t *Tasks) Apply(ctx context.Context, taskType string, s Settings, a SettingsDiff, actor string) error {
 	if !a.Exists || a.Total == 0 {
 		if _, err := t.Define(ctx, taskType, s); err != nil {
@@ -121,8 +120,8 @@ func (t *Tasks) Apply(ctx context.Context, taskType string, s Settings, a Settin
 	return nil
 }
 
-// writeSettings is for all own_signs, which share the settings. What the planner reads of them may have changed,
-// so that everybody plans anew (S3).
+// writeSettings writes the settings, which all own_signs share. The planner's input may change with them: the raised
+// membership_version makes every roster of the task type rebalance (S3).
 func writeSettings(ctx context.Context, l *roster.LockTx, s Settings, version int64) error {
 	var set []string
 	var args []any

@@ -16,8 +16,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// SchemaMode says what Open does about missing tables. It never upgrades: that is done by
-// "rota migrate up" alone.
+// SchemaMode says what Open does about missing tables. Open never upgrades tables: only "rota migrate up" does.
 type SchemaMode string
 
 // The modes of the schema. The zero value is SchemaAuto.
@@ -38,12 +37,12 @@ type Options struct {
 	// a second roster.
 	Schema SchemaMode
 
-	// Logger gets what is worth knowing and is not an error of a call. Defaults to silence.
+	// Logger gets notices that are not the error of a call. Defaults to silence.
 	Logger logrus.FieldLogger
 
-	// OnLock is told after each transaction that held the lock row of a task type for how long it did, from the
-	// lock to the answer to the commit. While it is held nobody else can plan, join or hand over. It is called
-	// by whoever called the Center, concurrently, and must not block. Defaults to nothing.
+	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the
+	// reply to the commit. No other server can rebalance, join or hand over during that time. The goroutine that called
+	// the Center calls it, concurrently with others; it must not block. Defaults to nothing.
 	OnLock func(taskType string, held time.Duration)
 }
 
@@ -76,9 +75,9 @@ func (o Options) validate() error {
 	return fmt.Errorf("schema (%q) must be auto, create or require", string(o.Schema))
 }
 
-// Center is an open roster: the database, and the verbs that read and change who owns what. All
-// methods may be called concurrently. They obey their context, and hold no transaction while
-// anything but SQL runs.
+// Center is an open roster in a database. Its bundles (Tasks, Queues, Servers, Items, Runs, Triggers, Events) read and
+// change the roster. All methods may be called concurrently. They obey their context, and run nothing but SQL while they
+// hold a transaction.
 type Center struct {
 	db      *sqldb.DB
 	ownSign string
@@ -96,8 +95,8 @@ type Database = sqldb.Database
 //
 //	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //
-// What correctness needs is forced on the connections: see the packages postgres, mysql and sqlite. The caller closes
-// the Center after everything that uses it has ended.
+// Open forces the options that correctness needs on all connections: see the packages postgres, mysql and sqlite. The
+// caller closes the Center after everything that uses it has ended.
 func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -144,14 +143,13 @@ func (c *Center) DB() *sql.DB { return c.db.Dealers }
 // Dialect returns the kind of database.
 func (c *Center) Dialect() schema.Dialect { return c.db.Name }
 
-// DefaultOwnSign is the environment of rosters that name none.
+// DefaultOwnSign is the environment of a Center whose Options name none.
 const DefaultOwnSign = roster.DefaultOwnSign
 
 // OwnSign returns the environment that this Center works in.
 func (c *Center) OwnSign() string { return c.ownSign }
 
-// IsTransient reports that an error came from the connection or from a collision, so that the
-// same call may succeed later.
+// IsTransient reports whether an error came from the connection or from a collision: the same call may succeed later.
 func (c *Center) IsTransient(err error) bool {
 	return c.db.Transient(err)
 }
@@ -163,7 +161,7 @@ func (c *Center) CheckWrite(ctx context.Context) error {
 }
 
 // Roster returns the ownership protocol: register, heartbeat, rebalance, release, leave. It is for package manager, and
-// its type is internal: what users and operators need is in the bundles.
+// its type is internal: users and operators use the bundles.
 func (c *Center) Roster() *roster.Roster { return c.roster }
 
 // Engine returns the engine of runs: tick, claim, save, finish. It is for package manager, and its type is internal.

@@ -7,9 +7,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// SaveCursor saves the cursor of the batch that ctx carries, unless the fence has done so already in this
-// context (F4). It is for dealers that do not write through a fenced transaction; then the cursor may fall
-// behind their effects, never run ahead of them. ErrFenced if the queue has changed hands.
+// SaveCursor saves the cursor of the batch that ctx carries, unless the fence has saved it already in this context (F4).
+// It is for dealers that do not write through a fenced transaction; their cursor may fall behind their effects, but never
+// runs ahead of them. ErrFenced if the queue has another owner or epoch.
 func SaveCursor(ctx context.Context) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	switch {

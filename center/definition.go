@@ -13,10 +13,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Define makes the rows of a task type and of its roster in this own_sign unless they are there,
-// and returns the settings that are in force: those of the row, whoever made it. It takes the
-// queues from BASE when another own_sign meets the task type for the first time. Safe when
-// several processes do it at once.
+// Define inserts the rows of a task type and of its roster in this own_sign unless they exist, and returns the settings
+// in force, which are those of the row. When an own_sign meets the task type for the first time, Define clones the queues
+// of BASE. Several processes may call it at once.
 func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
 	if err := roster.ValidName("task type", taskType, 100); err != nil {
 		return Settings{}, err
@@ -34,7 +33,7 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settin
 		return insertRoster(ctx, l, s)
 	})
 	if errors.Is(err, ErrUnknownCommit) {
-		err = nil // reading the row below tells
+		err = nil // the read below shows the outcome
 	}
 	if err != nil {
 		return Settings{}, fmt.Errorf("define %w", err)
@@ -46,8 +45,8 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settin
 	return row, nil
 }
 
-// insertTaskType needs no right to change the row of another: it looks, and inserts if there is
-// none. Another own_sign, which has another lock row, may do the same meanwhile.
+// insertTaskType reads, and inserts if there is no row: so it needs no right to UPDATE. A server of another own_sign,
+// which has another lock row, may insert meanwhile.
 func insertTaskType(ctx context.Context, l *roster.LockTx, s Settings) error {
 	var n int
 	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&n); err != nil || n > 0 {
@@ -71,7 +70,7 @@ func insertTaskType(ctx context.Context, l *roster.LockTx, s Settings) error {
 	return runs.WriteAfter(ctx, l.Tx, l.TaskType, s.After)
 }
 
-// insertRoster makes the queues of a roster that has none yet, and its trigger.
+// insertRoster inserts the queues and the trigger of a roster that has no queues yet.
 func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
 	if l.QueueTotal > 0 {
 		return nil
@@ -82,7 +81,7 @@ func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
 	return defineTrigger(ctx, l, s)
 }
 
-// Settings returns the settings in force: a zero in the row is the default, as it is in code.
+// Settings returns the settings in force. A zero in the row means the default, as in code.
 // ErrUnknownTask when the task type has no row.
 func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error) {
 	var s Settings
@@ -102,12 +101,12 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error)
 		return Settings{}, fmt.Errorf("read the queues of %s: %w", taskType, err)
 	}
 	if err := t.readSchedule(ctx, taskType, &s); err != nil {
-		return Settings{}, fmt.Errorf("read what begins the runs of %s: %w", taskType, err)
+		return Settings{}, fmt.Errorf("read the schedule of %s: %w", taskType, err)
 	}
 	return s.WithDefaults(), nil
 }
 
-// readQueueSettings tells numbered queues, "0" to n-1, from named ones.
+// readQueueSettings reads the queues; ids "0" to n-1 mean numbered queues.
 func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
 	roster := roster.Reader{DB: t.c.db.Store, Dialect: t.c.db.Dialect, TaskType: taskType, OwnSign: t.c.ownSign}
 	removing, err := roster.Removing(ctx)

@@ -9,10 +9,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Delete deletes a task type in all own_signs: its settings, queues, failed items, triggers and what is left of
-// servers that died. Open runs are cancelled. Events, histories and runs stay until their retention. It refuses while
-// a server lives that serves it, or another task type runs after it.
-// The lock rows stay: should the task type come again, no epoch is used twice (H6).
+// Delete deletes a task type in all own_signs: its settings, queues, failed items, triggers and the rows of expired
+// servers. It cancels open runs. Events, histories and runs stay until the end of their retention. Delete refuses while a
+// live server serves the task type, or another task type runs after it. The lock rows stay: a task type that is defined
+// again uses no epoch twice (H6).
 func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	signs, err := t.signsOf(ctx, taskType)
 	if err != nil {
@@ -48,7 +48,7 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, e
 	return signs, err
 }
 
-// in is the same transaction for another own_sign.
+// forOwnSign returns the same transaction for another own_sign.
 func forOwnSign(l *roster.LockTx, sign string) *roster.LockTx {
 	if sign == l.OwnSign {
 		return l
@@ -69,7 +69,7 @@ func deleteRoster(ctx context.Context, l *roster.LockTx, lock bool, actor string
 		return err
 	}
 	if live > 0 {
-		return fmt.Errorf("servers that live serve it in own_sign %s (%d): stop them first", l.OwnSign, live)
+		return fmt.Errorf("%s it in %s: stop all servers first", plural(live, "live server still serves", "live servers still serve"), l.OwnSign)
 	}
 	if err := forgetRoster(ctx, l, actor, "the task type was deleted"); err != nil {
 		return err
@@ -86,7 +86,7 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	}
 	for _, e := range edges {
 		if e.Upstream == l.TaskType && e.TaskType != l.TaskType {
-			return fmt.Errorf("%s runs after it: change that first", e.TaskType)
+			return fmt.Errorf("%s runs after it: change %[1]s first", e.TaskType)
 		}
 	}
 	for _, table := range []string{"schedule_task_after", "schedule_task_type"} {
@@ -97,10 +97,10 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	return nil
 }
 
-// forget deletes everything of a roster but its lock row, which keeps in mind how high its epochs were (H6), and what
-// is kept for a while: events, histories, and runs, the open ones of which are cancelled.
+// forgetRoster deletes a roster. The lock row stays, because it holds the highest epoch (H6). Events, histories and runs
+// stay until the end of their retention; open runs are cancelled.
 func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) error {
-	r := roster.Reader{Querier: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	r := roster.Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
 	servers, err := r.Servers(ctx)
 	if err != nil {
 		return err

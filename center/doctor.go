@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// How bad a Finding is.
+// The severity of a Finding.
 const (
 	FindingOK      = "OK"
 	FindingNote    = "NOTE"    // worth knowing
 	FindingProblem = "PROBLEM" // something is wrong
 )
 
-// Finding is what an examination has found, and what to do about it.
+// Finding is one result of Diagnose, with advice.
 type Finding struct {
 	Status   string `json:"status"` // OK, NOTE or PROBLEM
-	Check    string `json:"check"`  // what was looked at
+	Check    string `json:"check"`  // the part that was checked
 	TaskType string `json:"task_type"`
 	Finding  string `json:"finding"`
 	Hint     string `json:"hint"` // what to do
 }
 
-// Diagnose looks at everything that goes wrong with rosters, at the database first, then at each task type of
-// this own_sign; with a name, at that one alone. It changes nothing. It returns an error if it cannot look.
+// Diagnose checks the database, and then each task type of this own_sign; with a name, that task type alone. It changes
+// nothing. It returns an error if it cannot read what it checks.
 func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, error) {
 	e := &diagnosis{c: c}
 	for _, look := range []func(context.Context) error{
@@ -32,7 +32,7 @@ func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, erro
 		func(ctx context.Context) error { return e.rosters(ctx, taskType) },
 	} {
 		if err := look(ctx); err != nil {
-			return e.findings, fmt.Errorf("examine: %w", err)
+			return e.findings, fmt.Errorf("diagnose: %w", err)
 		}
 	}
 	return e.findings, nil
@@ -41,8 +41,8 @@ func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, erro
 // diagnosis collects findings.
 type diagnosis struct {
 	c        *Center
-	task     string         // that is being looked at
-	names    map[string]int // how many servers have the same name
+	task     string         // the task type being checked
+	names    map[string]int // number of servers by short name
 	findings []Finding
 }
 
@@ -62,7 +62,7 @@ func (e *diagnosis) problem(check, hint, format string, args ...any) {
 	e.add(FindingProblem, check, hint, format, args...)
 }
 
-// handle is how a command names a server: by its uuid where others of its process serve other task types.
+// handle returns the argument by which a command finds a server: the uuid if the process has several servers.
 func (e *diagnosis) handle(s ServerRecord) string {
 	if name := ServerName(s.UUID); e.names[name] == 1 {
 		return name
@@ -70,7 +70,7 @@ func (e *diagnosis) handle(s ServerRecord) string {
 	return s.UUID
 }
 
-// plural is a number of things.
+// plural returns a number with its noun.
 func plural[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -78,13 +78,13 @@ func plural[N int | int64](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// rosters looks at each task type. All their rows are read at once, whatever their number.
+// rosters checks each task type. It reads the rows of all task types at once, to need few statements.
 func (e *diagnosis) rosters(ctx context.Context, taskType string) error {
 	tasks, err := e.c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return err
 	}
-	servers, err := e.c.Servers().List(ctx, ServerFilter{}) // all of them, to tell which names are clear
+	servers, err := e.c.Servers().List(ctx, ServerFilter{}) // of all task types, to know which names are ambiguous
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (e *diagnosis) rosters(ctx context.Context, taskType string) error {
 	return nil
 }
 
-// roster looks at one task type, and says that all is well if nothing is to be said.
+// roster checks one task type, and adds an OK if there is no other finding.
 func (e *diagnosis) roster(ctx context.Context, r rosterReading) error {
 	e.task = r.task.TaskType
 	before := len(e.findings)
@@ -141,11 +141,11 @@ func (e *diagnosis) roster(ctx context.Context, r rosterReading) error {
 	return nil
 }
 
-// settings looks whether workers can use the row, and have the same settings themselves.
+// settings checks whether workers can use the row, and whether their programs give other settings.
 func (e *diagnosis) settings(ctx context.Context, r rosterReading) (Settings, error) {
 	s, err := e.c.Tasks().Settings(ctx, r.task.TaskType)
 	if errors.Is(err, ErrUnknownTask) {
-		e.problem("settings", "rota task apply -f rota.yaml makes it again", "the row in schedule_task_type is gone; workers cannot start")
+		e.problem("settings", "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
 		return Settings{StallAfter: time.Hour}, nil
 	}
 	if err != nil {
@@ -153,10 +153,10 @@ func (e *diagnosis) settings(ctx context.Context, r rosterReading) (Settings, er
 	}
 	e.given(r, s)
 	if s.Queues == 0 && len(s.QueueNames) == 0 {
-		s.Queues = 1 // served() tells
+		s.Queues = 1 // served reports it
 	}
 	if err := s.Validate(); err != nil {
-		e.problem("settings", "mend the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and go on with what they had: %s", oneLine(err))
+		e.problem("settings", "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
 	}
 	return s, nil
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// version tells which database this is. One that is too old, a replica or read-only was refused by Open.
+// version reports the kind and version of the database. Open refuses a replica and a version that is too old.
 func (e *diagnosis) version(ctx context.Context) error {
 	var name string
 	if err := e.c.db.QueryRow(ctx, e.c.db.Version).Scan(&name); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
-	e.ok("database", "%s, own_sign %s, at %s; it can be written to", name, e.c.ownSign, e.c.db.Database.Address)
+	e.ok("database", "%s, own_sign %s, at %s; it accepts writes", name, e.c.ownSign, e.c.db.Database.Address)
 	return nil
 }
 
-// transactions looks at what stands between a transaction here and what the fence relies on.
+// transactions checks the settings of the database that the fence relies on.
 func (e *diagnosis) transactions(ctx context.Context) error {
 	if look := e.c.db.Database.Notes; look != nil {
 		notes, err := look(ctx, e.c.db.Store)
@@ -35,12 +35,12 @@ func (e *diagnosis) transactions(ctx context.Context) error {
 		}
 	}
 	if e.c.roster.WriteFence {
-		e.note("database", "let all workers write through one node, as far as you can", "a Galera cluster: the fence writes its rows, so that batches of one queue come one after the other")
+		e.note("database", "let all workers write through one node where possible", "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one")
 	}
 	return nil
 }
 
-// skewedClock is from where on the log files of hosts are hard to compare.
+// skewedClock is the distance of clocks from which on the logs of hosts are hard to compare.
 const skewedClock = time.Second
 
 // clockDistance compares this host's clock with the database's, in the middle of the round trip.
@@ -60,26 +60,25 @@ func (e *diagnosis) clockDistance(ctx context.Context) error {
 	if ahead < 0 {
 		side = "behind"
 	}
-	e.note("clock", "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables tell different times", ahead.Abs().Round(time.Second), side)
+	e.note("clock", "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables show different times", ahead.Abs().Round(time.Second), side)
 	return nil
 }
 
-// schemaVersion tells of a schema that is newer than this program. Open refuses those that the program must not
-// work on.
+// schemaVersion reports a schema that is newer than this program. Open refuses a schema that the program must not use.
 func (e *diagnosis) schemaVersion(ctx context.Context) error {
 	list, err := schema.Status(ctx, e.c.db.Store, e.c.db.Name)
 	if err != nil {
 		return err
 	}
 	if have := list[len(list)-1].Version; have > schema.Latest() {
-		e.note("schema", "install a newer rota, here and for the workers", "version %d, newer than this program's %d, which may run beside it", have, schema.Latest())
+		e.note("schema", "install a newer rota, here and for the workers", "version %d, newer than this program's %d; both may run on it", have, schema.Latest())
 		return nil
 	}
-	e.ok("schema", "version %d, as this program wants it", schema.Latest())
+	e.ok("schema", "version %d, which this program expects", schema.Latest())
 	return nil
 }
 
-// need is what a worker does with a table, beside SELECT.
+// need lists the rights that a worker needs on a table.
 type need struct{ table, verbs, key string }
 
 // needs are the least rights of a worker, as the README lists them.
@@ -100,8 +99,8 @@ var needs = []need{
 	{"schedule_schema_lock", "SELECT", ""},
 }
 
-// privileges tries each right with a statement that finds no row: what databases tell of rights by way of roles
-// and views differs too much.
+// privileges tries each right with a statement that matches no row: the catalogs of rights differ too much between
+// databases.
 func (e *diagnosis) privileges(ctx context.Context) error {
 	var missing []string
 	for _, n := range needs {
@@ -113,7 +112,7 @@ func (e *diagnosis) privileges(ctx context.Context) error {
 			case e.c.db.Denied(err):
 				verbs = append(verbs, verb)
 			case e.c.IsTransient(err):
-				e.problem("privileges", "see which transaction holds a lock and does not end", "%s on %s, of no row, could not be tried: %s", verb, n.table, oneLine(err))
+				e.problem("privileges", "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
 				return nil
 			default:
 				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)
@@ -124,10 +123,10 @@ func (e *diagnosis) privileges(ctx context.Context) error {
 		}
 	}
 	if len(missing) == 0 {
-		e.ok("privileges", "this role may do all that a worker does with the roster's tables")
+		e.ok("privileges", "this role has all rights on the roster's tables that a worker needs")
 		return nil
 	}
-	e.note("privileges", "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role could not run a worker: it lacks %s", strings.Join(missing, "; "))
+	e.note("privileges", "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
 	return nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// rosterReading is what an examination has read of a task type.
+// rosterReading holds the rows of one task type.
 type rosterReading struct {
 	task    TaskRecord
 	servers []ServerRecord
@@ -26,20 +26,20 @@ func (r rosterReading) eligible() (n int) {
 	return n
 }
 
-// longWait is how long a hand-over may take before it is worth a word.
+// longWait is the time from which on a pending hand-over is a finding.
 const longWait = time.Minute
 
 func (e *diagnosis) served(r rosterReading) {
 	if r.task.Paused {
-		e.note("pause", "rota task resume "+r.task.TaskType, "it is paused: no server starts anything")
+		e.note("pause", "rota task resume "+r.task.TaskType, "the task type is paused: no server starts a call")
 	}
 	switch {
 	case r.task.QueueTotal == 0:
-		e.note("queues", "start a worker: rota worker -c rota.yaml", "nobody has ever served it in own_sign %s", e.c.ownSign)
+		e.note("queues", "start a worker: rota worker -c rota.yaml", "no server has ever served it in own_sign %s", e.c.ownSign)
 	case len(r.servers) == 0:
-		e.problem("servers", "start a worker: rota worker -c rota.yaml", "nobody serves it: no server is registered")
+		e.problem("servers", "start a worker: rota worker -c rota.yaml", "no server is registered")
 	case r.eligible() == 0:
-		e.problem("servers", "start a worker, or resume one: rota server list "+r.task.TaskType, "nobody may take queues: all servers are paused, draining or silent")
+		e.problem("servers", "start a worker, or resume one: rota server list "+r.task.TaskType, "no server may take queues: all are paused, draining or silent")
 	}
 	for _, s := range r.servers {
 		switch {
@@ -47,12 +47,12 @@ func (e *diagnosis) served(r rosterReading) {
 		case s.State == StatePaused:
 			e.note("servers", "rota server resume "+e.handle(s), "%s is paused", ServerName(s.UUID))
 		case s.State == StateDraining && s.Queues == 0:
-			e.note("servers", "stop it, or: rota server resume "+e.handle(s), "%s is drained and lives on", ServerName(s.UUID))
+			e.note("servers", "stop it, or: rota server resume "+e.handle(s), "%s is drained and still runs", ServerName(s.UUID))
 		}
 	}
 }
 
-// deadServers tells late ones from those that should have been taken over by now.
+// deadServers reports overdue servers, as a problem if another server should have taken over by now.
 func (e *diagnosis) deadServers(r rosterReading) {
 	for _, s := range r.servers {
 		silent := time.Duration(s.HeartbeatAge * float64(time.Second)).Round(time.Second)
@@ -61,23 +61,23 @@ func (e *diagnosis) deadServers(r rosterReading) {
 		switch {
 		case !s.Overdue:
 		case r.eligible() > 0 && silent < 3*judge:
-			e.note("servers", "nothing: the others take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned)
+			e.note("servers", "wait: the other servers take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned)
 		default:
-			e.problem("servers", "start a worker, which takes over; see why the process stopped", "%s has been silent for %s and is not taken over; it owns %s", ServerName(s.UUID), silent, owned)
+			e.problem("servers", "start a worker, which takes over; find out why the process stopped", "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned)
 		}
 	}
 }
 
-// queues tells of those that nobody works on. While there is no server at all, served has told enough.
+// queues reports queues that no server works on. If no server is eligible, served has reported that already.
 func (e *diagnosis) queues(r rosterReading) {
 	if r.eligible() == 0 {
 		return
 	}
 	if list := queuesWith(r, "UNASSIGNED"); len(list) > 0 {
-		e.problem("queues", "raise max_queues_per_server or start more workers; if neither limits, the next audit mends it within 30 s", "without owner: %s", some(list))
+		e.problem("queues", "raise max_queues_per_server or start more workers; otherwise the next audit assigns them within 30 s", "queues without an owner: %s", some(list))
 	}
 	if list := queuesWith(r, "ORPHAN"); len(list) > 0 {
-		e.problem("queues", "the next audit mends it within 30 s; look again", "their owner is not registered: %s", some(list))
+		e.problem("queues", "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", some(list))
 	}
 }
 
@@ -90,7 +90,7 @@ func queuesWith(r rosterReading, status string) (ids []string) {
 	return ids
 }
 
-// some names the first few.
+// some lists the first five ids.
 func some(ids []string) string {
 	if len(ids) > 5 {
 		return fmt.Sprintf("%s and %d more", strings.Join(ids[:5], ", "), len(ids)-5)
@@ -98,7 +98,7 @@ func some(ids []string) string {
 	return strings.Join(ids, ", ")
 }
 
-// requests tells of hand-overs that take long: one finding for each owner that keeps others waiting.
+// requests reports hand-overs that take long, with one finding for each owner.
 func (e *diagnosis) requests(r rosterReading) {
 	late := map[string][]string{}
 	longest := map[string]float64{}
@@ -112,8 +112,8 @@ func (e *diagnosis) requests(r rosterReading) {
 	for _, s := range r.servers {
 		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
 			asked := time.Duration(longest[s.UUID]) * time.Second
-			e.problem("requests", "see what its dealer does; rota server drain --force "+e.handle(s)+" takes them away, and cancels what is in hand",
-				"%s was asked for queues %s ago and has not handed them over: %s", ServerName(s.UUID), asked, some(ids))
+			e.problem("requests", "find out what its dealer does; rota server drain --force "+e.handle(s)+" takes the queues away and cancels the calls in flight",
+				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, some(ids))
 		}
 	}
 }
@@ -124,11 +124,11 @@ func (e *diagnosis) stalls(r rosterReading, after time.Duration) {
 			continue
 		}
 		age := time.Duration(*s.OldestInHandAge) * time.Second
-		e.problem("dealer", "see what it waits for (its log, the database's locks); batch_timeout ends such calls", "%s has had a call of its dealer in hand for %s (stall_after %s)", ServerName(s.UUID), age, after)
+		e.problem("dealer", "find out what it waits for (its log, the database's locks); batch_timeout ends such calls", "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
 	}
 }
 
-// errors shows the last error of servers, which may be an old one: the same error once.
+// errors reports the last errors of servers, each text once. An error may be old.
 func (e *diagnosis) errors(r rosterReading) {
 	servers := map[string][]ServerRecord{}
 	for _, s := range r.servers {
@@ -150,7 +150,7 @@ func (e *diagnosis) errors(r rosterReading) {
 	}
 }
 
-// errorAge is in seconds; an older program does not tell.
+// errorAge returns the age in seconds; infinite for servers of an older version, which do not report it.
 func errorAge(s ServerRecord) float64 {
 	if s.LastErrorAge == nil {
 		return math.Inf(1)
@@ -158,21 +158,21 @@ func errorAge(s ServerRecord) float64 {
 	return *s.LastErrorAge
 }
 
-// errText is a text that is to be put on one line.
+// errText makes a text an error, for oneLine.
 type errText string
 
 func (t errText) Error() string { return string(t) }
 
 func (e *diagnosis) items(task TaskRecord) {
 	if task.DeadItems > 0 {
-		e.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed for good", plural(task.DeadItems, "item has", "items have"))
+		e.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural(task.DeadItems, "item has", "items have"))
 	}
 	if task.RetryItems > 0 {
-		e.note("items", "rota item list "+task.TaskType, "%s tried again", plural(task.RetryItems, "item has failed and is", "items have failed and are"))
+		e.note("items", "rota item list "+task.TaskType, "%s retried", plural(task.RetryItems, "item has failed and is", "items have failed and are"))
 	}
 }
 
-// waitsForAll tells for whom another number of queues waits, and who has a queue that shall go.
+// waitsForAll reports which servers a repartition waits for, and which owners a removal of a queue waits for.
 func (e *diagnosis) waitsForAll(r rosterReading) {
 	if n := r.task.RequestedTotal; n != nil {
 		var busy []string
@@ -182,7 +182,7 @@ func (e *diagnosis) waitsForAll(r rosterReading) {
 			}
 		}
 		e.note("repartition", fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
-			"%s instead of %d, as soon as everybody has drained; it waits for %s", plural(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(some(busy), "nobody"))
+			"%s instead of %d, as soon as every server has drained; it waits for %s", plural(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(some(busy), "no server"))
 	}
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {

@@ -2,8 +2,8 @@ package center
 
 import "fmt"
 
-// given compares the settings that the servers' programs give with the row, which is in force: one finding for
-// each value, whatever the number of servers that give it.
+// given compares the settings that the servers' programs give with the row, which is in force. It adds one finding for each
+// value, with all servers that give it.
 func (e *diagnosis) given(r rosterReading, row Settings) {
 	servers := map[Difference][]string{}
 	var order []Difference
@@ -20,7 +20,7 @@ func (e *diagnosis) given(r rosterReading, row Settings) {
 		if len(servers[d]) == 1 {
 			give = servers[d][0] + " gives"
 		}
-		e.note("settings", "to make the row say so: rota task apply -f rota.yaml; else change the program",
-			"%s %s %s, the row, which is in force, says %s", give, d.Name, oneLine(errText(d.Given)), oneLine(errText(d.Row)))
+		e.note("settings", "to change the row: rota task apply -f rota.yaml; otherwise change the program",
+			"%s %s %s, but the row says %s and is in force", give, d.Name, oneLine(errText(d.Given)), oneLine(errText(d.Row)))
 	}
 }

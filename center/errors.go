@@ -15,7 +15,7 @@ var (
 	// may be committed. The items are not at fault: the new owner of the queue selects them again.
 	ErrFenced = roster.ErrFenced
 
-	// ErrGone means that the row of the server is gone: it was expired, or forced away. Its uuid is never used again.
+	// ErrGone means that the server is not registered any more: it left or was expired. Its uuid is never used again.
 	ErrGone = roster.ErrGone
 
 	// ErrUnknownTask means that the task type has no row.
@@ -27,10 +27,10 @@ var (
 
 	// ErrNoRoster means that the transaction's database has no Rota tables: it is another
 	// database, schema or search_path than the roster's, and cannot be fenced.
-	ErrNoRoster = errors.New("this database has no Rota tables, so that nothing can be fenced here")
+	ErrNoRoster = errors.New("this database has no Rota tables, and the fence needs them")
 
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has
-	// either happened or not. Read again; never guess.
+	// either happened or not. Read the rows again to find out.
 	ErrUnknownCommit = sqldb.ErrUnknownCommit
 
 	ErrUnknownRun     = runs.ErrUnknownRun     // no run with this id in this own_sign
@@ -47,7 +47,7 @@ var (
 	ErrNoRunYet        = errors.New("the task type has had no run")
 )
 
-// oneLine keeps a driver's error of several lines on one.
+// oneLine joins the lines of a driver's error.
 func oneLine(err error) error { return lineError{err} }
 
 type lineError struct{ error }

@@ -9,10 +9,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Events are what happened to queues, servers and settings.
+// Events lists what happened to queues, servers and settings.
 type Events struct{ c *Center }
 
-// Events returns what happened.
+// Events returns the bundle of events.
 func (c *Center) Events() *Events { return &Events{c} }
 
 // The kinds of schedule_event.
@@ -66,18 +66,18 @@ type EventRecord struct {
 	Actor      string    `json:"actor"`
 }
 
-// EventFilter says which events are asked for. Empty fields ask for all.
+// EventFilter selects events. Empty fields select all.
 type EventFilter struct {
 	TaskType string
 	QueueID  string
-	Server   string        // uuid of who gave, got or did it
+	Server   string        // uuid of the server that gave, got or caused it
 	Kind     string        // one of the Event constants
-	Since    time.Duration // how long ago at the most, by the database's clock; 0: any
-	After    int64         // only those with a higher event_id
+	Since    time.Duration // maximum age by the database's clock; 0: any
+	After    int64         // only events with a higher event_id
 }
 
-// List lists events of this own_sign in the order in which they were recorded: the last of those that the
-// filter lets through, not more than limit.
+// List lists the last events of this own_sign that the filter selects, at most limit, in the order in which they were
+// recorded.
 func (e *Events) List(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
 	query, args := e.eventQuery(f, limit)
 	list, err := sqldb.Records[EventRecord](ctx, e.c.db, query, args...)
@@ -87,8 +87,8 @@ func (e *Events) List(ctx context.Context, f EventFilter, limit int) ([]EventRec
 	return list, nil
 }
 
-// eventQuery leaves the database one way to go: backwards through the events of a queue, of a kind, or through all of
-// them, until there are enough. COALESCE hides a column from the indexes that would make it sort a week's events.
+// eventQuery builds a query that reads backwards through one index (queue, kind or all events) until it has enough rows.
+// COALESCE hides a column from an index that would make the database sort the events of a week.
 func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any) {
 	task, kind := "task_type", "kind"
 	if f.TaskType == "" || f.QueueID == "" {
@@ -104,7 +104,7 @@ func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any)
 		w.And("(from_server = ? OR to_server = ? OR actor = ?)", f.Server, f.Server, f.Server)
 	}
 	if f.Since > 0 {
-		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // asked once: SQLite would ask for each row
+		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // evaluated once: SQLite would evaluate it for each row
 	}
 	if f.After > 0 {
 		w.And("event_id > ?", f.After)

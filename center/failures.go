@@ -12,14 +12,14 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// FailedItem is an item that has failed. There is a row for it until it succeeds, or an operator drops it.
+// FailedItem is an item that has failed. Its row stays until the item succeeds or an operator drops it.
 type FailedItem struct {
 	Key       string // the dealer's; at most 255 bytes
 	QueueID   string
 	State     string // RETRY or DEAD
 	Attempts  int
 	LastError string
-	RetryIn   time.Duration // from now until it may be executed again; below zero: it may be
+	RetryIn   time.Duration // until it may be executed again; negative: it may be executed now
 
 	FirstFailed time.Time // by the database's clock; set when it is read
 }
@@ -27,8 +27,8 @@ type FailedItem struct {
 // maxItemKey is what every database can index.
 const maxItemKey = 255
 
-// Load returns the failed items of a queue, by key; all of the roster if queueID is empty, but not
-// more than limit, the latest first to fail; 0 is without limit.
+// Load returns the failed items of a queue, the latest first. An empty queueID means all queues of the task type; limit 0
+// means no limit.
 func (it *Items) Load(ctx context.Context, taskType, queueID string, limit int) (items []FailedItem, err error) {
 	query := `SELECT item_key, queue_id, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
 		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`
@@ -85,14 +85,14 @@ func (it *Items) Forget(ctx context.Context, taskType string, keys []string) err
 		args := append([]any{taskType, it.c.ownSign}, sqldb.Args(part)...)
 		err := it.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
 		if err != nil {
-			return fmt.Errorf("forget failed items of %s$%s: %w", taskType, it.c.ownSign, err)
+			return fmt.Errorf("delete failed items of %s$%s: %w", taskType, it.c.ownSign, err)
 		}
 	}
 	return nil
 }
 
-// write runs one statement of a server about its own work, which may be run twice. It does not go through the
-// few connections of the roster: there are as many of these as there are executors.
+// write runs one idempotent statement on the dealers' pool: all executors write failures at the same time, and would
+// exhaust the few connections of the roster.
 func (it *Items) write(ctx context.Context, query string, args ...any) error {
 	return it.c.db.Retry(ctx, func() (bool, error) {
 		_, err := it.c.db.Dealers.ExecContext(ctx, it.c.db.SQL(query), args...)

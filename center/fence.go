@@ -16,8 +16,8 @@ import (
 // QueueEpoch is a queue and the epoch under which a server owns it.
 type QueueEpoch = roster.QueueEpoch
 
-// Batch is what the fence compares with the table: the queues of a batch and the epochs under
-// which its items were selected (F2). It travels in the context of Execute.
+// Batch holds what the fence compares with the table: the queues of a batch and the epochs under which its items were
+// selected (F2). The context of Execute carries it.
 type Batch struct {
 	Server   string // uuid
 	TaskType string
@@ -45,8 +45,8 @@ type boundBatch struct {
 func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
 	b.OwnSign = c.ownSign
 	b.Queues = slices.Clone(b.Queues)
-	// One order for all batches and plans, that of the bytes: two that lock the same rows in
-	// opposite orders would deadlock (F1).
+	// All batches and plans lock rows in byte order: two transactions that lock the same rows in opposite orders deadlock
+	// (F1).
 	slices.SortFunc(b.Queues, func(x, y QueueEpoch) int { return cmp.Compare(x.ID, y.ID) })
 	return context.WithValue(ctx, batchKey{}, boundBatch{b, c, new(atomic.Bool)})
 }
@@ -57,10 +57,10 @@ func BatchFrom(ctx context.Context) (Batch, bool) {
 	return b.Batch, ok
 }
 
-// IsFenced reports that an error means that a queue was lost, not that an item failed.
+// IsFenced reports whether an error means that a queue was lost, and not that an item failed.
 func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 
-// Tx is a transaction that can be fenced: *sql.Tx, or what wraps one.
+// Tx is a transaction that can be fenced: a *sql.Tx or a wrapper of one.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -108,8 +108,8 @@ func (b boundBatch) fenceByWriting(ctx context.Context, tx roster.Execer, set st
 	return b.c.roster.FenceByWriting(ctx, tx, b.TaskType, b.Server, b.Queues, set, args...)
 }
 
-// fenceRun saves the cursor of a queue of a run. It does not lie in the queue's own row, which is therefore fenced
-// first, here too by writing: a cursor's batches run one by one anyway (X3).
+// fenceRun saves the cursor of a queue of a run. The cursor is not in the queue's own row, so fenceRun fences that row
+// first. It fences by writing: the batches of a cursor run one by one anyway (X3).
 func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 	if err := b.fenceByWriting(ctx, tx, ``); err != nil {
 		return err
@@ -126,10 +126,9 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. With
 // it, an item takes effect exactly once if fn changes what Select filters on (F5).
 //
-// fn may run several times, each time after a transaction that surely rolled back: it must have
-// no effect but through tx. When the outcome of the commit is unknown, InTx returns
-// ErrUnknownCommit and does not run fn again; the items are selected afresh, those that took
-// effect no longer. Other errors are those of Fence, of fn and of the database, wrapped.
+// InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through tx
+// only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select then
+// returns the items that did not take effect. Other errors are those of Fence, of fn and of the database, wrapped.
 func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
@@ -148,7 +147,7 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 		return true, err
 	}
 	if err := fn(tx); err != nil {
-		// A lost connection may be one of fn's own, to whatever it calls: that is no reason to run it again.
+		// The lost connection may be one that fn opened itself: that is no reason to run fn again.
 		return b.c.db.Class(err) == sqldb.RolledBack, err
 	}
 	err = b.c.db.CommitError(ctx, tx.Commit())

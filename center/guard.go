@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// guard refuses, at the start, a database in which the roster's promises cannot hold.
+// guard returns an error for a database that cannot keep the roster's guarantees.
 func (c *Center) guard(ctx context.Context, mode SchemaMode) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

@@ -10,16 +10,16 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Items are the items that failed.
+// Items lists, retries and drops the items that failed. Executors report failures through it.
 type Items struct{ c *Center }
 
-// Items returns the items that failed.
+// Items returns the bundle of failed items.
 func (c *Center) Items() *Items { return &Items{c} }
 
 // The states of a failed item.
 const (
-	ItemRetry = "RETRY" // executed again when its pause is over
-	ItemDead  = "DEAD"  // failed too often: never again, until an operator says so
+	ItemRetry = "RETRY" // executed again after its pause
+	ItemDead  = "DEAD"  // failed too often: not executed until an operator retries it
 )
 
 // ItemRecord is a row of schedule_failed_item.
@@ -35,14 +35,14 @@ type ItemRecord struct {
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 }
 
-// ItemFilter says which failed items are asked for. Empty fields ask for all.
+// ItemFilter selects failed items. Empty fields select all.
 type ItemFilter struct {
 	TaskType string
 	QueueID  string
 	State    string
 }
 
-// List lists failed items of this own_sign, those that failed last at the end, not more than limit of them.
+// List lists the latest failed items of this own_sign that the filter selects, at most limit, the latest last.
 func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecord, error) {
 	w := sqldb.Where{Args: []any{it.c.ownSign}}
 	w.Equal("task_type", f.TaskType)
@@ -55,8 +55,8 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	return list, nil
 }
 
-// Retry makes failed items due at once and takes them for new: dead ones live again. It returns how many
-// there were. Workers learn of it with their next heartbeat. No keys are all items of the roster.
+// Retry makes failed items due at once and resets their attempts; dead items are executed again. It returns the number of
+// items. Workers learn of it with their next heartbeat. Without keys it retries all items of the task type.
 func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.changeItems(ctx, taskType, actor, "retried", keys, `UPDATE schedule_failed_item
 		SET state = '`+ItemRetry+`', attempts = 0, next_attempt_at = {now}`)
@@ -66,8 +66,8 @@ func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...stri
 	return n, nil
 }
 
-// Drop deletes the records of failed items, for what was mended or removed by hand, and returns how many
-// there were. An item that is selected all the same begins anew. No keys are all items of the roster.
+// Drop deletes the records of failed items that were repaired or removed by hand, and returns their number. An item that
+// is selected again begins with no attempts. Without keys it drops all items of the task type.
 func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.changeItems(ctx, taskType, actor, "dropped", keys, `DELETE FROM schedule_failed_item`)
 	if err != nil {
@@ -76,7 +76,7 @@ func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...strin
 	return n, nil
 }
 
-// changeItems runs a statement over the rows of items, and tells the workers to read theirs again.
+// changeItems runs a statement over the rows of items, and makes the workers read them again.
 func (it *Items) changeItems(ctx context.Context, taskType, actor, what string, keys []string, statement string) (n int, err error) {
 	parts := [][]string{nil}
 	if len(keys) > 0 {

@@ -9,15 +9,14 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// ExpireOwnSigns ends the environments of a task type that nobody has served for its
-// expire_own_sign_interval, and returns their names. Their queues and failed items are deleted, what is
-// left of servers that died, and the trigger of the settings; open runs are cancelled. The next server of such an
-// environment clones BASE again, under epochs that were never used, and makes the trigger of its settings. A pause
-// stays. BASE never ends, nor does an environment whose queues have cursors, or that has other triggers: nobody
-// would make those again.
+// ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval, and
+// returns their names. It deletes their queues, failed items, rows of expired servers and the trigger of the settings, and
+// cancels open runs. The next server of such an environment clones BASE under new epochs and makes the trigger again. A
+// pause stays. BASE never expires. Neither does an environment whose queues have cursors or that has other triggers:
+// nothing would make those again.
 //
-// seen is the database's time of the actor's last heartbeat, which is not older than within: a clock that
-// was set since must not make the living look forgotten, and then nothing is expired (S7).
+// seen is the database's time of the actor's last heartbeat, which is not older than within. If the database's clock has
+// jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
 func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
 	var candidates []string
 	err = c.db.Each(ctx, func(rows *sql.Rows) error {
@@ -28,7 +27,7 @@ func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, see
 	}, `SELECT r.own_sign FROM schedule_task_running r`+forgotten+`
 		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, DefaultOwnSign, c.ownSign)
 	if err != nil {
-		return nil, fmt.Errorf("look for forgotten environments of %s: %w", taskType, err)
+		return nil, fmt.Errorf("look for abandoned environments of %s: %w", taskType, err)
 	}
 	for _, sign := range candidates {
 		gone, err := expireOwnSign(ctx, c.roster.In(sign), taskType, actor, seen, within)
@@ -42,8 +41,8 @@ func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, see
 	return expired, nil
 }
 
-// forgotten finds rosters that have queues and that nobody has touched or served for long, without cursors and
-// triggers of an operator's.
+// forgotten selects rosters with queues that no server has served and no statement has changed for
+// expire_own_sign_interval, without cursors and without an operator's triggers.
 const forgotten = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.queue_total > 0
 	AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND s.heartbeat_time >= {ago t.expire_own_sign_interval_ms})
@@ -61,7 +60,7 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 			return err
 		}
 		gone = true
-		return forgetRoster(ctx, l, actor, "nobody has served it for expire_own_sign_interval")
+		return forgetRoster(ctx, l, actor, "no server has served it for expire_own_sign_interval")
 	})
 	return gone, err
 }

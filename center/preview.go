@@ -10,14 +10,14 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// Preview is what planning would do, without doing it.
+// Preview is the result of a rebalance that is not carried out.
 type Preview struct {
 	Moves   []Move  // in natural order of the queues
 	Minimum int     // the least number of moves after which the load is balanced within one queue
 	Shares  []Share // of each server, in the order of their age
 }
 
-// Moved counts the moves that give a queue to somebody.
+// Moved counts the moves that give a queue to a server.
 func (p Preview) Moved() (n int) {
 	for _, m := range p.Moves {
 		if m.NextServer != nil {
@@ -32,7 +32,7 @@ type Move struct {
 	QueueID    string  `json:"queue_id"`
 	CurServer  *string `json:"cur_server"`
 	NextServer *string `json:"next_server"`
-	Requested  bool    `json:"requested"` // it was asked for already
+	Requested  bool    `json:"requested"` // the next server has requested it already
 	Reason     string  `json:"reason"`
 }
 
@@ -47,11 +47,11 @@ type Share struct {
 // Scenario is a what-if: servers that come and go.
 type Scenario struct {
 	Add    int      // servers that join
-	Remove []string // uuids of those that stop
+	Remove []string // uuids of servers that stop
 }
 
-// Plan plans over the rows as they are, read without locks, as if the scenario had come true and whoever
-// is overdue were dead. It writes nothing.
+// Plan returns what a rebalance would do after the scenario, with overdue servers expired. It reads without locks and
+// writes nothing.
 func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview, error) {
 	p, err := q.readPreview(ctx, taskType)
 	if err != nil {
@@ -76,7 +76,7 @@ func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview
 // stateStops is the state of a server that stops in the scenario.
 const stateStops = "STOPS"
 
-// previewInput is what the planner reads, and the clock.
+// previewInput is the input of the planner, and the database's time.
 type previewInput struct {
 	now     time.Time
 	queues  []plan.Queue
@@ -131,7 +131,7 @@ func (p previewInput) overdue(s roster.ServerRow) bool {
 	return p.now.Sub(s.Heartbeat) > s.JudgeDeadInterval
 }
 
-// moves compares the rows as they are with what they are to be in the end.
+// moves compares the present owners with the owners after all hand-overs.
 func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
 	for _, q := range p.queues {
 		to := next[q.ID].Requester
@@ -154,7 +154,7 @@ func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
 	return moves
 }
 
-// why says in words why the planner takes a queue from where it is.
+// why returns why the planner moves a queue.
 func (p previewInput) why(q plan.Queue, to string) string {
 	at := slices.IndexFunc(p.servers, func(s roster.ServerRow) bool { return s.UUID == q.Owner })
 	switch {
@@ -171,7 +171,7 @@ func (p previewInput) why(q plan.Queue, to string) string {
 	case p.servers[at].State == StateDraining:
 		return "its owner is draining"
 	case to == "":
-		return "nobody may have it"
+		return "no server may own it"
 	}
 	return "its owner has more than its share"
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Queues are the queues of all task types, with their owners.
+// Queues lists, previews, adds and removes queues.
 type Queues struct{ c *Center }
 
-// Queues returns the queues with their owners.
+// Queues returns the bundle of queues.
 func (c *Center) Queues() *Queues { return &Queues{c} }
 
-// QueueRecord is a queue with its owner, as the view schedule_assignment tells it.
+// QueueRecord is a queue with its owner, as the view schedule_assignment shows it.
 type QueueRecord struct {
 	TaskType       string   `json:"task_type"`
 	OwnSign        string   `json:"own_sign"`
@@ -36,12 +36,12 @@ type QueueRecord struct {
 	QueueParameter string   `json:"queue_parameter"`
 	CursorValue    string   `json:"cursor_value"`
 	Status         string   `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
-	Removing       bool     `json:"removing" db:"-"` // it goes as soon as it is drained
+	Removing       bool     `json:"removing" db:"-"` // it is removed as soon as it is drained
 
-	Heartbeat *time.Time `json:"-" db:"cur_heartbeat"` // the owner's last, from which the ages are reckoned,
+	Heartbeat *time.Time `json:"-" db:"cur_heartbeat"` // the owner's last heartbeat; the ages follow from it
 	CurSince  *time.Time `json:"-" db:"cur_since"`
 	ReqSince  *time.Time `json:"-" db:"req_since"`
-	Now       time.Time  `json:"-" db:"database_time"` // by the clock of the database
+	Now       time.Time  `json:"-" db:"database_time"` // by the database's clock
 }
 
 // assignment is the view schedule_assignment with what QueueRecord has beside it.
@@ -53,11 +53,11 @@ const assignment = `SELECT q.*, c.host_name AS cur_host, c.pid AS cur_pid, c.sta
 const queueStatus = `CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED' WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
 	WHEN c.heartbeat_time < {ago c.judge_dead_interval_ms} THEN 'OVERDUE' WHEN q.req_server IS NOT NULL THEN 'MOVING' ELSE 'HELD' END`
 
-// QueueFilter says which queues are asked for. Empty fields ask for all.
+// QueueFilter selects queues. Empty fields select all.
 type QueueFilter struct {
 	TaskType string
-	Server   string // uuid of the owner, or of who is to have it next
-	Host     string // the same, by the name of the host
+	Server   string // uuid of the owner or of the requester
+	Host     string // host name of the owner or of the requester
 	Status   string
 }
 
@@ -78,14 +78,14 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
 	for i := range list {
-		list[i].reckon()
+		list[i].computeAges()
 	}
 	sortQueues(list)
 	return list, q.markRemoving(ctx, list)
 }
 
-// reckon turns times into ages.
-func (q *QueueRecord) reckon() {
+// computeAges fills in the ages from the times.
+func (q *QueueRecord) computeAges() {
 	for _, f := range []struct {
 		age **float64
 		of  *time.Time
@@ -113,7 +113,7 @@ func (q *Queues) markRemoving(ctx context.Context, queues []QueueRecord) error {
 	rows, err := sqldb.Records[record](ctx, q.c.db, `SELECT {columns} FROM schedule_task_running
 		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`, q.c.ownSign)
 	if err != nil {
-		return fmt.Errorf("list the queues that are to go: %w", err)
+		return fmt.Errorf("list the queues to be removed: %w", err)
 	}
 	for _, r := range rows {
 		for i := range queues {
@@ -131,7 +131,7 @@ func (q *Queues) Add(ctx context.Context, taskType, queueID, parameter, actor st
 	return q.c.roster.AddQueue(ctx, taskType, queueID, parameter, actor)
 }
 
-// Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. List of
+// Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. Items of
 // that name are not processed any more. The last queue stays.
 func (q *Queues) Remove(ctx context.Context, taskType, queueID, actor string) error {
 	return q.c.roster.RemoveQueue(ctx, taskType, queueID, actor)

@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Clean deletes events, histories of servers, and runs that have ended, that are older than the retention, by the
-// database's clock: at most about 1,000 rows of each, so that it is to be called again and again. It tells how many went.
+// Clean deletes events, histories of servers and ended runs that are older than the retention by the database's clock, and
+// returns the number of deleted rows. One call deletes about 1,000 rows of each at most: call it periodically.
 func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	for _, t := range []struct{ table, key, time string }{
 		{"schedule_event", "event_id", "event_time"},
@@ -30,8 +30,8 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 	return deleted + n, nil
 }
 
-// clean looks first and deletes by key: a DELETE that searches would lock what it looks at, and not
-// every database knows a LIMIT there.
+// clean reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
+// database supports LIMIT in it.
 func (c *Center) clean(ctx context.Context, table, key, column string, retention time.Duration) (int, error) {
 	var keys []any
 	err := c.db.Each(ctx, func(rows *sql.Rows) error {

@@ -8,13 +8,13 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// Runs are the runs of task types of mode RUN.
+// Runs lists, submits and controls the runs of task types of mode RUN.
 type Runs struct {
 	e       *runs.Engine
 	ownSign string
 }
 
-// Runs returns the runs.
+// Runs returns the bundle of runs.
 func (c *Center) Runs() *Runs { return &Runs{c.runs, c.ownSign} }
 
 // The records of runs and triggers. Their fields are the columns of the tables, see docs/tables.md.
@@ -141,7 +141,7 @@ func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
 }
 
 // Rerun lets a run that failed or was cancelled go on (R11): its failed and cancelled queues begin again, each from its
-// cursor. List that are done stay done, unless the number of queues has changed. Its dependants that failed because of
+// cursor. Queues that are done stay done, unless the number of queues has changed. Its dependants that failed because of
 // it wait again. ErrRunState if the run is in any other state.
 func (r *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	return r.e.Rerun(ctx, runID, actor)

@@ -16,10 +16,10 @@ import (
 	"github.com/dutyrota/rota/internal/slots"
 )
 
-// What begins the runs of a task type may stand among its settings, although it is kept elsewhere: cron and every are
-// the trigger that has the task type's name, after is what DefineAfter says.
+// Three settings are kept in tables of their own: cron and every are the trigger with the task type's name, after is
+// schedule_task_after.
 
-// trigger is what cron and every stand for; false if they stand for nothing.
+// trigger returns the trigger that cron and every define; false if neither is set.
 func (s Settings) trigger(taskType string) (Trigger, bool) {
 	t := Trigger{Name: taskType, Target: taskType, Kind: TriggerCron, Expression: s.Cron, TimeZone: s.TimeZone}
 	if s.Every != 0 {
@@ -44,7 +44,7 @@ func (s Settings) validateCron() error {
 	}
 	zone, err := cron.LoadZone(s.TimeZone)
 	if err != nil {
-		return nil //nolint:nilerr // ParseWindow complains of the zone, whether there is a window or not
+		return nil //nolint:nilerr // Validate reports the zone through ParseWindow
 	}
 	_, err = cron.Parse(s.Cron, zone)
 	return err
@@ -57,8 +57,7 @@ func (s Settings) validateEvery() error {
 	return nil
 }
 
-// readSchedule reads what begins the runs of the task type in this own_sign. The trigger's time zone is in force, not
-// that of the task type's row.
+// readSchedule reads cron, every, time_zone and after. The trigger's time zone is in force, not that of the row.
 func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) (err error) {
 	if s.Mode != ModeRun {
 		return nil
@@ -69,7 +68,7 @@ func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) 
 		case TriggerCron:
 			s.Cron, s.TimeZone = trigger.Expression, trigger.TimeZone
 		case TriggerEvery:
-			s.Every, _ = time.ParseDuration(trigger.Expression) // what a hand has written there is in the trigger's own message
+			s.Every, _ = time.ParseDuration(trigger.Expression) // an invalid value is reported in the trigger's message
 		}
 		return err
 	}, `SELECT `+runs.TriggerColumns+` FROM schedule_trigger
@@ -80,8 +79,7 @@ func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) 
 	return err
 }
 
-// defineTrigger makes the trigger of the settings, together with the queues, unless one of that name is there, whatever
-// it fires.
+// defineTrigger makes the trigger of the settings unless a trigger of that name exists, whatever it fires.
 func defineTrigger(ctx context.Context, l *roster.LockTx, s Settings) error {
 	t, ok := s.trigger(l.TaskType)
 	if !ok {
@@ -102,8 +100,8 @@ func applySchedule(ctx context.Context, l *roster.LockTx, s Settings, actor stri
 	return applyTrigger(ctx, l, s, actor)
 }
 
-// applyTrigger gives the trigger of the settings its schedule, and leaves the rest of it alone; without cron and every
-// it deletes the trigger.
+// applyTrigger changes the schedule of the settings' trigger and nothing else of it. Without cron and every it deletes
+// the trigger.
 func applyTrigger(ctx context.Context, l *roster.LockTx, s Settings, actor string) error {
 	t, wanted := s.trigger(l.TaskType)
 	old, err := runs.ReadTrigger(ctx, l, l.TaskType)
@@ -128,7 +126,7 @@ func applyTrigger(ctx context.Context, l *roster.LockTx, s Settings, actor strin
 	return err
 }
 
-// applyAfter writes the dependencies if they are others than those that are there.
+// applyAfter writes the dependencies if they have changed.
 func applyAfter(ctx context.Context, l *roster.LockTx, after []After) error {
 	edges, err := runs.ReadEdges(ctx, l.Tx)
 	if err != nil {
@@ -146,8 +144,8 @@ func applyAfter(ctx context.Context, l *roster.LockTx, after []After) error {
 	return runs.WriteAfter(ctx, l.Tx, l.TaskType, after)
 }
 
-// CheckAfter looks at the settings of task types that are defined together, by name: it refuses what would make one run
-// after itself, or after one of them that has no runs. Upstreams that are not among them are left to Define.
+// CheckAfter validates the dependencies of task types that are defined together, by name. It refuses a cycle and an
+// upstream that has no runs. Define checks the upstreams that are not in the map.
 func CheckAfter(tasks map[string]Settings) error {
 	var edges []runs.Edge
 	names := slices.Sorted(maps.Keys(tasks))

@@ -10,10 +10,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Servers are the live servers and those that are gone.
+// Servers lists, finds, pauses and drains servers.
 type Servers struct{ c *Center }
 
-// Servers returns the servers.
+// Servers returns the bundle of servers.
 func (c *Center) Servers() *Servers { return &Servers{c} }
 
 // The states of a server. Only SERVING and STANDBY servers may own queues.
@@ -24,11 +24,11 @@ const (
 	StateDraining = roster.StateDraining // about to leave
 )
 
-// ServerName is what people call a server: host:pid, its uuid without the random end. A process that serves several task
-// types has that name in each.
+// ServerName returns the short name of a server: host:pid, its uuid without the random end. The servers of one process,
+// one for each task type, share the name.
 func ServerName(uuid string) string { return roster.ServerName(uuid) }
 
-// ServerRecord is a row of schedule_server, and how many queues it has to do with.
+// ServerRecord is a row of schedule_server, with counts of the server's queues.
 type ServerRecord struct {
 	UUID             string     `json:"uuid"`
 	TaskType         string     `json:"task_type"`
@@ -43,9 +43,9 @@ type ServerRecord struct {
 	HeartbeatAge     float64    `json:"heartbeat_age_s" db:"-"`
 	Overdue          bool       `json:"overdue" db:"-"` // silent for longer than judge_dead_interval
 	JudgeDead        int64      `json:"judge_dead_interval_ms"`
-	Queues           int64      `json:"queues"`    // that it owns,
-	Requested        int64      `json:"requested"` // how many of those others wait for,
-	Awaited          int64      `json:"awaited"`   // and how many it waits for
+	Queues           int64      `json:"queues"`    // owned
+	Requested        int64      `json:"requested"` // owned, and requested by other servers
+	Awaited          int64      `json:"awaited"`   // requested by this server
 	LastFetchTime    *time.Time `json:"last_fetch_time"`
 	NextRunStartTime *time.Time `json:"next_run_start_time"`
 	NextRunEndTime   *time.Time `json:"next_run_end_time"`
@@ -65,15 +65,15 @@ type ServerRecord struct {
 	Labels           string     `json:"labels"`
 	DrainedPartition int64      `json:"drained_partition"`
 
-	// GivenSettings are those that the program gives explicitly, as text, by their names in rota.yaml. The row in
-	// schedule_task_type is in force. Nil: the program does not tell.
+	// GivenSettings are the settings that the program gives explicitly, as text, by their names in rota.yaml. The row in
+	// schedule_task_type is in force. Nil if the program does not report them.
 	GivenSettings map[string]string `json:"given_settings"`
 
-	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
+	Now time.Time `json:"-" db:"database_time"` // the database's time of the read
 }
 
-// reckon fills in what follows from the times.
-func (s *ServerRecord) reckon() {
+// computeAges fills in the ages and Overdue from the times.
+func (s *ServerRecord) computeAges() {
 	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
 	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
 	s.OldestInHandAge, s.LastErrorAge = ageOf(s.Now, s.OldestInHand), ageOf(s.Now, s.LastErrorAt)
@@ -84,13 +84,13 @@ func (s ServerRecord) Eligible() bool {
 	return !s.Overdue && roster.MayOwn(s.State)
 }
 
-// ServerFilter says which servers are asked for. Empty fields ask for all.
+// ServerFilter selects servers. Empty fields select all.
 type ServerFilter struct {
 	TaskType string
 	Host     string
 }
 
-// List lists the servers of this own_sign by task type, the oldest first, the overdue included. One statement.
+// List lists the servers of this own_sign by task type, the oldest first, overdue servers included. It is one statement.
 func (s *Servers) List(ctx context.Context, f ServerFilter) ([]ServerRecord, error) {
 	w := sqldb.Where{Args: []any{s.c.ownSign, s.c.ownSign, s.c.ownSign}}
 	w.Equal("s.task_type", f.TaskType)
@@ -106,7 +106,7 @@ func (s *Servers) List(ctx context.Context, f ServerFilter) ([]ServerRecord, err
 		return nil, fmt.Errorf("list the servers: %w", err)
 	}
 	for i := range list {
-		list[i].reckon()
+		list[i].computeAges()
 	}
 	return list, nil
 }
@@ -133,14 +133,14 @@ type GoneServerRecord struct {
 	GivenSettings map[string]string `json:"given_settings"` // as ServerRecord has it
 }
 
-// Gone lists the servers of this own_sign that are gone, the latest last, not more than limit of them.
+// Gone lists the latest servers of this own_sign that left or expired, at most limit, the latest last.
 func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneServerRecord, error) {
 	w := sqldb.Where{Args: []any{s.c.ownSign}}
 	w.Equal("task_type", f.TaskType)
 	w.Equal("host_name", f.Host)
 	list, err := sqldb.Records[GoneServerRecord](ctx, s.c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text, "left_time", "uuid", limit), w.Args...)
 	if err != nil {
-		return nil, fmt.Errorf("list the servers that are gone: %w", err)
+		return nil, fmt.Errorf("list the gone servers: %w", err)
 	}
 	return list, nil
 }
@@ -198,7 +198,7 @@ func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 // of it is in flight. While there are no others, it works on. It stays alive and owns nothing until Resume. ErrGone if
 // there is no such server.
 //
-// With force, Drain does not wait: the queues go to others at once, or to nobody, recorded FORCED, even with calls in
+// With force, Drain does not wait: the queues go to others at once, or lose their owner, recorded FORCED, even with calls in
 // flight. The server learns of it with its next heartbeat and cancels them. Its fenced writes are rejected; e-mails and
 // HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server locks: end its session in
 // the database, or the process.

@@ -85,8 +85,8 @@ func differ(given map[string]string, inForce Settings) (diffs []Difference) {
 // notSet stands for a zero setting without a default.
 const notSet = "not set"
 
-// settingText returns the setting that p points to, for people and for comparison. A text that is too long for that,
-// such as many names of queues, ends in a checksum of the whole.
+// settingText returns the setting that p points to, for display and comparison. A text that is too long, such as many names
+// of queues, is cut and ends in a checksum of the whole.
 func settingText(p any) string {
 	if reflect.ValueOf(p).Elem().IsZero() {
 		return notSet
@@ -98,8 +98,8 @@ func settingText(p any) string {
 	return text
 }
 
-// textOf returns the setting that p points to as people read it. The order of queues and upstreams does not matter, so
-// that they are sorted. A setting that is not set is empty.
+// textOf returns the text of the setting that p points to. Queues and upstreams are sorted, since their order does not
+// matter. The text of a setting that is not set is empty.
 func textOf(p any) string {
 	switch p := p.(type) {
 	case *time.Duration:

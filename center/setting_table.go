@@ -24,7 +24,7 @@ type Setting struct {
 // Field returns a pointer to the setting's field in s: a *string, *int, *float64, *time.Duration, *[]string or *[]After.
 func (row Setting) Field(s *Settings) any { return row.field(s) }
 
-// SettingTable returns a row for each field of Settings, in the order in which people read them.
+// SettingTable returns a row for each field of Settings, in the order of display.
 func SettingTable() []Setting { return settingTable }
 
 var settingTable = []Setting{
@@ -63,7 +63,7 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "rate_per_second", Column: "rate_per_second", Help: "most items of the whole task type in a second; each worker takes its share",
-		field: func(s *Settings) any { return &s.RatePerSecond }, most: 1e9, // more than any database bears
+		field: func(s *Settings) any { return &s.RatePerSecond }, most: 1e9, // more than any database can do
 	},
 	{
 		Name: "batch_timeout", Column: "batch_timeout_ms", Help: "ends the context of a call that takes longer",
@@ -170,7 +170,7 @@ func columns() (rows []Setting) {
 	return rows
 }
 
-// target returns where the column's value is scanned to.
+// target returns the destination for a scan of the column.
 func (row Setting) target(s *Settings) any {
 	return sqldb.Target(row.Field(s))
 }

@@ -23,7 +23,7 @@ const (
 	ModeRun = "RUN"
 )
 
-// Settings are the settings of a task type, as code or rota.yaml gives them. The zero value of a field means its
+// Settings are the settings of a task type in code or in rota.yaml. The zero value of a field means its
 // default. The first worker to start writes them to the task type's row; after that the row is in force.
 //
 // settingTable has a row for each field: its name in rota.yaml, its column, its default and its bounds.

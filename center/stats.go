@@ -4,28 +4,28 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Stats count what a Center has asked of the database since it was opened. Tries are statements outside, and
-// transactions: what was tried again counts each time.
+// Stats count the calls of a Center to the database since Open. A try is a transaction, or a statement outside of one;
+// each retry counts.
 type Stats struct {
-	Done   int64            // what was done, however often it had to be tried
+	Done   int64            // operations, each counted once however often it was tried
 	Tries  int64            // tries
-	Errors map[string]int64 // tries that failed, by what the error meant; see the Error constants
+	Errors map[string]int64 // failed tries by the meaning of the error; see the Error constants
 
-	// Runs are those whose end this Center has written, by what they came to.
+	// Runs counts the runs whose end this Center has written, by their end.
 	Runs map[RunEnd]int64
 }
 
-// What an error of the database means, as Stats counts it.
+// The meanings of an error of the database, as Stats counts them.
 const (
 	ErrorRolledBack  = "rolled_back" // a collision: serialization, deadlock, lock timeout, busy
 	ErrorInterrupted = "interrupted" // it took too long, or was killed
 	ErrorBroken      = "broken"      // the connection
 	ErrorReadOnly    = "read_only"   // the server takes no writes
-	ErrorRefused     = "refused"     // the database said no
-	ErrorOther       = "other"       // not the database's: ErrFenced, or an ended context
+	ErrorRefused     = "refused"     // the database refused the statement
+	ErrorOther       = "other"       // not an error of the database: ErrFenced, or an ended context
 )
 
-// Stats returns what was counted so far. It may be called at any time.
+// Stats returns the counts so far.
 func (c *Center) Stats() Stats {
 	asked := c.db.Counts()
 	s := Stats{Done: asked.Done, Tries: asked.Tries, Errors: map[string]int64{}}

@@ -9,13 +9,14 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Tasks are the task types and their settings.
+// Tasks lists, defines, changes, pauses and deletes task types. A bundle holds nothing but its Center, and may be used
+// concurrently.
 type Tasks struct{ c *Center }
 
-// Tasks returns the task types and their settings.
+// Tasks returns the bundle of task types.
 func (c *Center) Tasks() *Tasks { return &Tasks{c} }
 
-// TaskRecord is a task type as its roster in this own_sign is doing.
+// TaskRecord is a task type with the state of its roster in this own_sign.
 type TaskRecord struct {
 	TaskType       string   `json:"task_type"`
 	OwnSign        string   `json:"own_sign" db:"-"`
@@ -23,12 +24,12 @@ type TaskRecord struct {
 	ProcessorType  string   `json:"processor_type"`
 	Paused         bool     `json:"paused"`
 	QueueTotal     int64    `json:"queue_total"`
-	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which everybody drains
-	Removing       []string `json:"removing"`        // queues that are about to go
+	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which every server drains
+	Removing       []string `json:"removing"`        // queues to be removed
 	Partition      int64    `json:"partition_version"`
 	RunID          *string  `json:"run_id"` // the run that is RUNNING, in mode RUN
 
-	Servers     int64 `json:"servers"` // those that are overdue included
+	Servers     int64 `json:"servers"` // overdue servers included
 	DeadServers int64 `json:"overdue_servers"`
 
 	// Queues by their status, as schedule_assignment has it.
@@ -40,7 +41,7 @@ type TaskRecord struct {
 
 	InHand       int64      `json:"in_hand"`
 	OldestInHand *time.Time `json:"oldest_in_hand_since"`
-	SuccessCount int64      `json:"success_count"` // of the servers that live
+	SuccessCount int64      `json:"success_count"` // of the registered servers
 	FailureCount int64      `json:"failure_count"`
 	RetryItems   int64      `json:"retry_items"`
 	DeadItems    int64      `json:"dead_items"`
@@ -48,8 +49,8 @@ type TaskRecord struct {
 	Version int64 `json:"version"` // of the settings
 }
 
-// List lists the task types and how their rosters in this own_sign are doing, by name; with a name, that one
-// alone, and ErrUnknownTask if there is none. One statement.
+// List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists that task type
+// alone; ErrUnknownTask if there is none. It is one statement.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)

@@ -6,10 +6,10 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// Triggers are what begins runs.
+// Triggers lists, defines, fires and deletes triggers, which begin runs.
 type Triggers struct{ e *runs.Engine }
 
-// Triggers returns what begins runs.
+// Triggers returns the bundle of triggers.
 func (c *Center) Triggers() *Triggers { return &Triggers{c.runs} }
 
 // The kinds of triggers.
@@ -24,24 +24,24 @@ const (
 	TriggerActive = runs.TriggerActive
 	TriggerPaused = runs.TriggerPaused // it misses its slots; after a resume its misfire policy decides about them
 	TriggerDone   = runs.TriggerDone   // it has no more slots
-	TriggerError  = runs.TriggerError  // its row makes no sense; the message says why
+	TriggerError  = runs.TriggerError  // its row is invalid; the message says why
 )
 
-// What fires of the slots that are due when they are several or old, because no worker was there, or the trigger was
-// paused.
+// The misfire policies: which of the due slots fire when they are several or old, because no worker ran or the trigger
+// was paused.
 const (
 	MisfireOne  = runs.MisfireOne  // the newest
 	MisfireSkip = runs.MisfireSkip // the newest, if it is younger than MisfireAfter
 	MisfireAll  = runs.MisfireAll  // each, up to CatchupMax: then the newest
 )
 
-// What becomes of a slot while runs of its target are open (R4).
+// The overlap policies: what a slot does while runs of its target are open (R4).
 const (
 	OverlapSkip = runs.OverlapSkip // its run is SKIPPED
 	OverlapWait = runs.OverlapWait // its run waits, if no other run waits already; else it is SKIPPED
 )
 
-// When a run may begin after one of its upstreams (R5).
+// The rules for an upstream: when a run may begin after it (R5).
 const (
 	RuleSuccess  = runs.RuleSuccess  // the upstream succeeded
 	RuleFinished = runs.RuleFinished // the upstream ended in any state
@@ -52,7 +52,7 @@ func (t *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord, 
 	return t.e.TriggerRecords(ctx, f)
 }
 
-// Define makes a trigger unless one of its name exists, and returns the one that is in force.
+// Define makes a trigger unless one of its name exists, and returns the trigger in force.
 func (t *Triggers) Define(ctx context.Context, trigger Trigger) (Trigger, error) {
 	return t.e.DefineTrigger(ctx, trigger)
 }
@@ -62,7 +62,7 @@ func (t *Triggers) Compare(ctx context.Context, trigger Trigger, n int) (Trigger
 	return t.e.CompareTrigger(ctx, trigger, n)
 }
 
-// Apply makes a trigger what the argument says: what the argument leaves open gets its default.
+// Apply writes a trigger. Fields that the argument leaves open get their defaults.
 func (t *Triggers) Apply(ctx context.Context, trigger Trigger, actor string) (Trigger, error) {
 	return t.e.ApplyTrigger(ctx, trigger, actor)
 }
@@ -77,7 +77,7 @@ func (t *Triggers) Resume(ctx context.Context, name, actor string) error {
 	return t.e.PauseTrigger(ctx, name, false, actor)
 }
 
-// Fire makes a run at once, beside the slots of the trigger, and returns its id.
+// Fire makes a run at once, in addition to the slots of the trigger, and returns its id.
 func (t *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
 	return t.e.FireTrigger(ctx, name, actor)
 }

@@ -90,7 +90,7 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 	r := newRoster(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
-	if err := c.Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "servers that live serve it in own_sign "+c.OwnSign()+" (1): stop them first") {
+	if err := c.Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "1 live server still serves it in "+c.OwnSign()+": stop all servers first") {
 		t.Fatal(err)
 	}
 	r.wantOwners("A", "A")

@@ -101,7 +101,7 @@ func testDoctor(t *testing.T, c *center.Center) {
 		}
 	}
 	row := func(set string) { r.exec("UPDATE schedule_server SET "+set+" WHERE uuid = '%s'", r.uuid("A")) }
-	want("servers", "PROBLEM nobody serves it")
+	want("servers", "PROBLEM no server is registered")
 	r.join("A")
 	want("roster", "OK 2 queues, 1 server")
 	row("last_error = 'no such table'")
@@ -109,27 +109,27 @@ func testDoctor(t *testing.T, c *center.Center) {
 	row("last_error_at = '2020-01-01 00:00:00.000000'")
 	want("errors", "NOTE last error of 1 server, ")
 	row("in_hand = 1, oldest_in_hand_since = '2020-01-01 00:00:00.000000'")
-	want("dealer", "PROBLEM A has had a call of its dealer in hand for ")
+	want("dealer", "PROBLEM a call of the dealer of A has been in flight for ")
 	r.join("B")
 	want("requests")
 	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)
-	want("requests", "PROBLEM A was asked for queues ")
+	want("requests", "PROBLEM A has not handed over queues that were requested ")
 	r.must(c.Roster().Repartition(t.Context(), r.task, 3, "test"))
-	want("repartition", "NOTE 3 queues instead of 2, as soon as everybody has drained; it waits for A, B")
+	want("repartition", "NOTE 3 queues instead of 2, as soon as every server has drained; it waits for A, B")
 	r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
-	want("pause", "NOTE it is paused")
+	want("pause", "NOTE the task type is paused")
 	r.must(c.Roster().PauseServer(t.Context(), r.uuid("B"), true, "test"))
 	want("servers", "NOTE B is paused")
 	r.silence("A")
-	want("servers", "PROBLEM nobody may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
+	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
-	want("items", "PROBLEM 1 item has failed for good", "NOTE 1 item has failed and is tried again")
+	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
 	r.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 1, version = version + 1 WHERE task_type = '%s'", r.task)
-	want("settings", "PROBLEM workers refuse the row in schedule_task_type and go on with what they had: heartbeat_interval (1ms) must be at least 100ms")
+	want("settings", "PROBLEM workers refuse the row in schedule_task_type and keep their last valid settings: heartbeat_interval (1ms) must be at least 100ms")
 	r.join("C")
 	r.exec("UPDATE schedule_queue SET cur_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = 'nobody' WHERE task_type = '%s' AND queue_id = '1'", r.task)
-	want("queues", "PROBLEM without owner: 0", "PROBLEM their owner is not registered: 1")
+	want("queues", "PROBLEM queues without an owner: 0", "PROBLEM queues whose owner is not registered: 1")
 }
 
 // testDoctorNamed: a queue that shall go waits for its owner.
@@ -175,10 +175,10 @@ func testDoctorSettings(t *testing.T, c *center.Center) {
 	r.registerGiven("C", center.Settings{ExecuteNumber: 50, DrainTimeout: time.Second})
 	got := r.found("settings")
 	want := []string{
-		"NOTE B gives queues [east, north], the row, which is in force, says [north, south]",
-		"NOTE 2 servers (B, C) give execute_number 50, the row, which is in force, says 100",
+		"NOTE B gives queues [east, north], but the row says [north, south] and is in force",
+		"NOTE 2 servers (B, C) give execute_number 50, but the row says 100 and is in force",
 		"NOTE B gives task_parameter xxx",
-		"NOTE C gives drain_timeout 1s, the row, which is in force, says 1m0s",
+		"NOTE C gives drain_timeout 1s, but the row says 1m0s and is in force",
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {

@@ -105,7 +105,7 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 	if diffs := s.DiffersFrom(row); len(diffs) > 0 {
 		t.Fatal(diffs)
 	}
-	if err := c.Tasks().Delete(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change that first") {
+	if err := c.Tasks().Delete(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change "+r.task+" first") {
 		t.Fatal(err)
 	}
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))

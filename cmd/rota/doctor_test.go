@@ -19,7 +19,7 @@ func TestDoctor(t *testing.T) {
 		s.exec("DELETE FROM schedule_queue WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_running WHERE task_type = 'regions'")
 		s.exec("DELETE FROM schedule_task_type WHERE task_type = 'regions'")
-		s.wantOutput("doctor", `(?m)^OK +database +(PostgreSQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it can be written to$`)
+		s.wantOutput("doctor", `(?m)^OK +database +(PostgreSQL \d+|.*MariaDB.*|SQLite \d).*, own_sign BASE, at .*; it accepts writes$`)
 		s.wantOutput("doctor settle", `(?m)^OK +roster +settle: 4 queues, 2 servers$`)
 		if out := s.run("doctor"); strings.Contains(out, "PROBLEM") || strings.Contains(out, "secret") {
 			t.Error(out)
@@ -64,7 +64,7 @@ func TestDoctorWhileALockIsHeld(t *testing.T) {
 	s.must(err)
 	defer lock.Rollback()
 	stdout, _, code := s.try("doctor settle")
-	if code != 1 || !strings.Contains(stdout, "PROBLEM  privileges   INSERT on schedule_task_type, of no row, could not be tried: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 servers") {
+	if code != 1 || !strings.Contains(stdout, "PROBLEM  privileges   cannot try INSERT on schedule_task_type with a statement that matches no row: database is locked") || !strings.Contains(stdout, "settle: 4 queues, 2 servers") {
 		t.Errorf("exit code %d, stdout\n%s", code, stdout)
 	}
 }

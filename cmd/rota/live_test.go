@@ -43,7 +43,7 @@ func TestWorkerFollowsTheOperator(t *testing.T) {
 		s.wantOutput("server resume "+host, `may own queues again`)
 		eventually(t, "the server owns the queues again", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NOT NULL") == 6 })
 		s.run("task pause settle")
-		s.wantError(1, "servers that live serve it", "task delete settle --yes")
+		s.wantError(1, "still serve", "task delete settle --yes")
 		p.signal(syscall.SIGTERM)
 		if code := p.exit(); code != 0 {
 			t.Errorf("exit code %d", code)
@@ -68,7 +68,7 @@ func TestDoctorComparesWorkersSettings(t *testing.T) {
 			t.Errorf("the doctor reports equal settings:\n%s", out)
 		}
 		execute(t, db, "UPDATE schedule_task_type SET execute_number = 77, version = version + 1")
-		s.wantOutput("doctor", `(?m)^NOTE +settings +settle: \S+:\d+ gives execute_number 10, the row, which is in force, says 77  -> .*rota task apply`)
+		s.wantOutput("doctor", `(?m)^NOTE +settings +settle: \S+:\d+ gives execute_number 10, but the row says 77 and is in force  -> .*rota task apply`)
 		s.wantOutput("server list -o json", `(?s)"given_settings": \{\s+"execute_number": "10",\s+"fetch_number": "20",\s+"queues": "4",\s+"sleep_time_nodata": "50ms"\s+\}`)
 		s.wantOutput("server list -o csv", `"\{""execute_number"":""10"",`)
 	})

@@ -58,7 +58,7 @@ func TestOperate(t *testing.T) {
 				t.Errorf("no event %s by %s", kind, me)
 			}
 		}
-		s.wantError(1, "delete settle$BASE: servers that live serve it in own_sign BASE (2): stop them first", "task delete settle --yes")
+		s.wantError(1, "delete settle$BASE: 2 live servers still serve it in BASE: stop all servers first", "task delete settle --yes")
 		s.wantOutput("task delete regions --yes", `^regions: deleted\n$`)
 		s.wantError(1, "regions: unknown task type", "task show regions")
 	})

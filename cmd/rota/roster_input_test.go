@@ -147,7 +147,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"plan regions --remove web1:1", 2, "rota: plan regions without server web1:1:00000001: the server serves another task type: settle\n"},
 			{"plan settle --add -1", 2, "rota: --add (-1) must be between 0 and 100000\n"},
 			{"top nope --once", 1, "rota: nope: unknown task type\n"},
-			{"doctor nope", 1, "rota: examine: nope: unknown task type\n"},
+			{"doctor nope", 1, "rota: diagnose: nope: unknown task type\n"},
 
 			{"task show", 2, "rota: task show: missing argument TASK (see rota task show --help)\n"},
 			{"queue add settle", 2, "rota: queue add: missing argument QUEUE (see rota queue add --help)\n"},
@@ -222,7 +222,7 @@ func TestRightsOfREADMEGrants(t *testing.T) {
 				}
 			}
 			stdout, _, _ := operator.try("doctor")
-			if !strings.Contains(stdout, "NOTE     privileges   this role could not run a worker: it lacks INSERT ON schedule_task_type; ") {
+			if !strings.Contains(stdout, "NOTE     privileges   this role lacks rights that a worker needs: INSERT ON schedule_task_type; ") {
 				t.Error(stdout)
 			}
 			operator.wantOutput("task apply --dry-run", `execute_number +10 +11`)
