@@ -12,9 +12,10 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// testApply: what the file says becomes the row, workers take it over, and nobody writes over another.
+// testApply checks that Apply writes the settings of the file to the row, tells the workers, and refuses to overwrite
+// a concurrent change.
 func testApply(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 4, ExecuteNumber: 10, RatePerSecond: 2.5})
+	r := newFixture(t, c, center.Settings{Queues: 4, ExecuteNumber: 10, RatePerSecond: 2.5})
 	compare := func(s center.Settings) center.SettingsDiff {
 		t.Helper()
 		a, err := c.Tasks().Compare(t.Context(), r.task, s)
@@ -25,27 +26,27 @@ func testApply(t *testing.T, c *center.Center) {
 	old := compare(wanted)
 	diff := cmp.Diff([]center.Difference{
 		{Name: "execute_number", Given: "500", Row: "10"},
-		{Name: "rate_per_second", Given: "0", Row: "2.5"}, // what the file leaves open has its default
+		{Name: "rate_per_second", Given: "0", Row: "2.5"}, // a setting that the file omits has its default
 		{Name: "stall_after", Given: "1m0s", Row: "5m0s"},
 	}, old.Changes)
 	if diff != "" || !old.Exists || old.Same() || old.Repartitions() {
 		t.Fatalf("%+v\n%s", old, diff)
 	}
 	r.join("A")
-	before, _ := r.beat("A")
+	before, _ := r.heartbeat("A")
 	r.must(c.Tasks().Apply(t.Context(), r.task, wanted, old, "test"))
 	if now := compare(wanted); !now.Same() {
-		t.Fatalf("still to do: %+v", now)
+		t.Fatalf("differences are left after Apply: %+v", now)
 	}
-	after, _ := r.beat("A")
+	after, _ := r.heartbeat("A")
 	if after.SettingsVersion == before.SettingsVersion || after.MembershipVersion == before.MembershipVersion {
-		t.Fatal("nobody is told")
+		t.Fatal("the heartbeat reply has the old settings or membership version")
 	}
-	if kinds := r.kinds(""); kinds[len(kinds)-1] != center.EventSettings {
+	if kinds := r.eventKinds(""); kinds[len(kinds)-1] != center.EventSettings {
 		t.Fatal(kinds)
 	}
 	if err := c.Tasks().Apply(t.Context(), r.task, center.Settings{Queues: 4}, old, "test"); !errors.Is(err, center.ErrChanged) {
-		t.Fatalf("written over another's change: %v", err)
+		t.Fatalf("Apply overwrote a concurrent change: %v", err)
 	}
 	if _, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 4, FetchNumber: -1}); err == nil || !strings.Contains(err.Error(), "fetch_number (-1) must be between 1 and 1000000") {
 		t.Fatal(err)
@@ -55,13 +56,13 @@ func testApply(t *testing.T, c *center.Center) {
 	}
 	r.must(c.Roster().Repartition(t.Context(), r.task, 6, "test"))
 	if a := compare(center.Settings{Queues: 6}); a.Repartitions() || a.Waiting != 6 {
-		t.Fatalf("it is on its way: %+v", a)
+		t.Fatalf("the repartition to 6 is requested already: %+v", a)
 	}
 	if a := compare(center.Settings{Queues: 4}); !a.Repartitions() {
-		t.Fatalf("it is to be withdrawn: %+v", a)
+		t.Fatalf("the requested repartition is to be withdrawn: %+v", a)
 	}
 	if _, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{QueueNames: []string{"x"}}); err == nil {
-		t.Fatal("numbered queues became named ones")
+		t.Fatal("Compare accepted names for numbered queues")
 	}
 }
 
@@ -85,9 +86,10 @@ func testApplyNew(t *testing.T, c *center.Center) {
 	}
 }
 
-// testDeleteTask: nothing is left but events and how high the epochs were (H6), and the living are not robbed.
+// testDeleteTask checks that Delete keeps only the events and the highest epoch (H6), and refuses while servers are
+// live.
 func testDeleteTask(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 2})
+	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
 	if err := c.Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "1 live server still serves it in "+c.OwnSign()+": stop all servers first") {
@@ -95,11 +97,11 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 	}
 	r.wantOwners("A", "A")
 	r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
-	r.silence("A")
+	r.makeSilent("A")
 	high := r.epoch("0")
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
 	for _, table := range []string{"task_type", "queue", "server", "failed_item"} {
-		if n := r.one("SELECT COUNT(*) FROM schedule_%s WHERE task_type = '%s'", table, r.task); n != 0 {
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_%s WHERE task_type = '%s'", table, r.task); n != 0 {
 			t.Errorf("%d rows are left in schedule_%s", n, table)
 		}
 	}
@@ -113,9 +115,9 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 	}
 	r.define(center.Settings{Queues: 2})
 	if r.epoch("0") <= high {
-		t.Errorf("epoch %d was used already", r.epoch("0"))
+		t.Errorf("epoch %d was used before", r.epoch("0"))
 	}
 	if r.taskRecord().Paused {
-		t.Error("it is paused from its former life")
+		t.Error("the new task type is paused because the deleted one was")
 	}
 }

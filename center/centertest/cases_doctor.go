@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// moves returns "queue from>to reason" of a preview, and whether the moves are the minimum.
-func (r *fixture) preview(s center.Scenario) (moves []string, least bool) {
+// preview returns the moves of a plan as "queue from>to reason", and whether they are the minimum.
+func (r *fixture) preview(s center.Scenario) (moves []string, minimal bool) {
 	r.Helper()
 	p, err := r.c.Queues().Plan(r.Context(), r.task, s)
 	r.must(err)
@@ -28,23 +28,23 @@ func (r *fixture) preview(s center.Scenario) (moves []string, least bool) {
 	return moves, p.Moved() == p.Minimum
 }
 
-// testPreview: what is shown is what happens, and showing it changes nothing.
+// testPreview checks that Plan shows the moves that the next rebalance makes, and changes nothing.
 func testPreview(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 4})
+	r := newFixture(t, c, center.Settings{Queues: 4})
 	r.register("A")
 	for range 2 {
-		moves, least := r.preview(center.Scenario{})
-		if diff := cmp.Diff([]string{"0 ->A it has no owner", "1 ->A it has no owner", "2 ->A it has no owner", "3 ->A it has no owner"}, moves); diff != "" || !least {
-			t.Fatal(diff, least)
+		moves, minimal := r.preview(center.Scenario{})
+		if diff := cmp.Diff([]string{"0 ->A it has no owner", "1 ->A it has no owner", "2 ->A it has no owner", "3 ->A it has no owner"}, moves); diff != "" || !minimal {
+			t.Fatal(diff, minimal)
 		}
 	}
 	r.wantOwners("-", "-", "-", "-")
-	r.assign("A")
+	r.rebalance("A")
 	want := func(s center.Scenario, want ...string) {
 		t.Helper()
-		moves, least := r.preview(s)
-		if diff := cmp.Diff(want, moves); diff != "" || !least {
-			t.Fatal(diff, least)
+		moves, minimal := r.preview(s)
+		if diff := cmp.Diff(want, moves); diff != "" || !minimal {
+			t.Fatal(diff, minimal)
 		}
 	}
 	want(center.Scenario{})
@@ -52,11 +52,11 @@ func testPreview(t *testing.T, c *center.Center) {
 	want(center.Scenario{Add: 1, Remove: []string{r.uuid("A")}}, "0 A>new-1 its owner stops", "1 A>new-1 its owner stops", "2 A>new-1 its owner stops", "3 A>new-1 its owner stops")
 	r.join("B")
 	r.wantOwners("A", "A>B", "A", "A>B")
-	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // asked for already
+	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // these are requested already
 	r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
 	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
 	r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
-	r.silence("A")
+	r.makeSilent("A")
 	moves, _ := r.preview(center.Scenario{})
 	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
 		t.Fatal(moves)
@@ -69,8 +69,8 @@ func testPreview(t *testing.T, c *center.Center) {
 	}
 }
 
-// found returns the findings about a check of the case's task type, as "STATUS text".
-func (r *fixture) found(check string) (list []string) {
+// findings returns what Diagnose finds in one check of the case's task type, as "STATUS text".
+func (r *fixture) findings(check string) (list []string) {
 	r.Helper()
 	findings, err := r.c.Diagnose(r.Context(), r.task)
 	r.must(err)
@@ -78,19 +78,19 @@ func (r *fixture) found(check string) (list []string) {
 		if f.TaskType == r.task && f.Check == check {
 			list = append(list, f.Status+" "+strings.ReplaceAll(f.Finding, r.task+":", ""))
 			if f.Status != center.FindingOK && f.Hint == "" {
-				r.Errorf("it does not say what to do about: %s", f.Finding)
+				r.Errorf("the finding has no hint: %s", f.Finding)
 			}
 		}
 	}
 	return list
 }
 
-// testDoctor: each trouble is found, and none where there is none.
-func testDoctor(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 2})
+// testDiagnose checks that Diagnose finds each problem, and finds none in a healthy roster.
+func testDiagnose(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 2})
 	want := func(check string, want ...string) {
 		t.Helper()
-		got := r.found(check)
+		got := r.findings(check)
 		if len(got) != len(want) {
 			t.Fatalf("%s: %q, want %q", check, got, want)
 		}
@@ -120,7 +120,7 @@ func testDoctor(t *testing.T, c *center.Center) {
 	want("pause", "NOTE the task type is paused")
 	r.must(c.Roster().PauseServer(t.Context(), r.uuid("B"), true, "test"))
 	want("servers", "NOTE B is paused")
-	r.silence("A")
+	r.makeSilent("A")
 	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
 	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
@@ -132,12 +132,12 @@ func testDoctor(t *testing.T, c *center.Center) {
 	want("queues", "PROBLEM queues without an owner: 0", "PROBLEM queues whose owner is not registered: 1")
 }
 
-// testDoctorNamed: a queue that shall go waits for its owner.
-func testDoctorNamed(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{QueueNames: []string{"north", "south"}})
+// testDiagnoseRemoval checks that Diagnose reports a queue whose removal waits for its owner.
+func testDiagnoseRemoval(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{QueueNames: []string{"north", "south"}})
 	r.join("A")
 	r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-	if got := r.found("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
+	if got := r.findings("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
 		t.Fatal(got)
 	}
 	queues, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: r.task})
@@ -152,28 +152,29 @@ func testDoctorNamed(t *testing.T, c *center.Center) {
 	}
 	for _, check := range []string{"database", "clock", "schema", "privileges"} {
 		if !checks[check] {
-			t.Errorf("%s was not looked at: %+v", check, findings)
+			t.Errorf("no finding of check %s: %+v", check, findings)
 		}
 	}
 }
 
-// testDoctorSettings: what programs give and the row does not say is told, once for all that give the same.
-func testDoctorSettings(t *testing.T, c *center.Center) {
+// testDiagnoseSettings checks that Diagnose reports settings of programs that differ from the row, once for all servers that
+// give the same value.
+func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	row := center.Settings{QueueNames: []string{"north", "south"}, ExecuteNumber: 100, DrainTimeout: time.Minute, TaskParameter: strings.Repeat("x", 3_000)}
-	r := newRoster(t, c, row)
+	r := newFixture(t, c, row)
 	same := row
-	same.QueueNames = []string{"south", "north"} // in whatever order
+	same.QueueNames = []string{"south", "north"} // the order does not matter
 	r.registerGiven("A", same)
-	r.registerGiven("D", center.Settings{ThreadNumber: 5}) // the default, which is the row's
-	if got := r.found("settings"); len(got) != 0 {
-		t.Fatalf("nothing differs: %q", got)
+	r.registerGiven("D", center.Settings{ThreadNumber: 5}) // the default, which the row has too
+	if got := r.findings("settings"); len(got) != 0 {
+		t.Fatalf("findings without a difference: %q", got)
 	}
 	other := row
 	other.ExecuteNumber, other.QueueNames = 50, []string{"north", "east"}
-	other.TaskParameter += "x" // behind what is shown
+	other.TaskParameter += "x" // behind the part that the finding shows
 	r.registerGiven("B", other)
 	r.registerGiven("C", center.Settings{ExecuteNumber: 50, DrainTimeout: time.Second})
-	got := r.found("settings")
+	got := r.findings("settings")
 	want := []string{
 		"NOTE B gives queues [east, north], but the row says [north, south] and is in force",
 		"NOTE 2 servers (B, C) give execute_number 50, but the row says 100 and is in force",
@@ -190,8 +191,8 @@ func testDoctorSettings(t *testing.T, c *center.Center) {
 	if diff := cmp.Diff(map[string]string{"execute_number": "50", "drain_timeout": "1s"}, servers[3].GivenSettings); diff != "" {
 		t.Error(diff)
 	}
-	r.exec("UPDATE schedule_server SET given_settings = NULL WHERE task_type = '%s'", r.task) // an older program's
-	if got := r.found("settings"); len(got) != 0 {
-		t.Errorf("they give nothing: %q", got)
+	r.exec("UPDATE schedule_server SET given_settings = NULL WHERE task_type = '%s'", r.task) // as an older program registers
+	if got := r.findings("settings"); len(got) != 0 {
+		t.Errorf("findings about servers that give no settings: %q", got)
 	}
 }

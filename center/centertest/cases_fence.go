@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// fenced runs Fence in a transaction of its own and rolls it back.
-func (r *fixture) fenced(ctx context.Context) error {
+// tryFence runs Fence in a new transaction and rolls it back.
+func (r *fixture) tryFence(ctx context.Context) error {
 	r.Helper()
 	tx, err := r.c.DB().BeginTx(ctx, nil)
 	r.must(err)
@@ -20,10 +20,10 @@ func (r *fixture) fenced(ctx context.Context) error {
 	return err
 }
 
-// Fence runs the cases of the fence alone, for a Center that fences in another way.
+// Fence runs only the cases of the fence, for a Center that fences in another way.
 func Fence(t *testing.T, c *center.Center) {
-	t.Run("F1 F2 what makes a batch stale", func(t *testing.T) {
-		spoil := map[string]string{
+	t.Run("F1 F2 changes that make a batch stale", func(t *testing.T) {
+		change := map[string]string{
 			"":            "UPDATE schedule_queue SET gmt_modified = gmt_modified WHERE task_type = '%s'",
 			"the epoch":   "UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '1'",
 			"the owner":   "UPDATE schedule_queue SET cur_server = 'x' WHERE task_type = '%s' AND queue_id = '1'",
@@ -32,13 +32,13 @@ func Fence(t *testing.T, c *center.Center) {
 			"one request": "UPDATE schedule_queue SET req_server = 'x' WHERE task_type = '%s'",
 		}
 		fine := map[string]bool{"": true, "one request": true}
-		for name, statement := range spoil {
+		for name, statement := range change {
 			t.Run(name, func(t *testing.T) {
-				r := newRoster(t, c, center.Settings{Queues: 12})
+				r := newFixture(t, c, center.Settings{Queues: 12})
 				r.join("A")
 				ctx := r.batch("A", "10", "2", "1")
 				r.exec(statement, r.task)
-				if err := r.fenced(ctx); fine[name] != (err == nil) || err != nil && !errors.Is(err, center.ErrFenced) {
+				if err := r.tryFence(ctx); fine[name] != (err == nil) || err != nil && !errors.Is(err, center.ErrFenced) {
 					t.Fatalf("%v", err)
 				}
 			})
@@ -53,10 +53,10 @@ func Fence(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("F4 the cursor is saved by the fence", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		cursor := func() string {
-			return r.column("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
+			return r.readColumn("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
 		}
 		save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
 			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: epoch}}, Cursor: &to}
@@ -64,7 +64,7 @@ func Fence(t *testing.T, c *center.Center) {
 		}
 		ok := func(*sql.Tx) error { return nil }
 		r.must(save("17", r.epoch("0"), ok))
-		r.must(save("17", r.epoch("0"), ok)) // the same once more is no missing row
+		r.must(save("17", r.epoch("0"), ok)) // the update changes no value, and the row still counts as found
 		boom := errors.New("boom")
 		if err := save("18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
 			t.Fatal(err)
@@ -79,11 +79,11 @@ func Fence(t *testing.T, c *center.Center) {
 }
 
 func testShareFence(t *testing.T, c *center.Center) {
-	t.Run("F3 batches run side by side and bar the release", func(t *testing.T) {
+	t.Run("F3 batches share a queue and block its release", func(t *testing.T) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all writers")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		ctx := r.batch("A", "1")
 		var open []*sql.Tx
@@ -102,20 +102,20 @@ func testShareFence(t *testing.T, c *center.Center) {
 		}
 		r.release("A", h)
 		r.wantOwners("A", "B")
-		if err := r.fenced(ctx); !errors.Is(err, center.ErrFenced) {
+		if err := r.tryFence(ctx); !errors.Is(err, center.ErrFenced) {
 			t.Fatal(err)
 		}
 	})
 }
 
 func testNoRoster(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 1})
+	r := newFixture(t, c, center.Settings{Queues: 1})
 	r.join("A")
 	ctx := r.batch("A", "0")
 	tx, err := c.DB().BeginTx(ctx, nil)
 	r.must(err)
 	defer func() { r.must(tx.Rollback()) }()
-	// Another schema in the transaction's way is what another database looks like.
+	// A transaction in another database sees no schedule_queue.
 	if err := center.Fence(ctx, elsewhere{tx}); !errors.Is(err, center.ErrNoRoster) {
 		t.Fatalf("%v", err)
 	}
@@ -129,8 +129,8 @@ func (e elsewhere) QueryContext(ctx context.Context, _ string, _ ...any) (*sql.R
 }
 
 func testInTx(t *testing.T, c *center.Center) {
-	t.Run("commits together", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+	t.Run("fence and write commit together", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		ctx := r.batch("A", "0")
 		set := func(v string) func(*sql.Tx) error {
@@ -144,12 +144,12 @@ func testInTx(t *testing.T, c *center.Center) {
 		if err := center.InTx(ctx, c.DB(), set("too late")); !errors.Is(err, center.ErrFenced) {
 			t.Fatal(err)
 		}
-		if got := r.column("SELECT task_parameter FROM schedule_task_type WHERE task_type = '%s'", r.task)[0]; got != "written" {
+		if got := r.readColumn("SELECT task_parameter FROM schedule_task_type WHERE task_type = '%s'", r.task)[0]; got != "written" {
 			t.Fatalf("%q", got)
 		}
 	})
-	t.Run("F5 an unknown commit is not run again", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+	t.Run("F5 InTx does not repeat an unknown commit", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		ctx, cancel := context.WithCancel(r.batch("A", "0"))
 		runs := 0
@@ -159,14 +159,14 @@ func testInTx(t *testing.T, c *center.Center) {
 			return nil
 		})
 		if !errors.Is(err, center.ErrUnknownCommit) || runs != 1 {
-			t.Fatalf("%v after %d runs", err, runs)
+			t.Fatalf("%v after %d calls", err, runs)
 		}
 	})
-	t.Run("F5 L7 a deadlock is run again", func(t *testing.T) {
+	t.Run("F5 L7 InTx repeats a transaction after a deadlock", func(t *testing.T) {
 		if c.Dialect() == schema.SQLite {
-			t.Skip("SQLite has one lock, and so no deadlocks")
+			t.Skip("SQLite has one lock for all writers, so it has no deadlocks")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		lock := func(ctx context.Context, tx *sql.Tx, task string) error {
 			_, err := tx.ExecContext(ctx, "UPDATE schedule_task_running SET version = version + 1 WHERE task_type = '"+task+"'")
@@ -175,7 +175,8 @@ func testInTx(t *testing.T, c *center.Center) {
 		other := r.task + "_other"
 		_, err := c.Tasks().Define(t.Context(), other, center.Settings{Queues: 1})
 		r.must(err)
-		// Both take one row, wait for each other, then want the other's: one of them has to go back.
+		// Each transaction locks one row, waits until the other has done so, and then locks the other's row. The database
+		// rolls one of them back.
 		first := []chan struct{}{make(chan struct{}), make(chan struct{})}
 		ends := make(chan error, 2)
 		for i, rows := range [][2]string{{r.task, other}, {other, r.task}} {

@@ -20,9 +20,9 @@ func (r *fixture) taskRecord() center.TaskRecord {
 	return list[0]
 }
 
-// testInspect: what operators see is what the tables hold.
+// testInspect checks that the lists for operators show what the tables hold.
 func testInspect(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 12})
+	r := newFixture(t, c, center.Settings{Queues: 12})
 	r.join("A", "B")
 	r.exec("UPDATE schedule_server SET in_hand = 3, success_count = 7, last_error = 'no', oldest_in_hand_since = register_time WHERE uuid = '%s'", r.uuid("A"))
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{
@@ -59,7 +59,7 @@ func (r *fixture) inspectQueues() {
 	}
 	want := strings.Fields("0 1 2 3 4 5 6 7 8 9 10 11")
 	if diff := cmp.Diff(want, ids(center.QueueFilter{})); diff != "" {
-		r.Fatalf("not in natural order:\n%s", diff)
+		r.Fatalf("the queues are not in natural order:\n%s", diff)
 	}
 	for _, f := range []center.QueueFilter{{Status: "MOVING"}, {Server: r.uuid("B")}, {Host: "host-B"}} {
 		if n := len(ids(f)); n != 6 {
@@ -76,13 +76,13 @@ func (r *fixture) inspectQueues() {
 	held, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "HELD"})
 	r.must(err)
 	if held[0].ReqServer != nil || held[0].Requested != nil {
-		r.Fatalf("what is NULL is told: %+v", held[0])
+		r.Fatalf("a NULL column has a value: %+v", held[0])
 	}
 }
 
 func (r *fixture) inspectServers() {
 	r.Helper()
-	r.silence("B")
+	r.makeSilent("B")
 	list, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task})
 	r.must(err)
 	a, b := list[0], list[1]
@@ -96,11 +96,11 @@ func (r *fixture) inspectServers() {
 		r.Fatal(some, err)
 	}
 	if r.taskRecord().DeadServers != 1 {
-		r.Fatal("the overdue is not counted")
+		r.Fatal("the overdue server is not counted")
 	}
 	r.sameAsView()
 	r.exec("UPDATE schedule_server SET last_error_at = register_time, given_settings = '{\"execute_number\":\"7\"}' WHERE uuid = '%s'", r.uuid("B"))
-	r.expire("A")
+	r.rebalanceExpiring("A")
 	gone, err := r.c.Servers().Gone(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
 	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() ||
 		!gone[0].LastErrorAt.Equal(b.RegisterTime) || gone[0].GivenSettings["execute_number"] != "7" {
@@ -108,10 +108,10 @@ func (r *fixture) inspectServers() {
 	}
 }
 
-// sameAsView compares the statuses with those of the view, in one roster that has them all.
+// sameAsView compares the statuses of Queues.List with the view's, in a roster that has every status.
 func (r *fixture) sameAsView() {
 	r.Helper()
-	// The view's clock is not the one that TestConformanceWithSkewedClocks sets.
+	// The view does not use the clock that TestConformanceWithSkewedClocks sets.
 	r.exec("UPDATE schedule_server SET judge_dead_interval_ms = 36000000 WHERE task_type = '%s'", r.task)
 	defer r.exec("UPDATE schedule_server SET judge_dead_interval_ms = 10000 WHERE task_type = '%s'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
@@ -126,9 +126,9 @@ func (r *fixture) sameAsView() {
 	for _, q := range list {
 		got = append(got, q.Status)
 	}
-	view := r.column("SELECT a.status FROM schedule_assignment a JOIN schedule_queue q ON q.task_type = a.task_type AND q.queue_id = a.queue_id AND q.own_sign = a.own_sign WHERE a.task_type = '%s' AND a.own_sign = '%s' ORDER BY q.queue_index", r.task, r.c.OwnSign())
+	view := r.readColumn("SELECT a.status FROM schedule_assignment a JOIN schedule_queue q ON q.task_type = a.task_type AND q.queue_id = a.queue_id AND q.own_sign = a.own_sign WHERE a.task_type = '%s' AND a.own_sign = '%s' ORDER BY q.queue_index", r.task, r.c.OwnSign())
 	if diff := cmp.Diff(view, got); diff != "" {
-		r.Fatalf("(-view +got):\n%s", diff)
+		r.Fatalf("statuses (-view +got):\n%s", diff)
 	}
 	task := r.taskRecord()
 	if n := task.Held + task.Moving + task.Overdue + task.Orphan + task.Unassigned; n != 12 || task.Overdue != 1 || task.Orphan != 2 || task.Unassigned != 1 {
@@ -151,7 +151,7 @@ func (r *fixture) inspectItems() {
 }
 
 func testEvents(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 2})
+	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A", "B")
 	events := func(f center.EventFilter, limit int) (kinds []string, list []center.EventRecord) {
 		t.Helper()
@@ -170,7 +170,7 @@ func testEvents(t *testing.T, c *center.Center) {
 		}
 	}
 	want(center.EventFilter{}, 100, "JOINED GRANTED GRANTED JOINED REQUESTED")
-	want(center.EventFilter{}, 2, "JOINED REQUESTED") // the last ones, and in their order
+	want(center.EventFilter{}, 2, "JOINED REQUESTED") // the last two, oldest first
 	want(center.EventFilter{QueueID: "0"}, 100, "GRANTED")
 	want(center.EventFilter{Kind: center.EventJoined}, 100, "JOINED JOINED")
 	want(center.EventFilter{Server: r.uuid("B")}, 100, "JOINED REQUESTED")

@@ -12,17 +12,17 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// testInspectRuns: what operators see of runs and triggers is what the tables hold.
+// testInspectRuns checks that the lists of runs and triggers show what the tables hold.
 func testInspectRuns(t *testing.T, c *center.Center) {
 	t.Run("runs", func(t *testing.T) {
-		r := newRuns(t, c, 12)
+		r := newRunFixture(t, c, 12)
 		if _, err := c.Engine().LatestRun(t.Context(), r.task); !errors.Is(err, center.ErrUnknownRun) {
 			t.Fatal(err)
 		}
-		first := r.opened("first")
+		first := r.submitAndOpen("first")
 		r.finishAll("A", "0", "10")
 		r.failAll("A", "broken", "2")
-		r.sweep("A", "1")
+		r.claimOne("A", "1")
 		second := r.submit("second")
 		list, err := c.Engine().RunRecords(t.Context(), center.RunFilter{TaskType: r.task}, 10)
 		r.must(err)
@@ -33,11 +33,11 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("%+v", one)
 		}
 		if diff := cmp.Diff(r.run(second), list[0].Run); diff != "" {
-			t.Fatalf("another run than Run reads (-Run +RunRecords):\n%s", diff)
+			t.Fatalf("RunRecords differs from Run (-Run +RunRecords):\n%s", diff)
 		}
 		task := r.taskRecord()
 		if task.RunID == nil || *task.RunID != first {
-			t.Fatalf("RUNNING is %v, want %s", task.RunID, first)
+			t.Fatalf("the task's running run is %v, want %s", task.RunID, first)
 		}
 		r.must(c.Engine().CancelRun(t.Context(), first, "test"))
 		list, err = c.Engine().RunRecords(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunCancelled}, 10)
@@ -48,30 +48,30 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("%+v, %v", latest, err)
 		}
 		if task := r.taskRecord(); task.RunID != nil {
-			t.Fatalf("%s is not RUNNING any more", *task.RunID)
+			t.Fatalf("the task has running run %s, which is cancelled", *task.RunID)
 		}
 	})
 	t.Run("queues in natural order", func(t *testing.T) {
-		r := newRuns(t, c, 12)
+		r := newRunFixture(t, c, 12)
 		var ids []string
-		for _, state := range r.queueStates(r.opened("first")) {
+		for _, state := range r.queueStates(r.submitAndOpen("first")) {
 			ids = append(ids, strings.Fields(state)[0])
 		}
 		if want := strings.Fields("0 1 2 3 4 5 6 7 8 9 10 11"); !slices.Equal(ids, want) {
 			t.Fatalf("%v", ids)
 		}
 	})
-	t.Run("latest run of what has none", func(t *testing.T) {
+	t.Run("latest run of a task type without runs", func(t *testing.T) {
 		if _, err := c.Engine().LatestRun(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatal(err)
 		}
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		if _, err := c.Engine().LatestRun(t.Context(), r.task); err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatal(err)
 		}
 	})
 	t.Run("submit once", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		first, there, err := c.Engine().SubmitOnce(t.Context(), r.task, "k", "")
 		if err != nil || there {
 			t.Fatal(first, there, err)
@@ -89,9 +89,9 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 
 func testInspectTriggers(c *center.Center) func(*testing.T) {
 	return func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		hourly, _ := r.hourly(nil)
-		now := r.trigger(hourly)
+		now := r.defineTrigger(hourly)
 		for _, f := range []center.TriggerFilter{{Name: r.task}, {Target: r.task}} {
 			list, err := c.Engine().TriggerRecords(t.Context(), f)
 			r.must(err)
@@ -99,7 +99,7 @@ func testInspectTriggers(c *center.Center) func(*testing.T) {
 				t.Fatalf("%+v", list)
 			}
 			if diff := cmp.Diff(now, list[0].Trigger); diff != "" {
-				t.Fatalf("another trigger than was defined:\n%s", diff)
+				t.Fatalf("TriggerRecords differs from Triggers:\n%s", diff)
 			}
 		}
 		if list, err := c.Engine().TriggerRecords(t.Context(), center.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
@@ -108,10 +108,10 @@ func testInspectTriggers(c *center.Center) func(*testing.T) {
 	}
 }
 
-// testCompareTrigger: what is told before is what is there after.
+// testCompareTrigger checks that ApplyTrigger makes the trigger that CompareTrigger returns.
 func testCompareTrigger(c *center.Center) func(*testing.T) {
 	return func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		start := r.now().Truncate(time.Hour).Add(24 * time.Hour)
 		want := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: start, MaxFires: 3}
 		compare := func(changes int) center.TriggerDiff {
@@ -128,12 +128,12 @@ func testCompareTrigger(c *center.Center) func(*testing.T) {
 			t.Fatalf("%+v", a)
 		}
 		if list, err := c.Engine().TriggerRecords(t.Context(), center.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
-			t.Fatalf("it was written: %+v, %v", list, err)
+			t.Fatalf("CompareTrigger wrote a trigger: %+v, %v", list, err)
 		}
 		now, err := c.Engine().ApplyTrigger(t.Context(), want, "test")
 		r.must(err)
 		if diff := cmp.Diff(a.Trigger, now); diff != "" {
-			t.Fatalf("another trigger than was told (-told +made):\n%s", diff)
+			t.Fatalf("triggers differ (-CompareTrigger +ApplyTrigger):\n%s", diff)
 		}
 		if a := compare(0); !a.Same() {
 			t.Fatalf("%+v", a)

@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// wantItems compares the failed items of a queue. RetryIn goes on meanwhile.
+// wantItems compares the failed items of a queue. It tolerates a minute in RetryIn, which shrinks as time passes.
 func (r *fixture) wantItems(queue string, want ...center.FailedItem) {
 	r.Helper()
 	got, err := r.c.Items().Load(r.Context(), r.task, queue, 0)
@@ -26,14 +26,14 @@ func (r *fixture) wantItems(queue string, want ...center.FailedItem) {
 }
 
 func testFailedItems(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 2})
+	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	save := func(items ...center.FailedItem) {
 		t.Helper()
 		r.must(c.Items().Save(t.Context(), r.task, items))
 	}
 	firsts := func() int64 {
-		return r.one("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
+		return r.readInt("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
 	}
 	a := center.FailedItem{Key: "a", QueueID: "0", State: center.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
 	b := center.FailedItem{Key: "b b's", QueueID: "1", State: center.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
@@ -46,18 +46,18 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	save(a)
 	r.wantItems("0", a)
 	if firsts() != before {
-		t.Fatal("another failure changed when the item failed first")
+		t.Fatal("a second failure changed first_failed_at")
 	}
 
-	pulse, _ := r.beat("A")
+	reply, _ := r.heartbeat("A")
 	n, err := c.Items().Retry(t.Context(), r.task, "test", "b b's", "nobody")
 	if err != nil || n != 1 {
 		t.Fatalf("%d items, want 1: %v", n, err)
 	}
 	b.State, b.Attempts, b.RetryIn = center.ItemRetry, 0, 0
 	r.wantItems("1", b)
-	if p, _ := r.beat("A"); p.ItemVersion == pulse.ItemVersion {
-		t.Fatal("nobody is told")
+	if p, _ := r.heartbeat("A"); p.ItemVersion == reply.ItemVersion {
+		t.Fatal("the heartbeat reply has the old item version")
 	}
 	r.must(c.Items().Forget(t.Context(), r.task, []string{"a"}))
 	r.wantItems("", b)
@@ -76,7 +76,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 }
 
 func testManyFailedItems(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 1})
+	r := newFixture(t, c, center.Settings{Queues: 1})
 	var many []center.FailedItem
 	var keys []string
 	for i := range 1200 {
@@ -93,9 +93,9 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 	}
 }
 
-// testCursor: cursors of dealers with and without a fenced transaction (F4).
+// testCursor checks the cursors of dealers with and without a fenced transaction (F4).
 func testCursor(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 2})
+	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	bind := func(cursor string) center.Batch {
 		return center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}}, Cursor: &cursor}
@@ -117,17 +117,17 @@ func testCursor(t *testing.T, c *center.Center) {
 	r.must(center.Fence(ctx, tx))
 	r.must(tx.Commit())
 	r.exec("UPDATE schedule_queue SET cursor_value = '99' WHERE task_type = '%s'", r.task)
-	r.must(center.SaveCursor(ctx)) // the fence has saved it: nothing is written
+	r.must(center.SaveCursor(ctx)) // the fence has saved the cursor, so SaveCursor writes nothing
 	want("99")
 
-	r.must(center.SaveCursor(r.batch("A", "0"))) // a batch without cursor
+	r.must(center.SaveCursor(r.batch("A", "0"))) // a batch without a cursor
 	if err := center.SaveCursor(t.Context()); err == nil {
-		t.Fatal("saved without a batch")
+		t.Fatal("SaveCursor succeeded without a batch")
 	}
 	late := c.Bind(t.Context(), bind("20"))
 	r.exec("UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 	if err := center.SaveCursor(late); !center.IsFenced(err) {
-		t.Fatalf("saved under an old epoch: %v", err)
+		t.Fatalf("SaveCursor under an old epoch: %v", err)
 	}
 	if _, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
 		t.Fatal(err)

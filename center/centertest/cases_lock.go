@@ -12,8 +12,8 @@ import (
 )
 
 func testLock(t *testing.T, c *center.Center) {
-	t.Run("L1 who plans waits for who has the lock row, and sees what it did", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+	t.Run("L1 a rebalance waits for the lock row, then sees the changes of its holder", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.register("A")
 		other, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
@@ -30,84 +30,88 @@ func testLock(t *testing.T, c *center.Center) {
 			_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A")})
 			return err
 		})
-		time.Sleep(100 * time.Millisecond) // for the one that does not wait; the one that does may begin at any time
+		time.Sleep(100 * time.Millisecond) // a rebalance that did not wait would end in this time
 		r.must(other.Commit())
 		r.must(g.Wait())
-		r.wantOwners("B", "A") // B is the older
+		r.wantOwners("B", "A") // B registered first
 	})
-	t.Run("L1 every change of ownership leaves a trace", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
-		version := func() int64 { return r.one("SELECT version FROM schedule_task_running WHERE task_type = '%s'", r.task) }
+	t.Run("L1 each change of ownership raises the version of the lock row", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		version := func() int64 {
+			return r.readInt("SELECT version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		}
 		last := version()
 		for _, change := range []func(){
-			func() { r.register("A") }, func() { r.assign("A") }, func() { r.join("B") },
+			func() { r.register("A") }, func() { r.rebalance("A") }, func() { r.join("B") },
 			func() { r.release("A", r.handover("1", "B")) }, func() { r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil)) },
 		} {
 			change()
 			now := version()
 			if now <= last {
-				t.Fatalf("the lock row's version is %d, and was %d", now, last)
+				t.Fatalf("the lock row has version %d after version %d", now, last)
 			}
 			last = now
 		}
 	})
-	t.Run("S3 who finds that the plan is made does not wait for the lock row", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+	t.Run("S3 a server that finds the plan up to date does not take the lock row", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		version := func() int64 { return r.one("SELECT version FROM schedule_task_running WHERE task_type = '%s'", r.task) }
-		before := version()
-		r.assign("A")
-		r.expire("B") // nobody is dead
-		if now := version(); now != before {
-			t.Fatalf("the lock row's version went from %d to %d, although there was nothing to do", before, now)
+		version := func() int64 {
+			return r.readInt("SELECT version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		}
-		r.silence("B")
-		r.expire("A")
+		before := version()
+		r.rebalance("A")
+		r.rebalanceExpiring("B") // no server is expired
+		if now := version(); now != before {
+			t.Fatalf("the version of the lock row went from %d to %d without a change", before, now)
+		}
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
 		if now := version(); now == before {
-			t.Fatal("there was a dead server, and the lock row was not taken")
+			t.Fatal("a server had expired, but the rebalance did not take the lock row")
 		}
 	})
-	t.Run("S3 who need not wait for the lock row does not", func(t *testing.T) {
+	t.Run("S3 NoWait returns Busy while the lock row is busy", func(t *testing.T) {
 		if c.Dialect() == schema.SQLite {
-			t.Skip("SQLite has one lock for all")
+			t.Skip("SQLite has one lock for all writers")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 2})
-		r.register("A") // a plan is due
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.register("A") // so that a rebalance is due
 		other, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
 		defer other.Rollback()
 		_, err = other.ExecContext(t.Context(), "UPDATE schedule_task_running SET version = version + 1 WHERE task_type = '"+r.task+"'")
 		r.must(err)
-		now := func(busy bool) {
+		tryRebalance := func(busy bool) {
 			t.Helper()
 			done, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), NoWait: true})
 			r.must(err)
 			if done.Busy != busy {
-				t.Fatalf("busy is %t", done.Busy)
+				t.Fatalf("Busy is %t, want %t", done.Busy, busy)
 			}
 		}
-		now(true)
+		tryRebalance(true)
 		r.wantOwners("-", "-")
 		r.must(other.Commit())
-		now(false)
+		tryRebalance(false)
 		r.wantOwners("A", "A")
 	})
-	t.Run("S3 a plan that changes nothing is no membership", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+	t.Run("S3 a rebalance without a change keeps the membership version", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A", "B")
 		membership := func() int64 {
-			return r.one("SELECT membership_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+			return r.readInt("SELECT membership_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		}
 		before := membership()
-		r.beat("A")
-		r.beat("B") // STANDBY is derived, and bumps nothing
-		r.assign("A")
+		r.heartbeat("A")
+		r.heartbeat("B") // the derived state STANDBY does not raise the membership version
+		r.rebalance("A")
 		if membership() != before {
-			t.Fatal("everybody would plan again")
+			t.Fatal("the membership version has changed, so every server would rebalance again")
 		}
 	})
-	t.Run("S2 a view is of one moment", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+	t.Run("S2 a view reads one snapshot", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		r.exec("UPDATE schedule_task_running SET plan_version = 0 WHERE task_type = '%s'", r.task)
 		r.exec("UPDATE schedule_queue SET epoch = 0 WHERE task_type = '%s'", r.task)
@@ -115,7 +119,7 @@ func testLock(t *testing.T, c *center.Center) {
 		done := make(chan struct{})
 		g.Go(func() error {
 			defer close(done)
-			for range 100 { // the version and the epoch rise together
+			for range 100 { // one transaction raises both the version and the epoch
 				tx, err := c.DB().BeginTx(t.Context(), nil)
 				if err != nil {
 					return err
@@ -140,7 +144,7 @@ func testLock(t *testing.T, c *center.Center) {
 			v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
 			r.must(err)
 			if v.PlanVersion != v.Queues[0].Epoch {
-				t.Fatalf("version %d with the queues of version %d", v.PlanVersion, v.Queues[0].Epoch)
+				t.Fatalf("a view has plan version %d and queues of version %d", v.PlanVersion, v.Queues[0].Epoch)
 			}
 		}
 		r.must(g.Wait())

@@ -16,7 +16,7 @@ import (
 // testOwnSignExpiry: environments that nobody has served for long go, others stay.
 func testOwnSignExpiry(t *testing.T, url string) {
 	open := func(sign string) *fixture {
-		r := newRoster(t, Open(t, url, center.Options{OwnSign: sign}), center.Settings{Queues: 2})
+		r := newFixture(t, Open(t, url, center.Options{OwnSign: sign}), center.Settings{Queues: 2})
 		r.tokens = map[string]string{}
 		return r
 	}
@@ -35,12 +35,12 @@ func testOwnSignExpiry(t *testing.T, url string) {
 		}
 	}
 	for _, sign := range []string{"DIED", "CURSOR", "YOUNG"} {
-		signs[sign].silence(sign)
+		signs[sign].makeSilent(sign)
 	}
 	base.exec("UPDATE schedule_queue SET cursor_value = '17' WHERE task_type = '%s' AND own_sign = 'CURSOR'", base.task)
 	base.exec("INSERT INTO schedule_failed_item (task_type, own_sign, item_key, queue_id) VALUES ('%s', 'OLD', 'k', '0')", base.task)
 
-	p, _ := base.beat("A")
+	p, _ := base.heartbeat("A")
 	expire := func(seen time.Time) []string {
 		expired, err := base.c.ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), seen, time.Minute)
 		base.must(err)
@@ -61,10 +61,10 @@ func testOwnSignExpiry(t *testing.T, url string) {
 			t.Errorf("%s has %d queues, want %d", sign, got, left)
 		}
 	}
-	if n := base.one("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s'", base.task); n > 0 {
+	if n := base.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s'", base.task); n > 0 {
 		t.Error("failed items are left")
 	}
-	if n := base.one("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", signs["DIED"].uuid("DIED")); n != 1 {
+	if n := base.readInt("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", signs["DIED"].uuid("DIED")); n != 1 {
 		t.Error("the dead server is not in the history")
 	}
 	old := signs["OLD"]
@@ -79,7 +79,7 @@ func testOwnSignExpiry(t *testing.T, url string) {
 
 // testAlert: of many who would raise an alert, one does.
 func testAlert(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 2})
+	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	raise := func(a center.Alert, every time.Duration) bool {
 		raised, err := c.Roster().Alert(t.Context(), r.task, a, every)
@@ -119,24 +119,24 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		return held
 	}
 	t.Run("in order: the others ask", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		drain(r, "A", false)
-		r.assign("B")
+		r.rebalance("B")
 		r.wantOwners("A>B", "A>B")
 		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
-		r.assign("B")
+		r.rebalance("B")
 		r.wantOwners("A", "A>B")
 	})
 	t.Run("P7 while there are no others, it works on", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		drain(r, "A", false)
-		r.assign("A")
+		r.rebalance("A")
 		r.wantOwners("A")
 	})
 	t.Run("H5 by force: at once, under new epochs", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		before := r.epoch("0")
 		batch := r.batch("A", "0")
@@ -147,7 +147,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		if now := r.epoch("0"); now != before+1 {
 			t.Fatalf("epoch %d, want %d", now, before+1)
 		}
-		if kinds := r.kinds("0"); kinds[len(kinds)-1] != center.EventForced {
+		if kinds := r.eventKinds("0"); kinds[len(kinds)-1] != center.EventForced {
 			t.Fatalf("events: %v", kinds)
 		}
 		tx, err := c.DB().BeginTx(t.Context(), nil)
@@ -157,26 +157,26 @@ func testDrainServer(t *testing.T, c *center.Center) {
 			t.Fatalf("the fence lets the old owner write: %v", err)
 		}
 		r.must(tx.Rollback())
-		if p, ok := r.beat("A"); !ok || p.Owned != 0 {
+		if p, ok := r.heartbeat("A"); !ok || p.Owned != 0 {
 			t.Fatalf("it lives, and owns nothing: %t, %+v", ok, p)
 		}
 	})
 	t.Run("H5 by force, and nobody is there to take it", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		drain(r, "A", true)
 		r.wantOwners("-")
-		r.assign("A")
+		r.rebalance("A")
 		r.wantOwners("-")
 		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
-		r.assign("A")
+		r.rebalance("A")
 		r.wantOwners("A")
 	})
 	t.Run("H5 a transaction of the server holds a queue", func(t *testing.T) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all writers")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		tx, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
@@ -188,7 +188,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "B")
 	})
 	t.Run("bad input", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		drain(r, "A", false)
 		if err := c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {

@@ -10,12 +10,12 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-func (r *fixture) remove(name, queue string) bool {
+func (r *fixture) finishRemoval(name, queue string) bool {
 	r.Helper()
-	return r.removeUnder(name, queue, r.epoch(queue))
+	return r.finishRemovalUnder(name, queue, r.epoch(queue))
 }
 
-func (r *fixture) removeUnder(name, queue string, epoch int64) bool {
+func (r *fixture) finishRemovalUnder(name, queue string, epoch int64) bool {
 	r.Helper()
 	done, err := r.c.Roster().FinishRemoval(r.Context(), r.task, r.uuid(name), queue, epoch)
 	r.must(err)
@@ -24,7 +24,7 @@ func (r *fixture) removeUnder(name, queue string, epoch int64) bool {
 
 func (r *fixture) queues() []string {
 	r.Helper()
-	return r.column("SELECT queue_id FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
+	return r.readColumn("SELECT queue_id FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
 }
 
 func (r *fixture) wantQueues(want ...string) {
@@ -32,7 +32,7 @@ func (r *fixture) wantQueues(want ...string) {
 	if diff := cmp.Diff(want, r.queues()); diff != "" {
 		r.Fatalf("queues (-want +got):\n%s", diff)
 	}
-	if p, ok := r.beat("A"); ok && p.QueueTotal != len(want) {
+	if p, ok := r.heartbeat("A"); ok && p.QueueTotal != len(want) {
 		r.Fatalf("the lock row says that there are %d queues, there are %v", p.QueueTotal, want)
 	}
 }
@@ -40,21 +40,21 @@ func (r *fixture) wantQueues(want ...string) {
 func testNamedQueues(t *testing.T, c *center.Center) {
 	named := center.Settings{QueueNames: []string{"north", "south"}}
 	t.Run("N2 one that is added is dealt", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.must(c.Roster().AddQueue(t.Context(), r.task, "west", "w", "test"))
-		if p, _ := r.beat("A"); p.MembershipVersion == p.PlannedVersion {
+		if p, _ := r.heartbeat("A"); p.MembershipVersion == p.PlannedVersion {
 			t.Fatal("nobody is told to plan")
 		}
-		r.assign("A")
+		r.rebalance("A")
 		r.wantQueues("north", "south", "west")
 		r.wantOwners("A", "A", "B")
-		if diff := cmp.Diff([]string{"ADDED", "GRANTED"}, r.kinds("west")); diff != "" {
+		if diff := cmp.Diff([]string{"ADDED", "GRANTED"}, r.eventKinds("west")); diff != "" {
 			t.Fatalf("events (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("N2 removal waits for the drain", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
@@ -62,20 +62,20 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		if !v.Queues[1].Removing || v.Queues[0].Removing {
 			t.Fatalf("the owner is not told: %+v", v.Queues)
 		}
-		r.assign("A")
+		r.rebalance("A")
 		r.wantOwners("A", "A")
 		old := r.epoch("south")
-		if r.removeUnder("A", "south", old-1) || r.remove("B", "south") {
+		if r.finishRemovalUnder("A", "south", old-1) || r.finishRemoval("B", "south") {
 			t.Fatal("removed by one that does not own it")
 		}
-		if !r.remove("A", "south") {
+		if !r.finishRemoval("A", "south") {
 			t.Fatal("not removed")
 		}
 		r.wantQueues("north")
-		if diff := cmp.Diff([]string{"GRANTED", "REQUESTED", "REMOVING", "REMOVED"}, r.kinds("south")); diff != "" {
+		if diff := cmp.Diff([]string{"GRANTED", "REQUESTED", "REMOVING", "REMOVED"}, r.eventKinds("south")); diff != "" {
 			t.Fatalf("events (-want +got):\n%s", diff)
 		}
-		if r.removeUnder("A", "south", old) {
+		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("removed twice")
 		}
 		r.must(c.Roster().AddQueue(t.Context(), r.task, "south", "", "test"))
@@ -87,37 +87,37 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all writers")
 		}
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A")
 		tx, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
 		defer tx.Rollback()
 		r.must(center.Fence(r.batch("A", "south"), tx))
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-		if r.remove("A", "south") {
+		if r.finishRemoval("A", "south") {
 			t.Fatal("removed under a transaction of its owner")
 		}
 		r.must(tx.Commit())
-		if !r.remove("A", "south") {
+		if !r.finishRemoval("A", "south") {
 			t.Fatal("not removed")
 		}
 	})
 	t.Run("N2 without an owner it goes at once", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "north", "test"))
 		r.wantQueues("south")
 	})
 	t.Run("N2 with a dead owner it goes with the plan", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-		r.silence("B")
-		r.expire("A")
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
 		r.wantQueues("north")
 	})
 	t.Run("N2 one that leaves takes it along", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
@@ -125,12 +125,12 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		r.wantQueues("north")
 	})
 	t.Run("N2 H3 kept after all: a late removal finds another epoch", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		old := r.epoch("south")
 		r.must(c.Roster().AddQueue(t.Context(), r.task, "south", "", "test"))
-		if r.removeUnder("A", "south", old) {
+		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("removed although it is kept")
 		}
 		kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "south", old)
@@ -138,14 +138,14 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 			t.Fatalf("kept: %t, %v", kept, err)
 		}
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-		if r.removeUnder("A", "south", old) {
+		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("removed under an old epoch, while the new one may be worked")
 		}
 		r.wantQueues("north", "south")
 	})
 	t.Run("bad input", func(t *testing.T) {
-		r := newRoster(t, c, named)
-		numbered := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, named)
+		numbered := newFixture(t, c, center.Settings{Queues: 2})
 		numbered.task += ".numbered"
 		numbered.define(center.Settings{Queues: 2})
 		for want, err := range map[string]error{

@@ -17,7 +17,7 @@ import (
 
 func testDefine(t *testing.T, c *center.Center) {
 	t.Run("the first is stored", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"})
+		r := newFixture(t, c, center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"})
 		want := center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"}.WithDefaults()
 		row, err := c.Tasks().Settings(t.Context(), r.task)
 		r.must(err)
@@ -27,7 +27,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		r.wantOwners("-", "-", "-")
 	})
 	t.Run("the row wins", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 3, ThreadNumber: 2})
+		r := newFixture(t, c, center.Settings{Queues: 3, ThreadNumber: 2})
 		given := center.Settings{Queues: 5, ThreadNumber: 2, HeartbeatInterval: time.Second}
 		row := r.define(given)
 		want := []center.Difference{{Name: "queues", Given: "5", Row: "3"}, {Name: "heartbeat_interval", Given: "1s", Row: "2s"}}
@@ -36,14 +36,14 @@ func testDefine(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("names", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{QueueNames: []string{"süd", "nord"}})
+		r := newFixture(t, c, center.Settings{QueueNames: []string{"süd", "nord"}})
 		row := r.define(center.Settings{QueueNames: []string{"other"}})
 		if diff := cmp.Diff([]string{"süd", "nord"}, row.QueueNames); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
 	t.Run("H6 epochs start above those ever used", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.exec("DELETE FROM schedule_queue WHERE task_type = '%s'", r.task)
 		r.exec("UPDATE schedule_task_running SET queue_total = 0, epoch_high = 41 WHERE task_type = '%s'", r.task)
 		r.define(center.Settings{Queues: 1})
@@ -62,11 +62,11 @@ func testDefine(t *testing.T, c *center.Center) {
 }
 
 func testOwnSigns(t *testing.T, url string) {
-	base := newRoster(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y", "z"}})
+	base := newFixture(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y", "z"}})
 	base.join("A")
 	base.exec("UPDATE schedule_queue SET queue_parameter = 'p', cursor_value = '17' WHERE task_type = '%s' AND queue_id = 'y'", base.task)
 	base.must(base.c.Roster().RemoveQueue(t.Context(), base.task, "z", "test"))
-	test := newRoster(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
+	test := newFixture(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
 	row := test.define(center.Settings{Queues: 9})
 	test.join("B")
 	base.wantOwners("A", "A", "A")
@@ -80,7 +80,7 @@ func testOwnSigns(t *testing.T, url string) {
 
 // testConcurrent: what many do at once is done once.
 func testConcurrent(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, center.Settings{Queues: 1})
+	r := newFixture(t, c, center.Settings{Queues: 1})
 	task := r.task + "2"
 	var g errgroup.Group
 	for i := range 8 {
@@ -98,17 +98,17 @@ func testConcurrent(t *testing.T, c *center.Center) {
 	}
 	r.must(g.Wait())
 	r.task = task
-	if n := r.one("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cur_server IS NOT NULL", task); n != 6 {
+	if n := r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cur_server IS NOT NULL", task); n != 6 {
 		t.Fatalf("%d queues have an owner, want 6: %v", n, r.owners())
 	}
-	if n := r.one("SELECT membership_version - planned_version FROM schedule_task_running WHERE task_type = '%s'", task); n != 0 {
+	if n := r.readInt("SELECT membership_version - planned_version FROM schedule_task_running WHERE task_type = '%s'", task); n != 0 {
 		t.Fatalf("the plan is %d versions behind", n)
 	}
 }
 
 func testPlan(t *testing.T, c *center.Center) {
 	t.Run("P8 the table of the seed", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{QueueNames: []string{"1", "2", "3", "4", "5"}})
+		r := newFixture(t, c, center.Settings{QueueNames: []string{"1", "2", "3", "4", "5"}})
 		r.join("A")
 		r.wantOwners("A", "A", "A", "A", "A")
 		r.join("B")
@@ -119,33 +119,33 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "A>B", "A>C", "A>D", "A")
 		r.release("A", r.handover("2", "B"), r.handover("3", "C"), r.handover("4", "D"))
 		r.wantOwners("A", "B", "C", "D", "A")
-		r.assign("A")
+		r.rebalance("A")
 		r.wantOwners("A", "B", "C", "D", "A")
 		want := []string{center.EventGranted, center.EventRequested, center.EventReleased}
-		if diff := cmp.Diff(want, r.kinds("2")); diff != "" {
+		if diff := cmp.Diff(want, r.eventKinds("2")); diff != "" {
 			t.Fatalf("the story of queue 2 (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("limit", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 3, MaxQueuesPerServer: 1})
+		r := newFixture(t, c, center.Settings{Queues: 3, MaxQueuesPerServer: 1})
 		r.join("A")
 		r.wantOwners("A", "-", "-")
 		r.join("B")
 		r.wantOwners("A", "B", "-")
 	})
 	t.Run("L3 nothing changes, nothing is written", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 3})
+		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A", "B")
-		before := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
-		r.assign("A")
+		before := r.readInt("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		r.rebalance("A")
 		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Always: true, Watched: time.Hour, MaxHeartbeatAge: time.Minute})
 		r.must(err)
-		if after := r.one("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
+		if after := r.readInt("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("plan_version went from %d to %d", before, after)
 		}
 	})
 	t.Run("S4 the audit repairs what was edited by hand", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
 		r.exec("UPDATE schedule_queue SET cur_server = 'typo' WHERE task_type = '%s' AND queue_id = '1'", r.task)
@@ -163,7 +163,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 4})
+		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A")
 		ctx := r.batch("A", "1")
 		tx, err := c.DB().BeginTx(ctx, nil)
@@ -177,14 +177,14 @@ func testPlan(t *testing.T, c *center.Center) {
 			t.Fatalf("blocked (-want +got):\n%s", diff)
 		}
 		r.must(tx.Commit())
-		r.assign("A")
+		r.rebalance("A")
 		r.wantOwners("A", "A>B", "A", "A>B")
 	})
 	t.Run("L5 a release waits for no stalled transaction", func(t *testing.T) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 4})
+		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B")
 		ctx := r.batch("A", "1")
 		tx, err := c.DB().BeginTx(ctx, nil)
@@ -198,10 +198,10 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "B", "A", "B")
 	})
 	t.Run("the row of the task type is deleted and the roster goes on", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		r.exec("DELETE FROM schedule_task_type WHERE task_type = '%s'", r.task)
-		if p, ok := r.beat("A"); !ok || p.SettingsVersion != -1 {
+		if p, ok := r.heartbeat("A"); !ok || p.SettingsVersion != -1 {
 			t.Fatalf("%+v, %t", p, ok)
 		}
 		r.join("B")
@@ -211,88 +211,88 @@ func testPlan(t *testing.T, c *center.Center) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all: a stalled writer stalls the others, as the README says")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 3})
+		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A")
 		ctx := r.batch("A", "1")
 		tx, err := c.DB().BeginTx(ctx, nil)
 		r.must(err)
 		r.must(center.Fence(ctx, tx))
-		r.silence("A")
+		r.makeSilent("A")
 		r.register("B")
-		r.expire("B")
+		r.rebalanceExpiring("B")
 		r.wantOwners("B", "A", "B")
 		r.must(tx.Commit()) // the fence held: nobody took the queue before this commit
-		r.assign("B")
+		r.rebalance("B")
 		r.wantOwners("B", "B", "B")
 	})
 }
 
 func testServers(t *testing.T, c *center.Center) {
 	t.Run("a silent server is expired and its queues are taken over", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 4})
+		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 		epoch := r.epoch("1")
-		r.silence("B")
-		r.assign("A")
+		r.makeSilent("B")
+		r.rebalance("A")
 		r.wantOwners("A", "B", "A", "B") // who has not watched expires nobody
-		r.expire("A")
+		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A", "A", "A")
 		if got := r.epoch("1"); got != epoch+1 {
 			t.Fatalf("epoch %d, want %d", got, epoch+1)
 		}
-		if _, ok := r.beat("B"); ok {
+		if _, ok := r.heartbeat("B"); ok {
 			t.Fatal("the expired server has a pulse")
 		}
-		if diff := cmp.Diff([]string{"EXPIRED"}, r.column("SELECT reason FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B"))); diff != "" {
+		if diff := cmp.Diff([]string{"EXPIRED"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B"))); diff != "" {
 			t.Fatalf("history (-want +got):\n%s", diff)
 		}
 		want := []string{center.EventJoined, center.EventJoined, center.EventExpired}
-		if diff := cmp.Diff(want, r.kinds("")); diff != "" {
+		if diff := cmp.Diff(want, r.eventKinds("")); diff != "" {
 			t.Fatalf("events (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("a server that beats survives", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		r.silence("B")
-		if _, ok := r.beat("B"); !ok {
+		r.makeSilent("B")
+		if _, ok := r.heartbeat("B"); !ok {
 			t.Fatal("no pulse")
 		}
-		r.expire("A")
+		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A>B")
 	})
 	t.Run("S7 who has watched for less than that judges nobody", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		r.silence("B")
+		r.makeSilent("B")
 		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Watched: 9 * time.Second, MaxHeartbeatAge: time.Minute})
 		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
 	t.Run("S7 who has been away itself expires nobody", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		r.silence("A")
-		r.silence("B")
-		r.expire("A")
+		r.makeSilent("A")
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A>B")
 	})
 	t.Run("the requester dies, the request goes", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		r.silence("B")
-		r.expire("A")
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A")
 	})
 	t.Run("a draining server is asked for its queues and gets none", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
 		r.must(c.Roster().Drain(t.Context(), r.task, r.uuid("B")))
-		r.assign("A")
+		r.rebalance("A")
 		r.wantOwners("A", "B>A")
-		if p, ok := r.beat("B"); !ok || p.State != center.StateDraining {
+		if p, ok := r.heartbeat("B"); !ok || p.State != center.StateDraining {
 			t.Fatalf("a heartbeat overwrote the state: %+v", p)
 		}
 		if err := c.Roster().Drain(t.Context(), r.task, "nobody"); !errors.Is(err, center.ErrGone) {
@@ -303,10 +303,10 @@ func testServers(t *testing.T, c *center.Center) {
 
 func testHeartbeat(t *testing.T, c *center.Center) {
 	t.Run("S2 the pulse", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 3})
+		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A", "B")
-		a, _ := r.beat("A")
-		b, _ := r.beat("B")
+		a, _ := r.heartbeat("A")
+		b, _ := r.heartbeat("B")
 		if a.Owned != 3 || a.Requested != 1 || a.Incoming != 0 || b.Owned != 0 || b.Incoming != 1 {
 			t.Fatalf("A %+v\nB %+v", a, b)
 		}
@@ -316,9 +316,9 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		if a.MembershipVersion != a.PlannedVersion || a.AnyDead || a.QueueTotal != 3 || a.Now.IsZero() {
 			t.Fatalf("%+v", a)
 		}
-		r.silence("B")
+		r.makeSilent("B")
 		r.register("C")
-		if a, _ = r.beat("A"); !a.AnyDead || a.MembershipVersion == a.PlannedVersion {
+		if a, _ = r.heartbeat("A"); !a.AnyDead || a.MembershipVersion == a.PlannedVersion {
 			t.Fatalf("a dead and a new server go unnoticed: %+v", a)
 		}
 		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
@@ -328,11 +328,11 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("S2 a change of own queues is told, of others is not", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 4})
+		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B") // A is asked for 1 and 3
 		pulse := func(name string) roster.HeartbeatReply {
 			t.Helper()
-			p, ok := r.beat(name)
+			p, ok := r.heartbeat(name)
 			v, err := c.Roster().View(t.Context(), r.task, r.uuid(name))
 			r.must(err)
 			newest := int64(0)
@@ -376,34 +376,34 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			t.Errorf("A was told of what happened to C's queues: plan %d, and was %d", p.OwnedPlanVersion, a.OwnedPlanVersion)
 		}
 		rises("A", func() { // several at once
-			r.silence("C")
-			r.expire("A")
+			r.makeSilent("C")
+			r.rebalanceExpiring("A")
 		})
 		r.wantOwners("A", "A", "A", "A")
 	})
 	t.Run("S2 each watches the next 32, in a ring", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		name := func(i int) string { return fmt.Sprintf("s%02d", i) }
 		for i := range 70 {
 			r.register(name(i))
 		}
-		r.assign(name(0))
+		r.rebalance(name(0))
 		wantSeen := func(dead string, by map[int]bool) {
 			t.Helper()
 			for i := range by { // of another membership, and then of the ends of the ring
-				r.beat(name(i))
-				r.beat(name(i))
+				r.heartbeat(name(i))
+				r.heartbeat(name(i))
 			}
-			r.silence(dead)
+			r.makeSilent(dead)
 			for i, want := range by {
 				for range 2 {
-					if p, ok := r.beat(name(i)); !ok || p.AnyDead != want {
+					if p, ok := r.heartbeat(name(i)); !ok || p.AnyDead != want {
 						t.Errorf("%s is dead; %s: AnyDead is %t, want %t", dead, name(i), p.AnyDead, want)
 					}
 				}
 			}
-			r.expire(name(49))
-			if p, _ := r.beat(name(49)); p.AnyDead {
+			r.rebalanceExpiring(name(49))
+			if p, _ := r.heartbeat(name(49)); p.AnyDead {
 				t.Errorf("%s was not buried", dead)
 			}
 		}
@@ -413,53 +413,53 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		wantSeen(name(69), map[int]bool{0: false, 35: false, 36: true, 68: true})
 	})
 	t.Run("S2 who has come since is watched", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		for i := range 40 {
 			r.register(fmt.Sprintf("s%02d", i))
 		}
 		before := []string{"s05", "s39"} // whose rings end at s37, and with the first
 		for _, name := range before {
-			r.beat(name)
+			r.heartbeat(name)
 		}
 		for _, name := range []string{"s05x", "s99"} {
 			r.register(name)
-			r.silence(name)
+			r.makeSilent(name)
 		}
 		for _, name := range before {
-			if p, _ := r.beat(name); !p.AnyDead {
+			if p, _ := r.heartbeat(name); !p.AnyDead {
 				t.Errorf("%s does not see those that have come", name)
 			}
 		}
 	})
 	t.Run("S6 two processes with one uuid", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		clone := r.tokens["A"]
-		if _, ok := r.beat("A"); !ok {
+		if _, ok := r.heartbeat("A"); !ok {
 			t.Fatal("no pulse")
 		}
 		mine := r.tokens["A"]
 		r.tokens["A"] = clone + "clone"
-		if _, ok := r.beat("A"); ok {
+		if _, ok := r.heartbeat("A"); ok {
 			t.Fatal("a clone that missed a beat has a pulse")
 		}
 		r.tokens["A"] = mine
-		if _, ok := r.beat("A"); !ok {
+		if _, ok := r.heartbeat("A"); !ok {
 			t.Fatal("the clone stole the row")
 		}
 	})
 	t.Run("S6 a beat whose reply was lost", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		was := r.tokens["A"]
-		r.beat("A")
+		r.heartbeat("A")
 		r.tokens["A"] = was // the reply never came: the same token is sent again
-		if _, ok := r.beat("A"); !ok {
+		if _, ok := r.heartbeat("A"); !ok {
 			t.Fatal("a beat that was lost on the way back cost the row")
 		}
 	})
 	t.Run("several servers, counters", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.register("A")
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
@@ -468,7 +468,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at}, // a dealer's, of whatever bytes
 		}})
 		r.must(err)
-		got := r.column(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
+		got := r.readColumn(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
 			FROM schedule_server WHERE task_type = '%s' ORDER BY uuid`, r.task)
 		for i, s := range got {
 			got[i] = map[bool]string{true: s[:len(s)-1] + "f", false: s}[s[len(s)-1] == '0']
@@ -487,13 +487,13 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 
 func testRelease(t *testing.T, c *center.Center) {
 	t.Run("H2 L6 the requester becomes the owner", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
 	})
 	// H2: each part of the guard, alone.
-	spoil := map[string]func(r *fixture, h *roster.Handover){
+	change := map[string]func(r *fixture, h *roster.Handover){
 		"another epoch":     func(_ *fixture, h *roster.Handover) { h.Epoch++ },
 		"another requester": func(r *fixture, h *roster.Handover) { h.Requester = r.uuid("A") },
 		"the requester is gone": func(r *fixture, _ *roster.Handover) {
@@ -507,9 +507,9 @@ func testRelease(t *testing.T, c *center.Center) {
 			r.exec("UPDATE schedule_queue SET cur_server = 'x' WHERE task_type = '%s'", r.task)
 		},
 	}
-	for name, f := range spoil {
+	for name, f := range change {
 		t.Run("H2 "+name, func(t *testing.T) {
-			r := newRoster(t, c, center.Settings{Queues: 2})
+			r := newFixture(t, c, center.Settings{Queues: 2})
 			r.join("A", "B")
 			h := r.handover("1", "B")
 			epoch := h.Epoch
@@ -526,7 +526,7 @@ func testRelease(t *testing.T, c *center.Center) {
 		if c.Dialect() == schema.SQLite {
 			t.Skip("SQLite has one lock for all")
 		}
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		h := r.handover("1", "B")
 		beating, err := c.DB().BeginTx(t.Context(), nil)
@@ -539,22 +539,22 @@ func testRelease(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("H2 in order", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 4})
+		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B")
-		before, _ := r.beat("B")
+		before, _ := r.heartbeat("B")
 		epoch := r.epoch("1")
 		got := r.release("A", r.handover("3", "B"), r.handover("1", "B"))
 		if diff := cmp.Diff([]string{"1", "3"}, got); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 		r.wantOwners("A", "B", "A", "B")
-		after, _ := r.beat("B")
+		after, _ := r.heartbeat("B")
 		if after.PlanVersion <= before.PlanVersion || r.epoch("1") != epoch+1 {
 			t.Fatalf("plan_version %d -> %d, epoch %d -> %d", before.PlanVersion, after.PlanVersion, epoch, r.epoch("1"))
 		}
 	})
 	t.Run("H3 retake", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 1})
+		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		epoch := r.epoch("0")
 		kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "0", epoch)
@@ -570,7 +570,7 @@ func testRelease(t *testing.T, c *center.Center) {
 
 func testLeave(t *testing.T, c *center.Center) {
 	t.Run("H4 to others, and what was asked for is withdrawn", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 4})
+		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 		r.join("C")
@@ -582,16 +582,16 @@ func testLeave(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil))
 		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil)) // again: it has left
 		r.wantOwners("B", "B", "B", "B")
-		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.column("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
+		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
 			t.Fatalf("history (-want +got):\n%s", diff)
 		}
-		if got := r.kinds("0"); got[len(got)-1] == center.EventTakenOver {
+		if got := r.eventKinds("0"); got[len(got)-1] == center.EventTakenOver {
 			t.Fatalf("an orderly hand-over is told as a take-over: %v", got)
 		}
 	})
 	for _, queues := range []int{1, 2} { // one is written by a statement of its own
 		t.Run(fmt.Sprintf("H4 H6 the last one leaves nobody, under a new epoch, queues=%d", queues), func(t *testing.T) {
-			r := newRoster(t, c, center.Settings{Queues: queues})
+			r := newFixture(t, c, center.Settings{Queues: queues})
 			r.join("A")
 			epoch := r.epoch("0")
 			r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), nil))
@@ -602,11 +602,11 @@ func testLeave(t *testing.T, c *center.Center) {
 		})
 	}
 	t.Run("H5 what was still in hand is told as forced", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
+		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), []string{"0"}))
 		r.wantOwners("B", "B")
-		if got := r.kinds("0"); got[len(got)-1] != center.EventForced {
+		if got := r.eventKinds("0"); got[len(got)-1] != center.EventForced {
 			t.Fatalf("%v", got)
 		}
 	})

@@ -15,10 +15,10 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// newRuns is a roster of mode RUN with numbered queues, all owned by A.
-func newRuns(t *testing.T, c *center.Center, queues int) *fixture {
+// newRunFixture is a roster of mode RUN with numbered queues, all owned by A.
+func newRunFixture(t *testing.T, c *center.Center, queues int) *fixture {
 	t.Helper()
-	r := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: queues})
+	r := newFixture(t, c, center.Settings{Mode: center.ModeRun, Queues: queues})
 	r.join("A")
 	return r
 }
@@ -45,7 +45,7 @@ func (r *fixture) tick() runs.TickResult {
 }
 
 // opened submits a run and opens it.
-func (r *fixture) opened(key string) string {
+func (r *fixture) submitAndOpen(key string) string {
 	r.Helper()
 	id := r.submit(key)
 	if ticked := r.tick(); ticked.Open != id {
@@ -78,14 +78,14 @@ func (r *fixture) wantMessage(id, want string) {
 }
 
 // states returns the states of all runs of the task type, the oldest slot first.
-func (r *fixture) states() []string {
+func (r *fixture) runStates() []string {
 	r.Helper()
-	return r.column("SELECT state FROM schedule_run WHERE task_type = '%s' AND own_sign = '%s' ORDER BY scheduled_at, run_id", r.task, r.c.OwnSign())
+	return r.readColumn("SELECT state FROM schedule_run WHERE task_type = '%s' AND own_sign = '%s' ORDER BY scheduled_at, run_id", r.task, r.c.OwnSign())
 }
 
-func (r *fixture) wantStates(want ...string) {
+func (r *fixture) wantRunStates(want ...string) {
 	r.Helper()
-	if diff := cmp.Diff(want, r.states()); diff != "" {
+	if diff := cmp.Diff(want, r.runStates()); diff != "" {
 		r.Fatalf("states of the runs (-want +got):\n%s", diff)
 	}
 }
@@ -103,7 +103,7 @@ func (r *fixture) claim(name string, queues ...string) []runs.Sweep {
 }
 
 // sweep claims one queue.
-func (r *fixture) sweep(name, queue string) runs.Sweep {
+func (r *fixture) claimOne(name, queue string) runs.Sweep {
 	r.Helper()
 	sweeps := r.claim(name, queue)
 	if len(sweeps) != 1 {
@@ -116,7 +116,7 @@ func (r *fixture) sweep(name, queue string) runs.Sweep {
 func (r *fixture) finishAll(name string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		r.must(r.c.Engine().FinishSweep(r.Context(), r.sweep(name, q), runs.Progress{ItemsDone: 1}))
+		r.must(r.c.Engine().FinishSweep(r.Context(), r.claimOne(name, q), runs.Progress{ItemsDone: 1}))
 	}
 }
 
@@ -124,7 +124,7 @@ func (r *fixture) finishAll(name string, queues ...string) {
 func (r *fixture) failAll(name, cause string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		_, err := r.c.Engine().FailSweep(r.Context(), r.sweep(name, q), runs.Progress{}, cause, true)
+		_, err := r.c.Engine().FailSweep(r.Context(), r.claimOne(name, q), runs.Progress{}, cause, true)
 		r.must(err)
 	}
 }
@@ -155,19 +155,19 @@ func (r *fixture) runQueue(id, queue string) center.RunQueue {
 }
 
 // move gives a queue to another server, as a hand-over or a take-over does.
-func (r *fixture) move(queue, to string) {
+func (r *fixture) moveQueue(queue, to string) {
 	r.Helper()
 	r.exec("UPDATE schedule_queue SET cur_server = '%s', req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '%s'", r.uuid(to), r.task, queue)
 }
 
 func testRuns(t *testing.T, c *center.Center) {
 	t.Run("R1 a run from its beginning to its end", func(t *testing.T) {
-		r := newRuns(t, c, 2)
+		r := newRunFixture(t, c, 2)
 		id := r.submit("k")
 		if again := r.submit("k"); again != id {
 			t.Fatal("submitted twice under one key")
 		}
-		r.wantStates(center.RunReady)
+		r.wantRunStates(center.RunReady)
 		if len(r.claim("A", "0", "1")) != 0 {
 			t.Fatal("claimed before the run was open")
 		}
@@ -207,7 +207,7 @@ func testRuns(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("R4 one open run at a time, the highest priority first", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		first, second, third := r.submit("1"), r.submit("2"), r.submit("3")
 		r.exec("UPDATE schedule_run SET priority = 7 WHERE run_id = '%s'", third)
 		for _, id := range []string{third, first, second} {
@@ -219,7 +219,7 @@ func testRuns(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("R6 without queues it fails", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		id := r.submit("k")
 		r.exec("DELETE FROM schedule_queue WHERE task_type = '%s'", r.task)
 		r.tick()
@@ -227,7 +227,7 @@ func testRuns(t *testing.T, c *center.Center) {
 		r.wantMessage(id, "the task type has no queues")
 	})
 	t.Run("R6 no live server, then one comes", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
+		r := newFixture(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
 		id := r.submit("k")
 		r.wantState(id, center.RunReady)
 		r.join("A")
@@ -236,15 +236,15 @@ func testRuns(t *testing.T, c *center.Center) {
 		r.wantState(id, center.RunSuccess)
 	})
 	t.Run("R7 all queues are paused, or over their caps: it waits, and goes on", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		first := r.opened("1")
+		r := newRunFixture(t, c, 1)
+		first := r.submitAndOpen("1")
 		r.exec("UPDATE schedule_queue SET cur_server = NULL, epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed by one that does not own the queue")
 		}
 		r.tick()
 		r.wantState(first, center.RunRunning)
-		r.move("0", "A")
+		r.moveQueue("0", "A")
 		r.finishAll("A", "0")
 		r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
 		second := r.submit("2")
@@ -259,8 +259,8 @@ func testRuns(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("bad input", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		continuous := newRoster(t, c, center.Settings{Queues: 1})
+		r := newRunFixture(t, c, 1)
+		continuous := newFixture(t, c, center.Settings{Queues: 1})
 		continuous.task += ".continuous"
 		continuous.define(center.Settings{Queues: 1})
 		submit := func(task, key, params string, after ...string) error {
@@ -286,21 +286,21 @@ func testRuns(t *testing.T, c *center.Center) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}
-		r.wantStates()
+		r.wantRunStates()
 	})
 }
 
 func testSweeps(t *testing.T, c *center.Center) {
 	t.Run("R7 a take-over resumes from the cursor", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		id := r.opened("k")
-		old := r.sweep("A", "0")
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		old := r.claimOne("A", "0")
 		r.must(c.Engine().SaveSweep(t.Context(), old, runs.Progress{Cursor: new("17"), ItemsDone: 3}))
-		r.move("0", "B")
+		r.moveQueue("0", "B")
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed by one that does not own the queue any more")
 		}
-		s := r.sweep("B", "0")
+		s := r.claimOne("B", "0")
 		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
 			t.Fatalf("%+v", s)
 		}
@@ -310,16 +310,16 @@ func testSweeps(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("R7 its own epoch and no local sweeper: claimed again", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		r.opened("k")
-		r.sweep("A", "0") // the reply to this was lost
-		if s := r.sweep("A", "0"); !s.Recovering || s.Attempt != 1 {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		r.claimOne("A", "0") // the reply to this was lost
+		if s := r.claimOne("A", "0"); !s.Recovering || s.Attempt != 1 {
 			t.Fatalf("%+v", s)
 		}
 	})
 	t.Run("R7 at most the limit", func(t *testing.T) {
-		r := newRuns(t, c, 3)
-		r.opened("k")
+		r := newRunFixture(t, c, 3)
+		r.submitAndOpen("k")
 		held := []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}, {ID: "1", Epoch: r.epoch("1")}, {ID: "2", Epoch: r.epoch("2")}}
 		for i, want := range []int{2, 1} {
 			sweeps, err := c.Engine().Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
@@ -329,10 +329,10 @@ func testSweeps(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("R8 the late DONE of a zombie", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		id := r.opened("k")
-		zombie := r.sweep("A", "0")
-		r.move("0", "B") // and B has not claimed it yet
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		zombie := r.claimOne("A", "0")
+		r.moveQueue("0", "B") // and B has not claimed it yet
 		for name, err := range map[string]error{
 			"done": c.Engine().FinishSweep(t.Context(), zombie, runs.Progress{}),
 			"save": c.Engine().SaveSweep(t.Context(), zombie, runs.Progress{Cursor: new("99")}),
@@ -343,7 +343,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 				t.Errorf("%s under an old epoch: %v", name, err)
 			}
 		}
-		s := r.sweep("B", "0")
+		s := r.claimOne("B", "0")
 		if s.Cursor != "" {
 			t.Fatalf("%+v", s)
 		}
@@ -353,18 +353,18 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.wantQueueStates(id, "0 RUNNING")
 	})
 	t.Run("R8 what another sweep has claimed is lost", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		r.opened("k")
-		s := r.sweep("A", "0")
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
 		r.exec("UPDATE schedule_run_queue SET server = 'other' WHERE run_id = '%s'", s.RunID)
 		if err := c.Engine().FinishSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatal(err)
 		}
 	})
 	t.Run("R8 F4 a cursor that a dealer saves in its transaction", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		r.opened("k")
-		s := r.sweep("A", "0")
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
 		bind := func(value string) center.Batch {
 			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
 		}
@@ -379,7 +379,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			t.Fatalf("cursor %q", got)
 		}
 		r.must(center.SaveCursor(c.Bind(t.Context(), bind("18"))))
-		if got := r.runQueue(s.RunID, "0").Cursor; got != "18" || r.one("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cursor_value <> ''", r.task) > 0 {
+		if got := r.runQueue(s.RunID, "0").Cursor; got != "18" || r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cursor_value <> ''", r.task) > 0 {
 			t.Fatalf("cursor %q, or it is the queue's", got)
 		}
 		r.must(c.Engine().CancelRun(t.Context(), s.RunID, "test"))
@@ -388,36 +388,36 @@ func testSweeps(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("F4 the cursor of a sweep is its own", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		r.opened("k")
-		s := r.sweep("A", "0")
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
 		own := center.QueueEpoch{ID: "0", Epoch: s.Epoch}
 		r.must(c.Engine().SaveSweep(t.Context(), s, runs.Progress{Cursor: new("17")}))
 		if cursor, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
 			t.Fatalf("cursor %q, %v", cursor, err)
 		}
-		r.move("0", "B")
-		r.sweep("B", "0")
+		r.moveQueue("0", "B")
+		r.claimOne("B", "0")
 		if _, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("of another's sweep: %v", err)
 		}
 	})
 	t.Run("R8 F4 a cursor that is saved too late", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		r.opened("k")
-		s := r.sweep("A", "0")
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
 		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
-		r.move("0", "B") // who has not claimed it yet
+		r.moveQueue("0", "B") // who has not claimed it yet
 		if err := center.SaveCursor(c.Bind(t.Context(), late)); !center.IsFenced(err) {
 			t.Fatalf("saved under an old epoch: %v", err)
 		}
 	})
 	t.Run("R11 a queue is tried again, after a pause that doubles", func(t *testing.T) {
-		r := newRuns(t, c, 2)
-		id := r.opened("k")
+		r := newRunFixture(t, c, 2)
+		id := r.submitAndOpen("k")
 		r.finishAll("A", "1")
 		for attempt, pause := range []time.Duration{30 * time.Second, time.Minute} {
-			s := r.sweep("A", "0")
+			s := r.claimOne("A", "0")
 			if s.Attempt != attempt+1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
@@ -434,7 +434,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 			}
 			r.exec("UPDATE schedule_run_queue SET next_attempt_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", id)
 		}
-		s := r.sweep("A", "0")
+		s := r.claimOne("A", "0")
 		if s.Cursor != "3" || s.ItemsFailed != 1 {
 			t.Fatalf("%+v", s)
 		}
@@ -447,14 +447,14 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.wantQueueStates(id, "0 FAILED", "1 DONE")
 	})
 	t.Run("R11 take-overs without progress fail the queue", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		r.exec("UPDATE schedule_task_type SET max_recoveries = 2 WHERE task_type = '%s'", r.task)
-		id := r.opened("k")
-		r.sweep("A", "0")
-		r.sweep("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), runs.Progress{ItemsDone: 1})) // progress: they count no more
-		r.sweep("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "0"), runs.Progress{ItemsDone: 1})) // none
+		id := r.submitAndOpen("k")
+		r.claimOne("A", "0")
+		r.claimOne("A", "0")
+		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // progress: they count no more
+		r.claimOne("A", "0")
+		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // none
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed once too often")
 		}
@@ -462,16 +462,16 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.wantMessage(id, "first queue 0: taken over more than 2 times without progress")
 	})
 	t.Run("R7 a sweep that is suspended counts neither as attempt nor as take-over", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		r.opened("k")
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
 		for range 10 {
-			s := r.sweep("A", "0")
+			s := r.claimOne("A", "0")
 			if s.Attempt != 1 || s.Recovering {
 				t.Fatalf("%+v", s)
 			}
 			r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{Cursor: new("4")}))
 		}
-		if s := r.sweep("A", "0"); s.Cursor != "4" {
+		if s := r.claimOne("A", "0"); s.Cursor != "4" {
 			t.Fatalf("%+v", s)
 		}
 	})
@@ -481,10 +481,10 @@ func second[T any](_ T, err error) error { return err }
 
 func testRunEnds(t *testing.T, c *center.Center, url string) {
 	t.Run("R10 the two last queues finish together", func(t *testing.T) {
-		r := newRuns(t, c, 2)
+		r := newRunFixture(t, c, 2)
 		other := Open(t, url, center.Options{})
 		for i := range 20 {
-			id := r.opened(fmt.Sprint(i))
+			id := r.submitAndOpen(fmt.Sprint(i))
 			sweeps := r.claim("A", "0", "1")
 			var both sync.WaitGroup
 			errs := make([]error, 2)
@@ -497,17 +497,17 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("R10 a tick closes what a finaliser that died has left", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		id := r.opened("k")
-		r.sweep("A", "0")
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		r.claimOne("A", "0")
 		r.exec("UPDATE schedule_run_queue SET state = 'DONE' WHERE run_id = '%s'", id)
 		r.tick()
 		r.wantState(id, center.RunSuccess)
 	})
 	t.Run("R10 a finaliser beside a rerun", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		id := r.opened("k")
-		r.sweep("A", "0")
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		r.claimOne("A", "0")
 		r.exec("UPDATE schedule_run_queue SET state = 'FAILED' WHERE run_id = '%s'", id)
 		// A rerun and the opening after it, of which the finaliser has not heard: it waits for the run's row.
 		tx, err := c.DB().BeginTx(t.Context(), nil)
@@ -535,10 +535,10 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r.wantState(id, center.RunSuccess)
 	})
 	t.Run("R9 the deadline ends it, owner or not", func(t *testing.T) {
-		r := newRuns(t, c, 2)
-		id := r.opened("k")
+		r := newRunFixture(t, c, 2)
+		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
-		s := r.sweep("A", "1")
+		s := r.claimOne("A", "1")
 		r.exec("UPDATE schedule_run SET deadline_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", id)
 		if ticked := r.tick(); ticked.Open != "" {
 			t.Fatalf("%+v", ticked)
@@ -551,11 +551,11 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("R9 cancelled with a dead owner", func(t *testing.T) {
-		r := newRuns(t, c, 2)
-		id := r.opened("k")
+		r := newRunFixture(t, c, 2)
+		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
-		s := r.sweep("A", "1")
-		r.silence("A")
+		s := r.claimOne("A", "1")
+		r.makeSilent("A")
 		r.must(c.Engine().CancelRun(t.Context(), id, "test"))
 		r.wantState(id, center.RunCancelled)
 		r.wantQueueStates(id, "0 DONE", "1 CANCELLED")
@@ -567,8 +567,8 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("R9 a cancel that died half way is done by a tick", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		running, ready := r.opened("1"), r.submit("2")
+		r := newRunFixture(t, c, 1)
+		running, ready := r.submitAndOpen("1"), r.submit("2")
 		r.exec("UPDATE schedule_run SET cancel_requested = TRUE WHERE task_type = '%s'", r.task)
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("claimed although it is to be cancelled")
@@ -578,8 +578,8 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r.wantState(ready, center.RunCancelled)
 	})
 	t.Run("R1 paused", func(t *testing.T) {
-		r := newRuns(t, c, 1)
-		running, ready := r.opened("1"), r.submit("2")
+		r := newRunFixture(t, c, 1)
+		running, ready := r.submitAndOpen("1"), r.submit("2")
 		for _, id := range []string{running, ready} {
 			r.must(c.Engine().PauseRun(t.Context(), id, true, "test"))
 		}
@@ -597,13 +597,13 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("R11 a rerun is about the failed queues", func(t *testing.T) {
-		r := newRuns(t, c, 3)
-		id := r.opened("k")
+		r := newRunFixture(t, c, 3)
+		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.sweep("A", "1"), runs.Progress{Cursor: new("17"), ItemsDone: 4}))
+		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "1"), runs.Progress{Cursor: new("17"), ItemsDone: 4}))
 		r.failAll("A", "no", "1", "2")
 		run := r.wantState(id, center.RunFailed)
-		next := r.opened("next")
+		next := r.submitAndOpen("next")
 		r.must(c.Engine().Rerun(t.Context(), id, "test"))
 		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 PENDING")
 		if ticked := r.tick(); ticked.Open != next {
@@ -618,7 +618,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		if !again.StartedAt.Equal(run.StartedAt) || !again.DeadlineAt.After(run.DeadlineAt) {
 			t.Fatalf("%+v", again)
 		}
-		if s := r.sweep("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recovering {
+		if s := r.claimOne("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recovering {
 			t.Fatalf("%+v", s)
 		}
 		if err := c.Engine().Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
@@ -628,10 +628,10 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 		r.wantState(id, center.RunSuccess)
 	})
 	t.Run("R12 retention, in small steps", func(t *testing.T) {
-		r := newRuns(t, c, 2)
+		r := newRunFixture(t, c, 2)
 		var ids []string
 		for i := range 3 {
-			ids = append(ids, r.opened(fmt.Sprint(i)))
+			ids = append(ids, r.submitAndOpen(fmt.Sprint(i)))
 			r.finishAll("A", "0", "1")
 		}
 		old := func(id string) {
@@ -649,16 +649,16 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 			_, err := c.Clean(t.Context(), time.Hour)
 			r.must(err)
 		}
-		if got := r.column("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task); !slices.Equal(got, []string{needed, ids[2], waits}) {
+		if got := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task); !slices.Equal(got, []string{needed, ids[2], waits}) {
 			t.Fatalf("%v are left", got)
 		}
-		if n := r.one("SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = '00000000%s'", ids[0][8:]); n != 0 {
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = '00000000%s'", ids[0][8:]); n != 0 {
 			t.Fatalf("%d queues of a run that is gone", n)
 		}
 		r.exec("UPDATE schedule_run SET state = 'CANCELLED', finished_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", waits)
 		_, err := c.Clean(t.Context(), time.Hour)
 		r.must(err)
-		if n := r.one("SELECT COUNT(*) FROM schedule_run WHERE run_id = '%s'", needed); n != 0 {
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE run_id = '%s'", needed); n != 0 {
 			t.Fatal("kept for a run that has ended")
 		}
 	})
@@ -667,29 +667,29 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 func testRunQueues(t *testing.T, c *center.Center) {
 	named := center.Settings{Mode: center.ModeRun, QueueNames: []string{"north", "south"}}
 	t.Run("R6 a queue added in mid-run is not swept", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A")
-		id := r.opened("k")
+		id := r.submitAndOpen("k")
 		r.must(c.Roster().AddQueue(t.Context(), r.task, "west", "", "test"))
-		r.assign("A")
+		r.rebalance("A")
 		if len(r.claim("A", "west")) != 0 {
 			t.Fatal("claimed")
 		}
 		r.finishAll("A", "north", "south")
 		r.wantState(id, center.RunSuccess)
-		r.opened("next")
-		r.sweep("A", "west")
+		r.submitAndOpen("next")
+		r.claimOne("A", "west")
 	})
 	t.Run("N2 a queue removed in mid-run is cancelled", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A")
-		id := r.opened("k")
-		s := r.sweep("A", "south")
+		id := r.submitAndOpen("k")
+		s := r.claimOne("A", "south")
 		r.finishAll("A", "north")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.wantQueueStates(id, "north DONE", "south RUNNING") // its owner drains it
 		r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{}))
-		if !r.remove("A", "south") {
+		if !r.finishRemoval("A", "south") {
 			t.Fatal("not removed")
 		}
 		r.wantQueueStates(id, "north DONE", "south CANCELLED")
@@ -698,18 +698,18 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.wantMessage(id, "without 1 queues that were removed")
 	})
 	t.Run("N2 one that is about to go is not swept any more", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-		r.wantQueueStates(r.opened("k"), "north PENDING")
+		r.wantQueueStates(r.submitAndOpen("k"), "north PENDING")
 	})
 	t.Run("R11 N2 a rerun without a queue that is gone", func(t *testing.T) {
-		r := newRoster(t, c, named)
+		r := newFixture(t, c, named)
 		r.join("A")
-		id := r.opened("k")
+		id := r.submitAndOpen("k")
 		r.failAll("A", "no", "north", "south")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-		r.remove("A", "south")
+		r.finishRemoval("A", "south")
 		r.must(c.Engine().Rerun(t.Context(), id, "test"))
 		r.tick()
 		r.wantQueueStates(id, "north PENDING", "south CANCELLED")
@@ -717,32 +717,32 @@ func testRunQueues(t *testing.T, c *center.Center) {
 	repartition := func(r *fixture, total int) {
 		r.Helper()
 		r.must(c.Roster().Repartition(r.Context(), r.task, total, "test"))
-		r.drained("A")
-		if !r.finish("A") {
+		r.reportDrained("A")
+		if !r.finishRepartition("A") {
 			r.Fatal("not changed")
 		}
-		r.assign("A")
+		r.rebalance("A")
 	}
 	t.Run("N1 more queues in mid-run: the run keeps its own number", func(t *testing.T) {
-		r := newRuns(t, c, 2)
-		id := r.opened("k")
+		r := newRunFixture(t, c, 2)
+		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
-		r.must(c.Engine().SuspendSweep(t.Context(), r.sweep("A", "1"), runs.Progress{}))
+		r.must(c.Engine().SuspendSweep(t.Context(), r.claimOne("A", "1"), runs.Progress{}))
 		repartition(r, 4)
-		if s := r.sweep("A", "1"); s.QueueTotal != 2 {
+		if s := r.claimOne("A", "1"); s.QueueTotal != 2 {
 			t.Fatalf("%+v", s)
 		}
 		r.finishAll("A", "1")
 		if run := r.wantState(id, center.RunSuccess); run.QueueTotal != 2 {
 			t.Fatalf("%+v", run)
 		}
-		if r.opened("next"); len(r.claim("A", "0", "1", "2", "3")) != 4 {
+		if r.submitAndOpen("next"); len(r.claim("A", "0", "1", "2", "3")) != 4 {
 			t.Fatal("the next run has the old number")
 		}
 	})
 	t.Run("N1 fewer queues in mid-run: it fails, and a rerun sweeps everything", func(t *testing.T) {
-		r := newRuns(t, c, 3)
-		id := r.opened("k")
+		r := newRunFixture(t, c, 3)
+		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
 		repartition(r, 2)
 		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 FAILED")
@@ -757,7 +757,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.wantQueueStates(id, "0 PENDING", "1 PENDING")
 	})
 	t.Run("N1 no run is opened during the barrier", func(t *testing.T) {
-		r := newRuns(t, c, 2)
+		r := newRunFixture(t, c, 2)
 		r.must(c.Roster().Repartition(t.Context(), r.task, 3, "test"))
 		id := r.submit("k")
 		_, hour := r.hourly(nil)
@@ -765,22 +765,22 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		if r.tick(); r.run(id).State != center.RunReady || r.readTrigger(r.task).Fires != 1 {
 			t.Fatal("opened")
 		}
-		r.drained("A")
-		r.finish("A")
+		r.reportDrained("A")
+		r.finishRepartition("A")
 		r.tick()
 		if run := r.wantState(id, center.RunRunning); run.QueueTotal != 3 {
 			t.Fatalf("%+v", run)
 		}
 	})
 	t.Run("H2 a server moved in mid-run", func(t *testing.T) {
-		r := newRuns(t, c, 2)
-		id := r.opened("k")
-		s := r.sweep("A", "1")
+		r := newRunFixture(t, c, 2)
+		id := r.submitAndOpen("k")
+		s := r.claimOne("A", "1")
 		r.join("B") // asks for 1
 		r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{Cursor: new("5"), ItemsDone: 2}))
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
-		if s := r.sweep("B", "1"); s.Cursor != "5" || s.Recovering {
+		if s := r.claimOne("B", "1"); s.Cursor != "5" || s.Recovering {
 			t.Fatalf("%+v", s)
 		}
 		r.finishAll("B", "1")

@@ -17,7 +17,7 @@ type graph map[string]*fixture
 func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	t.Helper()
 	g := graph{}
-	base := newRoster(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
+	base := newFixture(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
 	for _, text := range tasks {
 		name, after, _ := strings.Cut(text, " after ")
 		r := &fixture{T: t, c: c, task: base.task + "." + name, tokens: map[string]string{}}
@@ -42,7 +42,7 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 func (g graph) of(name, root string) string {
 	r := g[name]
 	r.Helper()
-	ids := r.column("SELECT run_id FROM schedule_run WHERE task_type = '%s' AND root_run_id = '%s'", r.task, root)
+	ids := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' AND root_run_id = '%s'", r.task, root)
 	if len(ids) != 1 {
 		r.Fatalf("%d runs of %s, want one", len(ids), name)
 	}
@@ -163,7 +163,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["end"].wantState(end, center.RunWaiting)
 		g.succeed("b")
 		g["end"].wantState(end, center.RunReady)
-		g["end"].wantStates(center.RunReady)
+		g["end"].wantRunStates(center.RunReady)
 	})
 	t.Run("R5 R4 a slow dependant of a trigger does not pile up", func(t *testing.T) {
 		g := newGraph(t, c, "a", "slow after a")
@@ -174,15 +174,15 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 			g.succeed("a")
 			g["slow"].tick()
 		}
-		g["slow"].wantStates("RUNNING", "READY", "SKIPPED", "SKIPPED")
+		g["slow"].wantRunStates("RUNNING", "READY", "SKIPPED", "SKIPPED")
 	})
 	t.Run("R5 a run that is skipped makes no others", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		g["a"].hourly(nil)
-		g["a"].opened("k")
+		g["a"].submitAndOpen("k")
 		_, err := c.Engine().FireTrigger(t.Context(), g["a"].task, "test")
 		g["a"].must(err)
-		g["b"].wantStates(center.RunWaiting)
+		g["b"].wantRunStates(center.RunWaiting)
 	})
 	t.Run("R11 a rerun, then the dependants go on", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b", "d after a?")
@@ -253,6 +253,6 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["b"].exec("INSERT INTO schedule_task_after (task_type, upstream) VALUES ('%s', '%s')", g["b"].task, g["c"].task)
 		root := g["a"].submit("k")
 		g.want(root, "d WAITING")
-		g["b"].wantStates()
+		g["b"].wantRunStates()
 	})
 }

@@ -16,7 +16,7 @@ var nightly = center.Settings{Mode: center.ModeRun, Queues: 2, Cron: "0 0 2 * * 
 // testSchedule: cron, every and after among the settings.
 func testSchedule(t *testing.T, c *center.Center, url string) {
 	t.Run("whoever defines first makes it", func(t *testing.T) {
-		r := newRoster(t, c, nightly)
+		r := newFixture(t, c, nightly)
 		r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 		made := r.readTrigger(r.task)
 		r.define(center.Settings{Mode: center.ModeRun, Queues: 2, Every: time.Hour})
@@ -34,21 +34,21 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("a trigger that is deleted stays so", func(t *testing.T) {
-		r := newRoster(t, c, nightly)
+		r := newFixture(t, c, nightly)
 		r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		r.define(nightly)
 		r.wantTrigger()
 	})
 	t.Run("each environment has its own", func(t *testing.T) {
-		r := newRoster(t, c, nightly)
-		other := newRoster(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly)
+		r := newFixture(t, c, nightly)
+		other := newFixture(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly)
 		other.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 		r.must(other.c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 	})
 	t.Run("none where the row says CONTINUOUS", func(t *testing.T) {
-		r := newRoster(t, c, center.Settings{Queues: 2})
-		newRoster(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly).wantTrigger()
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		newFixture(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly).wantTrigger()
 		r.wantTrigger()
 	})
 	t.Run("after", func(t *testing.T) { testAfterSettings(t, c) })
@@ -83,7 +83,7 @@ func (r *fixture) wantAfter(want ...center.After) {
 }
 
 func testAfterSettings(t *testing.T, c *center.Center) {
-	up := newRuns(t, c, 1)
+	up := newRunFixture(t, c, 1)
 	s := center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: up.task}, {Upstream: up.task + ".late", Rule: center.RuleFinished}}}
 	r := &fixture{T: t, c: c, task: up.task + ".down", tokens: map[string]string{}}
 	_, err := c.Tasks().Define(t.Context(), r.task, s)
@@ -135,7 +135,7 @@ func (r *fixture) wantApplied(s center.Settings, want ...string) {
 }
 
 func testApplySchedule(t *testing.T, c *center.Center) {
-	up := newRuns(t, c, 1)
+	up := newRunFixture(t, c, 1)
 	r := &fixture{T: t, c: c, task: up.task + ".applied", tokens: map[string]string{}}
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
 	r.wantTrigger()
@@ -168,7 +168,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantAfter()
 
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
-	elsewhere := up.trigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
+	elsewhere := up.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
 	a, err := c.Tasks().Compare(t.Context(), r.task, nightly)
 	r.must(err)
@@ -183,15 +183,15 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 
 // testDeleteRuns: with a task type its triggers go, and its open runs end; what has ended is kept.
 func testDeleteRuns(t *testing.T, c *center.Center) {
-	r := newRoster(t, c, nightly)
+	r := newFixture(t, c, nightly)
 	r.join("A")
-	ended := r.opened("ended")
+	ended := r.submitAndOpen("ended")
 	r.finishAll("A", "0", "1")
 	down := &fixture{T: t, c: c, task: r.task + ".down", tokens: map[string]string{}}
 	down.define(center.Settings{Mode: center.ModeRun, Queues: 1})
-	open, ready := r.opened("open"), r.submit("ready")
+	open, ready := r.submitAndOpen("open"), r.submit("ready")
 	waits := down.submit("waits", open)
-	r.silence("A")
+	r.makeSilent("A")
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
 	r.wantTrigger()
 	r.wantState(ended, center.RunSuccess)
@@ -206,16 +206,16 @@ func testDeleteRuns(t *testing.T, c *center.Center) {
 
 // testForgottenRuns: an environment that is forgotten takes the trigger of the settings along, but not an operator's.
 func testForgottenRuns(t *testing.T, c *center.Center, url string) {
-	base := newRoster(t, c, nightly)
+	base := newFixture(t, c, nightly)
 	base.join("A")
 	signs := map[string]*fixture{}
 	for _, sign := range []string{"CODE", "OPERATOR"} {
-		signs[sign] = newRoster(t, Open(t, url, center.Options{OwnSign: sign}), nightly)
+		signs[sign] = newFixture(t, Open(t, url, center.Options{OwnSign: sign}), nightly)
 	}
 	id := signs["CODE"].submit("")
-	signs["OPERATOR"].trigger(center.Trigger{Name: t.Name(), Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
+	signs["OPERATOR"].defineTrigger(center.Trigger{Name: t.Name(), Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
 	base.exec("UPDATE schedule_queue SET gmt_modified = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", base.task)
-	p, _ := base.beat("A")
+	p, _ := base.heartbeat("A")
 	expired, err := c.ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), p.Now, time.Minute)
 	base.must(err)
 	if diff := cmp.Diff([]string{"CODE"}, expired); diff != "" {

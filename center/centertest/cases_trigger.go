@@ -26,7 +26,7 @@ func (r *fixture) now() time.Time {
 }
 
 // define makes a trigger of this roster, named like it unless it has a name.
-func (r *fixture) trigger(t center.Trigger) center.Trigger {
+func (r *fixture) defineTrigger(t center.Trigger) center.Trigger {
 	r.Helper()
 	if t.Name == "" {
 		t.Name = r.task
@@ -45,7 +45,7 @@ func (r *fixture) hourly(change func(*center.Trigger)) (t center.Trigger, hour t
 	if change != nil {
 		change(&t)
 	}
-	return r.trigger(t), hour
+	return r.defineTrigger(t), hour
 }
 
 // downSince makes it as if nobody had ticked since a slot of the trigger.
@@ -68,7 +68,7 @@ func (r *fixture) readTrigger(name string) center.Trigger {
 }
 
 // slots returns for each run how many hours its slot lies before an hour.
-func (r *fixture) slots(hour time.Time) (ago []string) {
+func (r *fixture) runSlots(hour time.Time) (ago []string) {
 	r.Helper()
 	runs, err := r.c.Engine().Runs(r.Context(), r.task, 100)
 	r.must(err)
@@ -80,14 +80,14 @@ func (r *fixture) slots(hour time.Time) (ago []string) {
 
 func (r *fixture) wantSlots(hour time.Time, want ...string) {
 	r.Helper()
-	if diff := cmp.Diff(want, r.slots(hour), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, r.runSlots(hour), cmpopts.EquateEmpty()); diff != "" {
 		r.Fatalf("slots of the runs (-want +got):\n%s", diff)
 	}
 }
 
 func testTriggers(t *testing.T, c *center.Center, url string) {
 	t.Run("R2 a slot fired by several workers at once", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
 		for i := range 5 {
 			r.downSince(hour.Add(-time.Duration(5-i) * time.Hour))
@@ -101,13 +101,13 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			}
 			all.Wait()
 			r.must(errors.Join(errs...))
-			if runs, fires := len(r.states()), r.readTrigger(r.task).Fires-before; runs != 1 || fires != 1 {
+			if runs, fires := len(r.runStates()), r.readTrigger(r.task).Fires-before; runs != 1 || fires != 1 {
 				t.Fatalf("%d runs, %d firings", runs, fires)
 			}
 		}
 	})
 	t.Run("R2 a trigger made again fires no slot twice", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		first, hour := r.hourly(nil)
 		r.downSince(hour)
 		r.tick()
@@ -124,10 +124,10 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("R2 ONCE, made again", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		hour := r.now().Truncate(time.Hour)
 		for range 2 {
-			r.trigger(center.Trigger{Kind: center.TriggerOnce, Expression: hour.Format(time.RFC3339)})
+			r.defineTrigger(center.Trigger{Kind: center.TriggerOnce, Expression: hour.Format(time.RFC3339)})
 			r.tick()
 			r.wantSlots(hour, "0s")
 			if now := r.readTrigger(r.task); now.Status != center.TriggerDone || !now.NextFireAt.IsZero() {
@@ -157,14 +157,14 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			if now := r.readTrigger(r.task); now.Missed != tt.missed || now.Fires != int64(len(tt.want)) {
 				t.Fatalf("%+v", now)
 			}
-			for _, state := range r.states() {
+			for _, state := range r.runStates() {
 				if state == center.RunSkipped {
 					t.Fatal("what is made up for stands in its own way")
 				}
 			}
 		}
 		t.Run("R3 downtime: "+name, func(t *testing.T) {
-			r := newRuns(t, c, 1)
+			r := newRunFixture(t, c, 1)
 			_, hour := r.hourly(tt.change)
 			if tt.change != nil && r.readTrigger(r.task).Status == center.TriggerDone { // its end has passed
 				r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
@@ -173,7 +173,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			fires(t, r, hour)
 		})
 		t.Run("R3 slots missed while paused: "+name, func(t *testing.T) {
-			r := newRuns(t, c, 1)
+			r := newRunFixture(t, c, 1)
 			_, hour := r.hourly(tt.change)
 			r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
 			r.must(c.Engine().PauseTrigger(t.Context(), r.task, true, "test"))
@@ -189,7 +189,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		center.OverlapWait: {"RUNNING", "READY", "SKIPPED", "SKIPPED"},
 	} {
 		t.Run("R4 a run longer than its interval: "+overlap, func(t *testing.T) {
-			r := newRuns(t, c, 1)
+			r := newRunFixture(t, c, 1)
 			_, hour := r.hourly(func(t *center.Trigger) { t.Overlap = overlap })
 			for ago := 3; ago >= 0; ago-- {
 				slot := hour.Add(-time.Duration(ago) * time.Hour)
@@ -198,7 +198,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 				r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
 				r.tick()
 			}
-			r.wantStates(want...)
+			r.wantRunStates(want...)
 			runs, err := c.Engine().Runs(t.Context(), r.task, 10)
 			r.must(err)
 			if !strings.Contains(runs[0].Message, runs[3].ID+" is RUNNING") || runs[0].FinishedAt.IsZero() {
@@ -211,9 +211,9 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		})
 	}
 	t.Run("R2 a bad expression stops its own trigger only", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
-		r.trigger(center.Trigger{Name: r.task + ".bad", Kind: center.TriggerCron, Expression: "0 0 2 * * ?"})
+		r.defineTrigger(center.Trigger{Name: r.task + ".bad", Kind: center.TriggerCron, Expression: "0 0 2 * * ?"})
 		r.exec("UPDATE schedule_trigger SET expression = '0 0 99 * * ?', next_fire_at = '2020-01-01 00:00:00.000000' WHERE name = '%s.bad'", r.task)
 		r.downSince(hour)
 		r.tick()
@@ -232,22 +232,22 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("R2 more triggers than a page", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		const many = 230
 		for i := range many {
-			r.trigger(center.Trigger{Name: fmt.Sprintf("%s.%03d", r.task, i), Kind: center.TriggerEvery, Expression: "1h", Overlap: center.OverlapWait})
+			r.defineTrigger(center.Trigger{Name: fmt.Sprintf("%s.%03d", r.task, i), Kind: center.TriggerEvery, Expression: "1h", Overlap: center.OverlapWait})
 		}
 		r.exec("UPDATE schedule_trigger SET next_fire_at = start_at WHERE target = '%s'", r.task)
 		r.tick()
-		if n := r.one("SELECT COUNT(*) FROM schedule_trigger WHERE target = '%s' AND fires = 1 AND version = 2", r.task); n != many {
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_trigger WHERE target = '%s' AND fires = 1 AND version = 2", r.task); n != many {
 			t.Fatalf("%d of %d fired", n, many)
 		}
-		if n := len(r.states()); n != many {
+		if n := len(r.runStates()); n != many {
 			t.Fatalf("%d runs", n)
 		}
 	})
 	t.Run("fire now", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		before, _ := r.hourly(func(t *center.Trigger) { t.Params, t.Priority = "x", 3 })
 		for _, want := range []string{center.RunReady, center.RunSkipped} {
 			id, err := c.Engine().FireTrigger(t.Context(), r.task, "test")
@@ -261,7 +261,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("apply", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		made, hour := r.hourly(nil)
 		if again, _ := r.hourly(func(t *center.Trigger) { t.Expression = "2h" }); again.Expression != "1h" {
 			t.Fatalf("defined twice: %+v", again)
@@ -284,7 +284,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 		}
 	})
 	t.Run("bad input", func(t *testing.T) {
-		r := newRuns(t, c, 1)
+		r := newRunFixture(t, c, 1)
 		define := func(change func(*center.Trigger)) error {
 			trigger := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 2 * * ?"}
 			change(&trigger)

@@ -19,7 +19,7 @@ import (
 func testWalk(t *testing.T, c *center.Center) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			r := newRoster(t, c, center.Settings{Queues: 5})
+			r := newFixture(t, c, center.Settings{Queues: 5})
 			w := &walk{fixture: r, rnd: rand.New(rand.NewPCG(seed, 1))}
 			w.want.Queues = plantest.Numbered(0, 5)
 			for i := range w.want.Queues {
@@ -29,7 +29,7 @@ func testWalk(t *testing.T, c *center.Center) {
 				w.step()
 				w.check()
 			}
-			w.settle()
+			w.handOverAll()
 		})
 	}
 }
@@ -56,14 +56,14 @@ func (w *walk) step() {
 		w.must(w.want.Rebalance())
 	case 1:
 		if len(servers) > 1 {
-			w.silence(name)
+			w.makeSilent(name)
 			w.want.Remove(name)
-			w.expire(w.want.Servers[0].UUID)
+			w.rebalanceExpiring(w.want.Servers[0].UUID)
 			w.must(w.want.Rebalance())
 		}
 	case 2:
 		w.must(w.c.Roster().Drain(w.Context(), w.task, w.uuid(name)))
-		w.assign(name)
+		w.rebalance(name)
 		w.want.Drain(name)
 		w.must(w.want.Rebalance())
 	default:
@@ -125,15 +125,15 @@ func (w *walk) check() {
 	}
 }
 
-// settle lets all owners hand over. Then every queue has an owner and none is requested.
-func (w *walk) settle() {
+// handOverAll lets all owners hand over. Then every queue has an owner and none is requested.
+func (w *walk) handOverAll() {
 	w.Helper()
 	w.start("last")
 	for _, s := range w.want.Servers {
 		w.releaseAll(s.UUID)
 	}
 	w.check()
-	if n := w.one("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND (cur_server IS NULL OR req_server IS NOT NULL)", w.task); n > 0 {
+	if n := w.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND (cur_server IS NULL OR req_server IS NOT NULL)", w.task); n > 0 {
 		w.Fatalf("%d queues are unsettled: %v", n, w.owners())
 	}
 }

@@ -1,5 +1,5 @@
-// Package centertest is the conformance suite of the roster: what must hold on every database that Rota
-// runs on. A new rule of the store is a new case here.
+// Package centertest is the conformance suite of the roster. Its cases must hold on every database that Rota
+// supports. A new rule of the store needs a new case here.
 package centertest
 
 import (
@@ -9,29 +9,29 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 )
 
-// A Subject is what some cases depend on beside the rules of the store.
+// A Subject is something outside the store that some cases depend on.
 type Subject uint
 
-// The subjects of cases. A case without one runs on each kind of database only.
+// The subjects of cases. [Run] runs every case. [RunAbout] leaves out the cases without its subject.
 const (
-	Clock   Subject = 1 << iota // the database's clock decides what is due, late or dead
+	Clock   Subject = 1 << iota // the database's clock decides what is due, overdue or expired
 	Session                     // statements of one transaction rely on each other: locks, fences, heartbeats
 )
 
-// Run runs all cases against the empty database at url. The cases share it, each with a task type
-// of its own.
+// Run runs all cases against the empty database at url. The cases share the database, and each defines its own
+// task type.
 func Run(t *testing.T, url string) { run(t, url, 0) }
 
-// RunAbout runs the cases about one subject, for a database of a kind that [Run] is run on, too, but with
-// another clock or behind a connection pooler.
+// RunAbout runs the cases about one subject. It serves databases of a kind that [Run] also covers, but with another
+// clock or behind a connection pooler.
 func RunAbout(t *testing.T, url string, s Subject) { run(t, url, s) }
 
 func run(t *testing.T, url string, about Subject) {
 	c := Open(t, url, center.Options{})
-	alone := func(f func(*testing.T, string)) func(*testing.T, *center.Center) {
+	urlOnly := func(f func(*testing.T, string)) func(*testing.T, *center.Center) {
 		return func(t *testing.T, _ *center.Center) { f(t, url) }
 	}
-	with := func(f func(*testing.T, *center.Center, string)) func(*testing.T, *center.Center) {
+	withURL := func(f func(*testing.T, *center.Center, string)) func(*testing.T, *center.Center) {
 		return func(t *testing.T, c *center.Center) { f(t, c, url) }
 	}
 	cases := map[string]struct {
@@ -39,7 +39,7 @@ func run(t *testing.T, url string, about Subject) {
 		about Subject
 	}{
 		"define":      {testDefine, Session},
-		"plan":        {testPlan, Session},
+		"rebalance":   {testPlan, Session},
 		"lock":        {testLock, Clock | Session},
 		"servers":     {testServers, Clock},
 		"heartbeat":   {testHeartbeat, Clock | Session},
@@ -58,18 +58,18 @@ func run(t *testing.T, url string, about Subject) {
 		"many items":  {testManyFailedItems, Clock},
 		"cursor":      {testCursor, Session},
 		"drain":       {testDrainServer, Session},
-		"forgotten":   {alone(testOwnSignExpiry), Clock},
+		"expire sign": {urlOnly(testOwnSignExpiry), Clock},
 		"watch":       {testWatch, Clock},
-		"waits":       {testWaits, 0},
-		"own signs":   {alone(testOwnSigns), 0},
+		"pending":     {testPendingHandovers, 0},
+		"own signs":   {urlOnly(testOwnSigns), 0},
 		"no roster":   {testNoRoster, Session},
 		"run":         {testRuns, Clock},
 		"sweep":       {testSweeps, Clock | Session},
-		"run ends":    {with(testRunEnds), Clock},
+		"run ends":    {withURL(testRunEnds), Clock},
 		"run queues":  {testRunQueues, 0},
 		"run graph":   {testRunGraphs, 0},
-		"schedule":    {with(testSchedule), Clock},
-		"trigger":     {with(testTriggers), Clock},
+		"schedule":    {withURL(testSchedule), Clock},
+		"trigger":     {withURL(testTriggers), Clock},
 		"concurrent":  {testConcurrent, Session},
 		"inspect":     {testInspect, Clock},
 		"inspect run": {testInspectRuns, Clock},
@@ -78,9 +78,9 @@ func run(t *testing.T, url string, about Subject) {
 		"apply new":   {testApplyNew, 0},
 		"delete task": {testDeleteTask, Clock},
 		"preview":     {testPreview, Clock},
-		"doctor":      {testDoctor, Clock | Session},
-		"given":       {testDoctorSettings, 0},
-		"removal":     {testDoctorNamed, 0},
+		"doctor":      {testDiagnose, Clock | Session},
+		"given":       {testDiagnoseSettings, 0},
+		"removal":     {testDiagnoseRemoval, 0},
 	}
 	for name, test := range cases {
 		if test.about&about == about {

@@ -14,20 +14,20 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// roster is one task type of a case, with servers that have short names: A, B, C.
+// fixture is the task type of one case. Its servers have short names: A, B, C.
 type fixture struct {
 	*testing.T
-	c      *center.Center
-	task   string
-	tokens map[string]string
-	rings  map[string]roster.WatchRange
+	c           *center.Center
+	task        string
+	tokens      map[string]string
+	watchRanges map[string]roster.WatchRange
 }
 
-// newRoster defines a task type of the case's own, so that all cases share one database.
-func newRoster(t *testing.T, c *center.Center, s center.Settings) *fixture {
+// newFixture defines a task type that only this case uses, so that all cases can share one database.
+func newFixture(t *testing.T, c *center.Center, s center.Settings) *fixture {
 	t.Helper()
 	task := strings.NewReplacer("/", ".", " ", "_").Replace(t.Name())
-	r := &fixture{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, rings: map[string]roster.WatchRange{}}
+	r := &fixture{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, watchRanges: map[string]roster.WatchRange{}}
 	r.define(s)
 	return r
 }
@@ -50,12 +50,12 @@ func (r *fixture) must(err error) {
 func (r *fixture) uuid(name string) string  { return r.task + ":" + name }
 func (r *fixture) short(uuid string) string { return strings.TrimPrefix(uuid, r.task+":") }
 
-// join registers a server and plans, as a worker does.
+// join registers servers. Each rebalances, as a worker does.
 func (r *fixture) join(names ...string) {
 	r.Helper()
 	for _, name := range names {
 		r.register(name)
-		r.assign(name)
+		r.rebalance(name)
 	}
 }
 
@@ -64,7 +64,7 @@ func (r *fixture) register(name string) {
 	r.registerGiven(name, center.Settings{})
 }
 
-// registerGiven registers a server whose program gives the settings.
+// registerGiven registers a server whose program gives these settings.
 func (r *fixture) registerGiven(name string, given center.Settings) {
 	r.Helper()
 	_, err := r.c.Roster().Register(r.Context(), roster.Server{
@@ -75,53 +75,53 @@ func (r *fixture) registerGiven(name string, given center.Settings) {
 	r.tokens[name] = "first"
 }
 
-func (r *fixture) assign(name string) {
+func (r *fixture) rebalance(name string) {
 	r.Helper()
 	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name)})
 	r.must(err)
 }
 
-// expire plans as a server does that has watched for long enough.
-func (r *fixture) expire(name string) {
+// rebalanceExpiring rebalances as a server that has watched the others for long enough to expire them.
+func (r *fixture) rebalanceExpiring(name string) {
 	r.Helper()
 	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name), Watched: time.Hour, MaxHeartbeatAge: time.Minute})
 	r.must(err)
 }
 
-// beat sends a heartbeat with a new token and returns the pulse, if the server is still there.
-func (r *fixture) beat(name string) (roster.HeartbeatReply, bool) {
+// heartbeat sends a heartbeat with a new token. It returns the reply, and whether the server is still registered.
+func (r *fixture) heartbeat(name string) (roster.HeartbeatReply, bool) {
 	r.Helper()
-	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, WatchRange: r.rings[name]}}}
-	pulses, err := r.c.Roster().SendHeartbeat(r.Context(), b)
+	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, WatchRange: r.watchRanges[name]}}}
+	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
-	p, ok := pulses[r.uuid(name)]
-	r.rings[name] = p.WatchRange
+	p, ok := replies[r.uuid(name)]
+	r.watchRanges[name] = p.WatchRange
 	return p, ok
 }
 
-// silence makes a server's last heartbeat an old one.
-func (r *fixture) silence(name string) {
+// makeSilent backdates the last heartbeat of a server.
+func (r *fixture) makeSilent(name string) {
 	r.Helper()
 	r.exec("UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid(name))
 }
 
-// exec runs a statement of the test's own; the names in it need no quoting.
+// exec runs a statement. The names in it need no quoting.
 func (r *fixture) exec(format string, args ...any) {
 	r.Helper()
 	_, err := r.c.DB().ExecContext(r.Context(), fmt.Sprintf(format, args...))
 	r.must(err)
 }
 
-// one reads one number.
-func (r *fixture) one(format string, args ...any) (n int64) {
+// readInt reads one number.
+func (r *fixture) readInt(format string, args ...any) (n int64) {
 	r.Helper()
 	r.must(r.c.DB().QueryRowContext(r.Context(), fmt.Sprintf(format, args...)).Scan(&n))
 	return n
 }
 
-// column reads a column of strings, NULL as "-".
-func (r *fixture) column(format string, args ...any) (list []string) {
+// readColumn reads a column of strings. NULL reads as "-", and a server as its short name.
+func (r *fixture) readColumn(format string, args ...any) (list []string) {
 	r.Helper()
 	rows, err := r.c.DB().QueryContext(r.Context(), fmt.Sprintf(format, args...))
 	r.must(err)
@@ -138,11 +138,11 @@ func (r *fixture) column(format string, args ...any) (list []string) {
 	return list
 }
 
-// owners returns "A" or "A>B" (B requested) or "-" for each queue, in order.
+// owners returns the owner of each queue in order: "A", "A>B" if B requests the queue, "-" if it has no owner.
 func (r *fixture) owners() []string {
 	r.Helper()
-	cur := r.column("SELECT cur_server FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
-	req := r.column("SELECT req_server FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
+	cur := r.readColumn("SELECT cur_server FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
+	req := r.readColumn("SELECT req_server FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
 	for i := range cur {
 		if req[i] != "-" {
 			cur[i] += ">" + req[i]
@@ -160,10 +160,10 @@ func (r *fixture) wantOwners(want ...string) {
 
 func (r *fixture) epoch(queue string) int64 {
 	r.Helper()
-	return r.one("SELECT epoch FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' AND queue_id = '%s'", r.task, r.c.OwnSign(), queue)
+	return r.readInt("SELECT epoch FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' AND queue_id = '%s'", r.task, r.c.OwnSign(), queue)
 }
 
-// handover is what a server that has drained the queue for its requester sends.
+// handover returns what the owner sends after it has drained the queue for the requester.
 func (r *fixture) handover(queue, to string) roster.Handover {
 	r.Helper()
 	return roster.Handover{QueueID: queue, Epoch: r.epoch(queue), Requester: r.uuid(to)}
@@ -176,17 +176,17 @@ func (r *fixture) release(from string, queues ...roster.Handover) []string {
 	return released
 }
 
-// kinds returns the kinds of the events of a queue ("" for those of servers), oldest first.
-func (r *fixture) kinds(queue string) []string {
+// eventKinds returns the kinds of the events of a queue, oldest first. The queue "" stands for the events of servers.
+func (r *fixture) eventKinds(queue string) []string {
 	r.Helper()
 	where := "queue_id IS NULL"
 	if queue != "" {
 		where = "queue_id = '" + queue + "'"
 	}
-	return r.column("SELECT kind FROM schedule_event WHERE task_type = '%s' AND own_sign = '%s' AND %s ORDER BY event_id", r.task, r.c.OwnSign(), where)
+	return r.readColumn("SELECT kind FROM schedule_event WHERE task_type = '%s' AND own_sign = '%s' AND %s ORDER BY event_id", r.task, r.c.OwnSign(), where)
 }
 
-// batch is the context of an Execute by the server, over queues with the epochs that they have now.
+// batch returns the context of an Execute of the server. The batch has the queues with their current epochs.
 func (r *fixture) batch(name string, queues ...string) context.Context {
 	r.Helper()
 	b := center.Batch{Server: r.uuid(name), TaskType: r.task}
