@@ -27,7 +27,7 @@ func waiting(t *testing.T, db *sql.DB) (line, row int) {
 	return line, row
 }
 
-// Each who waited for the row itself would wake up with each version of it (see lockBy).
+// Each session that waited for the row itself would wake up with each version of it (see lockBy).
 func TestOneWaitsForTheLockRow(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
@@ -102,7 +102,7 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 
 // A try that ended with the connection would leave a session in the server, which waits on, and soon there would be no
 // room for others.
-func TestWhoGivesUpLeavesNoSession(t *testing.T) {
+func TestTimedOutWaitLeavesNoSession(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)
 	c := centertest.Open(t, url, center.Options{})

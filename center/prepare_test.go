@@ -35,8 +35,8 @@ func preparedInMySQL(t *testing.T, db *sql.DB) (n, ever int) {
 	return count["Com_stmt_prepare"] - count["Com_stmt_close"], count["Com_stmt_prepare"]
 }
 
-// beatTimes beats for nobody, which is two statements all the same.
-func beatTimes(t *testing.T, c *center.Center, n int) {
+// sendHeartbeats sends heartbeats of an unknown server. Each takes two statements.
+func sendHeartbeats(t *testing.T, c *center.Center, n int) {
 	t.Helper()
 	for range n {
 		if _, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: "u"}}}); err != nil {
@@ -45,8 +45,8 @@ func beatTimes(t *testing.T, c *center.Center, n int) {
 	}
 }
 
-// beatAgain beats until it succeeds, after errors that pass.
-func beatAgain(t *testing.T, c *center.Center) {
+// retryHeartbeat sends a heartbeat until it succeeds. It retries transient errors.
+func retryHeartbeat(t *testing.T, c *center.Center) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -63,19 +63,19 @@ func beatAgain(t *testing.T, c *center.Center) {
 func TestHeartbeatsArePrepared(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
-	beatTimes(t, c, 1)
+	sendHeartbeats(t, c, 1)
 	if n := preparedIn(t, c.Heart()); n != 0 {
 		t.Errorf("%d statements are prepared after one heartbeat: what comes once is not worth it", n)
 	}
 	for range 2 {
-		beatTimes(t, c, 3)
+		sendHeartbeats(t, c, 3)
 		if n := preparedIn(t, c.Heart()); n != 2 {
 			t.Errorf("%d statements are prepared for heartbeats, want 2", n)
 		}
 	}
 	t.Run("a plan does not grow old", func(t *testing.T) {
 		c.AgePrepared(t, 6*time.Minute)
-		beatTimes(t, c, 1)
+		sendHeartbeats(t, c, 1)
 		var n, old int
 		if err := c.Heart().QueryRowContext(t.Context(), `SELECT COUNT(*), MIN(CAST(name AS int)) FROM pg_prepared_statements`).Scan(&n, &old); err != nil {
 			t.Fatal(err)
@@ -88,20 +88,20 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 		if _, err := c.Heart().ExecContext(t.Context(), `DISCARD ALL`); err != nil {
 			t.Fatal(err)
 		}
-		beatAgain(t, c)
+		retryHeartbeat(t, c)
 		if n := preparedIn(t, c.Heart()); n != 0 {
 			t.Errorf("%d statements are prepared anew at once: what was the reason may last", n)
 		}
 		c.AgePrepared(t, 6*time.Minute)
-		beatTimes(t, c, 2)
+		sendHeartbeats(t, c, 2)
 	})
 	t.Run("of a table that was changed", func(t *testing.T) {
 		if _, err := c.DB().ExecContext(t.Context(), `ALTER TABLE schedule_task_running ALTER COLUMN removing TYPE varchar(4000)`); err != nil {
 			t.Fatal(err)
 		}
-		beatAgain(t, c)
+		retryHeartbeat(t, c)
 		c.AgePrepared(t, 6*time.Minute)
-		beatTimes(t, c, 2)
+		sendHeartbeats(t, c, 2)
 		if n := preparedIn(t, c.Heart()); n != 2 {
 			t.Errorf("%d statements are prepared for heartbeats, want 2", n)
 		}
@@ -135,7 +135,7 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 	})
 	t.Run("what comes no more makes room", func(t *testing.T) {
 		c.AgePrepared(t, 6*time.Minute)
-		beatTimes(t, c, 2)
+		sendHeartbeats(t, c, 2)
 		update(t, "another")
 		if n := preparedIn(t, c.Heart()); n != 2 {
 			t.Errorf("%d statements are prepared, want the 2 of heartbeats", n)
@@ -161,22 +161,22 @@ func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
 		}
 	}
 	limit(0)
-	beatTimes(t, c, 5)
+	sendHeartbeats(t, c, 5)
 	want("the server takes no more", 0, 0)
 	limit(100)
-	beatTimes(t, c, 5)
+	sendHeartbeats(t, c, 5)
 	want("it is not asked each time", 0, 0)
 	c.AgePrepared(t, 6*time.Minute)
-	beatTimes(t, c, 5)
+	sendHeartbeats(t, c, 5)
 	want("it takes some again", 2, 2)
 	c.LosePrepared(t)
 	for range 2 {
-		beatAgain(t, c)
+		retryHeartbeat(t, c)
 	}
-	beatTimes(t, c, 3)
+	sendHeartbeats(t, c, 3)
 	want("forgotten by the server, who is not asked each time", 0, 2)
 	c.AgePrepared(t, 6*time.Minute)
-	beatTimes(t, c, 3)
+	sendHeartbeats(t, c, 3)
 	want("it has some again", 2, 4)
 
 	c.Store().SetMaxOpenConns(1)
@@ -215,7 +215,7 @@ func TestNothingIsPreparedThroughOthers(t *testing.T) {
 	for name, url := range map[string]string{"proxy": through, "PgBouncer": pooled(t)} {
 		t.Run(name, func(t *testing.T) {
 			c := centertest.Open(t, url, center.Options{})
-			beatTimes(t, c, 5)
+			sendHeartbeats(t, c, 5)
 			if n := preparedIn(t, c.Heart()); n != 0 {
 				t.Errorf("%d statements are prepared", n)
 			}

@@ -270,8 +270,8 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 	})
 }
 
-// L3: a server that has beaten since it was read survives.
-func TestExpirySparesWhoHasJustBeaten(t *testing.T) {
+// L3: a server that has sent a heartbeat since it was read survives.
+func TestExpirySparesServersWithANewHeartbeat(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// testOwnSignExpiry: environments that nobody has served for long go, others stay.
+// testOwnSignExpiry checks that only environments without a live server for long expire.
 func testOwnSignExpiry(t *testing.T, url string) {
 	open := func(sign string) *fixture {
 		r := newFixture(t, Open(t, url, center.Options{OwnSign: sign}), center.Settings{Queues: 2})
@@ -77,7 +77,7 @@ func testOwnSignExpiry(t *testing.T, url string) {
 	base.wantOwners("A", "A")
 }
 
-// testAlert: of many who would raise an alert, one does.
+// testAlert checks that one of many servers raises an alert.
 func testAlert(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
@@ -158,10 +158,10 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		}
 		r.must(tx.Rollback())
 		if p, ok := r.heartbeat("A"); !ok || p.Owned != 0 {
-			t.Fatalf("it lives, and owns nothing: %t, %+v", ok, p)
+			t.Fatalf("the server is not registered, or owns queues: %t, %+v", ok, p)
 		}
 	})
-	t.Run("H5 by force, and nobody is there to take it", func(t *testing.T) {
+	t.Run("H5 by force, without another server", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		drain(r, "A", true)

@@ -78,7 +78,7 @@ func testOwnSigns(t *testing.T, url string) {
 	}
 }
 
-// testConcurrent: what many do at once is done once.
+// testConcurrent checks that concurrent definitions and rebalances take effect once.
 func testConcurrent(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	task := r.task + "2"
@@ -133,7 +133,7 @@ func testPlan(t *testing.T, c *center.Center) {
 		r.join("B")
 		r.wantOwners("A", "B", "-")
 	})
-	t.Run("L3 nothing changes, nothing is written", func(t *testing.T) {
+	t.Run("L3 a rebalance without a change writes nothing", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A", "B")
 		before := r.readInt("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
@@ -235,14 +235,14 @@ func testServers(t *testing.T, c *center.Center) {
 		epoch := r.epoch("1")
 		r.makeSilent("B")
 		r.rebalance("A")
-		r.wantOwners("A", "B", "A", "B") // who has not watched expires nobody
+		r.wantOwners("A", "B", "A", "B") // a server that has not watched expires no server
 		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A", "A", "A")
 		if got := r.epoch("1"); got != epoch+1 {
 			t.Fatalf("epoch %d, want %d", got, epoch+1)
 		}
 		if _, ok := r.heartbeat("B"); ok {
-			t.Fatal("the expired server has a pulse")
+			t.Fatal("the expired server got a heartbeat reply")
 		}
 		if diff := cmp.Diff([]string{"EXPIRED"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B"))); diff != "" {
 			t.Fatalf("history (-want +got):\n%s", diff)
@@ -252,17 +252,17 @@ func testServers(t *testing.T, c *center.Center) {
 			t.Fatalf("events (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("a server that beats survives", func(t *testing.T) {
+	t.Run("a server that sends heartbeats survives", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.makeSilent("B")
 		if _, ok := r.heartbeat("B"); !ok {
-			t.Fatal("no pulse")
+			t.Fatal("no heartbeat reply")
 		}
 		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A>B")
 	})
-	t.Run("S7 who has watched for less than that judges nobody", func(t *testing.T) {
+	t.Run("S7 a server that has watched too briefly expires no server", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.makeSilent("B")
@@ -270,7 +270,7 @@ func testServers(t *testing.T, c *center.Center) {
 		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
-	t.Run("S7 who has been away itself expires nobody", func(t *testing.T) {
+	t.Run("S7 a server that was silent itself expires no server", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.makeSilent("A")
@@ -278,7 +278,7 @@ func testServers(t *testing.T, c *center.Center) {
 		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A>B")
 	})
-	t.Run("the requester dies, the request goes", func(t *testing.T) {
+	t.Run("the request of an expired requester is withdrawn", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.makeSilent("B")
@@ -302,7 +302,7 @@ func testServers(t *testing.T, c *center.Center) {
 }
 
 func testHeartbeat(t *testing.T, c *center.Center) {
-	t.Run("S2 the pulse", func(t *testing.T) {
+	t.Run("S2 the heartbeat reply", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A", "B")
 		a, _ := r.heartbeat("A")
@@ -327,7 +327,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			t.Fatalf("%+v", v)
 		}
 	})
-	t.Run("S2 a change of own queues is told, of others is not", func(t *testing.T) {
+	t.Run("S2 a reply reports changes of own queues only", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B") // A is asked for 1 and 3
 		pulse := func(name string) roster.HeartbeatReply {
@@ -342,7 +342,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 				}
 			}
 			if !ok || p.OwnedPlanVersion != newest || p.OwnedPlanVersion > p.PlanVersion {
-				t.Fatalf("%s: the pulse tells of plan %d (of %d), the view of %d", name, p.OwnedPlanVersion, p.PlanVersion, newest)
+				t.Fatalf("%s: the heartbeat reply has plan %d (of %d), the view has %d", name, p.OwnedPlanVersion, p.PlanVersion, newest)
 			}
 			return p
 		}
@@ -404,7 +404,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 			}
 			r.rebalanceExpiring(name(49))
 			if p, _ := r.heartbeat(name(49)); p.AnyDead {
-				t.Errorf("%s was not buried", dead)
+				t.Errorf("%s was not expired", dead)
 			}
 		}
 		wantSeen(name(50), map[int]bool{0: false, 17: false, 18: true, 49: true, 51: false, 69: false})
@@ -412,7 +412,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false})                     // it is the 33rd of those that are left
 		wantSeen(name(69), map[int]bool{0: false, 35: false, 36: true, 68: true})
 	})
-	t.Run("S2 who has come since is watched", func(t *testing.T) {
+	t.Run("S2 a server that joins later is watched", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		for i := range 40 {
 			r.register(fmt.Sprintf("s%02d", i))
@@ -427,7 +427,7 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		}
 		for _, name := range before {
 			if p, _ := r.heartbeat(name); !p.AnyDead {
-				t.Errorf("%s does not see those that have come", name)
+				t.Errorf("%s does not see the servers that joined", name)
 			}
 		}
 	})
@@ -436,26 +436,26 @@ func testHeartbeat(t *testing.T, c *center.Center) {
 		r.join("A")
 		clone := r.tokens["A"]
 		if _, ok := r.heartbeat("A"); !ok {
-			t.Fatal("no pulse")
+			t.Fatal("no heartbeat reply")
 		}
 		mine := r.tokens["A"]
 		r.tokens["A"] = clone + "clone"
 		if _, ok := r.heartbeat("A"); ok {
-			t.Fatal("a clone that missed a beat has a pulse")
+			t.Fatal("a clone that missed a heartbeat got a reply")
 		}
 		r.tokens["A"] = mine
 		if _, ok := r.heartbeat("A"); !ok {
 			t.Fatal("the clone stole the row")
 		}
 	})
-	t.Run("S6 a beat whose reply was lost", func(t *testing.T) {
+	t.Run("S6 a heartbeat whose reply was lost", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		was := r.tokens["A"]
 		r.heartbeat("A")
 		r.tokens["A"] = was // the reply never came: the same token is sent again
 		if _, ok := r.heartbeat("A"); !ok {
-			t.Fatal("a beat that was lost on the way back cost the row")
+			t.Fatal("a lost heartbeat reply cost the server its row")
 		}
 	})
 	t.Run("several servers, counters", func(t *testing.T) {
@@ -529,10 +529,10 @@ func testRelease(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		h := r.handover("1", "B")
-		beating, err := c.DB().BeginTx(t.Context(), nil)
+		heartbeat, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
-		defer beating.Rollback()
-		_, err = beating.ExecContext(t.Context(), "UPDATE schedule_server SET beat_count = beat_count + 1 WHERE uuid = '"+r.uuid("B")+"'")
+		defer heartbeat.Rollback()
+		_, err = heartbeat.ExecContext(t.Context(), "UPDATE schedule_server SET beat_count = beat_count + 1 WHERE uuid = '"+r.uuid("B")+"'")
 		r.must(err)
 		if released := r.release("A", h); len(released) != 1 {
 			t.Fatalf("released %v", released)
@@ -586,7 +586,7 @@ func testLeave(t *testing.T, c *center.Center) {
 			t.Fatalf("history (-want +got):\n%s", diff)
 		}
 		if got := r.eventKinds("0"); got[len(got)-1] == center.EventTakenOver {
-			t.Fatalf("an orderly hand-over is told as a take-over: %v", got)
+			t.Fatalf("an orderly hand-over is logged as a take-over: %v", got)
 		}
 	})
 	for _, queues := range []int{1, 2} { // one is written by a statement of its own
@@ -601,7 +601,7 @@ func testLeave(t *testing.T, c *center.Center) {
 			}
 		})
 	}
-	t.Run("H5 what was still in hand is told as forced", func(t *testing.T) {
+	t.Run("H5 queues still in flight are logged as forced", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), []string{"0"}))

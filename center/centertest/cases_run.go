@@ -44,7 +44,7 @@ func (r *fixture) tick() runs.TickResult {
 	return runs.TickResult{}
 }
 
-// opened submits a run and opens it.
+// submitAndOpen submits a run and opens it.
 func (r *fixture) submitAndOpen(key string) string {
 	r.Helper()
 	id := r.submit(key)
@@ -77,7 +77,7 @@ func (r *fixture) wantMessage(id, want string) {
 	}
 }
 
-// states returns the states of all runs of the task type, the oldest slot first.
+// runStates returns the states of all runs of the task type, the oldest slot first.
 func (r *fixture) runStates() []string {
 	r.Helper()
 	return r.readColumn("SELECT state FROM schedule_run WHERE task_type = '%s' AND own_sign = '%s' ORDER BY scheduled_at, run_id", r.task, r.c.OwnSign())
@@ -102,7 +102,7 @@ func (r *fixture) claim(name string, queues ...string) []runs.Sweep {
 	return sweeps
 }
 
-// sweep claims one queue.
+// claimOne claims one queue.
 func (r *fixture) claimOne(name, queue string) runs.Sweep {
 	r.Helper()
 	sweeps := r.claim(name, queue)
@@ -112,7 +112,7 @@ func (r *fixture) claimOne(name, queue string) runs.Sweep {
 	return sweeps[0]
 }
 
-// finish sweeps queues to their end.
+// finishAll sweeps queues to their end.
 func (r *fixture) finishAll(name string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
@@ -154,7 +154,7 @@ func (r *fixture) runQueue(id, queue string) center.RunQueue {
 	return queues[slices.IndexFunc(queues, func(q center.RunQueue) bool { return q.QueueID == queue })]
 }
 
-// move gives a queue to another server, as a hand-over or a take-over does.
+// moveQueue gives a queue to another server, as a hand-over or a take-over does.
 func (r *fixture) moveQueue(queue, to string) {
 	r.Helper()
 	r.exec("UPDATE schedule_queue SET cur_server = '%s', req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '%s'", r.uuid(to), r.task, queue)
@@ -407,7 +407,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
 		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
-		r.moveQueue("0", "B") // who has not claimed it yet
+		r.moveQueue("0", "B") // B has not claimed it yet
 		if err := center.SaveCursor(c.Bind(t.Context(), late)); !center.IsFenced(err) {
 			t.Fatalf("saved under an old epoch: %v", err)
 		}

@@ -15,7 +15,7 @@ var nightly = center.Settings{Mode: center.ModeRun, Queues: 2, Cron: "0 0 2 * * 
 
 // testSchedule: cron, every and after among the settings.
 func testSchedule(t *testing.T, c *center.Center, url string) {
-	t.Run("whoever defines first makes it", func(t *testing.T) {
+	t.Run("the first definition makes the trigger", func(t *testing.T) {
 		r := newFixture(t, c, nightly)
 		r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 		made := r.readTrigger(r.task)

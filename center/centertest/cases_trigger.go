@@ -25,7 +25,7 @@ func (r *fixture) now() time.Time {
 	return ticked.Now
 }
 
-// define makes a trigger of this roster, named like it unless it has a name.
+// defineTrigger makes a trigger of the task type. The default name is the task type's.
 func (r *fixture) defineTrigger(t center.Trigger) center.Trigger {
 	r.Helper()
 	if t.Name == "" {
@@ -67,7 +67,7 @@ func (r *fixture) readTrigger(name string) center.Trigger {
 	return center.Trigger{}
 }
 
-// slots returns for each run how many hours its slot lies before an hour.
+// runSlots returns for each run how many hours its slot lies before an hour.
 func (r *fixture) runSlots(hour time.Time) (ago []string) {
 	r.Helper()
 	runs, err := r.c.Engine().Runs(r.Context(), r.task, 100)
