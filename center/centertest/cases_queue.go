@@ -39,12 +39,12 @@ func (r *fixture) wantQueues(want ...string) {
 
 func testNamedQueues(t *testing.T, c *center.Center) {
 	named := center.Settings{QueueNames: []string{"north", "south"}}
-	t.Run("N2 one that is added is dealt", func(t *testing.T) {
+	t.Run("N2 an added queue gets an owner", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.must(c.Roster().AddQueue(t.Context(), r.task, "west", "w", "test"))
 		if p, _ := r.heartbeat("A"); p.MembershipVersion == p.PlannedVersion {
-			t.Fatal("nobody is told to plan")
+			t.Fatal("the membership version did not change")
 		}
 		r.rebalance("A")
 		r.wantQueues("north", "south", "west")
@@ -116,7 +116,7 @@ func testNamedQueues(t *testing.T, c *center.Center) {
 		r.rebalanceExpiring("A")
 		r.wantQueues("north")
 	})
-	t.Run("N2 one that leaves takes it along", func(t *testing.T) {
+	t.Run("N2 a queue under removal goes when its owner leaves", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))

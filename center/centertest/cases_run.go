@@ -240,7 +240,7 @@ func testRuns(t *testing.T, c *center.Center) {
 		first := r.submitAndOpen("1")
 		r.exec("UPDATE schedule_queue SET cur_server = NULL, epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 		if len(r.claim("A", "0")) != 0 {
-			t.Fatal("claimed by one that does not own the queue")
+			t.Fatal("claimed by a server that does not own the queue")
 		}
 		r.tick()
 		r.wantState(first, center.RunRunning)
@@ -298,7 +298,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		r.must(c.Engine().SaveSweep(t.Context(), old, runs.Progress{Cursor: new("17"), ItemsDone: 3}))
 		r.moveQueue("0", "B")
 		if len(r.claim("A", "0")) != 0 {
-			t.Fatal("claimed by one that does not own the queue any more")
+			t.Fatal("claimed by a server that lost the queue")
 		}
 		s := r.claimOne("B", "0")
 		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
@@ -352,7 +352,7 @@ func testSweeps(t *testing.T, c *center.Center) {
 		}
 		r.wantQueueStates(id, "0 RUNNING")
 	})
-	t.Run("R8 what another sweep has claimed is lost", func(t *testing.T) {
+	t.Run("R8 a sweep loses a queue that another sweep claims", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
@@ -496,7 +496,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 			r.wantState(id, center.RunSuccess) // and no tick was needed
 		}
 	})
-	t.Run("R10 a tick closes what a finaliser that died has left", func(t *testing.T) {
+	t.Run("R10 a tick closes a run whose finaliser died", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")
 		r.claimOne("A", "0")
@@ -596,7 +596,7 @@ func testRunEnds(t *testing.T, c *center.Center, url string) {
 			t.Fatal("not opened")
 		}
 	})
-	t.Run("R11 a rerun is about the failed queues", func(t *testing.T) {
+	t.Run("R11 a rerun repeats the failed queues only", func(t *testing.T) {
 		r := newRunFixture(t, c, 3)
 		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
@@ -697,7 +697,7 @@ func testRunQueues(t *testing.T, c *center.Center) {
 		r.wantState(id, center.RunSuccess)
 		r.wantMessage(id, "without 1 queues that were removed")
 	})
-	t.Run("N2 one that is about to go is not swept any more", func(t *testing.T) {
+	t.Run("N2 a queue under removal is not swept", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))

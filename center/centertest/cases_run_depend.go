@@ -120,7 +120,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g.succeed("z")
 		g.want(root, "end READY")
 	})
-	t.Run("R5 what failed before a crash falls with the next tick", func(t *testing.T) {
+	t.Run("R5 a tick fails the dependants of a run that failed before a crash", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b")
 		root := g["a"].submit("k")
 		g["a"].exec("UPDATE schedule_run SET state = 'FAILED', message = 'x' WHERE run_id = '%s'", root)
@@ -248,7 +248,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["c"].must(define("c"))
 		g["a"].must(define("a", up("c"))) // no cycle any more
 	})
-	t.Run("R5 what a hand has made a cycle of is left out", func(t *testing.T) {
+	t.Run("R5 a cycle that was edited by hand is left out", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b", "d after a")
 		g["b"].exec("INSERT INTO schedule_task_after (task_type, upstream) VALUES ('%s', '%s')", g["b"].task, g["c"].task)
 		root := g["a"].submit("k")

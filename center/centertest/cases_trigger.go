@@ -48,7 +48,7 @@ func (r *fixture) hourly(change func(*center.Trigger)) (t center.Trigger, hour t
 	return r.defineTrigger(t), hour
 }
 
-// downSince makes it as if nobody had ticked since a slot of the trigger.
+// downSince resets the trigger as if no worker had ticked since the slot.
 func (r *fixture) downSince(slot time.Time) {
 	r.Helper()
 	r.exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), r.task)
@@ -138,7 +138,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 	})
 	for name, tt := range map[string]struct {
 		change func(*center.Trigger)
-		down   time.Duration // the slot since which nobody was there
+		down   time.Duration // the age of the first slot that no worker saw
 		want   []string
 		missed int64
 	}{
@@ -159,7 +159,7 @@ func testTriggers(t *testing.T, c *center.Center, url string) {
 			}
 			for _, state := range r.runStates() {
 				if state == center.RunSkipped {
-					t.Fatal("what is made up for stands in its own way")
+					t.Fatal("a caught-up run was skipped because of another one")
 				}
 			}
 		}
