@@ -86,7 +86,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"run submit extract --key " + strings.Repeat("k", 201), 1, "must have at most 200 bytes, not 201\n"},
 			{"run list nope", 1, "rota: find nope: unknown task type\n"},
 			{"run show nope", 1, "rota: find run nope in own_sign BASE: neither a run nor a task type has this name (see rota run list)\n"},
-			{"run show settle", 1, "rota: the newest run of settle$BASE: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
+			{"run show settle", 1, "rota: read the newest run of settle$BASE: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
 			{"run show idle", 1, "rota: find the newest run of idle$BASE: the task type has had no run (see rota run submit)\n"},
 			{"run wait 01a1ff8a-c6d9-7620-bfda-be0b194fb52a", 1, "find run 01a1ff8a-c6d9-7620-bfda-be0b194fb52a in own_sign BASE: neither a run nor a task type has this name"},
 			{"run rerun extract", 1, "the run is in the wrong state: it is READY\n"},

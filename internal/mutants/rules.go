@@ -53,7 +53,7 @@ var mutants = []mutant{
 	},
 	{
 		"L1", "no lock",
-		"lockBy", "+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)",
+		"lockBySetting", "+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)",
 		"+set+` WHERE version < 0 AND task_type = ? AND own_sign = ?`+line, args...)\n\tn = 1",
 		"TestConformance",
 	},
@@ -65,9 +65,9 @@ var mutants = []mutant{
 	},
 	{
 		"L3", "a server that has just sent a heartbeat is expired",
-		"lockServers", "if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {",
+		"lockServerRows", "if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {",
 		"if seen := read[uuid]; seen.IsZero() || true {",
-		"TestExpirySparesWhoHasJustBeaten",
+		"TestExpirySparesServersWithANewHeartbeat",
 	},
 	{
 		"L4", "a queue of another epoch is changed",
@@ -91,7 +91,7 @@ var mutants = []mutant{
 		"L7", "a caller that gives up waiting leaves a session behind",
 		"limits", "set_config('lock_timeout', '1000', true)",
 		"set_config('lock_timeout', '0', true)",
-		"TestWhoGivesUpLeavesNoSession",
+		"TestTimedOutWaitLeavesNoSession",
 	},
 	{
 		"S1", "a third statement with each heartbeat",
@@ -101,7 +101,7 @@ var mutants = []mutant{
 	},
 	{
 		"S2", "a change of own queues goes unnoticed",
-		"matches", "newest == p.OwnedPlan && ",
+		"matches", "newest == p.OwnedPlanVersion && ",
 		"",
 		"TestMatches",
 	},
@@ -143,19 +143,19 @@ var mutants = []mutant{
 	},
 	{
 		"S9", "every standby server raises the alert",
-		"Alert", "err == nil && young == 0",
+		"Alert", "err == nil && recent == 0",
 		"err == nil",
 		"TestConformance",
 	},
 	{
 		"H1", "no drain wait",
-		"keep", `case row.Req != "" && h.Drained:`,
-		`case row.Req != "" && h.Draining:`,
+		"keep", `case row.Requester != "" && h.Drained:`,
+		`case row.Requester != "" && h.Draining:`,
 		"TestDecide",
 	},
 	{
 		"H2", "release without the name of the requester",
-		"releasable", " && req == q.To {",
+		"releasable", " && req == q.Requester {",
 		" {",
 		"TestConformance",
 	},
@@ -167,13 +167,13 @@ var mutants = []mutant{
 	},
 	{
 		"H4", "leave without a hand-over",
-		"Leave", "leaver: uuid, forced: forced",
+		"Leave", "leaving: uuid, forced: forced",
 		"forced: forced",
 		"TestConformance",
 	},
 	{
 		"H5", "a forced drain waits for the owner",
-		"force", "leaver: uuid, forced: queues",
+		"force", "leaving: uuid, forced: queues",
 		"forced: queues",
 		"TestConformance",
 	},
@@ -263,7 +263,7 @@ var mutants = []mutant{
 	},
 	{
 		"R2", "a conflict stops the trigger",
-		"fireTriggers", "continue // fired before the trigger was made again; it advances all the same",
+		"fireTriggers", "continue // it fired before the trigger was deleted and made again; the trigger still advances",
 		"return 0, nil // fired before",
 		"TestConformance",
 	},
@@ -281,7 +281,7 @@ var mutants = []mutant{
 	},
 	{
 		"R5", "a failure reaches direct dependants only",
-		"settleAll", "runs = append(runs, next...)",
+		"resolveAll", "runs = append(runs, next...)",
 		"_ = next",
 		"TestConformance",
 	},
@@ -293,7 +293,7 @@ var mutants = []mutant{
 	},
 	{
 		"R7", "a queue of the own epoch is not claimed again",
-		"claimable", "state == RunQueuePending || epoch <= epochs[q.Queue]",
+		"claimCandidates", "state == RunQueuePending || epoch <= epochs[q.Queue]",
 		"state == RunQueuePending || epoch < epochs[q.Queue]",
 		"TestConformance",
 	},
@@ -323,8 +323,8 @@ var mutants = []mutant{
 	},
 	{
 		"R10", "no tick repeats the end of a run",
-		"tick", "} else if p.swept {",
-		"} else if p.swept && p.stop {",
+		"tick", "} else if p.allFinished {",
+		"} else if p.allFinished && p.mustStop {",
 		"TestConformance",
 	},
 	{

@@ -35,8 +35,8 @@ func (e *Engine) FireDue(ctx context.Context, taskType string) error {
 	return nil
 }
 
-// firing is a due trigger after its firing, and the slots that fire.
-type firing struct {
+// Firing is a due trigger after its firing, and the slots that fire.
+type Firing struct {
 	Trigger
 	slots []time.Time
 }
@@ -86,7 +86,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 
 // DueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose row
 // is invalid gets the status ERROR, and the others are not affected.
-func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
+func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []Firing, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		t, err := ScanTrigger(rows)
 		firings = append(firings, newFiring(t, l.Now))
@@ -100,8 +100,8 @@ func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err e
 	return firings, nil
 }
 
-func newFiring(t Trigger, now time.Time) firing {
-	f := firing{Trigger: t}
+func newFiring(t Trigger, now time.Time) Firing {
+	f := Firing{Trigger: t}
 	a, err := t.parse()
 	var missed int64
 	var next time.Time
@@ -155,19 +155,19 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 
 // AdvanceTriggers writes all triggers in one statement. Each column is a CASE over the names: this is the one form of an
 // UPDATE of several rows that every database knows.
-func AdvanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
+func AdvanceTriggers(ctx context.Context, l *roster.LockTx, firings []Firing) error {
 	var set strings.Builder
 	var args []any
 	for _, col := range []struct {
 		name  string
-		value func(firing) any
+		value func(Firing) any
 	}{
-		{"status", func(f firing) any { return f.Status }},
-		{"fires", func(f firing) any { return f.Fires }},
-		{"missed", func(f firing) any { return f.Missed }},
-		{"next_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
-		{"prev_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
-		{"message", func(f firing) any { return sqldb.Clean(f.Message) }},
+		{"status", func(f Firing) any { return f.Status }},
+		{"fires", func(f Firing) any { return f.Fires }},
+		{"missed", func(f Firing) any { return f.Missed }},
+		{"next_fire_at", func(f Firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
+		{"prev_fire_at", func(f Firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
+		{"message", func(f Firing) any { return sqldb.Clean(f.Message) }},
 	} {
 		set.WriteString(", " + col.name + " = CASE name")
 		for _, f := range firings {

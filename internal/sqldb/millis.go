@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// millis is a duration that is stored as whole milliseconds.
+// Millis is a duration that is stored as whole milliseconds.
 type Millis time.Duration
 
 // Scan implements sql.Scanner.
