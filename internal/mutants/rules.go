@@ -173,7 +173,7 @@ var mutants = []mutant{
 	},
 	{
 		"H5", "a forced drain waits for the owner",
-		"force", "leaving: uuid, forced: queues",
+		"forceDrain", "leaving: uuid, forced: queues",
 		"forced: queues",
 		"TestConformance",
 	},
