@@ -175,7 +175,7 @@ func TestListsOfEventsSortNothing(t *testing.T) {
 
 // BenchmarkQuestions is what each question costs with 1,000 servers and 10,000 queues, and 10,000 runs.
 func BenchmarkQuestions(b *testing.B) {
-	for _, kind := range []string{testdb.Postgres, testdb.MySQL, testdb.SQLite} {
+	for _, kind := range testdb.Kinds(b) {
 		m := newMany(b, centertest.Open(b, testdb.URL(b, kind), center.Options{}))
 		m.addRuns()
 		for name, q := range questions(m.c) {
