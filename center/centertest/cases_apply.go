@@ -13,7 +13,8 @@ import (
 )
 
 // testApply checks that Apply writes the settings of the file to the row, tells the workers, and refuses to overwrite
-// a concurrent change.
+// testApply checks that Apply writes the wanted settings to the row, tells the servers, and refuses to overwrite a
+// concurrent change.
 func testApply(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4, ExecuteNumber: 10, RatePerSecond: 2.5})
 	compare := func(s center.Settings) center.SettingsDiff {
@@ -30,70 +31,71 @@ func testApply(t *testing.T, c *center.Center) {
 		{Name: "stall_after", Given: "1m0s", Row: "5m0s"},
 	}, old.Changes)
 	if diff != "" || !old.Exists || old.Same() || old.Repartitions() {
-		t.Fatalf("%+v\n%s", old, diff)
+		t.Fatalf("comparison %+v, want an existing task type with three changes (-want +got):\n%s", old, diff)
 	}
 	r.join("A")
 	before, _ := r.heartbeat("A")
 	r.must(c.Tasks().Apply(t.Context(), r.task, wanted, old, "test"))
 	if now := compare(wanted); !now.Same() {
-		t.Fatalf("differences are left after Apply: %+v", now)
+		t.Fatalf("differences after Apply: %+v, want none", now)
 	}
 	after, _ := r.heartbeat("A")
 	if after.SettingsVersion == before.SettingsVersion || after.MembershipVersion == before.MembershipVersion {
-		t.Fatal("the heartbeat reply has the old settings or membership version")
+		t.Fatalf("versions in the heartbeat reply: settings %d, membership %d, want others than %d and %d",
+			after.SettingsVersion, after.MembershipVersion, before.SettingsVersion, before.MembershipVersion)
 	}
 	if kinds := r.eventKinds(""); kinds[len(kinds)-1] != center.EventSettings {
-		t.Fatal(kinds)
+		t.Fatalf("events %v, want SETTINGS as the last", kinds)
 	}
 	if err := c.Tasks().Apply(t.Context(), r.task, center.Settings{Queues: 4}, old, "test"); !errors.Is(err, center.ErrChanged) {
-		t.Fatalf("Apply overwrote a concurrent change: %v", err)
+		t.Fatalf("apply over a concurrent change: error %v, want ErrChanged", err)
 	}
 	if _, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 4, FetchNumber: -1}); err == nil || !strings.Contains(err.Error(), "fetch_number (-1) must be between 1 and 1000000") {
-		t.Fatal(err)
+		t.Fatalf("compare with a bad setting: error %v, want its name and bounds", err)
 	}
 	if a := compare(center.Settings{Queues: 6, ExecuteNumber: 500, StallAfter: time.Minute}); !a.Repartitions() || a.Total != 4 || a.Wanted != 6 || len(a.Changes) > 0 {
-		t.Fatalf("%+v", a)
+		t.Fatalf("comparison with 6 queues: %+v, want a repartition from 4 to 6 and no other change", a)
 	}
 	r.must(c.Roster().Repartition(t.Context(), r.task, 6, "test"))
 	if a := compare(center.Settings{Queues: 6}); a.Repartitions() || a.Waiting != 6 {
-		t.Fatalf("the repartition to 6 is requested already: %+v", a)
+		t.Fatalf("comparison after the request for 6 queues: %+v, want the repartition to wait", a)
 	}
 	if a := compare(center.Settings{Queues: 4}); !a.Repartitions() {
-		t.Fatalf("the requested repartition is to be withdrawn: %+v", a)
+		t.Fatalf("comparison with 4 queues: %+v, want the requested repartition to be withdrawn", a)
 	}
 	if _, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{QueueNames: []string{"x"}}); err == nil {
-		t.Fatal("Compare accepted names for numbered queues")
+		t.Fatal("compare numbered queues with names: no error, want a refusal")
 	}
 }
 
+// testApplyNew checks that Apply defines a new task type, and what Compare says about named queues.
 func testApplyNew(t *testing.T, c *center.Center) {
 	s := center.Settings{QueueNames: []string{"north", "south"}, ThreadNumber: 2}
 	task := strings.ReplaceAll(t.Name(), "/", ".")
 	a, err := c.Tasks().Compare(t.Context(), task, s)
 	if err != nil || a.Exists || a.Same() || len(a.Add) != 2 {
-		t.Fatal(a, err)
+		t.Fatalf("comparison of a new task type: %+v, want 2 queues to add: %v", a, err)
 	}
 	if err := c.Tasks().Apply(t.Context(), task, s, a, "test"); err != nil {
-		t.Fatal(err)
+		t.Fatalf("apply a new task type: %v", err)
 	}
 	if a, err = c.Tasks().Compare(t.Context(), task, s); err != nil || !a.Same() {
-		t.Fatal(a, err)
+		t.Fatalf("comparison after Apply: %+v, want no difference: %v", a, err)
 	}
 	s.QueueNames = []string{"north", "west"}
 	a, err = c.Tasks().Compare(t.Context(), task, s)
 	if err != nil || !slices.Equal(a.Add, []string{"west"}) || !slices.Equal(a.Remove, []string{"south"}) {
-		t.Fatal(a, err)
+		t.Fatalf("comparison of other names: %+v, want west to add and south to remove: %v", a, err)
 	}
 }
 
-// testDeleteTask checks that Delete keeps only the events and the highest epoch (H6), and refuses while servers are
-// live.
+// testDeleteTask checks that Delete keeps only the events and the highest epoch (H6), and refuses while a server is live.
 func testDeleteTask(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
 	if err := c.Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "1 live server still serves it in "+c.OwnSign()+": stop all servers first") {
-		t.Fatal(err)
+		t.Fatalf("delete a task type with a live server: error %v, want a refusal", err)
 	}
 	r.wantOwners("A", "A")
 	r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
@@ -102,7 +104,7 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
 	for _, table := range []string{"task_type", "queue", "server", "failed_item"} {
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_%s WHERE task_type = '%s'", table, r.task); n != 0 {
-			t.Errorf("%d rows are left in schedule_%s", n, table)
+			t.Errorf("schedule_%s has %d rows of the deleted task type, want 0", table, n)
 		}
 	}
 	for _, f := range []func() error{
@@ -110,12 +112,12 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 		func() error { _, err := c.Tasks().List(t.Context(), r.task); return err },
 	} {
 		if err := f(); !errors.Is(err, center.ErrUnknownTask) {
-			t.Fatal(err)
+			t.Fatalf("delete or list a deleted task type: error %v, want ErrUnknownTask", err)
 		}
 	}
 	r.define(center.Settings{Queues: 2})
 	if r.epoch("0") <= high {
-		t.Errorf("epoch %d was used before", r.epoch("0"))
+		t.Errorf("queue 0 has epoch %d, want one above %d, which was used before", r.epoch("0"), high)
 	}
 	if r.taskRecord().Paused {
 		t.Error("the new task type is paused because the deleted one was")

@@ -11,7 +11,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// preview returns the moves of a plan as "queue from>to reason", and whether they are the minimum.
+// preview returns the moves of a plan as "queue from>to reason", and reports whether no plan moves fewer queues.
 func (r *fixture) preview(s center.Scenario) (moves []string, minimal bool) {
 	r.Helper()
 	p, err := r.c.Queues().Plan(r.Context(), r.task, s)
@@ -35,7 +35,7 @@ func testPreview(t *testing.T, c *center.Center) {
 	for range 2 {
 		moves, minimal := r.preview(center.Scenario{})
 		if diff := cmp.Diff([]string{"0 ->A it has no owner", "1 ->A it has no owner", "2 ->A it has no owner", "3 ->A it has no owner"}, moves); diff != "" || !minimal {
-			t.Fatal(diff, minimal)
+			t.Fatalf("the first plan moves the minimum: %t, want true; moves (-want +got):\n%s", minimal, diff)
 		}
 	}
 	r.wantOwners("-", "-", "-", "-")
@@ -44,7 +44,7 @@ func testPreview(t *testing.T, c *center.Center) {
 		t.Helper()
 		moves, minimal := r.preview(s)
 		if diff := cmp.Diff(want, moves); diff != "" || !minimal {
-			t.Fatal(diff, minimal)
+			t.Fatalf("the plan for %+v moves the minimum: %t, want true; moves (-want +got):\n%s", s, minimal, diff)
 		}
 	}
 	want(center.Scenario{})
@@ -52,24 +52,24 @@ func testPreview(t *testing.T, c *center.Center) {
 	want(center.Scenario{Add: 1, Remove: []string{r.uuid("A")}}, "0 A>new-1 its owner stops", "1 A>new-1 its owner stops", "2 A>new-1 its owner stops", "3 A>new-1 its owner stops")
 	r.join("B")
 	r.wantOwners("A", "A>B", "A", "A>B")
-	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // these are requested already
+	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // the requests are written already
 	r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
 	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
 	r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
 	r.makeSilent("A")
 	moves, _ := r.preview(center.Scenario{})
 	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
-		t.Fatal(moves)
+		t.Fatalf("moves %q, want 4 away from the dead server", moves)
 	}
 	if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Remove: []string{"nobody"}}); !errors.Is(err, center.ErrGone) {
-		t.Fatal(err)
+		t.Fatalf("preview without an unknown server: error %v, want ErrGone", err)
 	}
 	if _, err := c.Queues().Plan(t.Context(), "no such", center.Scenario{}); !errors.Is(err, center.ErrUnknownTask) {
-		t.Fatal(err)
+		t.Fatalf("preview an unknown task type: error %v, want ErrUnknownTask", err)
 	}
 }
 
-// findings returns what Diagnose finds in one check of the case's task type, as "STATUS text".
+// findings returns the findings of one check about the task type, as "STATUS text". Each problem must have a hint.
 func (r *fixture) findings(check string) (list []string) {
 	r.Helper()
 	findings, err := r.c.Diagnose(r.Context(), r.task)
@@ -78,7 +78,7 @@ func (r *fixture) findings(check string) (list []string) {
 		if f.TaskType == r.task && f.Check == check {
 			list = append(list, f.Status+" "+strings.ReplaceAll(f.Finding, r.task+":", ""))
 			if f.Status != center.FindingOK && f.Hint == "" {
-				r.Errorf("the finding has no hint: %s", f.Finding)
+				r.Errorf("finding %q has no hint", f.Finding)
 			}
 		}
 	}
@@ -92,11 +92,11 @@ func testDiagnose(t *testing.T, c *center.Center) {
 		t.Helper()
 		got := r.findings(check)
 		if len(got) != len(want) {
-			t.Fatalf("%s: %q, want %q", check, got, want)
+			t.Fatalf("findings of check %s: %q, want %q", check, got, want)
 		}
 		for i := range want {
 			if !strings.HasPrefix(got[i], want[i]) {
-				t.Errorf("%s: %q, want %q", check, got[i], want[i])
+				t.Errorf("finding of check %s: %q, want %q at its start", check, got[i], want[i])
 			}
 		}
 	}
@@ -132,17 +132,17 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("queues", "PROBLEM queues without an owner: 0", "PROBLEM queues whose owner is not registered: 1")
 }
 
-// testDiagnoseRemoval checks that Diagnose reports a queue whose removal waits for its owner.
+// testDiagnoseRemoval checks that Diagnose reports a queue whose removal waits for its owner, and checks the database.
 func testDiagnoseRemoval(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{QueueNames: []string{"north", "south"}})
 	r.join("A")
 	r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 	if got := r.findings("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
-		t.Fatal(got)
+		t.Fatalf("findings %q, want a note that queue south waits for A", got)
 	}
 	queues, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: r.task})
 	if err != nil || queues[0].Removing || !queues[1].Removing {
-		t.Fatal(queues, err)
+		t.Fatalf("queues %+v, want only the second marked as removing: %v", queues, err)
 	}
 	findings, err := c.Diagnose(t.Context(), r.task)
 	r.must(err)
@@ -152,13 +152,13 @@ func testDiagnoseRemoval(t *testing.T, c *center.Center) {
 	}
 	for _, check := range []string{"database", "clock", "schema", "privileges"} {
 		if !checks[check] {
-			t.Errorf("no finding of check %s: %+v", check, findings)
+			t.Errorf("no finding of check %s in %+v", check, findings)
 		}
 	}
 }
 
-// testDiagnoseSettings checks that Diagnose reports settings of programs that differ from the row, once for all servers that
-// give the same value.
+// testDiagnoseSettings checks that Diagnose reports settings of programs that differ from the row, one finding for all
+// servers that give the same value.
 func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	row := center.Settings{QueueNames: []string{"north", "south"}, ExecuteNumber: 100, DrainTimeout: time.Minute, TaskParameter: strings.Repeat("x", 3_000)}
 	r := newFixture(t, c, row)
@@ -167,11 +167,11 @@ func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	r.registerGiven("A", same)
 	r.registerGiven("D", center.Settings{ThreadNumber: 5}) // the default, which the row has too
 	if got := r.findings("settings"); len(got) != 0 {
-		t.Fatalf("findings without a difference: %q", got)
+		t.Fatalf("findings %q for the settings of the row, want none", got)
 	}
 	other := row
 	other.ExecuteNumber, other.QueueNames = 50, []string{"north", "east"}
-	other.TaskParameter += "x" // behind the part that the finding shows
+	other.TaskParameter += "x" // the finding does not show the end of the value
 	r.registerGiven("B", other)
 	r.registerGiven("C", center.Settings{ExecuteNumber: 50, DrainTimeout: time.Second})
 	got := r.findings("settings")
@@ -183,16 +183,16 @@ func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
-			t.Fatalf("%q, want %q", got, want)
+			t.Fatalf("findings %q, want %q", got, want)
 		}
 	}
 	servers, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
 	r.must(err)
 	if diff := cmp.Diff(map[string]string{"execute_number": "50", "drain_timeout": "1s"}, servers[3].GivenSettings); diff != "" {
-		t.Error(diff)
+		t.Errorf("given settings of C (-want +got):\n%s", diff)
 	}
-	r.exec("UPDATE schedule_server SET given_settings = NULL WHERE task_type = '%s'", r.task) // as an older program registers
+	r.exec("UPDATE schedule_server SET given_settings = NULL WHERE task_type = '%s'", r.task) // older programs register like this
 	if got := r.findings("settings"); len(got) != 0 {
-		t.Errorf("findings about servers that give no settings: %q", got)
+		t.Errorf("findings %q for servers that give no settings, want none", got)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/schema"
 )
 
 // tryFence runs Fence in a new transaction and rolls it back.
@@ -20,9 +19,9 @@ func (r *fixture) tryFence(ctx context.Context) error {
 	return err
 }
 
-// Fence runs only the cases of the fence, for a Center that fences in another way.
+// Fence runs only the cases of the fence. It also serves a test that makes a Center fence in another way.
 func Fence(t *testing.T, c *center.Center) {
-	t.Run("F1 F2 changes that make a batch stale", func(t *testing.T) {
+	t.Run("F1 F2 a change of owner or epoch makes a batch stale", func(t *testing.T) {
 		change := map[string]string{
 			"":            "UPDATE schedule_queue SET gmt_modified = gmt_modified WHERE task_type = '%s'",
 			"the epoch":   "UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '1'",
@@ -39,20 +38,20 @@ func Fence(t *testing.T, c *center.Center) {
 				ctx := r.batch("A", "10", "2", "1")
 				r.exec(statement, r.task)
 				if err := r.tryFence(ctx); fine[name] != (err == nil) || err != nil && !errors.Is(err, center.ErrFenced) {
-					t.Fatalf("%v", err)
+					t.Fatalf("error %v, want none or ErrFenced: none is %t", err, fine[name])
 				}
 			})
 		}
 	})
-	t.Run("F2 no batch", func(t *testing.T) {
+	t.Run("F2 a context without a batch is refused", func(t *testing.T) {
 		if err := center.Fence(t.Context(), nil); !errors.Is(err, center.ErrNoBatch) {
-			t.Fatal(err)
+			t.Fatalf("Fence: error %v, want ErrNoBatch", err)
 		}
 		if err := center.InTx(t.Context(), nil, nil); !errors.Is(err, center.ErrNoBatch) {
-			t.Fatal(err)
+			t.Fatalf("InTx: error %v, want ErrNoBatch", err)
 		}
 	})
-	t.Run("F4 the cursor is saved by the fence", func(t *testing.T) {
+	t.Run("F4 the fence saves the cursor", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		cursor := func() string {
@@ -64,13 +63,13 @@ func Fence(t *testing.T, c *center.Center) {
 		}
 		ok := func(*sql.Tx) error { return nil }
 		r.must(save("17", r.epoch("0"), ok))
-		r.must(save("17", r.epoch("0"), ok)) // the update changes no value, and the row still counts as found
+		r.must(save("17", r.epoch("0"), ok)) // the update changes no value, but it still finds the row
 		boom := errors.New("boom")
 		if err := save("18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
-			t.Fatal(err)
+			t.Fatalf("a function that fails: error %v, want its own", err)
 		}
 		if err := save("19", r.epoch("0")-1, ok); !errors.Is(err, center.ErrFenced) {
-			t.Fatal(err)
+			t.Fatalf("save under an old epoch: error %v, want ErrFenced", err)
 		}
 		if got := cursor(); got != "17" {
 			t.Fatalf("cursor %q, want 17", got)
@@ -78,11 +77,11 @@ func Fence(t *testing.T, c *center.Center) {
 	})
 }
 
+// testShareFence checks that batches of one queue run side by side (F3).
+
 func testShareFence(t *testing.T, c *center.Center) {
 	t.Run("F3 batches share a queue and block its release", func(t *testing.T) {
-		if c.Dialect() == schema.SQLite {
-			t.Skip("SQLite has one lock for all writers")
-		}
+		needsRowLocks(t, c)
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		ctx := r.batch("A", "1")
@@ -96,18 +95,19 @@ func testShareFence(t *testing.T, c *center.Center) {
 		h := r.handover("1", "B")
 		for _, tx := range open {
 			if released := r.release("A", h); len(released) > 0 {
-				t.Fatal("the queue was released under an open fence")
+				t.Fatalf("released queues %v under an open fence, want none", released)
 			}
 			r.must(tx.Commit())
 		}
 		r.release("A", h)
 		r.wantOwners("A", "B")
 		if err := r.tryFence(ctx); !errors.Is(err, center.ErrFenced) {
-			t.Fatal(err)
+			t.Fatalf("fence after the release: error %v, want ErrFenced", err)
 		}
 	})
 }
 
+// testNoRoster checks that the fence refuses a transaction in a database without the tables (F2).
 func testNoRoster(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	r.join("A")
@@ -115,13 +115,12 @@ func testNoRoster(t *testing.T, c *center.Center) {
 	tx, err := c.DB().BeginTx(ctx, nil)
 	r.must(err)
 	defer func() { r.must(tx.Rollback()) }()
-	// A transaction in another database sees no schedule_queue.
 	if err := center.Fence(ctx, elsewhere{tx}); !errors.Is(err, center.ErrNoRoster) {
-		t.Fatalf("%v", err)
+		t.Fatalf("error %v, want ErrNoRoster", err)
 	}
 }
 
-// elsewhere is a transaction in a database that has no schedule_queue.
+// elsewhere is a transaction that finds no schedule_queue, as in another database.
 type elsewhere struct{ *sql.Tx }
 
 func (e elsewhere) QueryContext(ctx context.Context, _ string, _ ...any) (*sql.Rows, error) {
@@ -129,7 +128,7 @@ func (e elsewhere) QueryContext(ctx context.Context, _ string, _ ...any) (*sql.R
 }
 
 func testInTx(t *testing.T, c *center.Center) {
-	t.Run("fence and write commit together", func(t *testing.T) {
+	t.Run("F1 InTx commits the writes of a batch only under its epochs", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		ctx := r.batch("A", "0")
@@ -142,10 +141,10 @@ func testInTx(t *testing.T, c *center.Center) {
 		r.must(center.InTx(ctx, c.DB(), set("written")))
 		r.exec("UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 		if err := center.InTx(ctx, c.DB(), set("too late")); !errors.Is(err, center.ErrFenced) {
-			t.Fatal(err)
+			t.Fatalf("write under an old epoch: error %v, want ErrFenced", err)
 		}
 		if got := r.readColumn("SELECT task_parameter FROM schedule_task_type WHERE task_type = '%s'", r.task)[0]; got != "written" {
-			t.Fatalf("%q", got)
+			t.Fatalf("task parameter %q, want %q", got, "written")
 		}
 	})
 	t.Run("F5 InTx does not repeat an unknown commit", func(t *testing.T) {
@@ -159,13 +158,14 @@ func testInTx(t *testing.T, c *center.Center) {
 			return nil
 		})
 		if !errors.Is(err, center.ErrUnknownCommit) || runs != 1 {
-			t.Fatalf("%v after %d calls", err, runs)
+			t.Fatalf("error %v after %d calls, want ErrUnknownCommit after 1", err, runs)
 		}
 	})
+}
+
+func testInTxDeadlock(t *testing.T, c *center.Center) {
 	t.Run("F5 L7 InTx repeats a transaction after a deadlock", func(t *testing.T) {
-		if c.Dialect() == schema.SQLite {
-			t.Skip("SQLite has one lock for all writers, so it has no deadlocks")
-		}
+		needsRowLocks(t, c)
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		lock := func(ctx context.Context, tx *sql.Tx, task string) error {
@@ -175,8 +175,8 @@ func testInTx(t *testing.T, c *center.Center) {
 		other := r.task + "_other"
 		_, err := c.Tasks().Define(t.Context(), other, center.Settings{Queues: 1})
 		r.must(err)
-		// Each transaction locks one row, waits until the other has done so, and then locks the other's row. The database
-		// rolls one of them back.
+		// Each transaction locks one row, waits until the other has done so too, and then locks the row of the other. The
+		// database rolls one of them back.
 		first := []chan struct{}{make(chan struct{}), make(chan struct{})}
 		ends := make(chan error, 2)
 		for i, rows := range [][2]string{{r.task, other}, {other, r.task}} {

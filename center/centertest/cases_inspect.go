@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// taskRecord reads the one record of the case's task type.
+// taskRecord reads the record of the task type.
 func (r *fixture) taskRecord() center.TaskRecord {
 	r.Helper()
 	list, err := r.c.Tasks().List(r.Context(), r.task)
@@ -32,20 +32,21 @@ func testInspect(t *testing.T, c *center.Center) {
 	task := r.taskRecord()
 	if task.QueueTotal != 12 || task.Servers != 2 || task.Held != 6 || task.Moving != 6 || task.InHand != 3 || task.SuccessCount != 7 ||
 		task.DeadItems != 1 || task.RetryItems != 1 || task.OldestInHand == nil || task.OwnSign != c.OwnSign() || task.Paused {
-		t.Fatalf("%+v", task)
+		t.Fatalf("task type %+v, want 12 queues of 2 servers, 6 of them moving, and 1 item each of DEAD and RETRY", task)
 	}
 	if _, err := c.Tasks().List(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
-		t.Fatal(err)
+		t.Fatalf("list an unknown task type: error %v, want ErrUnknownTask", err)
 	}
 	r.inspectQueues()
 	r.inspectServers()
 	r.inspectItems()
 	names, err := c.Tasks().Names(t.Context())
 	if err != nil || !slices.Contains(names, r.task) {
-		t.Fatal(names, err)
+		t.Fatalf("names of the task types %q, want %s among them: %v", names, r.task, err)
 	}
 }
 
+// inspectQueues checks the list of queues and its filters.
 func (r *fixture) inspectQueues() {
 	r.Helper()
 	ids := func(f center.QueueFilter) (ids []string) {
@@ -59,11 +60,11 @@ func (r *fixture) inspectQueues() {
 	}
 	want := strings.Fields("0 1 2 3 4 5 6 7 8 9 10 11")
 	if diff := cmp.Diff(want, ids(center.QueueFilter{})); diff != "" {
-		r.Fatalf("the queues are not in natural order:\n%s", diff)
+		r.Fatalf("ids of the queues (-want +got):\n%s", diff)
 	}
 	for _, f := range []center.QueueFilter{{Status: "MOVING"}, {Server: r.uuid("B")}, {Host: "host-B"}} {
 		if n := len(ids(f)); n != 6 {
-			r.Fatalf("%+v: %d queues, want 6", f, n)
+			r.Fatalf("filter %+v: %d queues, want 6", f, n)
 		}
 	}
 	list, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "MOVING"})
@@ -71,15 +72,16 @@ func (r *fixture) inspectQueues() {
 	q := list[0]
 	if *q.CurServer != r.uuid("A") || *q.CurHost != "host-A" || *q.CurPID != 1 || *q.ReqServer != r.uuid("B") || q.Epoch < 1 ||
 		*q.Held < 0 || *q.Requested < 0 || *q.HeartbeatAge < 0 || q.OwnSign != r.c.OwnSign() {
-		r.Fatalf("%+v", q)
+		r.Fatalf("moving queue %+v, want owner A with its host and pid, and requester B", q)
 	}
 	held, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "HELD"})
 	r.must(err)
 	if held[0].ReqServer != nil || held[0].Requested != nil {
-		r.Fatalf("a NULL column has a value: %+v", held[0])
+		r.Fatalf("queue %+v, want no requester", held[0])
 	}
 }
 
+// inspectServers checks the lists of servers and of servers that are gone, and the statuses of their queues.
 func (r *fixture) inspectServers() {
 	r.Helper()
 	r.makeSilent("B")
@@ -87,16 +89,16 @@ func (r *fixture) inspectServers() {
 	r.must(err)
 	a, b := list[0], list[1]
 	if a.UUID != r.uuid("A") || a.Queues != 12 || a.Requested != 6 || a.Awaited != 0 || a.Overdue || !a.Eligible() || a.LastError != "no" || *a.OldestInHandAge < 0 {
-		r.Fatalf("%+v", a)
+		r.Fatalf("server A %+v, want 12 queues, 6 of them requested, an error and a call in flight", a)
 	}
 	if b.Queues != 0 || b.Awaited != 6 || !b.Overdue || b.Eligible() || b.HeartbeatAge < 1000 || b.OldestInHand != nil || b.LastFetchTime != nil {
-		r.Fatalf("%+v", b)
+		r.Fatalf("server B %+v, want an overdue server that waits for 6 queues", b)
 	}
 	if some, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task, Host: "host-B"}); err != nil || len(some) != 1 {
-		r.Fatal(some, err)
+		r.Fatalf("servers on host-B %+v, want 1: %v", some, err)
 	}
 	if r.taskRecord().DeadServers != 1 {
-		r.Fatal("the overdue server is not counted")
+		r.Fatalf("%d dead servers, want 1", r.taskRecord().DeadServers)
 	}
 	r.sameAsView()
 	r.exec("UPDATE schedule_server SET last_error_at = register_time, given_settings = '{\"execute_number\":\"7\"}' WHERE uuid = '%s'", r.uuid("B"))
@@ -104,14 +106,14 @@ func (r *fixture) inspectServers() {
 	gone, err := r.c.Servers().Gone(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
 	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() ||
 		!gone[0].LastErrorAt.Equal(b.RegisterTime) || gone[0].GivenSettings["execute_number"] != "7" {
-		r.Fatal(gone, err)
+		r.Fatalf("servers that are gone %+v, want B, which expired, with its last error and settings: %v", gone, err)
 	}
 }
 
-// sameAsView compares the statuses of Queues.List with the view's, in a roster that has every status.
+// sameAsView compares the statuses that Queues.List returns with schedule_assignment, in a roster with every status.
 func (r *fixture) sameAsView() {
 	r.Helper()
-	// The view does not use the clock that TestConformanceWithSkewedClocks sets.
+	// The view reads the true clock also where TestConformanceWithSkewedClocks sets another: no server may be overdue in it.
 	r.exec("UPDATE schedule_server SET judge_dead_interval_ms = 36000000 WHERE task_type = '%s'", r.task)
 	defer r.exec("UPDATE schedule_server SET judge_dead_interval_ms = 10000 WHERE task_type = '%s'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
@@ -128,28 +130,30 @@ func (r *fixture) sameAsView() {
 	}
 	view := r.readColumn("SELECT a.status FROM schedule_assignment a JOIN schedule_queue q ON q.task_type = a.task_type AND q.queue_id = a.queue_id AND q.own_sign = a.own_sign WHERE a.task_type = '%s' AND a.own_sign = '%s' ORDER BY q.queue_index", r.task, r.c.OwnSign())
 	if diff := cmp.Diff(view, got); diff != "" {
-		r.Fatalf("statuses (-view +got):\n%s", diff)
+		r.Fatalf("statuses of the queues (-view +list):\n%s", diff)
 	}
 	task := r.taskRecord()
 	if n := task.Held + task.Moving + task.Overdue + task.Orphan + task.Unassigned; n != 12 || task.Overdue != 1 || task.Orphan != 2 || task.Unassigned != 1 {
-		r.Fatalf("%+v", task)
+		r.Fatalf("counts of the statuses %+v, want 12 queues, with 1 overdue, 2 orphans and 1 unassigned", task)
 	}
 }
 
+// inspectItems checks the list of failed items and its filters.
 func (r *fixture) inspectItems() {
 	r.Helper()
 	items, err := r.c.Items().List(r.Context(), center.ItemFilter{TaskType: r.task}, 10)
 	if err != nil || len(items) != 2 || items[0].ItemKey != "a" || items[0].LastError != "broken" || items[1].NextAttemptAt == nil {
-		r.Fatal(items, err)
+		r.Fatalf("failed items %+v, want a with its error and b with its next attempt: %v", items, err)
 	}
 	for _, f := range []center.ItemFilter{{QueueID: "1"}, {State: center.ItemRetry}} {
 		f.TaskType = r.task
 		if some, err := r.c.Items().List(r.Context(), f, 10); err != nil || len(some) != 1 || some[0].ItemKey != "b" {
-			r.Fatal(some, err)
+			r.Fatalf("failed items under filter %+v: %+v, want b: %v", f, some, err)
 		}
 	}
 }
 
+// testEvents checks the filters of the list of events.
 func testEvents(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A", "B")
@@ -166,7 +170,7 @@ func testEvents(t *testing.T, c *center.Center) {
 	want := func(f center.EventFilter, limit int, want string) {
 		t.Helper()
 		if kinds, _ := events(f, limit); strings.Join(kinds, " ") != want {
-			t.Errorf("%+v: %s, want %s", f, kinds, want)
+			t.Errorf("filter %+v: events %s, want %s", f, kinds, want)
 		}
 	}
 	want(center.EventFilter{}, 100, "JOINED GRANTED GRANTED JOINED REQUESTED")
@@ -180,6 +184,6 @@ func testEvents(t *testing.T, c *center.Center) {
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind <> 'REQUESTED'", r.task)
 	want(center.EventFilter{Since: time.Hour}, 100, "REQUESTED")
 	if e := all[0]; e.QueueID != nil || e.Epoch != nil || e.FromServer != nil || *e.ToServer != r.uuid("A") || e.EventTime.Location() != time.UTC {
-		t.Errorf("%+v", e)
+		t.Errorf("first event %+v, want A to join, at a time in UTC, without a queue", e)
 	}
 }

@@ -21,10 +21,11 @@ func (r *fixture) wantItems(queue string, want ...center.FailedItem) {
 		cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute }),
 		cmpopts.SortSlices(func(a, b center.FailedItem) bool { return a.Key < b.Key }))
 	if diff != "" {
-		r.Fatalf("(-want +got):\n%s", diff)
+		r.Fatalf("failed items of queue %q (-want +got):\n%s", queue, diff)
 	}
 }
 
+// testFailedItems checks the life of a failed item: saved, retried, forgotten, dropped.
 func testFailedItems(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
@@ -46,35 +47,36 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	save(a)
 	r.wantItems("0", a)
 	if firsts() != before {
-		t.Fatal("a second failure changed first_failed_at")
+		t.Fatal("the second failure changed first_failed_at")
 	}
 
 	reply, _ := r.heartbeat("A")
 	n, err := c.Items().Retry(t.Context(), r.task, "test", "b b's", "nobody")
 	if err != nil || n != 1 {
-		t.Fatalf("%d items, want 1: %v", n, err)
+		t.Fatalf("Retry changed %d items, want 1: %v", n, err)
 	}
 	b.State, b.Attempts, b.RetryIn = center.ItemRetry, 0, 0
 	r.wantItems("1", b)
 	if p, _ := r.heartbeat("A"); p.ItemVersion == reply.ItemVersion {
-		t.Fatal("the heartbeat reply has the old item version")
+		t.Fatal("Retry did not change the item version in the heartbeat reply")
 	}
 	r.must(c.Items().Forget(t.Context(), r.task, []string{"a"}))
 	r.wantItems("", b)
 	for _, want := range []int{1, 0} {
 		if n, err = c.Items().Drop(t.Context(), r.task, "test"); err != nil || n != want {
-			t.Fatal(n, err)
+			t.Fatalf("Drop deleted %d items, want %d: %v", n, want, err)
 		}
 	}
 	r.wantItems("")
 	for _, key := range []string{"", strings.Repeat("x", 256)} {
 		err := c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: key, QueueID: "0", State: center.ItemRetry}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a key must have 1 to 255 bytes, not %d", len(key))) {
-			t.Error(err)
+			t.Errorf("key of %d bytes: error %v, want the bounds in it", len(key), err)
 		}
 	}
 }
 
+// testManyFailedItems checks lists that are longer than a statement may have parameters.
 func testManyFailedItems(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	var many []center.FailedItem
@@ -85,15 +87,15 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 	}
 	r.must(c.Items().Save(t.Context(), r.task, many))
 	if some, err := c.Items().Load(t.Context(), r.task, "0", 10); err != nil || len(some) != 10 {
-		t.Fatal(len(some), err)
+		t.Fatalf("loaded %d items, want 10: %v", len(some), err)
 	}
 	r.must(c.Items().Forget(t.Context(), r.task, keys[:600]))
 	if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
-		t.Fatal(n, err)
+		t.Fatalf("Drop deleted %d items, want 600: %v", n, err)
 	}
 }
 
-// testCursor checks the cursors of dealers with and without a fenced transaction (F4).
+// testCursor checks that the fence saves a cursor, and that SaveCursor saves it without a fenced transaction (F4).
 func testCursor(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
@@ -122,14 +124,14 @@ func testCursor(t *testing.T, c *center.Center) {
 
 	r.must(center.SaveCursor(r.batch("A", "0"))) // a batch without a cursor
 	if err := center.SaveCursor(t.Context()); err == nil {
-		t.Fatal("SaveCursor succeeded without a batch")
+		t.Fatal("save a cursor without a batch: no error, want one")
 	}
 	late := c.Bind(t.Context(), bind("20"))
 	r.exec("UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 	if err := center.SaveCursor(late); !center.IsFenced(err) {
-		t.Fatalf("SaveCursor under an old epoch: %v", err)
+		t.Fatalf("save a cursor under an old epoch: error %v, want ErrFenced", err)
 	}
 	if _, err := c.Roster().Cursor(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
-		t.Fatal(err)
+		t.Fatalf("read a cursor under an old epoch: error %v, want ErrFenced", err)
 	}
 }

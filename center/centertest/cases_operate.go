@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// reportDrained sends a heartbeat that reports the server as drained for the barrier that it sees.
+// reportDrained sends a heartbeat in which the server reports that it has drained for the requested repartition.
 func (r *fixture) reportDrained(name string) roster.HeartbeatReply {
 	r.Helper()
 	p, ok := r.heartbeat(name)
@@ -28,6 +28,7 @@ func (r *fixture) reportDrained(name string) roster.HeartbeatReply {
 	return replies[r.uuid(name)]
 }
 
+// finishRepartition finishes the repartition if all servers have drained. It reports whether this call did so.
 func (r *fixture) finishRepartition(name string) bool {
 	r.Helper()
 	done, err := r.c.Roster().FinishRepartition(r.Context(), r.task, r.uuid(name))
@@ -37,7 +38,7 @@ func (r *fixture) finishRepartition(name string) bool {
 
 func testRepartition(t *testing.T, c *center.Center) {
 	for name, total := range map[string]int{"more": 5, "fewer": 2} {
-		t.Run("N1 "+name, func(t *testing.T) {
+		t.Run("N1 a repartition waits until all servers have drained, "+name+" queues", func(t *testing.T) {
 			r := newFixture(t, c, center.Settings{Queues: 3})
 			r.join("A", "B")
 			r.release("A", r.handover("1", "B"))
@@ -47,35 +48,38 @@ func testRepartition(t *testing.T, c *center.Center) {
 				t.Fatal("the repartition finished before any server had drained")
 			}
 			if p := r.reportDrained("A"); p.RequestedTotal != total || p.AllDrained {
-				t.Fatalf("%+v", p)
+				t.Fatalf("heartbeat reply %+v, want %d requested queues and one server left to drain", p, total)
 			}
 			if r.finishRepartition("A") {
 				t.Fatal("the repartition finished while B had work in flight")
 			}
 			if p := r.reportDrained("B"); !p.AllDrained {
-				t.Fatalf("all servers have drained, but AllDrained is false: %+v", p)
+				t.Fatalf("heartbeat reply %+v, want AllDrained", p)
 			}
 			if !r.finishRepartition("B") || r.finishRepartition("A") {
-				t.Fatal("FinishRepartition did not finish once")
+				t.Fatal("the repartition did not finish exactly once")
 			}
 			if got := len(r.owners()); got != total {
 				t.Fatalf("%d queues, want %d", got, total)
 			}
 			if got := r.epoch("1"); got != before+1 {
-				t.Fatalf("epoch %d, want %d: the fence accepts items selected under the old number", got, before+1)
+				t.Fatalf("queue 1 has epoch %d, want %d, so that the fence rejects items of the old number", got, before+1)
 			}
 			p, _ := r.heartbeat("A")
 			if p.QueueTotal != total || p.RequestedTotal != 0 || p.MembershipVersion == p.PlannedVersion {
-				t.Fatalf("%+v", p)
+				t.Fatalf("heartbeat reply %+v, want %d queues, no request and a plan due", p, total)
 			}
 			r.rebalance("A")
 			for _, owner := range r.owners() {
 				if owner == "-" {
-					t.Fatalf("a queue has no owner: %v", r.owners())
+					t.Fatalf("owners of the queues %v, want one for each", r.owners())
 				}
 			}
 		})
 	}
+}
+
+func testRepartitionRequests(t *testing.T, c *center.Center) {
 	t.Run("N1 H6 a queue that comes back starts above its old epoch", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
@@ -87,11 +91,11 @@ func testRepartition(t *testing.T, c *center.Center) {
 			r.must(c.Roster().Repartition(t.Context(), r.task, total, "test"))
 			r.reportDrained("A")
 			if !r.finishRepartition("A") {
-				t.Fatal("FinishRepartition did not finish")
+				t.Fatalf("the repartition to %d queues did not finish", total)
 			}
 		}
 		if now := r.epoch("1"); now <= old {
-			t.Fatalf("epoch %d is not above %d, the last that the queue had", now, old)
+			t.Fatalf("queue 1 has epoch %d, want one above %d, its last", now, old)
 		}
 	})
 	t.Run("N1 a drain for an earlier request does not count", func(t *testing.T) {
@@ -102,7 +106,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Repartition(t.Context(), r.task, 2, "test")) // withdraws the request: A continues
 		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
 		if r.finishRepartition("A") {
-			t.Fatal("the repartition finished while A was working")
+			t.Fatal("the repartition finished while A had work in flight")
 		}
 	})
 	t.Run("N1 the repartition waits for a server that joins meanwhile", func(t *testing.T) {
@@ -112,10 +116,13 @@ func testRepartition(t *testing.T, c *center.Center) {
 		r.reportDrained("A")
 		r.join("B")
 		if r.finishRepartition("A") {
-			t.Fatal("the repartition finished while B may be working")
+			t.Fatal("the repartition finished before B had drained")
 		}
 	})
-	t.Run("N1 queues with cursors keep their number", func(t *testing.T) {
+}
+
+func testRepartitionCursors(t *testing.T, c *center.Center) {
+	t.Run("N1 a repartition is refused while queues have cursors", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		cursor := func(value string) {
@@ -123,7 +130,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 		}
 		cursor("17")
 		if err := c.Roster().Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
-			t.Fatal(err)
+			t.Fatalf("request a repartition: error %v, want the cursors in it", err)
 		}
 		cursor("")
 		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
@@ -133,10 +140,10 @@ func testRepartition(t *testing.T, c *center.Center) {
 			t.Fatal("the repartition finished although a queue has a cursor")
 		}
 		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
-			t.Fatalf("the servers still wait for a repartition that is impossible: %+v", p)
+			t.Fatalf("heartbeat reply %+v, want the refused request to be withdrawn", p)
 		}
 	})
-	t.Run("N1 a window is done after all queues have done it", func(t *testing.T) {
+	t.Run("N1 a window is done if all queues had done it", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -144,65 +151,65 @@ func testRepartition(t *testing.T, c *center.Center) {
 			return r.readInt("SELECT COUNT(window_done_at) FROM schedule_queue WHERE task_type = '%s'", r.task)
 		}
 		if done() != 2 {
-			t.Fatal("a new queue would catch up on a window that is already open")
+			t.Fatalf("%d new queues have no window to catch up on, want 2", done())
 		}
 		r.exec("UPDATE schedule_queue SET window_done_at = NULL WHERE task_type = '%s'", r.task)
 		r.must(c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "1", Epoch: r.epoch("1")}, since))
 		if err := c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
-			t.Fatal(err)
+			t.Fatalf("window done under an old epoch: error %v, want ErrFenced", err)
 		}
 		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
 		r.must(err)
 		if !v.Queues[1].WindowDone.Equal(since) || !v.Queues[0].WindowDone.IsZero() {
-			t.Fatalf("%+v", v.Queues)
+			t.Fatalf("queues %+v, want only the second to be done with the window", v.Queues)
 		}
 		for i, want := range []int64{0, 5} {
 			r.must(c.Roster().Repartition(t.Context(), r.task, 4+i, "test"))
 			r.reportDrained("A")
 			r.finishRepartition("A")
 			if done() != want {
-				t.Fatalf("%d queues are done, want %d", done(), want)
+				t.Fatalf("%d queues are done with the window, want %d", done(), want)
 			}
 			r.exec("UPDATE schedule_queue SET window_done_at = '2026-01-02 03:04:05.000000' WHERE task_type = '%s'", r.task)
 		}
 	})
-	t.Run("bad input", func(t *testing.T) {
+}
+
+func testRepartitionErrors(t *testing.T, c *center.Center) {
+	t.Run("errors name the cause", func(t *testing.T) {
 		named := newFixture(t, c, center.Settings{QueueNames: []string{"n", "s"}})
-		for want, err := range map[string]error{
+		wantErrors(t, map[string]error{
 			"the queues have names":            c.Roster().Repartition(t.Context(), named.task, 4, "test"),
 			"queues (0) must be between 1 and": c.Roster().Repartition(t.Context(), named.task, 0, "test"),
 			"unknown task type":                c.Roster().Repartition(t.Context(), "nobody", 3, "test"),
-		} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %s", err, want)
-			}
-		}
+		})
 	})
 }
 
+// testPause checks the pause of a task type and of a server.
 func testPause(t *testing.T, c *center.Center) {
-	t.Run("a task type", func(t *testing.T) {
+	t.Run("the heartbeat tells that the task type is paused", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		for _, paused := range []bool{true, false} {
 			r.must(c.Roster().Pause(t.Context(), r.task, paused, "test"))
 			if p, _ := r.heartbeat("A"); p.Paused != paused {
-				t.Fatalf("paused: %t, want %t", p.Paused, paused)
+				t.Fatalf("the heartbeat reply has Paused %t, want %t", p.Paused, paused)
 			}
 		}
 		r.wantOwners("A", "A")
 	})
-	t.Run("errors name the operation", func(t *testing.T) {
+	t.Run("errors name the operation and its object", func(t *testing.T) {
 		for verb, paused := range map[string]bool{"pause": true, "resume": false} {
 			if err := c.Roster().PauseServer(t.Context(), "nobody", paused, "test"); !errors.Is(err, center.ErrGone) || !strings.HasPrefix(err.Error(), verb+" nobody: ") {
-				t.Error(err)
+				t.Errorf("%s an unknown server: error %v, want ErrGone and the operation in front", verb, err)
 			}
 			if err := c.Roster().Pause(t.Context(), "nothing", paused, "test"); !errors.Is(err, center.ErrUnknownTask) || !strings.HasPrefix(err.Error(), verb+" nothing$") {
-				t.Error(err)
+				t.Errorf("%s an unknown task type: error %v, want ErrUnknownTask and the operation in front", verb, err)
 			}
 		}
 	})
-	t.Run("other servers take over the queues that a paused server hands over", func(t *testing.T) {
+	t.Run("P5 the plan requests the queues of a paused server", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
@@ -210,26 +217,27 @@ func testPause(t *testing.T, c *center.Center) {
 		r.rebalance("B")
 		r.wantOwners("A>B", "B")
 		if p, _ := r.heartbeat("A"); p.State != center.StatePaused {
-			t.Fatalf("state %s", p.State)
+			t.Fatalf("the paused server has state %s, want PAUSED", p.State)
 		}
 		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
 		r.rebalance("B")
 		r.wantOwners("A", "B")
 	})
-	t.Run("P7 the only server keeps its queues", func(t *testing.T) {
+	t.Run("P7 the only server keeps its queues while it is paused", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
 		r.rebalance("A")
 		r.wantOwners("A", "A")
 	})
-	t.Run("no such server", func(t *testing.T) {
+	t.Run("errors tell that a server is gone", func(t *testing.T) {
 		if err := c.Roster().PauseServer(t.Context(), "nobody", true, "test"); err == nil || !strings.Contains(err.Error(), "gone") {
-			t.Fatal(err)
+			t.Fatalf("pause an unknown server: error %v, want that it is gone", err)
 		}
 	})
 }
 
+// testRetention checks that Clean deletes old events and servers that left long ago (S4).
 func testRetention(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	r.join("A", "B")
@@ -242,54 +250,48 @@ func testRetention(t *testing.T, c *center.Center) {
 		t.Fatalf("Clean deleted %d rows, want at least 3", n)
 	}
 	if diff := cmp.Diff([]string{center.EventLeft}, r.eventKinds("")); diff != "" {
-		t.Fatalf("events (-want +got):\n%s", diff)
+		t.Fatalf("events that are left (-want +got):\n%s", diff)
 	}
 	if n := r.readInt("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B")); n != 0 {
-		t.Fatal("the history of B is still there")
+		t.Fatalf("the history has %d rows of B, want 0", n)
 	}
 }
 
-// testWatch checks which watching time a server inherits when it registers (S7).
+// testWatch checks which watch a server inherits when it registers (S7).
 func testWatch(t *testing.T, c *center.Center) {
-	register := func(r *fixture, name string) roster.Registration {
-		reg, err := c.Roster().Register(t.Context(), roster.Server{UUID: r.uuid(name), TaskType: r.task, JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first"})
-		r.must(err)
-		r.tokens[name] = "first"
-		return reg
-	}
-	t.Run("the first server starts watching", func(t *testing.T) {
+	t.Run("S7 the first server starts its own watch", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
-		if reg := register(r, "A"); !reg.WatchingSince.Equal(reg.At) {
-			t.Fatalf("%+v", reg)
+		if reg := r.register("A"); !reg.WatchingSince.Equal(reg.At) {
+			t.Fatalf("registration %+v, want a watch that starts with it", reg)
 		}
 	})
-	t.Run("the next server inherits the watch", func(t *testing.T) {
+	t.Run("S7 the next server inherits the watch", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
-		first := register(r, "A")
-		if second := register(r, "B"); !second.WatchingSince.Equal(first.WatchingSince) {
-			t.Fatalf("%+v after %+v", second, first)
+		first := r.register("A")
+		if second := r.register("B"); !second.WatchingSince.Equal(first.WatchingSince) {
+			t.Fatalf("registration %+v, want the watch of %+v", second, first)
 		}
 	})
-	t.Run("a server inherits nothing after the clock was set back", func(t *testing.T) {
+	t.Run("S7 a server inherits no watch after the clock was set back", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
-		register(r, "A")
-		register(r, "B")
+		r.register("A")
+		r.register("B")
 		r.exec("UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
-		if third := register(r, "C"); !third.WatchingSince.Equal(third.At) {
-			t.Fatalf("%+v", third)
+		if third := r.register("C"); !third.WatchingSince.Equal(third.At) {
+			t.Fatalf("registration %+v, want a watch that starts with it", third)
 		}
 	})
-	t.Run("a server inherits nothing from a silent server", func(t *testing.T) {
+	t.Run("S7 a server inherits no watch from a silent server", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
-		register(r, "A")
+		r.register("A")
 		r.makeSilent("A")
-		if second := register(r, "B"); !second.WatchingSince.Equal(second.At) {
-			t.Fatalf("%+v", second)
+		if second := r.register("B"); !second.WatchingSince.Equal(second.At) {
+			t.Fatalf("registration %+v, want a watch that starts with it", second)
 		}
 	})
-	t.Run("a heartbeat after a gap restarts the watch", func(t *testing.T) {
+	t.Run("S7 a heartbeat after a gap restarts the watch", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
-		first := register(r, "A")
+		first := r.register("A")
 		old := first.WatchingSince.Add(-time.Hour)
 		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		heartbeat := func() {
@@ -299,39 +301,39 @@ func testWatch(t *testing.T, c *center.Center) {
 			r.tokens["A"] = b.Token
 		}
 		heartbeat()
-		if second := register(r, "B"); !second.WatchingSince.Equal(old) {
-			t.Fatalf("the new server did not inherit the reported watch: %+v", second)
+		if second := r.register("B"); !second.WatchingSince.Equal(old) {
+			t.Fatalf("registration %+v, want the reported watch since %s", second, old)
 		}
 		r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
 		r.makeSilent("A")
-		heartbeat() // after the outage A reports its old watch, and the database ignores it
-		if third := register(r, "C"); third.WatchingSince.Before(first.At) {
-			t.Fatalf("the new server inherited a watch from before the gap: %+v", third)
+		heartbeat() // after the gap A reports its old watch, and the database ignores it
+		if third := r.register("C"); third.WatchingSince.Before(first.At) {
+			t.Fatalf("registration %+v, want a watch that starts after the gap", third)
 		}
-		heartbeat() // as after a lost reply: A repeats the report, and the database ignores it again
-		if fourth := register(r, "D"); fourth.WatchingSince.Before(first.At) {
-			t.Fatalf("a repeated heartbeat restored the old watch: %+v", fourth)
+		heartbeat() // A repeats the report, as after a lost reply, and the database ignores it again
+		if fourth := r.register("D"); fourth.WatchingSince.Before(first.At) {
+			t.Fatalf("registration %+v after a repeated heartbeat, want a watch that starts after the gap", fourth)
 		}
 	})
 }
 
-// testPendingHandovers checks the texts about the owners that a server waits for.
+// testPendingHandovers checks what a server is told about the owners that it waits for.
 func testPendingHandovers(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4})
 	r.join("A", "B")
 	pending, err := c.Roster().PendingHandovers(t.Context(), r.uuid("B"))
 	r.must(err)
 	if len(pending) != 1 || pending[0].Owner != r.uuid("A") || pending[0].Queues != 2 || pending[0].JudgeDeadInterval != 10*time.Second {
-		t.Fatalf("%+v", pending)
+		t.Fatalf("pending hand-overs %+v, want 2 queues of A", pending)
 	}
 	if got, want := pending[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in flight; requested 0s ago"; got != want {
-		t.Errorf("\n got %s\nwant %s", got, want)
+		t.Errorf("text of a live owner %q, want %q", got, want)
 	}
 	dead := roster.PendingHandover{Owner: "web1:4711:ab", Queues: 1, FirstQueue: "3", SilentFor: 6 * time.Second, JudgeDeadInterval: 10 * time.Second}
 	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
-		t.Errorf("\n got %s\nwant %s", got, want)
+		t.Errorf("text of a dead owner %q, want %q", got, want)
 	}
 	if pending, err := c.Roster().PendingHandovers(t.Context(), r.uuid("A")); err != nil || len(pending) > 0 {
-		t.Errorf("A waits for no owner, got %v, %v", pending, err)
+		t.Errorf("pending hand-overs %+v of A, want none: %v", pending, err)
 	}
 }

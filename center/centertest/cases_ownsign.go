@@ -10,19 +10,57 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/schema"
 )
 
-// testOwnSignExpiry checks that only environments without a live server for long expire.
-func testOwnSignExpiry(t *testing.T, url string) {
-	open := func(sign string) *fixture {
-		r := newFixture(t, Open(t, url, center.Options{OwnSign: sign}), center.Settings{Queues: 2})
-		r.tokens = map[string]string{}
-		return r
+// testOwnSignExpiry checks that only environments expire that have had no live server for long and hold no cursors.
+func testOwnSignExpiry(t *testing.T, _ *center.Center, url string) {
+	base, signs := newOwnSigns(t, url)
+	p, _ := base.heartbeat("A")
+	expire := func(seen time.Time) []string {
+		expired, err := base.c.ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), seen, time.Minute)
+		base.must(err)
+		return expired
 	}
-	base := open("")
+	if expired := expire(p.Now.Add(-time.Hour)); len(expired) > 0 {
+		t.Fatalf("own_signs %v expired under a clock that was set, want none (S7)", expired)
+	}
+	if diff := cmp.Diff([]string{"DIED", "OLD"}, expire(p.Now)); diff != "" {
+		t.Fatalf("expired own_signs (-want +got):\n%s", diff)
+	}
+	for sign, r := range signs {
+		left := 2
+		if slices.Contains([]string{"DIED", "OLD"}, sign) {
+			left = 0
+		}
+		if got := len(r.owners()); got != left {
+			t.Errorf("own_sign %s has %d queues, want %d", sign, got, left)
+		}
+	}
+	if n := base.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s'", base.task); n > 0 {
+		t.Errorf("%d failed items of an expired own_sign are left, want 0", n)
+	}
+	if n := base.readInt("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", signs["DIED"].uuid("DIED")); n != 1 {
+		t.Errorf("the history has %d rows of the dead server, want 1", n)
+	}
+	old := signs["OLD"]
+	old.define(center.Settings{Queues: 5})
+	old.join("B")
+	old.wantOwners("B", "B")
+	if e := old.epoch("0"); e <= 7 {
+		t.Errorf("queue 0 has epoch %d, want one above 7, which was used before (H6)", e)
+	}
+	base.wantOwners("A", "A")
+}
+
+// newOwnSigns defines the task type in BASE and in environments with names that say what became of them.
+func newOwnSigns(t *testing.T, url string) (base *fixture, signs map[string]*fixture) {
+	t.Helper()
+	open := func(sign string) *fixture {
+		return newFixture(t, Open(t, url, center.Options{OwnSign: sign}), center.Settings{Queues: 2})
+	}
+	base = open("")
 	base.join("A")
-	signs := map[string]*fixture{}
+	signs = map[string]*fixture{}
 	for _, sign := range []string{"OLD", "DIED", "LIVES", "CURSOR", "YOUNG"} {
 		r := open(sign)
 		signs[sign] = r
@@ -39,45 +77,10 @@ func testOwnSignExpiry(t *testing.T, url string) {
 	}
 	base.exec("UPDATE schedule_queue SET cursor_value = '17' WHERE task_type = '%s' AND own_sign = 'CURSOR'", base.task)
 	base.exec("INSERT INTO schedule_failed_item (task_type, own_sign, item_key, queue_id) VALUES ('%s', 'OLD', 'k', '0')", base.task)
-
-	p, _ := base.heartbeat("A")
-	expire := func(seen time.Time) []string {
-		expired, err := base.c.ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), seen, time.Minute)
-		base.must(err)
-		return expired
-	}
-	if expired := expire(p.Now.Add(-time.Hour)); len(expired) > 0 {
-		t.Fatalf("S7 expired by a clock that was set: %v", expired)
-	}
-	if diff := cmp.Diff([]string{"DIED", "OLD"}, expire(p.Now)); diff != "" {
-		t.Fatalf("(-want +got):\n%s", diff)
-	}
-	for sign, r := range signs {
-		left := 2
-		if slices.Contains([]string{"DIED", "OLD"}, sign) {
-			left = 0
-		}
-		if got := len(r.owners()); got != left {
-			t.Errorf("%s has %d queues, want %d", sign, got, left)
-		}
-	}
-	if n := base.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s'", base.task); n > 0 {
-		t.Error("failed items are left")
-	}
-	if n := base.readInt("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", signs["DIED"].uuid("DIED")); n != 1 {
-		t.Error("the dead server is not in the history")
-	}
-	old := signs["OLD"]
-	old.define(center.Settings{Queues: 5})
-	old.join("B")
-	old.wantOwners("B", "B")
-	if e := old.epoch("0"); e <= 7 {
-		t.Errorf("H6 epoch %d was used before", e)
-	}
-	base.wantOwners("A", "A")
+	return base, signs
 }
 
-// testAlert checks that one of many servers raises an alert.
+// testAlert checks that one of many servers raises an alert, and that it is repeated after its interval (S9).
 func testAlert(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
@@ -92,79 +95,95 @@ func testAlert(t *testing.T, c *center.Center) {
 	for i, want := range []bool{true, false} {
 		for _, a := range []center.Alert{standby, stalled, fetch} {
 			if raise(a, time.Hour) != want {
-				t.Fatalf("%s, time %d: raised is not %t", a.Kind, i+1, want)
+				t.Fatalf("alert %s was raised for the %d. time: %t, want %t", a.Kind, i+1, !want, want)
 			}
 		}
 	}
 	other := stalled
 	other.QueueID = "0"
 	if !raise(other, time.Hour) || !raise(center.Alert{Kind: "NOXFETCH", Text: "x"}, time.Hour) {
-		t.Fatal("another alert is taken for the same")
+		t.Fatal("an alert of another queue or another kind was not raised")
 	}
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
 	if !raise(standby, time.Hour) {
-		t.Fatal("not repeated")
+		t.Fatal("the alert was not repeated after its interval")
 	}
 	if servers, queues, err := c.Roster().Standby(t.Context(), r.task); err != nil || servers != 1 || queues != 2 {
-		t.Fatal(servers, queues, err)
+		t.Fatalf("%d standby servers and %d queues, want 1 and 2: %v", servers, queues, err)
 	}
 }
 
-// testDrainServer: an operator takes everything from a server, in order or by force.
+// drainServer drains a server as an operator. It returns the queues that transactions of the server hold.
+func (r *fixture) drainServer(name string, force bool) []string {
+	r.Helper()
+	held, err := r.c.Roster().DrainServer(r.Context(), r.uuid(name), force, "test")
+	r.must(err)
+	return held
+}
+
+// testDrainServer checks that the others own all queues after an operator has drained a server.
 func testDrainServer(t *testing.T, c *center.Center) {
-	drain := func(r *fixture, name string, force bool) []string {
-		r.Helper()
-		held, err := c.Roster().DrainServer(r.Context(), r.uuid(name), force, "test")
-		r.must(err)
-		return held
-	}
-	t.Run("in order: the others ask", func(t *testing.T) {
+	t.Run("P5 the plan requests the queues of a draining server", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		drain(r, "A", false)
+		r.drainServer("A", false)
 		r.rebalance("B")
 		r.wantOwners("A>B", "A>B")
 		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
 		r.rebalance("B")
 		r.wantOwners("A", "A>B")
 	})
-	t.Run("P7 while there are no others, it works on", func(t *testing.T) {
+	t.Run("P7 the only server keeps its queues while it is draining", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
-		drain(r, "A", false)
+		r.drainServer("A", false)
 		r.rebalance("A")
 		r.wantOwners("A")
 	})
-	t.Run("H5 by force: at once, under new epochs", func(t *testing.T) {
+	t.Run("errors name the cause", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.drainServer("A", false)
+		if err := c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {
+			t.Errorf("pause a draining server: error %v, want a refusal", err)
+		}
+		if _, err := c.Roster().DrainServer(t.Context(), "nobody", true, "test"); !errors.Is(err, center.ErrGone) {
+			t.Errorf("drain an unknown server: error %v, want ErrGone", err)
+		}
+	})
+}
+
+func testForce(t *testing.T, c *center.Center) {
+	t.Run("H5 a forced drain moves the queues at once, under new epochs", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		before := r.epoch("0")
 		batch := r.batch("A", "0")
-		if held := drain(r, "A", true); len(held) > 0 {
-			t.Fatal(held)
+		if held := r.drainServer("A", true); len(held) > 0 {
+			t.Fatalf("the forced drain left queues %v, want none", held)
 		}
 		r.wantOwners("B", "B")
 		if now := r.epoch("0"); now != before+1 {
-			t.Fatalf("epoch %d, want %d", now, before+1)
+			t.Fatalf("queue 0 has epoch %d, want %d", now, before+1)
 		}
 		if kinds := r.eventKinds("0"); kinds[len(kinds)-1] != center.EventForced {
-			t.Fatalf("events: %v", kinds)
+			t.Fatalf("events of queue 0 are %v, want FORCED as the last", kinds)
 		}
 		tx, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
 		defer tx.Rollback()
 		if err := center.Fence(batch, tx); !center.IsFenced(err) {
-			t.Fatalf("the fence lets the old owner write: %v", err)
+			t.Fatalf("fence of the old owner: error %v, want ErrFenced", err)
 		}
 		r.must(tx.Rollback())
 		if p, ok := r.heartbeat("A"); !ok || p.Owned != 0 {
-			t.Fatalf("the server is not registered, or owns queues: %t, %+v", ok, p)
+			t.Fatalf("heartbeat reply %+v, want a registered server without queues; registered: %t", p, ok)
 		}
 	})
-	t.Run("H5 by force, without another server", func(t *testing.T) {
+	t.Run("H5 a forced drain of the only server leaves the queues without an owner", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
-		drain(r, "A", true)
+		r.drainServer("A", true)
 		r.wantOwners("-")
 		r.rebalance("A")
 		r.wantOwners("-")
@@ -172,30 +191,17 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r.rebalance("A")
 		r.wantOwners("A")
 	})
-	t.Run("H5 a transaction of the server holds a queue", func(t *testing.T) {
-		if c.Dialect() == schema.SQLite {
-			t.Skip("SQLite has one lock for all writers")
-		}
+	t.Run("H5 a forced drain leaves the queue that a transaction holds", func(t *testing.T) {
+		needsRowLocks(t, c)
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		tx, err := c.DB().BeginTx(t.Context(), nil)
 		r.must(err)
 		defer tx.Rollback()
 		r.must(center.Fence(r.batch("A", "0"), tx))
-		if diff := cmp.Diff([]string{"0"}, drain(r, "A", true)); diff != "" {
-			t.Fatalf("held (-want +got):\n%s", diff)
+		if diff := cmp.Diff([]string{"0"}, r.drainServer("A", true)); diff != "" {
+			t.Fatalf("queues that the transaction holds (-want +got):\n%s", diff)
 		}
 		r.wantOwners("A", "B")
-	})
-	t.Run("bad input", func(t *testing.T) {
-		r := newFixture(t, c, center.Settings{Queues: 2})
-		r.join("A")
-		drain(r, "A", false)
-		if err := c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {
-			t.Error(err)
-		}
-		if _, err := c.Roster().DrainServer(t.Context(), "nobody", true, "test"); !errors.Is(err, center.ErrGone) {
-			t.Error(err)
-		}
 	})
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// graph is some task types of mode RUN with one queue each, all owned by A, with short names.
+// graph is task types of mode RUN by their short names. Each has one queue, which server A owns.
 type graph map[string]*fixture
 
-// newGraph makes the task types, and what each runs after: "a", "b after a", "c after a b?", where ? is the rule
+// newGraph defines task types and their upstreams: "a", "b after a", "c after a b?". A question mark stands for the rule
+// FINISHED.
 // FINISHED.
 func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	t.Helper()
@@ -20,7 +21,7 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	base := newFixture(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
 	for _, text := range tasks {
 		name, after, _ := strings.Cut(text, " after ")
-		r := &fixture{T: t, c: c, task: base.task + "." + name, tokens: map[string]string{}}
+		r := base.sibling(name)
 		r.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 		r.join("A")
 		g[name] = r
@@ -38,31 +39,32 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	return g
 }
 
-// of returns the run of a task type that was made with a root.
+// of returns the id of the run of a task type that the root run led to.
 func (g graph) of(name, root string) string {
 	r := g[name]
 	r.Helper()
 	ids := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' AND root_run_id = '%s'", r.task, root)
 	if len(ids) != 1 {
-		r.Fatalf("%d runs of %s, want one", len(ids), name)
+		r.Fatalf("root run %s led to %d runs of %s, want 1", root, len(ids), name)
 	}
 	return ids[0]
 }
 
-// succeed and fail open the next run of a task type and end it.
+// succeed opens the next run of a task type and finishes it.
 func (g graph) succeed(name string) {
 	g[name].Helper()
 	g[name].tick()
 	g[name].finishAll("A", "0")
 }
 
+// fail opens the next run of a task type and fails it.
 func (g graph) fail(name, cause string) {
 	g[name].Helper()
 	g[name].tick()
 	g[name].failAll("A", cause, "0")
 }
 
-// want compares the states of the runs that were made with a root: "a SUCCESS", "b WAITING".
+// want checks the states of the runs that a root run led to: "a SUCCESS", "b WAITING".
 func (g graph) want(root string, want ...string) {
 	var r *fixture
 	for _, r = range g {
@@ -75,19 +77,19 @@ func (g graph) want(root string, want ...string) {
 		got = append(got, name+" "+r.run(g.of(name, root)).State)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		r.Fatalf("states (-want +got):\n%s", diff)
+		r.Fatalf("states of the runs of root run %s (-want +got):\n%s", root, diff)
 	}
 }
 
-func testRunGraphs(t *testing.T, c *center.Center) {
-	t.Run("R5 a run makes those of everything after it", func(t *testing.T) {
+func testDependants(t *testing.T, c *center.Center) {
+	t.Run("R5 a run makes runs of all its dependants", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b", "other")
 		root := g["a"].submit("2026-08-01")
 		g.want(root, "a READY", "b WAITING", "c WAITING")
 		if run := g["c"].run(g.of("c", root)); run.Key != "2026-08-01" || run.Params != "p" || run.RootID != root {
-			t.Fatalf("%+v", run)
+			t.Fatalf("the run of c is %+v, want key 2026-08-01, params p and root %s", run, root)
 		}
-		g["b"].tick() // nothing yet
+		g["b"].tick() // changes nothing: a has not ended
 		g.want(root, "b WAITING")
 		g.succeed("a")
 		g.want(root, "a SUCCESS", "b READY", "c WAITING")
@@ -96,22 +98,22 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g.want(root, "a SUCCESS", "b SUCCESS", "c SUCCESS")
 		runs, deps, err := c.Engine().RunGraph(t.Context(), g.of("b", root))
 		if err != nil || len(runs) != 3 || len(deps) != 2 || runs[0].ID != root || deps[0].Upstream != root {
-			t.Fatalf("%+v, %+v, %v", runs, deps, err)
+			t.Fatalf("graph of runs %+v, dependencies %+v, want 3 runs from %s on and 2 dependencies: %v", runs, deps, root, err)
 		}
 	})
-	t.Run("R5 a diamond with the failed leg listed last", func(t *testing.T) {
+	t.Run("R5 a failed upstream counts although an earlier one still runs", func(t *testing.T) {
 		g := newGraph(t, c, "a", "y after a", "z after a", "end after y z", "last after end")
 		root := g["a"].submit("k")
 		g.succeed("a")
 		g.fail("z", "the disk is full")
-		g.want(root, "y READY", "end DEPENDENT_FAILED", "last DEPENDENT_FAILED") // y has not even begun
+		g.want(root, "y READY", "end DEPENDENT_FAILED", "last DEPENDENT_FAILED") // y has not started
 		last := g.of("last", root)
 		g["last"].wantMessage(last, "(run "+g.of("end", root)+") DEPENDENT_FAILED: ")
 		g["last"].wantMessage(last, "(run "+g.of("z", root)+") FAILED: 1 of 1 queues failed, first queue 0: the disk is full")
 		g.succeed("y")
 		g.want(root, "y SUCCESS", "end DEPENDENT_FAILED")
 	})
-	t.Run("R5 both legs of a diamond", func(t *testing.T) {
+	t.Run("R5 a dependant waits for both its upstreams", func(t *testing.T) {
 		g := newGraph(t, c, "a", "y after a", "z after a", "end after y z")
 		root := g["a"].submit("k")
 		g.succeed("a")
@@ -120,6 +122,9 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g.succeed("z")
 		g.want(root, "end READY")
 	})
+}
+
+func testUpstreamEnds(t *testing.T, c *center.Center) {
 	t.Run("R5 a tick fails the dependants of a run that failed before a crash", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b")
 		root := g["a"].submit("k")
@@ -127,20 +132,23 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["b"].tick()
 		g.want(root, "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
 	})
-	t.Run("R5 FINISHED", func(t *testing.T) {
+	t.Run("R5 a dependant with the rule FINISHED runs after a failure", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a?", "c after a")
 		root := g["a"].submit("k")
 		g.fail("a", "no")
 		g.want(root, "b READY", "c DEPENDENT_FAILED")
 	})
-	t.Run("R5 cancelled", func(t *testing.T) {
+	t.Run("R5 a cancelled upstream fails its dependants", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		root := g["a"].submit("k")
 		g["a"].must(c.Engine().CancelRun(t.Context(), root, "test"))
 		g.want(root, "a CANCELLED", "b DEPENDENT_FAILED")
 		g["b"].wantMessage(g.of("b", root), "CANCELLED: cancelled")
 	})
-	t.Run("R5 dynamic", func(t *testing.T) {
+}
+
+func testDynamicDependencies(t *testing.T, c *center.Center) {
+	t.Run("R5 a submitted run waits for the runs that it names", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b")
 		done, failed := g["a"].submit("1"), g["a"].submit("2")
 		both := g["b"].submit("both", done, failed)
@@ -154,7 +162,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["b"].wantState(g["b"].submit("late", failed), center.RunDependentFailed)
 		g["b"].wantState(g["b"].submit("after success", done), center.RunReady)
 	})
-	t.Run("R5 one that is there under that key waits, too", func(t *testing.T) {
+	t.Run("R5 a waiting run also waits for a new upstream with its key", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		a := g["a"].submit("k")
 		end := g.of("end", a)
@@ -165,7 +173,10 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["end"].wantState(end, center.RunReady)
 		g["end"].wantRunStates(center.RunReady)
 	})
-	t.Run("R5 R4 a slow dependant of a trigger does not pile up", func(t *testing.T) {
+}
+
+func testTriggeredDependants(t *testing.T, c *center.Center) {
+	t.Run("R5 R4 runs of a slow dependant of a trigger do not pile up", func(t *testing.T) {
 		g := newGraph(t, c, "a", "slow after a")
 		g["a"].hourly(nil)
 		for range 4 {
@@ -176,7 +187,7 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		}
 		g["slow"].wantRunStates("RUNNING", "READY", "SKIPPED", "SKIPPED")
 	})
-	t.Run("R5 a run that is skipped makes no others", func(t *testing.T) {
+	t.Run("R5 a skipped run makes no runs of dependants", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		g["a"].hourly(nil)
 		g["a"].submitAndOpen("k")
@@ -184,12 +195,15 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["a"].must(err)
 		g["b"].wantRunStates(center.RunWaiting)
 	})
-	t.Run("R11 a rerun, then the dependants go on", func(t *testing.T) {
+}
+
+func testDependencyReruns(t *testing.T, c *center.Center) {
+	t.Run("R11 a rerun lets the dependants wait that failed because of it", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b", "d after a?")
 		root := g["a"].submit("k")
 		g.fail("a", "no")
 		g.want(root, "b DEPENDENT_FAILED", "c DEPENDENT_FAILED", "d READY")
-		g["d"].tick() // it is RUNNING, and is left alone
+		g["d"].tick() // opens the run of d, which the rerun does not touch
 		g["a"].must(c.Engine().Rerun(t.Context(), root, "test"))
 		g.want(root, "a READY", "b WAITING", "c WAITING", "d RUNNING")
 		g.succeed("a")
@@ -197,14 +211,14 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g.succeed("c")
 		g.want(root, "a SUCCESS", "b SUCCESS", "c SUCCESS", "d RUNNING")
 	})
-	t.Run("R11 a rerun of a dependant alone fails again", func(t *testing.T) {
+	t.Run("R11 a rerun of only the dependant fails again", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		root := g["a"].submit("k")
 		g.fail("a", "no")
 		g["b"].must(c.Engine().Rerun(t.Context(), g.of("b", root), "test"))
 		g.want(root, "b DEPENDENT_FAILED")
 	})
-	t.Run("R6 the upstreams are looked at again when a run is opened", func(t *testing.T) {
+	t.Run("R6 the opening of a run checks its upstreams again", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a?", "c after a?")
 		root := g["a"].submit("k")
 		g.fail("a", "no")
@@ -220,15 +234,18 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 		g["c"].tick()
 		g.want(root, "c DEPENDENT_FAILED")
 	})
+}
+
+func testDependencyErrors(t *testing.T, c *center.Center) {
 	t.Run("R5 cycles and unknown names are refused", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b")
-		continuous := &fixture{T: t, c: c, task: g["a"].task + ".continuous", tokens: map[string]string{}}
+		continuous := g["a"].sibling("continuous")
 		continuous.define(center.Settings{Queues: 1})
 		define := func(name string, after ...center.After) error {
 			return c.Engine().DefineAfter(t.Context(), g[name].task, after...)
 		}
 		up := func(name string) center.After { return center.After{Upstream: g[name].task} }
-		for want, err := range map[string]error{
+		wantErrors(t, map[string]error{
 			"a cycle: " + g["a"].task + " after " + g["c"].task + " after " + g["b"].task + " after " + g["a"].task: define("a", up("c")),
 			"a cycle: " + g["a"].task + " after " + g["a"].task:                                                     define("a", up("a")),
 			"nobody: unknown task type":                  define("a", center.After{Upstream: "nobody"}),
@@ -236,19 +253,15 @@ func testRunGraphs(t *testing.T, c *center.Center) {
 			"mode is CONTINUOUS":                         define("a", center.After{Upstream: continuous.task}),
 			`rule ("MAYBE") must be SUCCESS or FINISHED`: define("c", center.After{Upstream: g["b"].task, Rule: "MAYBE"}),
 			"is named twice":                             define("c", up("b"), up("b")),
-		} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %s", err, want)
-			}
-		}
+		})
 		after, err := c.Engine().After(t.Context(), g["c"].task)
 		if diff := cmp.Diff([]center.After{{Upstream: g["b"].task, Rule: center.RuleSuccess}}, after); diff != "" || err != nil {
-			t.Fatalf("%v (-want +got):\n%s", err, diff)
+			t.Fatalf("upstreams of c after the refused definitions: %v (-want +got):\n%s", err, diff)
 		}
 		g["c"].must(define("c"))
-		g["a"].must(define("a", up("c"))) // no cycle any more
+		g["a"].must(define("a", up("c"))) // c has no upstream now, so this closes no cycle
 	})
-	t.Run("R5 a cycle that was edited by hand is left out", func(t *testing.T) {
+	t.Run("R5 a cycle in the tables is left out", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b", "d after a")
 		g["b"].exec("INSERT INTO schedule_task_after (task_type, upstream) VALUES ('%s', '%s')", g["b"].task, g["c"].task)
 		root := g["a"].submit("k")

@@ -11,9 +11,10 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
+// nightly is a task type that a trigger fires at two each night.
 var nightly = center.Settings{Mode: center.ModeRun, Queues: 2, Cron: "0 0 2 * * ?", TimeZone: "Europe/Berlin"}
 
-// testSchedule: cron, every and after among the settings.
+// testSchedule checks the settings cron, every and after: they define triggers and dependencies.
 func testSchedule(t *testing.T, c *center.Center, url string) {
 	t.Run("the first definition makes the trigger", func(t *testing.T) {
 		r := newFixture(t, c, nightly)
@@ -21,43 +22,43 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		made := r.readTrigger(r.task)
 		r.define(center.Settings{Mode: center.ModeRun, Queues: 2, Every: time.Hour})
 		if diff := cmp.Diff(made, r.readTrigger(r.task)); diff != "" {
-			t.Fatalf("the row was changed by another definition:\n%s", diff)
+			t.Fatalf("trigger after another definition (-before +after):\n%s", diff)
 		}
 		row, err := c.Tasks().Settings(t.Context(), r.task)
 		r.must(err)
 		want := []center.Difference{{Name: "every", Given: "1h0m0s", Row: "not set"}}
 		if diff := cmp.Diff(want, (center.Settings{Mode: center.ModeRun, Every: time.Hour}).DiffersFrom(row)); diff != "" {
-			t.Fatal(diff)
+			t.Fatalf("differences of another schedule (-want +got):\n%s", diff)
 		}
 		if diffs := nightly.DiffersFrom(row); len(diffs) > 0 {
-			t.Fatal(diffs)
+			t.Fatalf("differences %+v of the same schedule, want none", diffs)
 		}
 	})
-	t.Run("a trigger that is deleted stays so", func(t *testing.T) {
+	t.Run("a definition does not restore a deleted trigger", func(t *testing.T) {
 		r := newFixture(t, c, nightly)
 		r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		r.define(nightly)
 		r.wantTrigger()
 	})
-	t.Run("each environment has its own", func(t *testing.T) {
+	t.Run("each environment has its own trigger", func(t *testing.T) {
 		r := newFixture(t, c, nightly)
 		other := newFixture(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly)
 		other.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 		r.must(other.c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 	})
-	t.Run("none where the row says CONTINUOUS", func(t *testing.T) {
+	t.Run("a task type of mode CONTINUOUS gets no trigger", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		newFixture(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly).wantTrigger()
 		r.wantTrigger()
 	})
-	t.Run("after", func(t *testing.T) { testAfterSettings(t, c) })
-	t.Run("apply", func(t *testing.T) { testApplySchedule(t, c) })
-	t.Run("the task type is deleted", func(t *testing.T) { testDeleteRuns(t, c) })
-	t.Run("the environment is forgotten", func(t *testing.T) { testForgottenRuns(t, c, url) })
+	t.Run("R5 a definition names its upstreams", func(t *testing.T) { testAfterSettings(t, c) })
+	t.Run("apply changes triggers and upstreams", func(t *testing.T) { testApplySchedule(t, c) })
+	t.Run("R9 deletion ends the open runs", func(t *testing.T) { testDeleteRuns(t, c) })
+	t.Run("R9 expiry of an environment ends its open runs", func(t *testing.T) { testForgottenRuns(t, c, url) })
 }
 
-// wantTrigger compares the triggers that fire the task type, by name.
+// wantTrigger checks the triggers of the task type, ordered by name: "CRON 0 0 2 * * ? UTC".
 func (r *fixture) wantTrigger(want ...string) {
 	r.Helper()
 	triggers, err := r.c.Engine().Triggers(r.Context())
@@ -73,27 +74,30 @@ func (r *fixture) wantTrigger(want ...string) {
 	}
 }
 
+// wantAfter checks the upstreams of the task type.
 func (r *fixture) wantAfter(want ...center.After) {
 	r.Helper()
 	got, err := r.c.Engine().After(r.Context(), r.task)
 	r.must(err)
 	if diff := cmp.Diff(want, got); diff != "" {
-		r.Fatalf("it runs after (-want +got):\n%s", diff)
+		r.Fatalf("upstreams (-want +got):\n%s", diff)
 	}
 }
 
+// testAfterSettings checks that a definition with an unknown upstream writes nothing, and that an upstream is not deleted
+// before its dependant.
 func testAfterSettings(t *testing.T, c *center.Center) {
 	up := newRunFixture(t, c, 1)
 	s := center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: up.task}, {Upstream: up.task + ".late", Rule: center.RuleFinished}}}
-	r := &fixture{T: t, c: c, task: up.task + ".down", tokens: map[string]string{}}
+	r := up.sibling("down")
 	_, err := c.Tasks().Define(t.Context(), r.task, s)
 	if !errors.Is(err, center.ErrUnknownTask) || !strings.Contains(err.Error(), "after "+up.task+".late: ") {
-		t.Fatal(err)
+		t.Fatalf("define with an unknown upstream: error %v, want ErrUnknownTask for it", err)
 	}
 	if _, err := c.Tasks().List(t.Context(), r.task); !errors.Is(err, center.ErrUnknownTask) {
-		t.Fatalf("half of the task type was made: %v", err)
+		t.Fatalf("list the task type after the refused definition: error %v, want ErrUnknownTask", err)
 	}
-	late := &fixture{T: t, c: c, task: up.task + ".late", tokens: map[string]string{}}
+	late := up.sibling("late")
 	late.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	r.define(s)
 	want := []center.After{{Upstream: up.task, Rule: center.RuleSuccess}, {Upstream: late.task, Rule: center.RuleFinished}}
@@ -103,16 +107,16 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 	row, err := c.Tasks().Settings(t.Context(), r.task)
 	r.must(err)
 	if diffs := s.DiffersFrom(row); len(diffs) > 0 {
-		t.Fatal(diffs)
+		t.Fatalf("differences %+v of the same settings, want none", diffs)
 	}
 	if err := c.Tasks().Delete(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change "+r.task+" first") {
-		t.Fatal(err)
+		t.Fatalf("delete an upstream: error %v, want the dependant in it", err)
 	}
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
 	r.must(c.Tasks().Delete(t.Context(), late.task, "test"))
 }
 
-// apply makes the database say what the settings say, and returns the names of what was different.
+// apply writes settings and schedule. It returns the differences before as "name: row -> wanted".
 func (r *fixture) apply(s center.Settings) (changed []string) {
 	r.Helper()
 	a, err := r.c.Tasks().Compare(r.Context(), r.task, s)
@@ -122,21 +126,23 @@ func (r *fixture) apply(s center.Settings) (changed []string) {
 	}
 	r.must(r.c.Tasks().Apply(r.Context(), r.task, s, a, "test"))
 	if a, err = r.c.Tasks().Compare(r.Context(), r.task, s); err != nil || !a.Same() {
-		r.Fatalf("still to do: %+v, %v", a, err)
+		r.Fatalf("differences %+v are left after Apply, want none: %v", a, err)
 	}
 	return changed
 }
 
+// wantApplied applies settings and checks the differences before.
 func (r *fixture) wantApplied(s center.Settings, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.apply(s)); diff != "" {
-		r.Fatalf("changes (-want +got):\n%s", diff)
+		r.Fatalf("differences before Apply (-want +got):\n%s", diff)
 	}
 }
 
+// testApplySchedule checks that Apply changes the trigger and the upstreams of a task type, and no trigger of another.
 func testApplySchedule(t *testing.T, c *center.Center) {
 	up := newRunFixture(t, c, 1)
-	r := &fixture{T: t, c: c, task: up.task + ".applied", tokens: map[string]string{}}
+	r := up.sibling("applied")
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
 	r.wantTrigger()
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron:  -> 0 0 2 * * ?")
@@ -145,13 +151,13 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.must(err)
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron: 0 0 3 * * ? -> 0 0 2 * * ?")
 	if trigger := r.readTrigger(r.task); trigger.Overlap != center.OverlapWait {
-		t.Fatalf("what the settings do not speak of has changed: %+v", trigger)
+		t.Fatalf("the trigger has overlap %s, want WAIT, which no setting sets", trigger.Overlap)
 	}
 	version, other := r.readTrigger(r.task).Version, nightly
 	other.ExecuteNumber = 7
 	r.wantApplied(other, "execute_number: 1 -> 7")
 	if now := r.readTrigger(r.task).Version; now != version {
-		t.Fatal("the trigger was written, although it is the same")
+		t.Fatalf("the unchanged trigger has version %d, want %d", now, version)
 	}
 	hourly := center.Settings{Mode: center.ModeRun, Queues: 2, Every: time.Hour, After: []center.After{{Upstream: up.task}}}
 	r.wantApplied(hourly, "execute_number: 7 -> 1", "time_zone: Europe/Berlin -> UTC", "cron: 0 0 2 * * ? -> ", "every:  -> 1h0m0s", "after:  -> "+up.task)
@@ -161,7 +167,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	hourly.Every = 2 * time.Hour
 	r.wantApplied(hourly, "every: 1h0m0s -> 2h0m0s")
 	if at := r.readTrigger(r.task).StartAt; !at.Equal(counted) {
-		t.Fatalf("the slots are counted from %s, and were from %s", at, counted)
+		t.Fatalf("the slots start at %s, want %s as before", at, counted)
 	}
 	r.wantApplied(center.Settings{Mode: center.ModeRun, Queues: 2}, "every: 2h0m0s -> ", "after: "+up.task+" -> ")
 	r.wantTrigger()
@@ -174,20 +180,20 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.must(err)
 	err = c.Tasks().Apply(t.Context(), r.task, nightly, a, "test")
 	if err == nil || !strings.Contains(err.Error(), "trigger "+r.task+" has the name of this task type, and fires "+up.task) {
-		t.Fatal(err)
+		t.Fatalf("apply under the name of a trigger of another task type: error %v, want a refusal", err)
 	}
 	if diff := cmp.Diff(elsewhere, up.readTrigger(r.task)); diff != "" {
-		t.Fatal(diff)
+		t.Fatalf("trigger of the other task type (-before +after):\n%s", diff)
 	}
 }
 
-// testDeleteRuns: with a task type its triggers go, and its open runs end; what has ended is kept.
+// testDeleteRuns checks that Delete removes the triggers, cancels the open runs and keeps the others.
 func testDeleteRuns(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, nightly)
 	r.join("A")
 	ended := r.submitAndOpen("ended")
 	r.finishAll("A", "0", "1")
-	down := &fixture{T: t, c: c, task: r.task + ".down", tokens: map[string]string{}}
+	down := r.sibling("down")
 	down.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	open, ready := r.submitAndOpen("open"), r.submit("ready")
 	waits := down.submit("waits", open)
@@ -204,7 +210,8 @@ func testDeleteRuns(t *testing.T, c *center.Center) {
 	r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 }
 
-// testForgottenRuns: an environment that is forgotten takes the trigger of the settings along, but not an operator's.
+// testForgottenRuns checks that the trigger of the settings expires with its environment, and that an operator's trigger
+// keeps an environment.
 func testForgottenRuns(t *testing.T, c *center.Center, url string) {
 	base := newFixture(t, c, nightly)
 	base.join("A")
@@ -219,7 +226,7 @@ func testForgottenRuns(t *testing.T, c *center.Center, url string) {
 	expired, err := c.ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), p.Now, time.Minute)
 	base.must(err)
 	if diff := cmp.Diff([]string{"CODE"}, expired); diff != "" {
-		t.Fatalf("(-want +got):\n%s", diff)
+		t.Fatalf("expired own_signs (-want +got):\n%s", diff)
 	}
 	signs["CODE"].wantTrigger()
 	signs["CODE"].wantState(id, center.RunCancelled)

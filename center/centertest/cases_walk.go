@@ -13,9 +13,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// testWalk takes random steps through what servers do, and the same steps in a roster in memory. After each step both
-// must have the same owners, requesters and epochs. The roster in memory refuses a plan that takes a queue from a live
-// owner (P5).
+// testWalk takes random steps that servers take, and the same steps in a roster in memory. After each step both must have
+// the same owners, requesters and epochs. The roster in memory refuses a plan that takes a queue from a live owner (P5).
 func testWalk(t *testing.T, c *center.Center) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -34,13 +33,15 @@ func testWalk(t *testing.T, c *center.Center) {
 	}
 }
 
+// walk is a random history of one task type.
 type walk struct {
 	*fixture
 	rnd  *rand.Rand
-	want plantest.Roster
-	next int // the number of the next server
+	want plantest.Roster // with short names
+	next int             // the number of the next server
 }
 
+// step lets a server join, or lets one leave, expire, drain or hand over.
 func (w *walk) step() {
 	servers := w.want.Servers
 	if len(servers) == 0 || w.rnd.IntN(6) == 0 && len(servers) < 4 {
@@ -92,13 +93,13 @@ func (w *walk) releaseAll(name string) {
 		return
 	}
 	want := v.Without(w.release(name, queues...))
-	want.PlanVersion++ // by the release: a walk has no concurrent writer
+	want.PlanVersion++ // the release is the only change since
 	if diff := cmp.Diff(want, w.view(name), cmpopts.EquateEmpty()); diff != "" {
 		w.Fatalf("the view after a release (-computed +read):\n%s", diff)
 	}
 }
 
-// view reads the view of a server. A poll must read the same.
+// view reads the view of a server. A poll for requested queues must read the same.
 func (w *walk) view(name string) roster.View {
 	w.Helper()
 	v, err := w.c.Roster().View(w.Context(), w.task, w.uuid(name))
@@ -106,7 +107,7 @@ func (w *walk) view(name string) roster.View {
 	awaits, err := w.c.Roster().Incoming(w.Context(), w.uuid(name))
 	w.must(err)
 	if awaits != v.Incoming(w.uuid(name)) {
-		w.Fatalf("a poll reads %+v, the view %+v", awaits, v)
+		w.Fatalf("the poll of %s reads %+v, want what its view has: %+v", name, awaits, v)
 	}
 	return v
 }
@@ -117,7 +118,7 @@ func (w *walk) check() {
 	w.wantOwners(w.want.Rows()...)
 	for _, q := range w.want.Queues {
 		if epoch := w.epoch(q.ID); epoch != q.Epoch {
-			w.Fatalf("queue %s of %q has epoch %d, want %d", q.ID, q.Owner, epoch, q.Epoch)
+			w.Fatalf("queue %s, owned by %q, has epoch %d, want %d", q.ID, q.Owner, epoch, q.Epoch)
 		}
 	}
 	for _, s := range w.want.Servers {
@@ -125,7 +126,7 @@ func (w *walk) check() {
 	}
 }
 
-// handOverAll lets all owners hand over. Then every queue has an owner and none is requested.
+// handOverAll lets all owners hand over what is requested. Then every queue has an owner and none is requested.
 func (w *walk) handOverAll() {
 	w.Helper()
 	w.start("last")
@@ -134,6 +135,6 @@ func (w *walk) handOverAll() {
 	}
 	w.check()
 	if n := w.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND (cur_server IS NULL OR req_server IS NOT NULL)", w.task); n > 0 {
-		w.Fatalf("%d queues are unsettled: %v", n, w.owners())
+		w.Fatalf("%d queues have no owner or are requested, want 0: %v", n, w.owners())
 	}
 }

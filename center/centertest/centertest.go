@@ -1,5 +1,3 @@
-// Package centertest is the conformance suite of the roster. Its cases must hold on every database that Rota
-// supports. A new rule of the store needs a new case here.
 package centertest
 
 import (
@@ -28,64 +26,17 @@ func RunAbout(t *testing.T, url string, s Subject) { run(t, url, s) }
 
 func run(t *testing.T, url string, about Subject) {
 	c := Open(t, url, center.Options{})
-	urlOnly := func(f func(*testing.T, string)) func(*testing.T, *center.Center) {
-		return func(t *testing.T, _ *center.Center) { f(t, url) }
-	}
-	withURL := func(f func(*testing.T, *center.Center, string)) func(*testing.T, *center.Center) {
-		return func(t *testing.T, c *center.Center) { f(t, c, url) }
-	}
-	cases := map[string]struct {
-		f     func(*testing.T, *center.Center)
-		about Subject
-	}{
-		"define":      {testDefine, Session},
-		"rebalance":   {testPlan, Session},
-		"lock":        {testLock, Clock | Session},
-		"servers":     {testServers, Clock},
-		"heartbeat":   {testHeartbeat, Clock | Session},
-		"release":     {testRelease, Session},
-		"leave":       {testLeave, Session},
-		"fence":       {Fence, Session},
-		"share":       {testShareFence, Session},
-		"in tx":       {testInTx, Session},
-		"walk":        {testWalk, Clock},
-		"repartition": {testRepartition, 0},
-		"named":       {testNamedQueues, Clock},
-		"pause":       {testPause, 0},
-		"retention":   {testRetention, Clock},
-		"alert":       {testAlert, Clock},
-		"items":       {testFailedItems, Clock},
-		"many items":  {testManyFailedItems, Clock},
-		"cursor":      {testCursor, Session},
-		"drain":       {testDrainServer, Session},
-		"expire sign": {urlOnly(testOwnSignExpiry), Clock},
-		"watch":       {testWatch, Clock},
-		"pending":     {testPendingHandovers, 0},
-		"own signs":   {urlOnly(testOwnSigns), 0},
-		"no roster":   {testNoRoster, Session},
-		"run":         {testRuns, Clock},
-		"sweep":       {testSweeps, Clock | Session},
-		"run ends":    {withURL(testRunEnds), Clock},
-		"run queues":  {testRunQueues, 0},
-		"run graph":   {testRunGraphs, 0},
-		"schedule":    {withURL(testSchedule), Clock},
-		"trigger":     {withURL(testTriggers), Clock},
-		"concurrent":  {testConcurrent, Session},
-		"inspect":     {testInspect, Clock},
-		"inspect run": {testInspectRuns, Clock},
-		"events":      {testEvents, Clock},
-		"apply":       {testApply, 0},
-		"apply new":   {testApplyNew, 0},
-		"delete task": {testDeleteTask, Clock},
-		"preview":     {testPreview, Clock},
-		"doctor":      {testDiagnose, Clock | Session},
-		"given":       {testDiagnoseSettings, 0},
-		"removal":     {testDiagnoseRemoval, 0},
-	}
-	for name, test := range cases {
-		if test.about&about == about {
-			t.Run(name, func(t *testing.T) { test.f(t, c) })
+	for name, g := range groups {
+		if g.about&about != about {
+			continue
 		}
+		t.Run(name, func(t *testing.T) {
+			if g.runURL != nil {
+				g.runURL(t, c, url)
+				return
+			}
+			g.run(t, c)
+		})
 	}
 }
 

@@ -12,26 +12,39 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/schema"
 )
 
-// fixture is the task type of one case. Its servers have short names: A, B, C.
+// fixture is the task type of one case. Its servers have short names: A, B, C. An error of a method ends the case.
 type fixture struct {
 	*testing.T
 	c           *center.Center
-	task        string
-	tokens      map[string]string
-	watchRanges map[string]roster.WatchRange
+	task        string                       // no other case uses it
+	tokens      map[string]string            // of the last heartbeat, by short name
+	watchRanges map[string]roster.WatchRange // of the last reply, by short name
 }
 
 // newFixture defines a task type that only this case uses, so that all cases can share one database.
 func newFixture(t *testing.T, c *center.Center, s center.Settings) *fixture {
 	t.Helper()
 	task := strings.NewReplacer("/", ".", " ", "_").Replace(t.Name())
-	r := &fixture{T: t, c: c, task: task[strings.Index(task, ".")+1:], tokens: map[string]string{}, watchRanges: map[string]roster.WatchRange{}}
+	r := &fixture{
+		T: t, c: c, task: task[strings.Index(task, ".")+1:],
+		tokens: map[string]string{}, watchRanges: map[string]roster.WatchRange{},
+	}
 	r.define(s)
 	return r
 }
 
+// sibling returns another task type of the case, which is not defined yet.
+func (r *fixture) sibling(name string) *fixture {
+	return &fixture{
+		T: r.T, c: r.c, task: r.task + "." + name,
+		tokens: map[string]string{}, watchRanges: map[string]roster.WatchRange{},
+	}
+}
+
+// define defines the task type, unless it exists. It returns the settings of its row.
 func (r *fixture) define(s center.Settings) center.Settings {
 	r.Helper()
 	row, err := r.c.Tasks().Define(r.Context(), r.task, s)
@@ -39,6 +52,7 @@ func (r *fixture) define(s center.Settings) center.Settings {
 	return row
 }
 
+// must ends the case if err is not nil.
 func (r *fixture) must(err error) {
 	r.Helper()
 	if err != nil {
@@ -50,7 +64,7 @@ func (r *fixture) must(err error) {
 func (r *fixture) uuid(name string) string  { return r.task + ":" + name }
 func (r *fixture) short(uuid string) string { return strings.TrimPrefix(uuid, r.task+":") }
 
-// join registers servers. Each rebalances, as a worker does.
+// join registers servers. Each rebalances after its registration, as a worker does.
 func (r *fixture) join(names ...string) {
 	r.Helper()
 	for _, name := range names {
@@ -59,22 +73,25 @@ func (r *fixture) join(names ...string) {
 	}
 }
 
-func (r *fixture) register(name string) {
+// register registers a server whose program gives no settings.
+func (r *fixture) register(name string) roster.Registration {
 	r.Helper()
-	r.registerGiven(name, center.Settings{})
+	return r.registerGiven(name, center.Settings{})
 }
 
 // registerGiven registers a server whose program gives these settings.
-func (r *fixture) registerGiven(name string, given center.Settings) {
+func (r *fixture) registerGiven(name string, given center.Settings) roster.Registration {
 	r.Helper()
-	_, err := r.c.Roster().Register(r.Context(), roster.Server{
+	reg, err := r.c.Roster().Register(r.Context(), roster.Server{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
 		JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first", GivenSettings: given.Given(),
 	})
 	r.must(err)
 	r.tokens[name] = "first"
+	return reg
 }
 
+// rebalance rebalances as a server that may expire no other.
 func (r *fixture) rebalance(name string) {
 	r.Helper()
 	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name)})
@@ -106,7 +123,7 @@ func (r *fixture) makeSilent(name string) {
 	r.exec("UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid(name))
 }
 
-// exec runs a statement. The names in it need no quoting.
+// exec runs a statement. The names of the case contain no quotes, so args need no escaping.
 func (r *fixture) exec(format string, args ...any) {
 	r.Helper()
 	_, err := r.c.DB().ExecContext(r.Context(), fmt.Sprintf(format, args...))
@@ -151,24 +168,27 @@ func (r *fixture) owners() []string {
 	return cur
 }
 
+// wantOwners checks the owners of all queues, as [fixture.owners] writes them.
 func (r *fixture) wantOwners(want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.owners()); diff != "" {
-		r.Fatalf("owners (-want +got):\n%s", diff)
+		r.Fatalf("owners of the queues (-want +got):\n%s", diff)
 	}
 }
 
+// epoch reads the epoch of a queue.
 func (r *fixture) epoch(queue string) int64 {
 	r.Helper()
 	return r.readInt("SELECT epoch FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' AND queue_id = '%s'", r.task, r.c.OwnSign(), queue)
 }
 
-// handover returns what the owner sends after it has drained the queue for the requester.
+// handover returns what an owner sends after it has drained a queue for the server to.
 func (r *fixture) handover(queue, to string) roster.Handover {
 	r.Helper()
 	return roster.Handover{QueueID: queue, Epoch: r.epoch(queue), Requester: r.uuid(to)}
 }
 
+// release hands queues over. It returns the ids of the queues that have changed their owner.
 func (r *fixture) release(from string, queues ...roster.Handover) []string {
 	r.Helper()
 	released, err := r.c.Roster().Release(r.Context(), r.task, r.uuid(from), queues)
@@ -186,7 +206,7 @@ func (r *fixture) eventKinds(queue string) []string {
 	return r.readColumn("SELECT kind FROM schedule_event WHERE task_type = '%s' AND own_sign = '%s' AND %s ORDER BY event_id", r.task, r.c.OwnSign(), where)
 }
 
-// batch returns the context of an Execute of the server. The batch has the queues with their current epochs.
+// batch returns the context of an Execute call of a server, for a batch of these queues under their current epochs.
 func (r *fixture) batch(name string, queues ...string) context.Context {
 	r.Helper()
 	b := center.Batch{Server: r.uuid(name), TaskType: r.task}
@@ -194,4 +214,22 @@ func (r *fixture) batch(name string, queues ...string) context.Context {
 		b.Queues = append(b.Queues, center.QueueEpoch{ID: q, Epoch: r.epoch(q)})
 	}
 	return r.c.Bind(r.Context(), b)
+}
+
+// wantErrors checks that each error contains its text.
+func wantErrors(t *testing.T, errs map[string]error) {
+	t.Helper()
+	for want, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q in it", err, want)
+		}
+	}
+}
+
+// needsRowLocks skips the case on SQLite. Its one lock for all writers makes each writer wait for each transaction.
+func needsRowLocks(t *testing.T, c *center.Center) {
+	t.Helper()
+	if c.Dialect() == schema.SQLite {
+		t.Skip("SQLite has one lock for all writers")
+	}
 }

@@ -1,0 +1,144 @@
+package centertest
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// group is cases in one function. Either run or runURL is set.
+type group struct {
+	run    func(t *testing.T, c *center.Center)
+	runURL func(t *testing.T, c *center.Center, url string) // if the cases open more Centers than c
+	about  Subject
+}
+
+// groups are all cases, by the files of their functions. They run in random order, so that no group relies on another.
+var groups = map[string]group{
+	// cases_define.go
+	"define":                {run: testDefine, about: Session},
+	"own_sign definition":   {runURL: testOwnSigns},
+	"L1 concurrent workers": {run: testConcurrent, about: Session},
+
+	// cases_rebalance.go
+	"rebalance":           {run: testRebalance, about: Session},
+	"stalled transaction": {run: testStalledTransaction, about: Session},
+
+	// cases_lock.go
+	"lock row":    {run: testLockRow, about: Clock | Session},
+	"lock reason": {run: testLockReason, about: Clock | Session},
+	"snapshot":    {run: testSnapshot, about: Clock | Session},
+
+	// cases_heartbeat.go
+	"heartbeat reply":   {run: testHeartbeatReply, about: Clock | Session},
+	"heartbeat changes": {run: testHeartbeatChanges, about: Clock | Session},
+	"watch range":       {run: testWatchRange, about: Clock | Session},
+	"heartbeat row":     {run: testHeartbeatRow, about: Clock | Session},
+
+	// cases_expiry.go
+	"expiry": {run: testExpiry, about: Clock},
+	"watch":  {run: testWatch, about: Clock},
+
+	// cases_handover.go
+	"release":           {run: testRelease, about: Session},
+	"retake":            {run: testRetake, about: Session},
+	"leave":             {run: testLeave, about: Session},
+	"pending hand-over": {run: testPendingHandovers},
+
+	// cases_walk.go
+	"P5 walk": {run: testWalk, about: Clock},
+
+	// cases_repartition.go
+	"repartition":          {run: testRepartition},
+	"repartition requests": {run: testRepartitionRequests},
+	"repartition cursors":  {run: testRepartitionCursors},
+	"repartition errors":   {run: testRepartitionErrors},
+
+	// cases_queue.go
+	"add queue":              {run: testAddQueue, about: Clock},
+	"remove queue":           {run: testRemoveQueue, about: Clock},
+	"remove ownerless queue": {run: testRemoveOwnerless, about: Clock},
+	"queue errors":           {run: testQueueErrors, about: Clock},
+
+	// cases_operate.go
+	"pause":        {run: testPause},
+	"S4 retention": {run: testRetention, about: Clock},
+
+	// cases_ownsign.go
+	"S7 own_sign expiry": {runURL: testOwnSignExpiry, about: Clock},
+	"S9 alert":           {run: testAlert, about: Clock},
+	"drain server":       {run: testDrainServer, about: Session},
+	"force":              {run: testForce, about: Session},
+
+	// cases_fence.go
+	"fence":          {run: Fence, about: Session},
+	"shared fence":   {run: testShareFence, about: Session},
+	"F2 no roster":   {run: testNoRoster, about: Session},
+	"in tx":          {run: testInTx, about: Session},
+	"in tx deadlock": {run: testInTxDeadlock, about: Session},
+
+	// cases_item.go
+	"failed items":      {run: testFailedItems, about: Clock},
+	"many failed items": {run: testManyFailedItems, about: Clock},
+	"F4 cursor":         {run: testCursor, about: Session},
+
+	// cases_apply.go
+	"apply":          {run: testApply},
+	"apply new":      {run: testApplyNew},
+	"H6 delete task": {run: testDeleteTask, about: Clock},
+
+	// cases_inspect.go, cases_inspect_run.go
+	"inspect":      {run: testInspect, about: Clock},
+	"events":       {run: testEvents, about: Clock},
+	"inspect runs": {run: testInspectRuns, about: Clock},
+	"run lists":    {run: testRunLists, about: Clock},
+
+	// cases_doctor.go
+	"P8 preview":        {run: testPreview, about: Clock},
+	"diagnose":          {run: testDiagnose, about: Clock | Session},
+	"diagnose settings": {run: testDiagnoseSettings},
+	"diagnose removal":  {run: testDiagnoseRemoval},
+
+	// cases_run.go
+	"run lifecycle": {run: testRunLifecycle, about: Clock},
+	"run opening":   {run: testRunOpening, about: Clock},
+	"run pause":     {run: testRunPause, about: Clock},
+	"run errors":    {run: testRunErrors, about: Clock},
+
+	// cases_run_sweep.go
+	"sweep claims":     {run: testSweepClaims, about: Clock | Session},
+	"sweep suspension": {run: testSweepSuspension, about: Clock | Session},
+	"sweep fence":      {run: testSweepFence, about: Clock | Session},
+	"sweep cursor":     {run: testSweepCursor, about: Clock | Session},
+	"sweep retries":    {run: testSweepRetries, about: Clock | Session},
+
+	// cases_run_end.go
+	"run finaliser": {runURL: testRunFinaliser, about: Clock},
+	"run end":       {run: testRunEnd, about: Clock},
+	"rerun":         {run: testRerun, about: Clock},
+	"run retention": {run: testRunRetention, about: Clock},
+
+	// cases_run_queues.go
+	"named queues in a run": {run: testNamedQueuesInRun},
+	"repartition in a run":  {run: testRepartitionInRun},
+	"hand-over in a run":    {run: testHandoverInRun},
+
+	// cases_run_depend.go
+	"dependants":           {run: testDependants},
+	"upstream ends":        {run: testUpstreamEnds},
+	"dynamic dependencies": {run: testDynamicDependencies},
+	"triggered dependants": {run: testTriggeredDependants},
+	"dependency reruns":    {run: testDependencyReruns},
+	"dependency errors":    {run: testDependencyErrors},
+
+	// cases_trigger.go, cases_trigger_slots.go
+	"trigger slots":    {runURL: testTriggerSlots, about: Clock},
+	"trigger states":   {run: testTriggerStates, about: Clock},
+	"trigger commands": {run: testTriggerCommands, about: Clock},
+	"trigger errors":   {run: testTriggerErrors, about: Clock},
+	"misfires":         {run: testMisfires, about: Clock},
+	"overlaps":         {run: testOverlaps, about: Clock},
+
+	// cases_schedule.go
+	"schedule settings": {runURL: testSchedule, about: Clock},
+}
