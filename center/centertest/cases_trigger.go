@@ -3,90 +3,15 @@ package centertest
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dutyrota/rota/center"
 )
-
-// timeLayout is how the tables write a time.
-const timeLayout = "2006-01-02 15:04:05.000000"
-
-// now reads the database's clock.
-func (r *fixture) now() time.Time {
-	r.Helper()
-	ticked, err := r.c.Engine().Tick(r.Context(), r.task)
-	r.must(err)
-	return ticked.Now
-}
-
-// defineTrigger defines a trigger of the task type. Its name is the task type's unless t has one.
-func (r *fixture) defineTrigger(t center.Trigger) center.Trigger {
-	r.Helper()
-	if t.Name == "" {
-		t.Name = r.task
-	}
-	t.Target = r.task
-	now, err := r.c.Engine().DefineTrigger(r.Context(), t)
-	r.must(err)
-	return now
-}
-
-// hourly defines a trigger that is due at each full hour of the database's clock, from ten hours ago on. It returns the
-// trigger and the last full hour.
-func (r *fixture) hourly(change func(*center.Trigger)) (t center.Trigger, hour time.Time) {
-	r.Helper()
-	hour = r.now().Truncate(time.Hour)
-	t = center.Trigger{Kind: center.TriggerEvery, Expression: "1h", StartAt: hour.Add(-10 * time.Hour), MisfireAfter: 3 * time.Hour}
-	if change != nil {
-		change(&t)
-	}
-	return r.defineTrigger(t), hour
-}
-
-// downSince resets the trigger of the task type as if no worker had ticked since the slot.
-func (r *fixture) downSince(slot time.Time) {
-	r.Helper()
-	r.exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), r.task)
-}
-
-// readTrigger reads a trigger by its name.
-func (r *fixture) readTrigger(name string) center.Trigger {
-	r.Helper()
-	triggers, err := r.c.Engine().Triggers(r.Context())
-	r.must(err)
-	for _, t := range triggers {
-		if t.Name == name {
-			return t
-		}
-	}
-	r.Fatalf("there is no trigger %s", name)
-	return center.Trigger{}
-}
-
-// runSlots returns how long before an hour the slot of each run was, oldest first.
-func (r *fixture) runSlots(hour time.Time) (ago []string) {
-	r.Helper()
-	runs, err := r.c.Engine().Runs(r.Context(), r.task, 100)
-	r.must(err)
-	for _, run := range slices.Backward(runs) {
-		ago = append(ago, fmt.Sprint(hour.Sub(run.ScheduledAt)))
-	}
-	return ago
-}
-
-func (r *fixture) wantSlots(hour time.Time, want ...string) {
-	r.Helper()
-	if diff := cmp.Diff(want, r.runSlots(hour), cmpopts.EquateEmpty()); diff != "" {
-		r.Fatalf("slots of the runs, before the last full hour (-want +got):\n%s", diff)
-	}
-}
 
 func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 	t.Run("R2 several workers fire a slot once", func(t *testing.T) {
@@ -139,88 +64,6 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 			r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
 		}
 	})
-}
-
-// testMisfires checks which missed slots fire after a downtime and after a pause.
-func testMisfires(t *testing.T, c *center.Center) {
-	for name, tt := range map[string]struct {
-		change func(*center.Trigger)
-		down   time.Duration // the age of the first slot that no worker has seen
-		want   []string
-		missed int64
-	}{
-		"ONE":              {nil, 5 * time.Hour, []string{"0s"}, 5},
-		"SKIP, young":      {func(t *center.Trigger) { t.Misfire = center.MisfireSkip }, 5 * time.Hour, []string{"0s"}, 5},
-		"SKIP, old":        {func(t *center.Trigger) { t.Misfire, t.Expression = center.MisfireSkip, "9h" }, 10 * time.Hour, []string{"1h0m0s"}, 1},
-		"SKIP, too old":    {func(t *center.Trigger) { t.Misfire, t.Expression = center.MisfireSkip, "6h" }, 4 * time.Hour, nil, 1},
-		"ALL":              {func(t *center.Trigger) { t.Misfire = center.MisfireAll }, 2 * time.Hour, []string{"2h0m0s", "1h0m0s", "0s"}, 0},
-		"ALL, catchup_max": {func(t *center.Trigger) { t.Misfire, t.CatchupMax = center.MisfireAll, 2 }, 5 * time.Hour, []string{"1h0m0s", "0s"}, 4},
-		"ALL, max_fires":   {func(t *center.Trigger) { t.Misfire, t.MaxFires = center.MisfireAll, 1 }, 5 * time.Hour, []string{"0s"}, 5},
-		"ALL, end_at":      {func(t *center.Trigger) { t.Misfire, t.EndAt = center.MisfireAll, t.StartAt.Add(6*time.Hour) }, 5 * time.Hour, []string{"5h0m0s", "4h0m0s"}, 0},
-	} {
-		fires := func(t *testing.T, r *fixture, hour time.Time) {
-			r.tick()
-			r.wantSlots(hour, tt.want...)
-			if now := r.readTrigger(r.task); now.Missed != tt.missed || now.Fires != int64(len(tt.want)) {
-				t.Fatalf("the trigger is %+v, want %d firings and %d missed", now, len(tt.want), tt.missed)
-			}
-			for _, state := range r.runStates() {
-				if state == center.RunSkipped {
-					t.Fatal("a run for a missed slot was skipped because of another one")
-				}
-			}
-		}
-		t.Run("R3 slots missed while no worker ran: "+name, func(t *testing.T) {
-			r := newRunFixture(t, c, 1)
-			_, hour := r.hourly(tt.change)
-			if tt.change != nil && r.readTrigger(r.task).Status == center.TriggerDone { // end_at has passed
-				r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
-			}
-			r.downSince(hour.Add(-tt.down))
-			fires(t, r, hour)
-		})
-		t.Run("R3 slots missed during a pause: "+name, func(t *testing.T) {
-			r := newRunFixture(t, c, 1)
-			_, hour := r.hourly(tt.change)
-			r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
-			r.must(c.Engine().PauseTrigger(t.Context(), r.task, true, "test"))
-			r.downSince(hour.Add(-tt.down))
-			r.tick()
-			r.wantSlots(hour)
-			r.must(c.Engine().PauseTrigger(t.Context(), r.task, false, "test"))
-			fires(t, r, hour)
-		})
-	}
-}
-
-// testOverlaps checks the slots that are due while an earlier run is open.
-func testOverlaps(t *testing.T, c *center.Center) {
-	for overlap, want := range map[string][]string{
-		center.OverlapSkip: {"RUNNING", "SKIPPED", "SKIPPED", "SKIPPED"},
-		center.OverlapWait: {"RUNNING", "READY", "SKIPPED", "SKIPPED"},
-	} {
-		t.Run("R4 a run lasts longer than the interval, overlap "+overlap, func(t *testing.T) {
-			r := newRunFixture(t, c, 1)
-			_, hour := r.hourly(func(t *center.Trigger) { t.Overlap = overlap })
-			for ago := 3; ago >= 0; ago-- {
-				slot := hour.Add(-time.Duration(ago) * time.Hour)
-				r.downSince(slot)
-				r.exec("UPDATE schedule_trigger SET end_at = '%s' WHERE name = '%s'", slot.Format(timeLayout), r.task) // no later slot is due
-				r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
-				r.tick()
-			}
-			r.wantRunStates(want...)
-			runs, err := c.Engine().Runs(t.Context(), r.task, 10)
-			r.must(err)
-			if !strings.Contains(runs[0].Message, runs[3].ID+" is RUNNING") || runs[0].FinishedAt.IsZero() {
-				t.Fatalf("the skipped run is %+v, want it finished and its message to name run %s", runs[0], runs[3].ID)
-			}
-			r.finishAll("A", "0")
-			if ticked := r.tick(); (ticked.Open != "") != (overlap == center.OverlapWait) {
-				t.Fatalf("run %q is open after the first has ended, with overlap %s", ticked.Open, overlap)
-			}
-		})
-	}
 }
 
 func testTriggerStates(t *testing.T, c *center.Center) {

@@ -1,0 +1,147 @@
+package centertest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// testExpiry checks which silent servers expire, and what happens to their queues.
+func testExpiry(t *testing.T, c *center.Center) {
+	t.Run("S7 L3 a silent server expires and its queues are taken over", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		epoch := r.epoch("1")
+		r.makeSilent("B")
+		r.rebalance("A")
+		r.wantOwners("A", "B", "A", "B") // A has not watched, so it expires no server
+		r.rebalanceExpiring("A")
+		r.wantOwners("A", "A", "A", "A")
+		if got := r.epoch("1"); got != epoch+1 {
+			t.Fatalf("queue 1 has epoch %d, want %d", got, epoch+1)
+		}
+		if _, ok := r.heartbeat("B"); ok {
+			t.Fatal("the expired server got a reply to its heartbeat")
+		}
+		if diff := cmp.Diff([]string{"EXPIRED"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B"))); diff != "" {
+			t.Fatalf("reasons in the history (-want +got):\n%s", diff)
+		}
+		want := []string{center.EventJoined, center.EventJoined, center.EventExpired}
+		if diff := cmp.Diff(want, r.eventKinds("")); diff != "" {
+			t.Fatalf("events of the servers (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("S7 a server that sends a heartbeat does not expire", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.makeSilent("B")
+		if _, ok := r.heartbeat("B"); !ok {
+			t.Fatal("the server got no reply to its heartbeat")
+		}
+		r.rebalanceExpiring("A")
+		r.wantOwners("A", "A>B")
+	})
+	t.Run("S7 a server that has watched too briefly expires no server", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.makeSilent("B")
+		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Watched: 9 * time.Second, MaxHeartbeatAge: time.Minute})
+		r.must(err)
+		r.wantOwners("A", "A>B")
+	})
+	t.Run("S7 a server that was silent itself expires no server", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.makeSilent("A")
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
+		r.wantOwners("A", "A>B")
+	})
+	t.Run("P5 the plan withdraws the request of an expired requester", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
+		r.wantOwners("A", "A")
+	})
+	t.Run("H4 the queues of a draining server are requested, and it gets none", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.must(c.Roster().Drain(t.Context(), r.task, r.uuid("B")))
+		r.rebalance("A")
+		r.wantOwners("A", "B>A")
+		if p, ok := r.heartbeat("B"); !ok || p.State != center.StateDraining {
+			t.Fatalf("heartbeat reply %+v, want state DRAINING; registered: %t", p, ok)
+		}
+		if err := c.Roster().Drain(t.Context(), r.task, "nobody"); !errors.Is(err, center.ErrGone) {
+			t.Fatalf("drain an unknown server: error %v, want ErrGone", err)
+		}
+	})
+}
+
+// testWatch checks which watch a server inherits when it registers (S7).
+func testWatch(t *testing.T, c *center.Center) {
+	t.Run("S7 the first server starts its own watch", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		if reg := r.register("A"); !reg.WatchingSince.Equal(reg.At) {
+			t.Fatalf("registration %+v, want a watch that starts with it", reg)
+		}
+	})
+	t.Run("S7 the next server inherits the watch", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		first := r.register("A")
+		if second := r.register("B"); !second.WatchingSince.Equal(first.WatchingSince) {
+			t.Fatalf("registration %+v, want the watch of %+v", second, first)
+		}
+	})
+	t.Run("S7 a server inherits no watch after the clock was set back", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.register("A")
+		r.register("B")
+		r.exec("UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
+		if third := r.register("C"); !third.WatchingSince.Equal(third.At) {
+			t.Fatalf("registration %+v, want a watch that starts with it", third)
+		}
+	})
+	t.Run("S7 a server inherits no watch from a silent server", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.register("A")
+		r.makeSilent("A")
+		if second := r.register("B"); !second.WatchingSince.Equal(second.At) {
+			t.Fatalf("registration %+v, want a watch that starts with it", second)
+		}
+	})
+	t.Run("S7 a heartbeat after a gap restarts the watch", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		first := r.register("A")
+		old := first.WatchingSince.Add(-time.Hour)
+		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
+		heartbeat := func() {
+			b := roster.Heartbeat{OldTokens: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), WatchingSince: old}}}
+			_, err := c.Roster().SendHeartbeat(t.Context(), b)
+			r.must(err)
+			r.tokens["A"] = b.Token
+		}
+		heartbeat()
+		if second := r.register("B"); !second.WatchingSince.Equal(old) {
+			t.Fatalf("registration %+v, want the reported watch since %s", second, old)
+		}
+		r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
+		r.makeSilent("A")
+		heartbeat() // after the gap A reports its old watch, and the database ignores it
+		if third := r.register("C"); third.WatchingSince.Before(first.At) {
+			t.Fatalf("registration %+v, want a watch that starts after the gap", third)
+		}
+		heartbeat() // A repeats the report, as after a lost reply, and the database ignores it again
+		if fourth := r.register("D"); fourth.WatchingSince.Before(first.At) {
+			t.Fatalf("registration %+v after a repeated heartbeat, want a watch that starts after the gap", fourth)
+		}
+	})
+}

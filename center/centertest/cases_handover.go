@@ -1,0 +1,162 @@
+package centertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+func testRelease(t *testing.T, c *center.Center) {
+	t.Run("H2 L6 the requester becomes the owner", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.wantOwners("A", "B")
+	})
+	// Each change breaks one condition of the release.
+	change := map[string]func(r *fixture, h *roster.Handover){
+		"another epoch":     func(_ *fixture, h *roster.Handover) { h.Epoch++ },
+		"another requester": func(r *fixture, h *roster.Handover) { h.Requester = r.uuid("A") },
+		"the requester is gone": func(r *fixture, _ *roster.Handover) {
+			r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
+		},
+		"the requester drains": func(r *fixture, _ *roster.Handover) { r.must(c.Roster().Drain(r.Context(), r.task, r.uuid("B"))) },
+		"the request is withdrawn": func(r *fixture, _ *roster.Handover) {
+			r.exec("UPDATE schedule_queue SET req_server = NULL WHERE task_type = '%s'", r.task)
+		},
+		"another owner": func(r *fixture, _ *roster.Handover) {
+			r.exec("UPDATE schedule_queue SET cur_server = 'x' WHERE task_type = '%s'", r.task)
+		},
+	}
+	for name, f := range change {
+		t.Run("H2 no release: "+name, func(t *testing.T) {
+			r := newFixture(t, c, center.Settings{Queues: 2})
+			r.join("A", "B")
+			h := r.handover("1", "B")
+			epoch := h.Epoch
+			f(r, &h)
+			if released := r.release("A", h); len(released) > 0 {
+				t.Fatalf("released queues %v, want none", released)
+			}
+			if got := r.epoch("1"); got != epoch {
+				t.Fatalf("queue 1 has epoch %d, want %d", got, epoch)
+			}
+		})
+	}
+	t.Run("H2 S1 a release does not wait for a heartbeat of the requester", func(t *testing.T) {
+		needsRowLocks(t, c)
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		h := r.handover("1", "B")
+		heartbeat, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer heartbeat.Rollback()
+		_, err = heartbeat.ExecContext(t.Context(), "UPDATE schedule_server SET beat_count = beat_count + 1 WHERE uuid = '"+r.uuid("B")+"'")
+		r.must(err)
+		if released := r.release("A", h); len(released) != 1 {
+			t.Fatalf("released queues %v, want queue 1", released)
+		}
+	})
+	t.Run("H2 a release of several queues tells the requester", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		before, _ := r.heartbeat("B")
+		epoch := r.epoch("1")
+		got := r.release("A", r.handover("3", "B"), r.handover("1", "B"))
+		if diff := cmp.Diff([]string{"1", "3"}, got); diff != "" {
+			t.Fatalf("released queues (-want +got):\n%s", diff)
+		}
+		r.wantOwners("A", "B", "A", "B")
+		after, _ := r.heartbeat("B")
+		if after.PlanVersion <= before.PlanVersion || r.epoch("1") != epoch+1 {
+			t.Fatalf("the plan version went from %d to %d, want a rise; the epoch from %d to %d, want one more", before.PlanVersion, after.PlanVersion, epoch, r.epoch("1"))
+		}
+	})
+}
+
+func testRetake(t *testing.T, c *center.Center) {
+	t.Run("H3 an owner retakes a queue under a new epoch", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		epoch := r.epoch("0")
+		kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "0", epoch)
+		r.must(err)
+		if !kept || r.epoch("0") != epoch+1 {
+			t.Fatalf("retaken: %t, epoch %d, want true and %d", kept, r.epoch("0"), epoch+1)
+		}
+		if kept, err = c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "0", epoch); err != nil || kept {
+			t.Fatalf("retaken under an old epoch: %t, want false: %v", kept, err)
+		}
+	})
+}
+
+func testLeave(t *testing.T, c *center.Center) {
+	t.Run("H4 the others own the queues after a server has left", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		r.join("C")
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), nil))
+		owners := r.owners()
+		if slices.Contains(owners, "A") || slices.Contains(owners, "-") {
+			t.Fatalf("owners of the queues %v, want B or C for each", owners)
+		}
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil))
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil)) // a server may leave twice
+		r.wantOwners("B", "B", "B", "B")
+		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
+			t.Fatalf("reasons in the history (-want +got):\n%s", diff)
+		}
+		if got := r.eventKinds("0"); got[len(got)-1] == center.EventTakenOver {
+			t.Fatalf("events of queue 0 are %v, want no TAKEN_OVER after an orderly hand-over", got)
+		}
+	})
+	for _, queues := range []int{1, 2} { // a change of one queue has a statement of its own
+		t.Run(fmt.Sprintf("H4 H6 the last server leaves its queues without an owner, queues=%d", queues), func(t *testing.T) {
+			r := newFixture(t, c, center.Settings{Queues: queues})
+			r.join("A")
+			epoch := r.epoch("0")
+			r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), nil))
+			r.wantOwners(slices.Repeat([]string{"-"}, queues)...)
+			if got := r.epoch("0"); got != epoch+1 {
+				t.Fatalf("queue 0 has epoch %d, want %d", got, epoch+1)
+			}
+		})
+	}
+	t.Run("H5 a leaving server hands over by force what is in flight", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), []string{"0"}))
+		r.wantOwners("B", "B")
+		if got := r.eventKinds("0"); got[len(got)-1] != center.EventForced {
+			t.Fatalf("events of queue 0 are %v, want FORCED as the last", got)
+		}
+	})
+}
+
+// testPendingHandovers checks what a server is told about the owners that it waits for.
+func testPendingHandovers(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 4})
+	r.join("A", "B")
+	pending, err := c.Roster().PendingHandovers(t.Context(), r.uuid("B"))
+	r.must(err)
+	if len(pending) != 1 || pending[0].Owner != r.uuid("A") || pending[0].Queues != 2 || pending[0].JudgeDeadInterval != 10*time.Second {
+		t.Fatalf("pending hand-overs %+v, want 2 queues of A", pending)
+	}
+	if got, want := pending[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in flight; requested 0s ago"; got != want {
+		t.Errorf("text of a live owner %q, want %q", got, want)
+	}
+	dead := roster.PendingHandover{Owner: "web1:4711:ab", Queues: 1, FirstQueue: "3", SilentFor: 6 * time.Second, JudgeDeadInterval: 10 * time.Second}
+	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
+		t.Errorf("text of a dead owner %q, want %q", got, want)
+	}
+	if pending, err := c.Roster().PendingHandovers(t.Context(), r.uuid("A")); err != nil || len(pending) > 0 {
+		t.Errorf("pending hand-overs %+v of A, want none: %v", pending, err)
+	}
+}

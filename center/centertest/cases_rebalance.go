@@ -1,0 +1,130 @@
+package centertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+func testRebalance(t *testing.T, c *center.Center) {
+	t.Run("P8 servers join and the oldest hands over", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{QueueNames: []string{"1", "2", "3", "4", "5"}})
+		r.join("A")
+		r.wantOwners("A", "A", "A", "A", "A")
+		r.join("B")
+		r.wantOwners("A", "A>B", "A", "A>B", "A")
+		r.join("C")
+		r.wantOwners("A", "A>B", "A>C", "A", "A>B")
+		r.join("D")
+		r.wantOwners("A", "A>B", "A>C", "A>D", "A")
+		r.release("A", r.handover("2", "B"), r.handover("3", "C"), r.handover("4", "D"))
+		r.wantOwners("A", "B", "C", "D", "A")
+		r.rebalance("A")
+		r.wantOwners("A", "B", "C", "D", "A")
+		want := []string{center.EventGranted, center.EventRequested, center.EventReleased}
+		if diff := cmp.Diff(want, r.eventKinds("2")); diff != "" {
+			t.Fatalf("events of queue 2 (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("P7 a server owns at most max_queues_per_server queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 3, MaxQueuesPerServer: 1})
+		r.join("A")
+		r.wantOwners("A", "-", "-")
+		r.join("B")
+		r.wantOwners("A", "B", "-")
+	})
+	t.Run("P8 a rebalance without a change writes nothing", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 3})
+		r.join("A", "B")
+		before := r.readInt("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		r.rebalance("A")
+		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Always: true, Watched: time.Hour, MaxHeartbeatAge: time.Minute})
+		r.must(err)
+		if after := r.readInt("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
+			t.Fatalf("the rebalance raised the plan version from %d to %d, want no change", before, after)
+		}
+	})
+	t.Run("S4 one server audits, and the audit repairs a hand edit", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		r.exec("UPDATE schedule_queue SET cur_server = 'typo' WHERE task_type = '%s' AND queue_id = '1'", r.task)
+		turn, err := c.Roster().Audit(t.Context(), r.task, r.uuid("A"))
+		r.must(err)
+		if !turn {
+			t.Fatal("the audit is not due, want the first one to run")
+		}
+		r.wantOwners("A", "B")
+		if turn, err := c.Roster().Audit(t.Context(), r.task, r.uuid("B")); err != nil || turn {
+			t.Fatalf("an audit is due right after another: %t, want false: %v", turn, err)
+		}
+	})
+	t.Run("the roster works on after its row in schedule_task_type is deleted", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.exec("DELETE FROM schedule_task_type WHERE task_type = '%s'", r.task)
+		if p, ok := r.heartbeat("A"); !ok || p.SettingsVersion != -1 {
+			t.Fatalf("heartbeat reply %+v, want one with settings version -1; registered: %t", p, ok)
+		}
+		r.join("B")
+		r.wantOwners("A", "A>B")
+	})
+}
+
+// testStalledTransaction checks that a fenced transaction delays changes of its own queues only.
+func testStalledTransaction(t *testing.T, c *center.Center) {
+	t.Run("L5 the planner tells the owner which rows its transactions hold", func(t *testing.T) {
+		needsRowLocks(t, c)
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A")
+		ctx := r.batch("A", "1")
+		tx, err := c.DB().BeginTx(ctx, nil)
+		r.must(err)
+		r.must(center.Fence(ctx, tx))
+		r.join("B")
+		r.wantOwners("A", "A", "A", "A>B")
+		done, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A")})
+		r.must(err)
+		if diff := cmp.Diff([]string{"1"}, done.Blocked); diff != "" {
+			t.Fatalf("blocked queues (-want +got):\n%s", diff)
+		}
+		r.must(tx.Commit())
+		r.rebalance("A")
+		r.wantOwners("A", "A>B", "A", "A>B")
+	})
+	t.Run("L5 a release skips a queue that a transaction holds", func(t *testing.T) {
+		needsRowLocks(t, c)
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		ctx := r.batch("A", "1")
+		tx, err := c.DB().BeginTx(ctx, nil)
+		r.must(err)
+		r.must(center.Fence(ctx, tx))
+		if diff := cmp.Diff([]string{"3"}, r.release("A", r.handover("1", "B"), r.handover("3", "B"))); diff != "" {
+			t.Fatalf("released queues (-want +got):\n%s", diff)
+		}
+		r.must(tx.Commit())
+		r.release("A", r.handover("1", "B"))
+		r.wantOwners("A", "B", "A", "B")
+	})
+	t.Run("L5 an expiry leaves out the queue that a transaction holds", func(t *testing.T) {
+		needsRowLocks(t, c)
+		r := newFixture(t, c, center.Settings{Queues: 3})
+		r.join("A")
+		ctx := r.batch("A", "1")
+		tx, err := c.DB().BeginTx(ctx, nil)
+		r.must(err)
+		r.must(center.Fence(ctx, tx))
+		r.makeSilent("A")
+		r.register("B")
+		r.rebalanceExpiring("B")
+		r.wantOwners("B", "A", "B")
+		r.must(tx.Commit()) // still under the fence: queue 1 kept its owner
+		r.rebalance("B")
+		r.wantOwners("B", "B", "B")
+	})
+}

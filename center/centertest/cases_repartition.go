@@ -1,0 +1,184 @@
+package centertest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// reportDrained sends a heartbeat in which the server reports that it has drained for the requested repartition.
+func (r *fixture) reportDrained(name string) roster.HeartbeatReply {
+	r.Helper()
+	p, ok := r.heartbeat(name)
+	if !ok {
+		r.Fatalf("server %s is not registered", name)
+	}
+	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
+		{UUID: r.uuid(name), State: center.StateServing, DrainedPartition: p.PartitionVersion},
+	}}
+	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
+	r.must(err)
+	r.tokens[name] = b.Token
+	return replies[r.uuid(name)]
+}
+
+// finishRepartition finishes the repartition if all servers have drained. It reports whether this call did so.
+func (r *fixture) finishRepartition(name string) bool {
+	r.Helper()
+	done, err := r.c.Roster().FinishRepartition(r.Context(), r.task, r.uuid(name))
+	r.must(err)
+	return done
+}
+
+func testRepartition(t *testing.T, c *center.Center) {
+	for name, total := range map[string]int{"more": 5, "fewer": 2} {
+		t.Run("N1 a repartition waits until all servers have drained, "+name+" queues", func(t *testing.T) {
+			r := newFixture(t, c, center.Settings{Queues: 3})
+			r.join("A", "B")
+			r.release("A", r.handover("1", "B"))
+			before := r.epoch("1")
+			r.must(c.Roster().Repartition(t.Context(), r.task, total, "test"))
+			if r.finishRepartition("A") {
+				t.Fatal("the repartition finished before any server had drained")
+			}
+			if p := r.reportDrained("A"); p.RequestedTotal != total || p.AllDrained {
+				t.Fatalf("heartbeat reply %+v, want %d requested queues and one server left to drain", p, total)
+			}
+			if r.finishRepartition("A") {
+				t.Fatal("the repartition finished while B had work in flight")
+			}
+			if p := r.reportDrained("B"); !p.AllDrained {
+				t.Fatalf("heartbeat reply %+v, want AllDrained", p)
+			}
+			if !r.finishRepartition("B") || r.finishRepartition("A") {
+				t.Fatal("the repartition did not finish exactly once")
+			}
+			if got := len(r.owners()); got != total {
+				t.Fatalf("%d queues, want %d", got, total)
+			}
+			if got := r.epoch("1"); got != before+1 {
+				t.Fatalf("queue 1 has epoch %d, want %d, so that the fence rejects items of the old number", got, before+1)
+			}
+			p, _ := r.heartbeat("A")
+			if p.QueueTotal != total || p.RequestedTotal != 0 || p.MembershipVersion == p.PlannedVersion {
+				t.Fatalf("heartbeat reply %+v, want %d queues, no request and a plan due", p, total)
+			}
+			r.rebalance("A")
+			for _, owner := range r.owners() {
+				if owner == "-" {
+					t.Fatalf("owners of the queues %v, want one for each", r.owners())
+				}
+			}
+		})
+	}
+}
+
+func testRepartitionRequests(t *testing.T, c *center.Center) {
+	t.Run("N1 H6 a queue that comes back starts above its old epoch", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		for range 5 {
+			r.exec("UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '1'", r.task)
+		}
+		old := r.epoch("1")
+		for _, total := range []int{1, 2} {
+			r.must(c.Roster().Repartition(t.Context(), r.task, total, "test"))
+			r.reportDrained("A")
+			if !r.finishRepartition("A") {
+				t.Fatalf("the repartition to %d queues did not finish", total)
+			}
+		}
+		if now := r.epoch("1"); now <= old {
+			t.Fatalf("queue 1 has epoch %d, want one above %d, its last", now, old)
+		}
+	})
+	t.Run("N1 a drain for an earlier request does not count", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		r.reportDrained("A")
+		r.must(c.Roster().Repartition(t.Context(), r.task, 2, "test")) // withdraws the request: A continues
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		if r.finishRepartition("A") {
+			t.Fatal("the repartition finished while A had work in flight")
+		}
+	})
+	t.Run("N1 the repartition waits for a server that joins meanwhile", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		r.reportDrained("A")
+		r.join("B")
+		if r.finishRepartition("A") {
+			t.Fatal("the repartition finished before B had drained")
+		}
+	})
+}
+
+func testRepartitionCursors(t *testing.T, c *center.Center) {
+	t.Run("N1 a repartition is refused while queues have cursors", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		cursor := func(value string) {
+			r.exec("UPDATE schedule_queue SET cursor_value = '%s' WHERE task_type = '%s' AND queue_id = '1'", value, r.task)
+		}
+		cursor("17")
+		if err := c.Roster().Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
+			t.Fatalf("request a repartition: error %v, want the cursors in it", err)
+		}
+		cursor("")
+		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		r.reportDrained("A")
+		cursor("18")
+		if r.finishRepartition("A") {
+			t.Fatal("the repartition finished although a queue has a cursor")
+		}
+		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
+			t.Fatalf("heartbeat reply %+v, want the refused request to be withdrawn", p)
+		}
+	})
+	t.Run("N1 a window is done if all queues had done it", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		done := func() int64 {
+			return r.readInt("SELECT COUNT(window_done_at) FROM schedule_queue WHERE task_type = '%s'", r.task)
+		}
+		if done() != 2 {
+			t.Fatalf("%d new queues have no window to catch up on, want 2", done())
+		}
+		r.exec("UPDATE schedule_queue SET window_done_at = NULL WHERE task_type = '%s'", r.task)
+		r.must(c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "1", Epoch: r.epoch("1")}, since))
+		if err := c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
+			t.Fatalf("window done under an old epoch: error %v, want ErrFenced", err)
+		}
+		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
+		r.must(err)
+		if !v.Queues[1].WindowDone.Equal(since) || !v.Queues[0].WindowDone.IsZero() {
+			t.Fatalf("queues %+v, want only the second to be done with the window", v.Queues)
+		}
+		for i, want := range []int64{0, 5} {
+			r.must(c.Roster().Repartition(t.Context(), r.task, 4+i, "test"))
+			r.reportDrained("A")
+			r.finishRepartition("A")
+			if done() != want {
+				t.Fatalf("%d queues are done with the window, want %d", done(), want)
+			}
+			r.exec("UPDATE schedule_queue SET window_done_at = '2026-01-02 03:04:05.000000' WHERE task_type = '%s'", r.task)
+		}
+	})
+}
+
+func testRepartitionErrors(t *testing.T, c *center.Center) {
+	t.Run("errors name the cause", func(t *testing.T) {
+		named := newFixture(t, c, center.Settings{QueueNames: []string{"n", "s"}})
+		wantErrors(t, map[string]error{
+			"the queues have names":            c.Roster().Repartition(t.Context(), named.task, 4, "test"),
+			"queues (0) must be between 1 and": c.Roster().Repartition(t.Context(), named.task, 0, "test"),
+			"unknown task type":                c.Roster().Repartition(t.Context(), "nobody", 3, "test"),
+		})
+	})
+}

@@ -1,0 +1,209 @@
+package centertest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
+)
+
+func testSweepClaims(t *testing.T, c *center.Center) {
+	t.Run("R7 a take-over resumes from the cursor", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		old := r.claimOne("A", "0")
+		r.must(c.Engine().SaveSweep(t.Context(), old, runs.Progress{Cursor: new("17"), ItemsDone: 3}))
+		r.moveQueue("0", "B")
+		if len(r.claim("A", "0")) != 0 {
+			t.Fatal("a server claimed a queue that it had lost")
+		}
+		s := r.claimOne("B", "0")
+		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
+			t.Fatalf("the new owner claimed %+v, want a recovering first attempt with cursor 17 and 3 items done", s)
+		}
+		r.must(c.Engine().FinishSweep(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
+		if run := r.wantState(id, center.RunSuccess); run.ItemsDone != 5 {
+			t.Fatalf("the run has %d items done, want 5", run.ItemsDone)
+		}
+	})
+	t.Run("R7 a server claims a queue again after a lost reply", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		r.claimOne("A", "0") // the server never sees this reply
+		if s := r.claimOne("A", "0"); !s.Recovering || s.Attempt != 1 {
+			t.Fatalf("claimed %+v, want a recovering first attempt", s)
+		}
+	})
+	t.Run("R7 a claim returns at most as many sweeps as asked for", func(t *testing.T) {
+		r := newRunFixture(t, c, 3)
+		r.submitAndOpen("k")
+		held := []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}, {ID: "1", Epoch: r.epoch("1")}, {ID: "2", Epoch: r.epoch("2")}}
+		for i, want := range []int{2, 1} {
+			sweeps, err := c.Engine().Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
+			if err != nil || len(sweeps) != want {
+				t.Fatalf("claimed %d sweeps, want %d: %v", len(sweeps), want, err)
+			}
+		}
+	})
+}
+
+func testSweepSuspension(t *testing.T, c *center.Center) {
+	t.Run("R8 a suspended sweep is neither an attempt nor a take-over", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		for range 10 {
+			s := r.claimOne("A", "0")
+			if s.Attempt != 1 || s.Recovering {
+				t.Fatalf("claimed %+v, want a first attempt that is not recovering", s)
+			}
+			r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{Cursor: new("4")}))
+		}
+		if s := r.claimOne("A", "0"); s.Cursor != "4" {
+			t.Fatalf("claimed cursor %q, want 4", s.Cursor)
+		}
+	})
+}
+
+func testSweepFence(t *testing.T, c *center.Center) {
+	t.Run("R8 the late writes of a server that has lost the queue are rejected", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		zombie := r.claimOne("A", "0")
+		r.moveQueue("0", "B") // B has not claimed it yet
+		for name, err := range map[string]error{
+			"done": c.Engine().FinishSweep(t.Context(), zombie, runs.Progress{}),
+			"save": c.Engine().SaveSweep(t.Context(), zombie, runs.Progress{Cursor: new("99")}),
+			"fail": second(c.Engine().FailSweep(t.Context(), zombie, runs.Progress{}, "no", true)),
+			"stop": c.Engine().SuspendSweep(t.Context(), zombie, runs.Progress{}),
+		} {
+			if !center.IsFenced(err) {
+				t.Errorf("%s under an old epoch: error %v, want ErrFenced", name, err)
+			}
+		}
+		s := r.claimOne("B", "0")
+		if s.Cursor != "" {
+			t.Fatalf("the new owner claimed cursor %q, want none", s.Cursor)
+		}
+		if err := c.Engine().FinishSweep(t.Context(), zombie, runs.Progress{}); !center.IsFenced(err) {
+			t.Fatalf("finish after the claim of the new owner: error %v, want ErrFenced", err)
+		}
+		r.wantQueueStates(id, "0 RUNNING")
+	})
+	t.Run("R8 a sweep ends when another server has claimed its queue", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
+		r.exec("UPDATE schedule_run_queue SET server = 'other' WHERE run_id = '%s'", s.RunID)
+		if err := c.Engine().FinishSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
+			t.Fatalf("finish the lost sweep: error %v, want ErrRunOver", err)
+		}
+	})
+}
+
+func testSweepCursor(t *testing.T, c *center.Center) {
+	t.Run("R8 F4 the fence saves the cursor of a sweep in the row of the run", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
+		bind := func(value string) center.Batch {
+			return center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: &value, Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
+		}
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		ctx := c.Bind(t.Context(), bind("17"))
+		r.must(center.Fence(ctx, tx))
+		r.must(tx.Commit())
+		r.must(center.SaveCursor(ctx)) // writes nothing, since the fence has saved it
+		if got := r.runQueue(s.RunID, "0").Cursor; got != "17" {
+			t.Fatalf("cursor %q, want 17", got)
+		}
+		r.must(center.SaveCursor(c.Bind(t.Context(), bind("18"))))
+		if got := r.runQueue(s.RunID, "0").Cursor; got != "18" || r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cursor_value <> ''", r.task) > 0 {
+			t.Fatalf("cursor %q, want 18 in the run and none in schedule_queue", got)
+		}
+		r.must(c.Engine().CancelRun(t.Context(), s.RunID, "test"))
+		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+			t.Fatalf("save the cursor of a cancelled run: error %v, want ErrFenced and ErrRunOver", err)
+		}
+	})
+	t.Run("F4 only the server that sweeps a queue reads the cursor", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
+		own := center.QueueEpoch{ID: "0", Epoch: s.Epoch}
+		r.must(c.Engine().SaveSweep(t.Context(), s, runs.Progress{Cursor: new("17")}))
+		if cursor, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
+			t.Fatalf("cursor %q, want 17: %v", cursor, err)
+		}
+		r.moveQueue("0", "B")
+		r.claimOne("B", "0")
+		if _, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+			t.Fatalf("read the cursor of the sweep of B: error %v, want ErrFenced and ErrRunOver", err)
+		}
+	})
+	t.Run("R8 F4 a cursor is not saved under an old epoch", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.submitAndOpen("k")
+		s := r.claimOne("A", "0")
+		late := center.Batch{Server: s.Server, TaskType: r.task, Run: s.RunID, Cursor: new("17"), Queues: []center.QueueEpoch{{ID: "0", Epoch: s.Epoch}}}
+		r.moveQueue("0", "B") // B has not claimed it yet
+		if err := center.SaveCursor(c.Bind(t.Context(), late)); !center.IsFenced(err) {
+			t.Fatalf("save a cursor under an old epoch: error %v, want ErrFenced", err)
+		}
+	})
+}
+
+func testSweepRetries(t *testing.T, c *center.Center) {
+	t.Run("R11 a failed queue is tried again after a pause that doubles", func(t *testing.T) {
+		r := newRunFixture(t, c, 2)
+		id := r.submitAndOpen("k")
+		r.finishAll("A", "1")
+		for attempt, pause := range []time.Duration{30 * time.Second, time.Minute} {
+			s := r.claimOne("A", "0")
+			if s.Attempt != attempt+1 || s.Recovering {
+				t.Fatalf("claimed %+v, want attempt %d and not recovering", s, attempt+1)
+			}
+			failed, err := c.Engine().FailSweep(t.Context(), s, runs.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
+			if err != nil || failed {
+				t.Fatalf("the queue has failed: %t, want another attempt: %v", failed, err)
+			}
+			q := r.runQueue(id, "0")
+			if got := q.NextAttemptAt.Sub(q.ProgressAt).Round(time.Second); got != pause || q.State != center.RunQueuePending || q.LastError != "no luck" {
+				t.Fatalf("the next attempt is after %s, want %s, and the queue PENDING with its error: %+v", got, pause, q)
+			}
+			if len(r.claim("A", "0")) != 0 {
+				t.Fatal("the queue was claimed during the pause")
+			}
+			r.exec("UPDATE schedule_run_queue SET next_attempt_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", id)
+		}
+		s := r.claimOne("A", "0")
+		if s.Cursor != "3" || s.ItemsFailed != 1 {
+			t.Fatalf("claimed %+v, want cursor 3 and 1 failed item", s)
+		}
+		failed, err := c.Engine().FailSweep(t.Context(), s, runs.Progress{}, "no luck at all", false)
+		if err != nil || !failed {
+			t.Fatalf("the queue has failed: %t, want true after the last attempt: %v", failed, err)
+		}
+		r.wantState(id, center.RunFailed)
+		r.wantMessage(id, "1 of 2 queues failed, first queue 0: no luck at all")
+		r.wantQueueStates(id, "0 FAILED", "1 DONE")
+	})
+	t.Run("R11 take-overs without progress fail a queue", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.exec("UPDATE schedule_task_type SET max_recoveries = 2 WHERE task_type = '%s'", r.task)
+		id := r.submitAndOpen("k")
+		r.claimOne("A", "0")
+		r.claimOne("A", "0")
+		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // progress: the count starts anew
+		r.claimOne("A", "0")
+		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // no progress
+		if len(r.claim("A", "0")) != 0 {
+			t.Fatal("the queue was taken over more than max_recoveries times")
+		}
+		r.wantState(id, center.RunFailed)
+		r.wantMessage(id, "first queue 0: taken over more than 2 times without progress")
+	})
+}

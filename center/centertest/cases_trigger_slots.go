@@ -1,0 +1,91 @@
+package centertest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// testMisfires checks which missed slots fire after a downtime and after a pause.
+func testMisfires(t *testing.T, c *center.Center) {
+	for name, tt := range map[string]struct {
+		change func(*center.Trigger)
+		down   time.Duration // the age of the first slot that no worker has seen
+		want   []string
+		missed int64
+	}{
+		"ONE":              {nil, 5 * time.Hour, []string{"0s"}, 5},
+		"SKIP, young":      {func(t *center.Trigger) { t.Misfire = center.MisfireSkip }, 5 * time.Hour, []string{"0s"}, 5},
+		"SKIP, old":        {func(t *center.Trigger) { t.Misfire, t.Expression = center.MisfireSkip, "9h" }, 10 * time.Hour, []string{"1h0m0s"}, 1},
+		"SKIP, too old":    {func(t *center.Trigger) { t.Misfire, t.Expression = center.MisfireSkip, "6h" }, 4 * time.Hour, nil, 1},
+		"ALL":              {func(t *center.Trigger) { t.Misfire = center.MisfireAll }, 2 * time.Hour, []string{"2h0m0s", "1h0m0s", "0s"}, 0},
+		"ALL, catchup_max": {func(t *center.Trigger) { t.Misfire, t.CatchupMax = center.MisfireAll, 2 }, 5 * time.Hour, []string{"1h0m0s", "0s"}, 4},
+		"ALL, max_fires":   {func(t *center.Trigger) { t.Misfire, t.MaxFires = center.MisfireAll, 1 }, 5 * time.Hour, []string{"0s"}, 5},
+		"ALL, end_at":      {func(t *center.Trigger) { t.Misfire, t.EndAt = center.MisfireAll, t.StartAt.Add(6*time.Hour) }, 5 * time.Hour, []string{"5h0m0s", "4h0m0s"}, 0},
+	} {
+		fires := func(t *testing.T, r *fixture, hour time.Time) {
+			r.tick()
+			r.wantSlots(hour, tt.want...)
+			if now := r.readTrigger(r.task); now.Missed != tt.missed || now.Fires != int64(len(tt.want)) {
+				t.Fatalf("the trigger is %+v, want %d firings and %d missed", now, len(tt.want), tt.missed)
+			}
+			for _, state := range r.runStates() {
+				if state == center.RunSkipped {
+					t.Fatal("a run for a missed slot was skipped because of another one")
+				}
+			}
+		}
+		t.Run("R3 slots missed while no worker ran: "+name, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(tt.change)
+			if tt.change != nil && r.readTrigger(r.task).Status == center.TriggerDone { // end_at has passed
+				r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
+			}
+			r.downSince(hour.Add(-tt.down))
+			fires(t, r, hour)
+		})
+		t.Run("R3 slots missed during a pause: "+name, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(tt.change)
+			r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
+			r.must(c.Engine().PauseTrigger(t.Context(), r.task, true, "test"))
+			r.downSince(hour.Add(-tt.down))
+			r.tick()
+			r.wantSlots(hour)
+			r.must(c.Engine().PauseTrigger(t.Context(), r.task, false, "test"))
+			fires(t, r, hour)
+		})
+	}
+}
+
+// testOverlaps checks the slots that are due while an earlier run is open.
+func testOverlaps(t *testing.T, c *center.Center) {
+	for overlap, want := range map[string][]string{
+		center.OverlapSkip: {"RUNNING", "SKIPPED", "SKIPPED", "SKIPPED"},
+		center.OverlapWait: {"RUNNING", "READY", "SKIPPED", "SKIPPED"},
+	} {
+		t.Run("R4 a run lasts longer than the interval, overlap "+overlap, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(func(t *center.Trigger) { t.Overlap = overlap })
+			for ago := 3; ago >= 0; ago-- {
+				slot := hour.Add(-time.Duration(ago) * time.Hour)
+				r.downSince(slot)
+				r.exec("UPDATE schedule_trigger SET end_at = '%s' WHERE name = '%s'", slot.Format(timeLayout), r.task) // no later slot is due
+				r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
+				r.tick()
+			}
+			r.wantRunStates(want...)
+			runs, err := c.Engine().Runs(t.Context(), r.task, 10)
+			r.must(err)
+			if !strings.Contains(runs[0].Message, runs[3].ID+" is RUNNING") || runs[0].FinishedAt.IsZero() {
+				t.Fatalf("the skipped run is %+v, want it finished and its message to name run %s", runs[0], runs[3].ID)
+			}
+			r.finishAll("A", "0")
+			if ticked := r.tick(); (ticked.Open != "") != (overlap == center.OverlapWait) {
+				t.Fatalf("run %q is open after the first has ended, with overlap %s", ticked.Open, overlap)
+			}
+		})
+	}
+}

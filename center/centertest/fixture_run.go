@@ -1,0 +1,163 @@
+package centertest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
+)
+
+// newRunFixture returns a task type of mode RUN with numbered queues. Server A owns them all.
+func newRunFixture(t *testing.T, c *center.Center, queues int) *fixture {
+	t.Helper()
+	r := newFixture(t, c, center.Settings{Mode: center.ModeRun, Queues: queues})
+	r.join("A")
+	return r
+	// submit submits a run. It starts after the runs with the ids after.
+}
+
+func (r *fixture) submit(key string, after ...string) string {
+	r.Helper()
+	id, err := r.c.Engine().Submit(r.Context(), r.task, key, "p", after...)
+	r.must(err)
+	return id
+}
+
+// tick ticks as a worker does, until nothing is left to do.
+func (r *fixture) tick() runs.TickResult {
+	r.Helper()
+	for range 20 {
+		ticked, err := r.c.Engine().Tick(r.Context(), r.task)
+		r.must(err)
+		if !ticked.More {
+			return ticked
+		}
+	}
+	r.Fatal("20 ticks did not finish what is due")
+	return runs.TickResult{}
+}
+
+// submitAndOpen submits a run and opens it.
+func (r *fixture) submitAndOpen(key string) string {
+	r.Helper()
+	id := r.submit(key)
+	if ticked := r.tick(); ticked.Open != id {
+		r.Fatalf("run %q is open, want the submitted run, which is %s", ticked.Open, r.run(id).State)
+	}
+	return id
+}
+
+func (r *fixture) run(id string) center.Run {
+	r.Helper()
+	run, err := r.c.Engine().Run(r.Context(), id)
+	r.must(err)
+	return run
+}
+
+// wantState checks the state of a run. It returns the run.
+func (r *fixture) wantState(id, want string) center.Run {
+	r.Helper()
+	run := r.run(id)
+	if run.State != want {
+		r.Fatalf("run %s is %s (%s), want %s", id, run.State, run.Message, want)
+	}
+	return run
+}
+
+func (r *fixture) wantMessage(id, want string) {
+	r.Helper()
+	if got := r.run(id).Message; !strings.Contains(got, want) {
+		r.Fatalf("run %s has message %q, want %q in it", id, got, want)
+	}
+}
+
+// runStates returns the states of all runs of the task type, the oldest slot first.
+func (r *fixture) runStates() []string {
+	r.Helper()
+	return r.readColumn("SELECT state FROM schedule_run WHERE task_type = '%s' AND own_sign = '%s' ORDER BY scheduled_at, run_id", r.task, r.c.OwnSign())
+}
+
+func (r *fixture) wantRunStates(want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(want, r.runStates()); diff != "" {
+		r.Fatalf("states of all runs (-want +got):\n%s", diff)
+	}
+}
+
+// claim claims queues of the open run for a server that owns them and sweeps none of them.
+func (r *fixture) claim(name string, queues ...string) []runs.Sweep {
+	r.Helper()
+	var held []center.QueueEpoch
+	for _, q := range queues {
+		held = append(held, center.QueueEpoch{ID: q, Epoch: r.epoch(q)})
+	}
+	sweeps, err := r.c.Engine().Claim(r.Context(), r.task, r.uuid(name), held, len(held))
+	r.must(err)
+	return sweeps
+}
+
+// claimOne claims one queue of the open run.
+func (r *fixture) claimOne(name, queue string) runs.Sweep {
+	r.Helper()
+	sweeps := r.claim(name, queue)
+	if len(sweeps) != 1 {
+		r.Fatalf("server %s claimed %d sweeps of queue %s, want 1", name, len(sweeps), queue)
+	}
+	return sweeps[0]
+}
+
+// finishAll claims queues and finishes their sweeps.
+func (r *fixture) finishAll(name string, queues ...string) {
+	r.Helper()
+	for _, q := range queues {
+		r.must(r.c.Engine().FinishSweep(r.Context(), r.claimOne(name, q), runs.Progress{ItemsDone: 1}))
+	}
+}
+
+// failAll claims queues and fails their sweeps permanently.
+func (r *fixture) failAll(name, cause string, queues ...string) {
+	r.Helper()
+	for _, q := range queues {
+		_, err := r.c.Engine().FailSweep(r.Context(), r.claimOne(name, q), runs.Progress{}, cause, true)
+		r.must(err)
+	}
+}
+
+// queueStates returns the queues of a run with their states, in the order of the queues: "0 DONE".
+func (r *fixture) queueStates(id string) (states []string) {
+	r.Helper()
+	queues, err := r.c.Engine().RunQueues(r.Context(), id)
+	r.must(err)
+	for _, q := range queues {
+		states = append(states, q.QueueID+" "+q.State)
+	}
+	return states
+}
+
+func (r *fixture) wantQueueStates(id string, want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(want, r.queueStates(id)); diff != "" {
+		r.Fatalf("queues of run %s (-want +got):\n%s", id, diff)
+	}
+}
+
+// runQueue returns the row of a queue in a run.
+func (r *fixture) runQueue(id, queue string) center.RunQueue {
+	r.Helper()
+	queues, err := r.c.Engine().RunQueues(r.Context(), id)
+	r.must(err)
+	return queues[slices.IndexFunc(queues, func(q center.RunQueue) bool { return q.QueueID == queue })]
+}
+
+// moveQueue makes another server the owner of a queue, as a hand-over or a take-over does.
+func (r *fixture) moveQueue(queue, to string) {
+	r.Helper()
+	r.exec("UPDATE schedule_queue SET cur_server = '%s', req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '%s'", r.uuid(to), r.task, queue)
+}
+
+// second returns the error of a call with two results.
+func second[T any](_ T, err error) error { return err }
