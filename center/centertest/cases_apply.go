@@ -12,7 +12,6 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// testApply checks that Apply writes the settings of the file to the row, tells the workers, and refuses to overwrite
 // testApply checks that Apply writes the wanted settings to the row, tells the servers, and refuses to overwrite a
 // concurrent change.
 func testApply(t *testing.T, c *center.Center) {

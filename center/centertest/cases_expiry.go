@@ -63,6 +63,10 @@ func testExpiry(t *testing.T, c *center.Center) {
 		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A>B")
 	})
+}
+
+// testRequests checks what the plan requests when a server is gone or draining.
+func testRequests(t *testing.T, c *center.Center) {
 	t.Run("P5 the plan withdraws the request of an expired requester", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")

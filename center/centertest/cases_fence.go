@@ -38,7 +38,7 @@ func Fence(t *testing.T, c *center.Center) {
 				ctx := r.batch("A", "10", "2", "1")
 				r.exec(statement, r.task)
 				if err := r.tryFence(ctx); fine[name] != (err == nil) || err != nil && !errors.Is(err, center.ErrFenced) {
-					t.Fatalf("error %v, want none or ErrFenced: none is %t", err, fine[name])
+					t.Fatalf("error %v, want ErrFenced: %t", err, !fine[name])
 				}
 			})
 		}

@@ -43,7 +43,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 	t.Run("S2 the reply reports changes of own queues only", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B") // B requests queues 1 and 3 of A
-		pulse := func(name string) roster.HeartbeatReply {
+		reply := func(name string) roster.HeartbeatReply {
 			t.Helper()
 			p, ok := r.heartbeat(name)
 			v, err := c.Roster().View(t.Context(), r.task, r.uuid(name))
@@ -61,23 +61,23 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 		}
 		rises := func(name string, by func()) {
 			t.Helper()
-			before := pulse(name)
+			before := reply(name)
 			by()
-			if after := pulse(name); after.OwnedPlanVersion <= before.OwnedPlanVersion {
+			if after := reply(name); after.OwnedPlanVersion <= before.OwnedPlanVersion {
 				t.Errorf("the reply to %s has plan version %d of its queues after %d, want a higher one", name, after.OwnedPlanVersion, before.OwnedPlanVersion)
 			}
 		}
-		asked := pulse("A")
+		asked := reply("A")
 		rises("A", func() { // another requester, which neither counts nor epochs show
 			r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil))
 			r.join("C")
 		})
-		if p := pulse("A"); p.Owned != asked.Owned || p.EpochSum != asked.EpochSum || p.Requested != asked.Requested {
+		if p := reply("A"); p.Owned != asked.Owned || p.EpochSum != asked.EpochSum || p.Requested != asked.Requested {
 			t.Fatalf("reply %+v, want the counts of %+v", p, asked)
 		}
 		rises("C", func() { r.release("A", r.handover("1", "C")) })
 		rises("C", func() { r.release("A", r.handover("3", "C")) })
-		a := pulse("A")
+		a := reply("A")
 		rises("C", func() {
 			kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("C"), "1", r.epoch("1"))
 			r.must(err)
@@ -85,7 +85,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 				t.Fatal("C did not retake queue 1")
 			}
 		})
-		if p := pulse("A"); p.OwnedPlanVersion != a.OwnedPlanVersion || p.PlanVersion == a.PlanVersion {
+		if p := reply("A"); p.OwnedPlanVersion != a.OwnedPlanVersion || p.PlanVersion == a.PlanVersion {
 			t.Errorf("a change of a queue of C: A got plan version %d of its own queues, want %d, and %d of the roster, want another than %d",
 				p.OwnedPlanVersion, a.OwnedPlanVersion, p.PlanVersion, a.PlanVersion)
 		}
@@ -126,7 +126,7 @@ func testWatchRange(t *testing.T, c *center.Center) {
 		}
 		wantSeen(name(50), map[int]bool{0: false, 17: false, 18: true, 49: true, 51: false, 69: false})
 		wantSeen(name(31), map[int]bool{0: true, 30: true, 32: false, 36: false, 37: true, 69: true}) // fewer than 32 servers follow s37
-		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false})                     // without s31 it is the 32nd server after s00
+		wantSeen(name(33), map[int]bool{0: true, 32: true, 34: false, 69: false})                     // without s31 it is the 32nd server after s00, the 33rd after s69
 		wantSeen(name(69), map[int]bool{0: false, 35: false, 36: true, 68: true})
 	})
 	t.Run("S2 a server that joins later is watched too", func(t *testing.T) {

@@ -76,7 +76,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	}
 }
 
-// testManyFailedItems checks lists that are longer than a statement may have parameters.
+// testManyFailedItems checks lists of items that take several statements.
 func testManyFailedItems(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	var many []center.FailedItem

@@ -48,6 +48,9 @@ func testRebalance(t *testing.T, c *center.Center) {
 			t.Fatalf("the rebalance raised the plan version from %d to %d, want no change", before, after)
 		}
 	})
+}
+
+func testHandEdits(t *testing.T, c *center.Center) {
 	t.Run("S4 one server audits, and the audit repairs a hand edit", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")

@@ -57,7 +57,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 				t.Fatal("the repartition did not finish exactly once")
 			}
 			if got := len(r.owners()); got != total {
-				t.Fatalf("%d queues, want %d", got, total)
+				t.Fatalf("the task type has %d queues, want %d", got, total)
 			}
 			if got := r.epoch("1"); got != before+1 {
 				t.Fatalf("queue 1 has epoch %d, want %d, so that the fence rejects items of the old number", got, before+1)

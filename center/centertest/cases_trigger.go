@@ -30,7 +30,7 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 			all.Wait()
 			r.must(errors.Join(errs...))
 			if runs, fires := len(r.runStates()), r.readTrigger(r.task).Fires-before; runs != 1 || fires != 1 {
-				t.Fatalf("%d runs and %d firings, want 1 of each", runs, fires)
+				t.Fatalf("the slot has %d runs and %d firings, want 1 of each", runs, fires)
 			}
 		}
 	})
@@ -100,13 +100,13 @@ func testTriggerStates(t *testing.T, c *center.Center) {
 			t.Fatalf("%d triggers fired, want %d", n, many)
 		}
 		if n := len(r.runStates()); n != many {
-			t.Fatalf("%d runs, want %d", n, many)
+			t.Fatalf("the triggers made %d runs, want %d", n, many)
 		}
 	})
 }
 
 func testTriggerCommands(t *testing.T, c *center.Center) {
-	t.Run("R4 fire now makes a run and leaves the slots alone", func(t *testing.T) {
+	t.Run("R4 fire now makes a run and does not change the trigger", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		before, _ := r.hourly(func(t *center.Trigger) { t.Params, t.Priority = "x", 3 })
 		for _, want := range []string{center.RunReady, center.RunSkipped} {

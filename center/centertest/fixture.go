@@ -182,7 +182,7 @@ func (r *fixture) epoch(queue string) int64 {
 	return r.readInt("SELECT epoch FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' AND queue_id = '%s'", r.task, r.c.OwnSign(), queue)
 }
 
-// handover returns what an owner sends after it has drained a queue for the server to.
+// handover returns what an owner sends after it has drained a queue for another server.
 func (r *fixture) handover(queue, to string) roster.Handover {
 	r.Helper()
 	return roster.Handover{QueueID: queue, Epoch: r.epoch(queue), Requester: r.uuid(to)}

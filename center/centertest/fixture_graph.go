@@ -14,7 +14,6 @@ type graph map[string]*fixture
 
 // newGraph defines task types and their upstreams: "a", "b after a", "c after a b?". A question mark stands for the rule
 // FINISHED.
-// FINISHED.
 func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	t.Helper()
 	g := graph{}

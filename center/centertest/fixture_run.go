@@ -17,9 +17,9 @@ func newRunFixture(t *testing.T, c *center.Center, queues int) *fixture {
 	r := newFixture(t, c, center.Settings{Mode: center.ModeRun, Queues: queues})
 	r.join("A")
 	return r
-	// submit submits a run. It starts after the runs with the ids after.
 }
 
+// submit submits a run that waits for the runs with the ids in after. It returns the id of the run.
 func (r *fixture) submit(key string, after ...string) string {
 	r.Helper()
 	id, err := r.c.Engine().Submit(r.Context(), r.task, key, "p", after...)

@@ -22,6 +22,7 @@ var groups = map[string]group{
 
 	// cases_rebalance.go
 	"rebalance":           {run: testRebalance, about: Session},
+	"hand edits":          {run: testHandEdits, about: Session},
 	"stalled transaction": {run: testStalledTransaction, about: Session},
 
 	// cases_lock.go
@@ -36,11 +37,13 @@ var groups = map[string]group{
 	"heartbeat row":     {run: testHeartbeatRow, about: Clock | Session},
 
 	// cases_expiry.go
-	"expiry": {run: testExpiry, about: Clock},
-	"watch":  {run: testWatch, about: Clock},
+	"expiry":   {run: testExpiry, about: Clock},
+	"requests": {run: testRequests, about: Clock},
+	"watch":    {run: testWatch, about: Clock},
 
 	// cases_handover.go
 	"release":           {run: testRelease, about: Session},
+	"release guard":     {run: testReleaseGuard, about: Session},
 	"retake":            {run: testRetake, about: Session},
 	"leave":             {run: testLeave, about: Session},
 	"pending hand-over": {run: testPendingHandovers},
