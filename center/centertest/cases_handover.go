@@ -19,6 +19,35 @@ func testRelease(t *testing.T, c *center.Center) {
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
 	})
+	t.Run("H2 S1 a release does not wait for a heartbeat of the requester", func(t *testing.T) {
+		needsRowLocks(t, c)
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		h := r.handover("1", "B")
+		heartbeat, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer heartbeat.Rollback()
+		_, err = heartbeat.ExecContext(t.Context(), "UPDATE schedule_server SET beat_count = beat_count + 1 WHERE uuid = '"+r.uuid("B")+"'")
+		r.must(err)
+		if released := r.release("A", h); len(released) != 1 {
+			t.Fatalf("released queues %v, want queue 1", released)
+		}
+	})
+	t.Run("H2 a release of several queues tells the requester", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		before, _ := r.heartbeat("B")
+		epoch := r.epoch("1")
+		got := r.release("A", r.handover("3", "B"), r.handover("1", "B"))
+		if diff := cmp.Diff([]string{"1", "3"}, got); diff != "" {
+			t.Fatalf("released queues (-want +got):\n%s", diff)
+		}
+		r.wantOwners("A", "B", "A", "B")
+		after, _ := r.heartbeat("B")
+		if after.PlanVersion <= before.PlanVersion || r.epoch("1") != epoch+1 {
+			t.Fatalf("the plan version went from %d to %d, want a rise; the epoch from %d to %d, want one more", before.PlanVersion, after.PlanVersion, epoch, r.epoch("1"))
+		}
+	})
 }
 
 // testReleaseGuard checks that a release needs each of its conditions.
@@ -52,35 +81,6 @@ func testReleaseGuard(t *testing.T, c *center.Center) {
 			}
 		})
 	}
-	t.Run("H2 S1 a release does not wait for a heartbeat of the requester", func(t *testing.T) {
-		needsRowLocks(t, c)
-		r := newFixture(t, c, center.Settings{Queues: 2})
-		r.join("A", "B")
-		h := r.handover("1", "B")
-		heartbeat, err := c.DB().BeginTx(t.Context(), nil)
-		r.must(err)
-		defer heartbeat.Rollback()
-		_, err = heartbeat.ExecContext(t.Context(), "UPDATE schedule_server SET beat_count = beat_count + 1 WHERE uuid = '"+r.uuid("B")+"'")
-		r.must(err)
-		if released := r.release("A", h); len(released) != 1 {
-			t.Fatalf("released queues %v, want queue 1", released)
-		}
-	})
-	t.Run("H2 a release of several queues tells the requester", func(t *testing.T) {
-		r := newFixture(t, c, center.Settings{Queues: 4})
-		r.join("A", "B")
-		before, _ := r.heartbeat("B")
-		epoch := r.epoch("1")
-		got := r.release("A", r.handover("3", "B"), r.handover("1", "B"))
-		if diff := cmp.Diff([]string{"1", "3"}, got); diff != "" {
-			t.Fatalf("released queues (-want +got):\n%s", diff)
-		}
-		r.wantOwners("A", "B", "A", "B")
-		after, _ := r.heartbeat("B")
-		if after.PlanVersion <= before.PlanVersion || r.epoch("1") != epoch+1 {
-			t.Fatalf("the plan version went from %d to %d, want a rise; the epoch from %d to %d, want one more", before.PlanVersion, after.PlanVersion, epoch, r.epoch("1"))
-		}
-	})
 }
 
 func testRetake(t *testing.T, c *center.Center) {

@@ -10,15 +10,15 @@
 //   - its scheme in package anydb, through which [Open] finds it;
 //   - a kind of package internal/testdb, which makes fresh databases for tests.
 //
-// TestConformance of package center then runs the suite on the new kind, with all others that ROTA_TEST_DATABASES names:
+// TestConformance of package center then runs the suite on the new kind. ROTA_TEST_DATABASES selects kinds:
 //
 //	ROTA_TEST_DATABASES=sqlite go test ./center -run 'TestConformance$'
 //	ROTA_TEST_DATABASES=sqlite go test ./center -run 'TestConformance$/sqlite/lock_row/L1'
 //
 // Databases with a server need the programs of that server; `make test` finds those that are installed. Begin with the
-// groups "define", "rebalance" and "lock row" (groups.go lists all): little else works without them. The cases write their own
-// SQL, in which the same text must mean the same everywhere: string literals for times ('2020-01-01 00:00:00.000000'),
-// TRUE, and CONCAT.
+// groups "define", "rebalance" and "lock row" (groups.go lists all): little else works without them. The cases write
+// their own SQL, in which the same text must mean the same everywhere: string literals for times
+// ('2020-01-01 00:00:00.000000'), TRUE, and CONCAT.
 //
 // A database with one lock for all writers, such as SQLite, cannot carry out the rules about stalled transactions (L5, F3).
 // The helper needsRowLocks is the one place that names these databases.
