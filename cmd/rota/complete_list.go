@@ -26,7 +26,7 @@ func listRunTasks(ctx context.Context, c *center.Center, _ []string) ([]string, 
 func listServers(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
 	servers, err := c.Servers().List(ctx, center.ServerFilter{})
 	for _, s := range servers {
-		values = append(values, s.UUID+"\t"+s.TaskType+", "+strings.ToLower(serverState(s)))
+		values = append(values, s.UUID+"\t"+s.TaskType+", "+strings.ToLower(s.DisplayState()))
 	}
 	return values, err
 }
@@ -65,7 +65,7 @@ func listRuns(accept func(center.Run) bool) lister {
 		}
 		for _, r := range runs {
 			if accept(r.Run) {
-				values = append(values, r.ID+"\t"+r.TaskType+", "+strings.ToLower(runState(r.Run))+", "+relativeTime(r.Now, r.ScheduledAt))
+				values = append(values, r.ID+"\t"+r.TaskType+", "+strings.ToLower(r.DisplayState())+", "+relativeTime(r.Now, r.ScheduledAt))
 			}
 		}
 		names, err := runTaskNames(ctx, c)

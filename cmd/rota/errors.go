@@ -20,7 +20,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 // usageErrors are the errors of package-independent code that only another
 // command line can avoid.
-var usageErrors = []error{center.ErrAmbiguousServer, errOtherTask}
+var usageErrors = []error{center.ErrAmbiguousServer, center.ErrOtherTask}
 
 func exitCode(err error) int {
 	if errors.As(err, new(usageError)) {

@@ -60,7 +60,7 @@ func showPlan(ctx context.Context, c *center.Center, taskType string, add int, r
 	if err := requireTask(ctx, c, taskType); err != nil {
 		return result{}, err
 	}
-	scenario, err := planScenario(ctx, c, taskType, add, remove)
+	scenario, err := c.Queues().Scenario(ctx, taskType, add, remove...)
 	if err != nil {
 		return result{}, err
 	}

@@ -61,7 +61,7 @@ func showQueues(ctx context.Context, c *center.Center, f center.QueueFilter) (re
 var queueColumns = []column[center.QueueRecord]{
 	{title: "TASK", text: func(q center.QueueRecord) string { return q.TaskType }, dropRank: 2},
 	{title: "QUEUE", text: func(q center.QueueRecord) string { return q.QueueID }},
-	{title: "STATUS", text: queueState, color: byMeaning[center.QueueRecord]},
+	{title: "STATUS", text: center.QueueRecord.DisplayState, color: byMeaning[center.QueueRecord]},
 	{title: "OWNER", text: func(q center.QueueRecord) string { return valueOrDash(q.CurServer) }, uuid: true},
 	{title: "HEARTBEAT", text: func(q center.QueueRecord) string { return ageText(q.HeartbeatAge) }, right: true},
 	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.Held) }, right: true, dropRank: 3},

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
@@ -27,17 +26,5 @@ func TestResolveRun(t *testing.T) {
 	}
 	if _, err := resolveRunIDs(t.Context(), s.c, []string{extract, "nope"}); !errors.Is(err, center.ErrNoRunOrTask) {
 		t.Error(err)
-	}
-}
-
-func TestPlanScenario(t *testing.T) {
-	t.Parallel()
-	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
-	scenario, err := planScenario(t.Context(), s.c, "settle", 2, []string{"web1:1", web2})
-	if err != nil || scenario.Add != 2 || strings.Join(scenario.Remove, " ") != web1+" "+web2 {
-		t.Errorf("%+v, %v", scenario, err)
-	}
-	if _, err := planScenario(t.Context(), s.c, "regions", 0, []string{web1}); !errors.Is(err, errOtherTask) {
-		t.Errorf("a server of another task type: %v", err)
 	}
 }

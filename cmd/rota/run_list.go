@@ -58,7 +58,7 @@ it. SKIPPED: another run was open when its trigger was due.`,
 var runColumns = []column[center.RunRecord]{
 	{title: "RUN", text: func(r center.RunRecord) string { return r.ID }},
 	{title: "TASK", text: func(r center.RunRecord) string { return r.TaskType }},
-	{title: "STATE", text: func(r center.RunRecord) string { return runState(r.Run) }, color: byMeaning[center.RunRecord]},
+	{title: "STATE", text: func(r center.RunRecord) string { return r.DisplayState() }, color: byMeaning[center.RunRecord]},
 	{title: "QUEUES", text: finishedText, right: true},
 	{title: "ITEMS", text: func(r center.RunRecord) string { return number(r.ItemsDone) }, right: true, dropRank: 4},
 	{title: "FAILED", text: func(r center.RunRecord) string { return number(r.ItemsFailed) }, right: true, dropRank: 3, color: badUnlessZero[center.RunRecord]},
@@ -83,7 +83,7 @@ func finishedText(r center.RunRecord) string {
 	if r.Queues() == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d/%d", finishedQueues(r), r.Queues())
+	return fmt.Sprintf("%d/%d", r.FinishedQueues(), r.Queues())
 }
 
 // runDuration is the time from the start of a run to its end, or until now.

@@ -10,30 +10,30 @@ import (
 )
 
 // runLine describes a run in one line.
-func runLine(r center.RunRecord, b runBlocker) string {
-	return fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, runState(r.Run), progressText(r), blockerSuffix(r, b))
+func runLine(r center.RunRecord, b center.RunBlocker) string {
+	return fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r), blockerSuffix(r, b))
 }
 
 // blockerText says what keeps a run from making progress, or "".
-func blockerText(r center.RunRecord, b runBlocker) string {
-	switch b.reason {
-	case blockedByPause:
+func blockerText(r center.RunRecord, b center.RunBlocker) string {
+	switch b.Reason {
+	case center.BlockedByPause:
 		return "see rota run resume"
-	case blockedByMissingTask:
+	case center.BlockedByMissingTask:
 		return "its task type was deleted"
-	case blockedByUpstreams:
+	case center.BlockedByUpstreams:
 		return "waits for its upstreams"
-	case blockedByNoServer:
+	case center.BlockedByNoServer:
 		return "no live server serves " + r.TaskType
-	case blockedByPausedTask:
+	case center.BlockedByPausedTask:
 		return r.TaskType + " is paused"
-	case blockedByRun:
-		return "waits for the end of run " + b.runID
+	case center.BlockedByRun:
+		return "waits for the end of run " + b.RunID
 	}
 	return ""
 }
 
-func blockerSuffix(r center.RunRecord, b runBlocker) string {
+func blockerSuffix(r center.RunRecord, b center.RunBlocker) string {
 	if text := blockerText(r, b); text != "" {
 		return "; " + text
 	}
@@ -45,7 +45,7 @@ func progressText(r center.RunRecord) string {
 	if r.Queues() == 0 {
 		return "not started"
 	}
-	parts := []string{fmt.Sprintf("%d of %s", finishedQueues(r), plural(r.Queues(), "queue", "queues")), plural(r.ItemsDone, "item", "items")}
+	parts := []string{fmt.Sprintf("%d of %s", r.FinishedQueues(), plural(r.Queues(), "queue", "queues")), plural(r.ItemsDone, "item", "items")}
 	if r.QueuesFailed > 0 {
 		parts[0] += fmt.Sprintf(", %d of them failed", r.QueuesFailed)
 	}
@@ -66,6 +66,6 @@ func progressBar(r center.RunRecord, width int) string {
 		return progress
 	}
 	length := max(min(width-text.StringWidth(progress)-len("[] "), maxBar), minBar)
-	full := int(int64(length) * finishedQueues(r) / r.Queues())
+	full := int(int64(length) * r.FinishedQueues() / r.Queues())
 	return "[" + strings.Repeat("█", full) + strings.Repeat("░", length-full) + "] " + progress
 }

@@ -21,7 +21,7 @@ func node(name, state, why string) center.Run {
 // A diamond is drawn once, whatever the order of the rows, and each run is below the last of its upstreams.
 func TestRunTreeOfADiamond(t *testing.T) {
 	t.Parallel()
-	g := runGraph{
+	g := center.RunGraph{
 		Runs: []center.Run{
 			node("predict", "DEPENDENT_FAILED", "conditional FAILED: no such table"), node("prior", "SUCCESS", ""),
 			node("extract", "SUCCESS", ""), node("conditional", "FAILED", "no such table"), node("notify", "WAITING", ""),
@@ -34,7 +34,7 @@ func TestRunTreeOfADiamond(t *testing.T) {
 			{Run: "conditional", Upstream: "extract", Rule: "SUCCESS"},
 		},
 	}
-	got := g.text(screen{width: 200}, "predict")
+	got := runTreeText(screen{width: 200}, g, "predict")
 	want := `
    TASK             STATE             RUN          AFTER               REASON
    extract          SUCCESS           extract      -
@@ -50,11 +50,11 @@ func TestRunTreeOfADiamond(t *testing.T) {
 // Rows that were edited by hand may have a cycle; drawing it ends.
 func TestRunTreeOfACycle(t *testing.T) {
 	t.Parallel()
-	g := runGraph{
+	g := center.RunGraph{
 		Runs: []center.Run{node("a", "WAITING", ""), node("b", "WAITING", "")},
 		Deps: []center.RunDep{{Run: "a", Upstream: "b", Rule: "SUCCESS"}, {Run: "b", Upstream: "a", Rule: "SUCCESS"}},
 	}
-	if got := g.text(screen{}, "a"); strings.Count(got, "\n") != 2 {
+	if got := runTreeText(screen{}, g, "a"); strings.Count(got, "\n") != 2 {
 		t.Error(got)
 	}
 }
@@ -62,13 +62,13 @@ func TestRunTreeOfACycle(t *testing.T) {
 // The largest graph that center returns can be drawn.
 func TestRunTreeOfManyRuns(t *testing.T) {
 	t.Parallel()
-	g := runGraph{Runs: []center.Run{node("root", "SUCCESS", "")}}
+	g := center.RunGraph{Runs: []center.Run{node("root", "SUCCESS", "")}}
 	for i := range 1_000 {
 		name := fmt.Sprint(i)
 		g.Runs = append(g.Runs, node(name, "WAITING", ""))
 		g.Deps = append(g.Deps, center.RunDep{Run: name, Upstream: "root", Rule: "SUCCESS"})
 	}
-	if got := g.text(screen{width: 80}, "root"); strings.Count(got, "\n") != 1_001 {
+	if got := runTreeText(screen{width: 80}, g, "root"); strings.Count(got, "\n") != 1_001 {
 		t.Errorf("%d lines", strings.Count(got, "\n"))
 	}
 }
@@ -80,11 +80,11 @@ func longRun() runDetails {
 		ScheduledAt: noon, StartedAt: noon, DeadlineAt: noon.Add(time.Hour), ItemsDone: 123_456_789, ItemsFailed: 3,
 	}, QueuesPending: 4, QueuesDone: 5, QueuesFailed: 1, Now: noon.Add(185 * time.Second)}
 	upstream := node(strings.Repeat("long-name", 4), "SUCCESS", "")
-	return runDetails{
-		run: r, blocker: runBlocker{reason: blockedByNoServer},
-		queues: []center.RunQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
-		graph:  runGraph{[]center.Run{upstream, r.Run}, []center.RunDep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
-	}
+	return runDetails{center.RunDetails{
+		Run: r, Blocker: center.RunBlocker{Reason: center.BlockedByNoServer},
+		Queues: []center.RunQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
+		Graph:  center.RunGraph{Runs: []center.Run{upstream, r.Run}, Deps: []center.RunDep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
+	}}
 }
 
 // A run fits the terminal, and its failed queues come first.
@@ -109,7 +109,7 @@ func TestRunFitsATerminal(t *testing.T) {
 
 func TestRunBar(t *testing.T) {
 	t.Parallel()
-	r := longRun().run
+	r := longRun().Run
 	r.TaskType = "sweep"
 	for _, test := range []struct {
 		done int64

@@ -24,7 +24,8 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 		ValidArgsFunction: complete(listRuns(anyRun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				d, err := readRunDetails(ctx, c, args[0])
+				details, err := center.ReadRunDetails(ctx, c, args[0])
+				d := runDetails{details}
 				return result{d, d.text}, err
 			})
 		},
@@ -34,14 +35,17 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 	return cmd
 }
 
+// runDetails shows the details of a run.
+type runDetails struct{ center.RunDetails }
+
 // MarshalJSON implements json.Marshaler.
 func (d runDetails) MarshalJSON() ([]byte, error) {
 	return object{
-		{"run", objectOf(d.run)},
-		{"queues", objectsOf(d.queues)},
-		{"graph", object{{"runs", objectsOf(d.graph.Runs)}, {"deps", objectsOf(d.graph.Deps)}}},
+		{"run", objectOf(d.Run)},
+		{"queues", objectsOf(d.Queues)},
+		{"graph", object{{"runs", objectsOf(d.Graph.Runs)}, {"deps", objectsOf(d.Graph.Deps)}}},
 	}.MarshalJSON()
 }
 
 // csvRecords implements csvRecorder.
-func (d runDetails) csvRecords() any { return d.queues }
+func (d runDetails) csvRecords() any { return d.Queues }

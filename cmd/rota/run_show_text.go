@@ -15,18 +15,18 @@ import (
 // text describes the run, its graph and its queues.
 func (d runDetails) text(sc screen) string {
 	parts := []string{d.head(sc)}
-	if len(d.graph.Runs) > 1 {
-		parts = append(parts, d.graph.text(sc, d.run.ID))
+	if len(d.Graph.Runs) > 1 {
+		parts = append(parts, runTreeText(sc, d.Graph, d.Run.ID))
 	}
-	if len(d.queues) > 0 {
-		parts = append(parts, render(sc, urgentFirst(d.queues), runQueueColumns(d.run.Now)))
+	if len(d.Queues) > 0 {
+		parts = append(parts, render(sc, urgentFirst(d.Queues), runQueueColumns(d.Run.Now)))
 	}
 	return strings.Join(parts, "\n\n")
 }
 
 // head returns the lines above the tables, indented like them.
 func (d runDetails) head(sc screen) string {
-	r := d.run
+	r := d.Run
 	lines := []string{
 		fmt.Sprintf(" run %s of %s$%s", r.ID, r.TaskType, r.OwnSign),
 		d.stateLine(sc),
@@ -46,10 +46,10 @@ func (d runDetails) head(sc screen) string {
 
 // stateLine returns the run's state, its blocker and its times.
 func (d runDetails) stateLine(sc screen) string {
-	state := runState(d.run.Run)
-	line := wrapped(sc, strings.Join(append([]string{state + blockerSuffix(d.run, d.blocker)}, runTimes(d.run)...), ", "))
+	state := d.Run.DisplayState()
+	line := wrapped(sc, strings.Join(append([]string{state + blockerSuffix(d.Run, d.Blocker)}, runTimes(d.Run)...), ", "))
 	if sc.color {
-		line = strings.Replace(line, state, byMeaning(d.run, state), 1)
+		line = strings.Replace(line, state, byMeaning(d.Run, state), 1)
 	}
 	return line
 }

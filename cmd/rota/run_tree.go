@@ -15,15 +15,15 @@ type runNode struct {
 
 var runNodeColumns = []column[runNode]{
 	{title: "  TASK", text: func(n runNode) string { return n.branch + n.TaskType }},
-	{title: "STATE", text: func(n runNode) string { return runState(n.Run) }, color: byMeaning[runNode]},
+	{title: "STATE", text: func(n runNode) string { return n.DisplayState() }, color: byMeaning[runNode]},
 	{title: "RUN", text: func(n runNode) string { return n.ID }, dropRank: 2},
 	{title: "AFTER", text: func(n runNode) string { return orDash(n.after) }, dropRank: 1, truncate: true},
 	{title: "REASON", text: func(n runNode) string { return oneLine(n.Message) }, truncate: true},
 }
 
-// text renders the graph as a tree. Each run appears once, below the last of
+// runTreeText renders the graph as a tree. Each run appears once, below the last of
 // its upstreams. focus is the id of the run that is marked.
-func (g runGraph) text(sc screen, focus string) string {
+func runTreeText(sc screen, g center.RunGraph, focus string) string {
 	return render(sc, newRunTree(g, focus).lines(), runNodeColumns)
 }
 
@@ -35,11 +35,11 @@ type runTree struct {
 	nodes    []runNode
 }
 
-func newRunTree(g runGraph, focus string) *runTree {
+func newRunTree(g center.RunGraph, focus string) *runTree {
 	t := &runTree{children: map[string][]center.Run{}, after: map[string]string{}, focus: focus}
-	rules := g.upstreams()
+	rules := g.Upstreams()
 	var placed []center.Run
-	for _, r := range g.sorted() {
+	for _, r := range g.Sorted() {
 		parent := ""
 		var names []string
 		for _, u := range placed {

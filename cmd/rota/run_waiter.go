@@ -70,9 +70,9 @@ func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
 	if errors.Is(err, center.ErrUnknownRun) {
 		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, center.ErrUnknownRun)
 	}
-	var blocker runBlocker
+	var blocker center.RunBlocker
 	if err == nil && !r.Ended() {
-		blocker, err = findBlocker(ctx, w.c, r.Run)
+		blocker, err = center.FindBlocker(ctx, w.c, r.Run)
 	}
 	if err != nil {
 		return false, w.report(err)
@@ -89,7 +89,7 @@ func (w *waiter) finish() error {
 	if w.last.State != center.RunSuccess {
 		return endError(w.last.Run)
 	}
-	_, err := fmt.Fprintln(w.out, runLine(w.last, runBlocker{}))
+	_, err := fmt.Fprintln(w.out, runLine(w.last, center.RunBlocker{}))
 	return err
 }
 
@@ -108,15 +108,15 @@ func (w *waiter) report(err error) error {
 
 // show redraws the bar on a terminal, and writes a line into a pipe if there is
 // news.
-func (w *waiter) show(b runBlocker) error {
+func (w *waiter) show(b center.RunBlocker) error {
 	if s := screenOf(w.out); s.width > 0 {
 		w.printed = ""
-		head := w.last.TaskType + " " + runState(w.last.Run) + " "
+		head := w.last.TaskType + " " + w.last.DisplayState() + " "
 		bar := head + progressBar(w.last, s.width-len(head)-1) + blockerSuffix(w.last, b)
 		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.width-1, "…")+"\x1b[K")
 		return err
 	}
-	numbers, state := finishedQueues(w.last)+w.last.ItemsDone+w.last.ItemsFailed, runState(w.last.Run)+blockerSuffix(w.last, b)
+	numbers, state := w.last.FinishedQueues()+w.last.ItemsDone+w.last.ItemsFailed, w.last.DisplayState()+blockerSuffix(w.last, b)
 	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < printRunEvery) {
 		return nil
 	}

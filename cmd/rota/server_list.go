@@ -62,7 +62,7 @@ func (l *serverList) query(ctx context.Context, c *center.Center) (result, error
 var serverColumns = []column[center.ServerRecord]{
 	{title: "SERVER", text: func(s center.ServerRecord) string { return s.UUID }, uuid: true},
 	{title: "TASK", text: func(s center.ServerRecord) string { return s.TaskType }},
-	{title: "STATE", text: serverState, color: byMeaning[center.ServerRecord]},
+	{title: "STATE", text: center.ServerRecord.DisplayState, color: byMeaning[center.ServerRecord]},
 	{title: "HEARTBEAT", text: func(s center.ServerRecord) string { return ageText(&s.HeartbeatAge) }, right: true, dropRank: 1},
 	{title: "QUEUES", text: func(s center.ServerRecord) string { return number(s.Queues) }, right: true},
 	{title: "REQUESTED", text: func(s center.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},

@@ -36,7 +36,7 @@ that nothing owns. RETRY and DEAD count failed items.`,
 
 var taskColumns = []column[center.TaskRecord]{
 	{title: "TASK", text: func(t center.TaskRecord) string { return t.TaskType }},
-	{title: "STATE", text: taskState, color: byMeaning[center.TaskRecord]},
+	{title: "STATE", text: center.TaskRecord.DisplayState, color: byMeaning[center.TaskRecord]},
 	{title: "QUEUES", text: queueTotal, right: true},
 	{title: "HELD", text: func(t center.TaskRecord) string { return number(t.Held) }, right: true, dropRank: 2},
 	{title: "MOVING", text: func(t center.TaskRecord) string { return number(t.Moving) }, right: true, dropRank: 1},

@@ -32,7 +32,7 @@ prints again and again, as often as --watch says; --once prints once.`,
 			if once {
 				o.watch = 0
 			}
-			rates := &itemRates{}
+			rates := &center.ItemRates{}
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
 				return showTop(ctx, c, firstArg(args), rates)
 			})
@@ -44,7 +44,7 @@ prints again and again, as often as --watch says; --once prints once.`,
 	return cmd
 }
 
-func showTop(ctx context.Context, c *center.Center, taskType string, rates *itemRates) (result, error) {
+func showTop(ctx context.Context, c *center.Center, taskType string, rates *center.ItemRates) (result, error) {
 	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return result{}, err
@@ -53,7 +53,7 @@ func showTop(ctx context.Context, c *center.Center, taskType string, rates *item
 	if err != nil {
 		return result{}, err
 	}
-	lines := topLines(servers, rates.update(servers))
+	lines := topLines(servers, rates.Update(servers))
 	return result{tasks, func(s screen) string {
 		return render(s, tasks, taskColumns) + "\n\n" + render(s, lines, topColumns)
 	}}, nil
@@ -75,7 +75,7 @@ func topLines(servers []center.ServerRecord, rates map[string]float64) (lines []
 var topColumns = []column[topLine]{
 	{title: "SERVER", text: func(l topLine) string { return l.UUID }, uuid: true},
 	{title: "TASK", text: func(l topLine) string { return l.TaskType }},
-	{title: "STATE", text: func(l topLine) string { return serverState(l.ServerRecord) }, color: byMeaning[topLine]},
+	{title: "STATE", text: func(l topLine) string { return l.DisplayState() }, color: byMeaning[topLine]},
 	{title: "HEARTBEAT", text: func(l topLine) string { return ageText(&l.HeartbeatAge) }, right: true},
 	{title: "QUEUES", text: func(l topLine) string { return number(l.Queues) }, right: true},
 	{title: "IN FLIGHT", text: func(l topLine) string { return number(l.InHand) }, right: true},

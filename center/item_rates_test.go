@@ -1,21 +1,19 @@
-package main
+package center
 
 import (
 	"testing"
 	"time"
-
-	"github.com/dutyrota/rota/center"
 )
 
 func TestItemRates(t *testing.T) {
 	t.Parallel()
-	var rates itemRates
+	var rates ItemRates
 	reading := func(seconds int, done map[string]int64) map[string]float64 {
-		var servers []center.ServerRecord
+		var servers []ServerRecord
 		for uuid, n := range done {
-			servers = append(servers, center.ServerRecord{UUID: uuid, SuccessCount: n - 1, FailureCount: 1, Now: noon.Add(time.Duration(seconds) * time.Second)})
+			servers = append(servers, ServerRecord{UUID: uuid, SuccessCount: n - 1, FailureCount: 1, Now: time.Unix(0, 0).Add(time.Duration(seconds) * time.Second)})
 		}
-		return rates.update(servers)
+		return rates.Update(servers)
 	}
 	if got := reading(0, map[string]int64{"a": 10, "b": 20}); got["a"] != 0 || got["b"] != 0 {
 		t.Errorf("the first reading has rates: %v", got)

@@ -1,0 +1,46 @@
+package center
+
+// The states that no column holds. DisplayState derives them from several columns.
+const (
+	StateUnserved = "UNSERVED" // no live server serves the task type
+	StateIdle     = "IDLE"     // the task type has mode RUN, and no run is RUNNING
+	StateOverdue  = "OVERDUE"  // the server has sent no heartbeat for judge_dead_interval
+	StateRemoving = "REMOVING" // the queue is removed as soon as its owner has drained it
+)
+
+// DisplayState returns the state of the task type in its environment: PAUSED, DRAINING (every server drains, since the
+// number of queues changes), UNSERVED, RUNNING, IDLE or SERVING. The first that applies wins.
+func (t TaskRecord) DisplayState() string {
+	switch {
+	case t.Paused:
+		return StatePaused
+	case t.RequestedTotal != nil:
+		return StateDraining
+	case !t.Served():
+		return StateUnserved
+	case t.RunID != nil:
+		return RunRunning
+	case t.Mode == ModeRun:
+		return StateIdle
+	}
+	return StateServing
+}
+
+// Served reports whether a live server serves the task type.
+func (t TaskRecord) Served() bool { return t.Servers > t.DeadServers }
+
+// DisplayState returns the state of the server, or OVERDUE: the state that an overdue server has written is stale.
+func (s ServerRecord) DisplayState() string {
+	if s.Overdue {
+		return StateOverdue
+	}
+	return s.State
+}
+
+// DisplayState returns the status of the queue, or REMOVING.
+func (q QueueRecord) DisplayState() string {
+	if q.Removing {
+		return StateRemoving
+	}
+	return q.Status
+}

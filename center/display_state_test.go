@@ -1,0 +1,34 @@
+package center
+
+import "testing"
+
+func TestDisplayStates(t *testing.T) {
+	t.Parallel()
+	six, run := int64(6), "id"
+	live := TaskRecord{Servers: 2, DeadServers: 1}
+	task := func(change func(*TaskRecord)) string {
+		r := live
+		change(&r)
+		return r.DisplayState()
+	}
+	for want, got := range map[string]string{
+		StateServing:  live.DisplayState(),
+		StatePaused:   task(func(r *TaskRecord) { r.Paused, r.RequestedTotal = true, &six }),
+		StateDraining: task(func(r *TaskRecord) { r.RequestedTotal, r.DeadServers = &six, 2 }),
+		StateUnserved: task(func(r *TaskRecord) { r.DeadServers = 2 }),
+		RunRunning:    task(func(r *TaskRecord) { r.RunID, r.Mode = &run, ModeRun }),
+		StateIdle:     task(func(r *TaskRecord) { r.Mode = ModeRun }),
+		StateOverdue:  ServerRecord{State: StateServing, Overdue: true}.DisplayState(),
+		StateStandby:  ServerRecord{State: StateStandby}.DisplayState(),
+		StateRemoving: QueueRecord{Status: "HELD", Removing: true}.DisplayState(),
+		"HELD":        QueueRecord{Status: "HELD"}.DisplayState(),
+		RunFailed:     Run{State: RunFailed, Paused: true}.DisplayState(),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := (Run{State: RunReady, Paused: true}).DisplayState(); got != StatePaused {
+		t.Errorf("a paused run is %s", got)
+	}
+}

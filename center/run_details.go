@@ -1,0 +1,27 @@
+package center
+
+import "context"
+
+// RunDetails is a run with its queues, its graph and its blocker.
+type RunDetails struct {
+	Run     RunRecord
+	Blocker RunBlocker // of an open run
+	Queues  []RunQueue // in natural order; none before the run is opened
+	Graph   RunGraph
+}
+
+// ReadRunDetails reads the details of the run with the given name, as Runs.Find takes it. The parts are read one after
+// another: a run that ends meanwhile can differ from its queues.
+func ReadRunDetails(ctx context.Context, c *Center, name string) (d RunDetails, err error) {
+	if d.Run, err = c.Runs().Find(ctx, name); err != nil {
+		return d, err
+	}
+	if d.Queues, err = c.Runs().Queues(ctx, d.Run.ID); err != nil {
+		return d, err
+	}
+	if d.Graph.Runs, d.Graph.Deps, err = c.Runs().Graph(ctx, d.Run.ID); err != nil || d.Run.Ended() {
+		return d, err
+	}
+	d.Blocker, err = FindBlocker(ctx, c, d.Run.Run)
+	return d, err
+}
