@@ -12,6 +12,9 @@ import (
 
 // SettingsDiff is the difference between a task type's row and the wanted settings.
 type SettingsDiff struct {
+	TaskType string
+	Settings Settings // the wanted settings
+
 	Exists  bool         // the row is there
 	Changes []Difference // Row is the value in force, Given the wanted value, defaults included
 
@@ -26,19 +29,6 @@ type SettingsDiff struct {
 	version int64
 }
 
-// Same reports whether there is nothing to do.
-func (a SettingsDiff) Same() bool {
-	return a.Exists && len(a.Changes) == 0 && len(a.Add) == 0 && len(a.Remove) == 0 && !a.Repartitions()
-}
-
-// Repartitions reports whether the number of numbered queues changes, or a requested change is withdrawn.
-func (a SettingsDiff) Repartitions() bool {
-	if a.Named || !a.Exists || a.Total == 0 {
-		return false
-	}
-	return a.Wanted != a.Total && a.Wanted != a.Waiting || a.Wanted == a.Total && a.Waiting != 0
-}
-
 // errKind: named queues cannot become numbered ones, or the other way round.
 var errKind = errors.New("queues are numbered here and named there: delete the task type first, or give the new form another name")
 
@@ -50,12 +40,12 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a Set
 	}
 	row, err := t.Settings(ctx, taskType)
 	if errors.Is(err, ErrUnknownTask) {
-		return SettingsDiff{Named: len(s.QueueNames) > 0, Wanted: s.Queues, Add: s.QueueNames}, nil
+		return SettingsDiff{TaskType: taskType, Settings: s, Named: len(s.QueueNames) > 0, Wanted: s.Queues, Add: s.QueueNames}, nil
 	}
 	if err != nil {
 		return SettingsDiff{}, err
 	}
-	a = SettingsDiff{Exists: true, Changes: differences(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
+	a = SettingsDiff{TaskType: taskType, Settings: s, Exists: true, Changes: differences(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
 	tasks, err := t.List(ctx, taskType)
 	if err != nil {
 		return SettingsDiff{}, err
@@ -90,34 +80,63 @@ func (a *SettingsDiff) compareQueues(taskType string, row, s Settings) error {
 // ErrChanged means that another operator or worker has changed the settings meanwhile.
 var ErrChanged = errors.New("the settings have changed meanwhile: compare them again")
 
-// Apply writes the settings in one transaction and raises their version. ErrChanged if the version is no longer the one
-// that Compare read. Workers use the settings from their next heartbeats on. Apply creates a missing task type with its
-// queues. It does not change existing queues: see Queues.Repartition, Add and Remove.
-func (t *Tasks) Apply(ctx context.Context, taskType string, s Settings, a SettingsDiff, actor string) error {
-	if !a.Exists || a.Total == 0 {
-		if _, err := t.Define(ctx, taskType, s); err != nil {
-			return err
-		}
-	}
-	if len(a.Changes) == 0 {
+// Apply writes the difference. It writes the settings first, in one transaction that raises their version; ErrChanged if
+// the version is no longer the one that Compare read. Then it changes the queues: a number as Queues.Repartition, names as
+// Queues.Add and Remove. Workers use the settings from their next heartbeats on. Apply creates a missing task type with
+// its queues.
+func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
+	if d.Same() {
 		return nil
 	}
-	if err := s.Validate(); err != nil {
-		return fmt.Errorf("task %s: %w", taskType, err)
+	if !d.Exists || d.Total == 0 {
+		if _, err := t.Define(ctx, d.TaskType, d.Settings); err != nil {
+			return err
+		}
 	}
-	err := t.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		if err := writeSettings(ctx, l, s.WithDefaults(), a.version); err != nil {
+	if err := t.applySettings(ctx, d, actor); err != nil {
+		return err
+	}
+	switch {
+	case !d.Exists, d.Total == 0: // Define has created the queues
+		return nil
+	case d.Repartitions():
+		return t.c.Queues().Repartition(ctx, d.TaskType, d.Wanted, actor)
+	}
+	return t.applyQueueNames(ctx, d, actor)
+}
+
+func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string) error {
+	if len(d.Changes) == 0 {
+		return nil
+	}
+	if err := d.Settings.Validate(); err != nil {
+		return fmt.Errorf("task %s: %w", d.TaskType, err)
+	}
+	err := t.c.roster.UnderLock(ctx, d.TaskType, func(ctx context.Context, l *roster.LockTx) error {
+		if err := writeSettings(ctx, l, d.Settings.WithDefaults(), d.version); err != nil {
 			return err
 		}
-		if err := applySchedule(ctx, l, s, actor); err != nil {
+		if err := applySchedule(ctx, l, d.Settings, actor); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(a.Changes)})
+		return l.Record(ctx, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 	})
 	if err != nil {
 		return fmt.Errorf("apply %w", err)
 	}
 	return nil
+}
+
+// applyQueueNames adds before it removes, as the roster refuses to remove the last queue.
+func (t *Tasks) applyQueueNames(ctx context.Context, d SettingsDiff, actor string) error {
+	var errs []error
+	for _, name := range d.Add {
+		errs = append(errs, t.c.Queues().Add(ctx, d.TaskType, name, "", actor))
+	}
+	for _, name := range d.Remove {
+		errs = append(errs, t.c.Queues().Remove(ctx, d.TaskType, name, actor))
+	}
+	return errors.Join(errs...)
 }
 
 // writeSettings writes the settings, which all own_signs share. The planner's input may change with them: the raised

@@ -34,7 +34,7 @@ func testApply(t *testing.T, c *center.Center) {
 	}
 	r.join("A")
 	before, _ := r.heartbeat("A")
-	r.must(c.Tasks().Apply(t.Context(), r.task, wanted, old, "test"))
+	r.must(c.Tasks().Apply(t.Context(), old, "test"))
 	if now := compare(wanted); !now.Same() {
 		t.Fatalf("differences after Apply: %+v, want none", now)
 	}
@@ -46,7 +46,8 @@ func testApply(t *testing.T, c *center.Center) {
 	if kinds := r.eventKinds(""); kinds[len(kinds)-1] != center.EventSettings {
 		t.Fatalf("events %v, want SETTINGS as the last", kinds)
 	}
-	if err := c.Tasks().Apply(t.Context(), r.task, center.Settings{Queues: 4}, old, "test"); !errors.Is(err, center.ErrChanged) {
+	old.Settings = center.Settings{Queues: 4}
+	if err := c.Tasks().Apply(t.Context(), old, "test"); !errors.Is(err, center.ErrChanged) {
 		t.Fatalf("apply over a concurrent change: error %v, want ErrChanged", err)
 	}
 	if _, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 4, FetchNumber: -1}); err == nil || !strings.Contains(err.Error(), "fetch_number (-1) must be between 1 and 1000000") {
@@ -67,7 +68,7 @@ func testApply(t *testing.T, c *center.Center) {
 	}
 }
 
-// testApplyNew checks that Apply defines a new task type, and what Compare says about named queues.
+// testApplyNew checks that Apply creates a task type, and adds and removes its named queues.
 func testApplyNew(t *testing.T, c *center.Center) {
 	s := center.Settings{QueueNames: []string{"north", "south"}, ThreadNumber: 2}
 	task := strings.ReplaceAll(t.Name(), "/", ".")
@@ -75,7 +76,7 @@ func testApplyNew(t *testing.T, c *center.Center) {
 	if err != nil || a.Exists || a.Same() || len(a.Add) != 2 {
 		t.Fatalf("comparison of a new task type: %+v, want 2 queues to add: %v", a, err)
 	}
-	if err := c.Tasks().Apply(t.Context(), task, s, a, "test"); err != nil {
+	if err := c.Tasks().Apply(t.Context(), a, "test"); err != nil {
 		t.Fatalf("apply a new task type: %v", err)
 	}
 	if a, err = c.Tasks().Compare(t.Context(), task, s); err != nil || !a.Same() {
@@ -85,6 +86,12 @@ func testApplyNew(t *testing.T, c *center.Center) {
 	a, err = c.Tasks().Compare(t.Context(), task, s)
 	if err != nil || !slices.Equal(a.Add, []string{"west"}) || !slices.Equal(a.Remove, []string{"south"}) {
 		t.Fatalf("comparison of other names: %+v, want west to add and south to remove: %v", a, err)
+	}
+	if err := c.Tasks().Apply(t.Context(), a, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = c.Tasks().Compare(t.Context(), task, s); err != nil || !a.Same() {
+		t.Fatal(a, err)
 	}
 }
 

@@ -124,7 +124,7 @@ func (r *fixture) apply(s center.Settings) (changed []string) {
 	for _, d := range a.Changes {
 		changed = append(changed, d.Name+": "+d.Row+" -> "+d.Given)
 	}
-	r.must(r.c.Tasks().Apply(r.Context(), r.task, s, a, "test"))
+	r.must(r.c.Tasks().Apply(r.Context(), a, "test"))
 	if a, err = r.c.Tasks().Compare(r.Context(), r.task, s); err != nil || !a.Same() {
 		r.Fatalf("differences %+v are left after Apply, want none: %v", a, err)
 	}
@@ -178,7 +178,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
 	a, err := c.Tasks().Compare(t.Context(), r.task, nightly)
 	r.must(err)
-	err = c.Tasks().Apply(t.Context(), r.task, nightly, a, "test")
+	err = c.Tasks().Apply(t.Context(), a, "test")
 	if err == nil || !strings.Contains(err.Error(), "trigger "+r.task+" has the name of this task type, and fires "+up.task) {
 		t.Fatalf("apply under the name of a trigger of another task type: error %v, want a refusal", err)
 	}

@@ -58,13 +58,13 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []center.Finding, e
 	if err != nil {
 		return nil, err
 	}
-	return append(findings, fileFindings(cmd.Context(), c, configPath(cmd), fileSettings(cmd, taskType))...), nil
+	return append(findings, c.DiagnoseFile(cmd.Context(), configPath(cmd), fileSettings(cmd, taskType))...), nil
 }
 
 // fileSettings returns the settings of the task type, or of all, in the file.
 // It returns none if there is no valid file: the file may serve the connection
 // only, and a worker reports its errors.
-func fileSettings(cmd *cobra.Command, taskType string) (tasks []taskSettings) {
+func fileSettings(cmd *cobra.Command, taskType string) (tasks []center.TaskSettings) {
 	path := configPath(cmd)
 	if _, err := os.Stat(path); err != nil {
 		return nil
@@ -74,7 +74,7 @@ func fileSettings(cmd *cobra.Command, taskType string) (tasks []taskSettings) {
 		return nil
 	}
 	for _, t := range settingsOf(file) {
-		if taskType == "" || taskType == t.name {
+		if taskType == "" || taskType == t.Name {
 			tasks = append(tasks, t)
 		}
 	}

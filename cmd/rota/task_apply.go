@@ -55,7 +55,8 @@ this environment. The command asks before it removes queues or the trigger.`,
 	return cmd
 }
 
-// run reads and compares everything before it writes anything.
+// run reads and compares everything before it writes anything. Each task type
+// comes after its upstreams, which must exist before it.
 func (a *taskApply) run(names []string) error {
 	file, err := config.Load(a.path, a.cmd.Flags())
 	if err != nil {
@@ -66,31 +67,35 @@ func (a *taskApply) run(names []string) error {
 		return usageError{fmt.Errorf("%s: tasks: %w", a.path, err)}
 	}
 	return withRoster(a.cmd, func(ctx context.Context, c *center.Center) error {
-		diffs, err := compareTasks(ctx, c, tasks)
-		if err != nil {
-			return err
+		var diffs []center.SettingsDiff
+		for _, t := range center.UpstreamsFirst(tasks) {
+			d, err := c.Tasks().Compare(ctx, t.Name, t.Settings)
+			if err != nil {
+				return err
+			}
+			diffs = append(diffs, d)
 		}
 		return a.apply(ctx, c, diffs)
 	})
 }
 
-func settingsOf(file *config.File) (tasks []taskSettings) {
+func settingsOf(file *config.File) (tasks []center.TaskSettings) {
 	for _, t := range file.Tasks {
-		tasks = append(tasks, taskSettings{t.Name, t.Settings})
+		tasks = append(tasks, center.TaskSettings{Name: t.Name, Settings: t.Settings})
 	}
 	return tasks
 }
 
 // chooseTasks returns the named tasks in the order of the names, or all.
-func chooseTasks(tasks []taskSettings, names []string) ([]taskSettings, error) {
+func chooseTasks(tasks []center.TaskSettings, names []string) ([]center.TaskSettings, error) {
 	if len(names) == 0 {
 		return tasks, nil
 	}
-	byName := map[string]taskSettings{}
+	byName := map[string]center.TaskSettings{}
 	for _, t := range tasks {
-		byName[t.name] = t
+		byName[t.Name] = t
 	}
-	var chosen []taskSettings
+	var chosen []center.TaskSettings
 	for _, name := range names {
 		t, found := byName[name]
 		if !found {
@@ -102,7 +107,7 @@ func chooseTasks(tasks []taskSettings, names []string) ([]taskSettings, error) {
 }
 
 // apply shows the differences, asks for confirmation of losses, and writes.
-func (a *taskApply) apply(ctx context.Context, c *center.Center, diffs []taskDiff) error {
+func (a *taskApply) apply(ctx context.Context, c *center.Center, diffs []center.SettingsDiff) error {
 	if a.out.isTable() {
 		text := diffsText(screenOf(a.cmd.OutOrStdout()), diffs, c.OwnSign(), a.dryRun)
 		if _, err := fmt.Fprintln(a.cmd.OutOrStdout(), text); err != nil {
@@ -120,14 +125,14 @@ func (a *taskApply) apply(ctx context.Context, c *center.Center, diffs []taskDif
 	return a.out.write(a.cmd.OutOrStdout(), result{records: changeRecords(diffs, c.OwnSign(), !a.dryRun)})
 }
 
-func (a *taskApply) write(ctx context.Context, c *center.Center, diffs []taskDiff) error {
+func (a *taskApply) write(ctx context.Context, c *center.Center, diffs []center.SettingsDiff) error {
 	if losses := lossTexts(diffs); len(losses) > 0 {
 		if err := confirm(a.cmd, strings.Join(losses, ", and ")); err != nil {
 			return err
 		}
 	}
 	for _, d := range diffs {
-		if err := d.apply(ctx, c, actor()); err != nil {
+		if err := c.Tasks().Apply(ctx, d, actor()); err != nil {
 			return err
 		}
 	}

@@ -150,7 +150,7 @@ func TestTaskApplyRefusesABadFile(t *testing.T) {
 	}
 }
 
-// ApplySettings fails if another operator changes the settings after the comparison.
+// Tasks.Apply fails if another operator changes the settings after the comparison.
 func TestTaskApplyRefusesConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -160,7 +160,7 @@ func TestTaskApplyRefusesConcurrentChanges(t *testing.T) {
 		a, err := s.c.Tasks().Compare(t.Context(), "settle", wanted)
 		s.must(err)
 		s.exec("UPDATE schedule_task_type SET fetch_number = 7, version = version + 1 WHERE task_type = 'settle'")
-		err = s.c.Tasks().Apply(t.Context(), "settle", wanted, a, "test")
+		err = s.c.Tasks().Apply(t.Context(), a, "test")
 		if err == nil || !strings.Contains(err.Error(), "the settings have changed meanwhile") || count(t, s.c.DB(), "schedule_task_type WHERE execute_number = 500") != 0 {
 			t.Error(err)
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dutyrota/rota/center"
 )
 
 // settingChange is a difference in JSON and CSV, and a line of the table.
@@ -21,10 +23,10 @@ var settingChangeColumns = []column[settingChange]{
 	{title: "FILE", text: func(c settingChange) string { return orDash(oneLine(c.File)) }, truncate: true},
 }
 
-func changeRecords(diffs []taskDiff, ownSign string, applied bool) (list []settingChange) {
+func changeRecords(diffs []center.SettingsDiff, ownSign string, applied bool) (list []settingChange) {
 	for _, d := range diffs {
 		for _, c := range settingChanges(d) {
-			c.TaskType, c.OwnSign, c.Applied = d.name, ownSign, applied
+			c.TaskType, c.OwnSign, c.Applied = d.TaskType, ownSign, applied
 			list = append(list, c)
 		}
 	}
@@ -33,9 +35,9 @@ func changeRecords(diffs []taskDiff, ownSign string, applied bool) (list []setti
 
 // settingChanges lists the differences of settings and of queues. A missing
 // task type is one difference.
-func settingChanges(d taskDiff) (list []settingChange) {
+func settingChanges(d center.SettingsDiff) (list []settingChange) {
 	if !d.Exists {
-		return []settingChange{{Setting: "task_type", File: d.name}}
+		return []settingChange{{Setting: "task_type", File: d.TaskType}}
 	}
 	for _, s := range d.Changes {
 		list = append(list, settingChange{Setting: s.Name, Row: s.Row, File: s.Given})
@@ -57,7 +59,7 @@ func settingChanges(d taskDiff) (list []settingChange) {
 }
 
 // diffsText shows the differences and what applying them does.
-func diffsText(sc screen, diffs []taskDiff, ownSign string, dryRun bool) string {
+func diffsText(sc screen, diffs []center.SettingsDiff, ownSign string, dryRun bool) string {
 	var texts []string
 	for _, d := range diffs {
 		texts = append(texts, diffText(sc, d, ownSign, dryRun))
@@ -65,8 +67,8 @@ func diffsText(sc screen, diffs []taskDiff, ownSign string, dryRun bool) string 
 	return strings.Join(texts, "\n\n")
 }
 
-func diffText(sc screen, d taskDiff, ownSign string, dryRun bool) string {
-	name := d.name + "$" + ownSign
+func diffText(sc screen, d center.SettingsDiff, ownSign string, dryRun bool) string {
+	name := d.TaskType + "$" + ownSign
 	switch {
 	case d.Same():
 		return name + ": nothing to do"
@@ -80,9 +82,9 @@ func diffText(sc screen, d taskDiff, ownSign string, dryRun bool) string {
 	return strings.Join(lines, "\n")
 }
 
-func queuesText(d taskDiff) string {
+func queuesText(d center.SettingsDiff) string {
 	if d.Named {
-		return "queues " + strings.Join(d.settings.QueueNames, ", ")
+		return "queues " + strings.Join(d.Settings.QueueNames, ", ")
 	}
 	return plural(d.Wanted, "queue", "queues")
 }
@@ -95,19 +97,19 @@ func doneText(done string, dryRun bool) string {
 }
 
 // notes say what each change causes.
-func notes(d taskDiff, ownSign string) (list []string) {
+func notes(d center.SettingsDiff, ownSign string) (list []string) {
 	if len(d.Changes) > 0 {
 		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")
 	}
-	if d.changesTrigger() {
-		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", d.name, ownSign))
+	if d.ChangesTrigger() {
+		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", d.TaskType, ownSign))
 	}
 	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; then %s, and all workers continue under new epochs."
 	switch {
-	case d.queuesRemoved() > 0:
-		list = append(list, fmt.Sprintf(barrier, plural(d.queuesRemoved(), "row is", "rows are")+" removed"))
-	case d.queuesAdded() > 0:
-		list = append(list, fmt.Sprintf(barrier, plural(d.queuesAdded(), "row is", "rows are")+" added"))
+	case d.QueuesRemoved() > 0:
+		list = append(list, fmt.Sprintf(barrier, plural(d.QueuesRemoved(), "row is", "rows are")+" removed"))
+	case d.QueuesAdded() > 0:
+		list = append(list, fmt.Sprintf(barrier, plural(d.QueuesAdded(), "row is", "rows are")+" added"))
 	case d.Repartitions():
 		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.", plural(d.Waiting, "queue", "queues")))
 	}
@@ -118,16 +120,16 @@ func notes(d taskDiff, ownSign string) (list []string) {
 }
 
 // lossTexts names what applying the differences deletes.
-func lossTexts(diffs []taskDiff) (list []string) {
+func lossTexts(diffs []center.SettingsDiff) (list []string) {
 	for _, d := range diffs {
-		if n := d.queuesRemoved(); n > 0 {
-			list = append(list, fmt.Sprintf("remove %s of %s", plural(n, "queue", "queues"), d.name))
+		if n := d.QueuesRemoved(); n > 0 {
+			list = append(list, fmt.Sprintf("remove %s of %s", plural(n, "queue", "queues"), d.TaskType))
 		}
-		if d.deletesTrigger() {
-			list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.name))
+		if d.DeletesTrigger() {
+			list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.TaskType))
 		}
 		if len(d.Remove) > 0 {
-			list = append(list, fmt.Sprintf("remove queues %s of %s, whose items are then no longer processed", strings.Join(d.Remove, ", "), d.name))
+			list = append(list, fmt.Sprintf("remove queues %s of %s, whose items are then no longer processed", strings.Join(d.Remove, ", "), d.TaskType))
 		}
 	}
 	return list
