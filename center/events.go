@@ -2,6 +2,7 @@ package center
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -70,15 +71,22 @@ type EventRecord struct {
 type EventFilter struct {
 	TaskType string
 	QueueID  string
-	Server   string        // uuid of the server that gave, got or caused it
+	Server   string        // the server that gave, got or caused it: its uuid, or a name as Servers.Find takes it
 	Kind     string        // one of the Event constants
 	Since    time.Duration // maximum age by the database's clock; 0: any
 	After    int64         // only events with a higher event_id
 }
 
 // List lists the last events of this own_sign that the filter selects, at most limit, in the order in which they were
-// recorded.
-func (e *Events) List(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
+// recorded. ErrAmbiguousServer if the filter's server can be several.
+func (e *Events) List(ctx context.Context, f EventFilter, limit int) (list []EventRecord, err error) {
+	if f.Server, err = e.serverUUID(ctx, f.Server, f.Server); err != nil {
+		return nil, err
+	}
+	return e.latest(ctx, f, limit)
+}
+
+func (e *Events) latest(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
 	query, args := e.eventQuery(f, limit)
 	list, err := sqldb.Records[EventRecord](ctx, e.c.db, query, args...)
 	if err != nil {
@@ -87,16 +95,36 @@ func (e *Events) List(ctx context.Context, f EventFilter, limit int) ([]EventRec
 	return list, nil
 }
 
-// eventQuery builds a query that reads backwards through one index (queue, kind or all events) until it has enough rows.
-// COALESCE hides a column from an index that would make the database sort the events of a week.
+// serverUUID returns the uuid of the registered server with the given name. It returns gone if there is none: the events of
+// a server outlive its registration.
+func (e *Events) serverUUID(ctx context.Context, name, gone string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	s, err := e.c.Servers().Find(ctx, name)
+	if errors.Is(err, ErrUnknownServer) {
+		return gone, nil
+	}
+	return s.UUID, err
+}
+
+// eventQuery builds a query that reads backwards through one index until it has enough rows.
 func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any) {
+	w := e.eventWhere(f)
+	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM schedule_event WHERE %s
+		ORDER BY event_id DESC LIMIT %d) x ORDER BY event_id`, w.Text, limit), w.Args
+}
+
+// eventWhere returns a condition for which the database reads one index (queue, kind or all events) in the order of the
+// ids. COALESCE hides a column from an index that would make the database sort the events of a week.
+func (e *Events) eventWhere(f EventFilter) sqldb.Where {
 	task, kind := "task_type", "kind"
 	if f.TaskType == "" || f.QueueID == "" {
 		task = "COALESCE(task_type, '')"
 	} else {
 		kind = "COALESCE(kind, '')"
 	}
-	w := sqldb.Where{Args: []any{e.c.ownSign}}
+	w := sqldb.Where{Text: "own_sign = ?", Args: []any{e.c.ownSign}}
 	w.Equal(task, f.TaskType)
 	w.Equal("queue_id", f.QueueID)
 	w.Equal(kind, f.Kind)
@@ -109,6 +137,5 @@ func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any)
 	if f.After > 0 {
 		w.And("event_id > ?", f.After)
 	}
-	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM schedule_event WHERE own_sign = ?%s
-		ORDER BY event_id DESC LIMIT %d) x ORDER BY event_id`, w.Text, limit), w.Args
+	return w
 }

@@ -173,3 +173,6 @@ func (c *Center) prepared(t testing.TB, f func(*sqldb.Statement) error) {
 		t.Fatal(err)
 	}
 }
+
+// Remembered returns how many events the follower remembers as returned.
+func (f *EventFollower) Remembered() int { return len(f.returned) }

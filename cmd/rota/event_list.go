@@ -18,12 +18,13 @@ const followEvery = time.Second
 // eventList is the command's flags.
 type eventList struct {
 	output
-	eventFollower
-	followed bool
+	filter center.EventFilter
+	limit  int
+	follow bool
 }
 
 func newEventListCommand() *cobra.Command {
-	e := &eventList{eventFollower: eventFollower{limit: 100}}
+	e := &eventList{limit: 100}
 	cmd := &cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List what happened to queues and servers, the latest last",
@@ -36,14 +37,13 @@ func newEventListCommand() *cobra.Command {
 			if err := e.check(args); err != nil {
 				return err
 			}
-			if e.followed {
+			if e.follow {
 				return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
 					return e.printNew(ctx, cmd.OutOrStdout(), c)
 				})
 			}
 			return show(cmd, e.output, func(ctx context.Context, c *center.Center) (result, error) {
-				e.center = c
-				events, err := e.next(ctx)
+				events, err := c.Events().List(ctx, e.filter, e.limit)
 				return tableResult(events, eventColumns), err
 			})
 		},
@@ -57,11 +57,11 @@ func newEventListCommand() *cobra.Command {
 func (e *eventList) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&e.filter.QueueID, "queue", "", "only events of this queue")
-	flags.StringVar(&e.server, "server", "", "only events in which this server lost or got a queue, or acted")
+	flags.StringVar(&e.filter.Server, "server", "", "only events in which this server lost or got a queue, or acted")
 	flags.StringVar(&e.filter.Kind, "kind", "", "only events of this kind: GRANTED, TAKEN_OVER, ALERT, ...")
 	flags.DurationVar(&e.filter.Since, "since", 0, "only events of the last 15m, 24h, ...")
 	flags.IntVar(&e.limit, "limit", e.limit, "list at most this many")
-	flags.BoolVarP(&e.followed, "follow", "f", false, "continue with new events until SIGINT")
+	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until SIGINT")
 	completeFlag(cmd, "server", listServers)
 	completeFlag(cmd, "queue", listQueues)
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(center.EventKinds(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
@@ -79,9 +79,8 @@ func (e *eventList) check(args []string) error {
 func (e *eventList) printNew(ctx context.Context, out io.Writer, c *center.Center) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	e.center = c
 	header := true
-	return e.follow(ctx, followEvery, func(events []center.EventRecord) error {
+	return c.Events().Follow(e.filter, e.limit).Run(ctx, followEvery, func(events []center.EventRecord) error {
 		defer func() { header = false }()
 		return e.print(out, events, header)
 	})
