@@ -76,8 +76,7 @@ func listRuns(accept func(center.Run) bool) lister {
 	}
 }
 
-func anyRun(center.Run) bool    { return true }
-func openRun(r center.Run) bool { return !r.Ended() }
+func anyRun(center.Run) bool { return true }
 
 func listTriggers(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
 	triggers, err := c.Triggers().List(ctx, center.TriggerFilter{})

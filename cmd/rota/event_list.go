@@ -24,7 +24,7 @@ type eventList struct {
 }
 
 func newEventListCommand() *cobra.Command {
-	e := &eventList{limit: 100}
+	e := &eventList{}
 	cmd := &cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List what happened to queues and servers, the latest last",
@@ -60,7 +60,7 @@ func (e *eventList) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&e.filter.Server, "server", "", "only events in which this server lost or got a queue, or acted")
 	flags.StringVar(&e.filter.Kind, "kind", "", "only events of this kind: GRANTED, TAKEN_OVER, ALERT, ...")
 	flags.DurationVar(&e.filter.Since, "since", 0, "only events of the last 15m, 24h, ...")
-	flags.IntVar(&e.limit, "limit", e.limit, "list at most this many")
+	addLimit(cmd, &e.limit, "list at most this many")
 	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until SIGINT")
 	completeFlag(cmd, "server", listServers)
 	completeFlag(cmd, "queue", listQueues)
@@ -72,7 +72,7 @@ func (e *eventList) check(args []string) error {
 	if e.filter.Since < 0 {
 		return usageError{fmt.Errorf("--since (%s) must not be negative", e.filter.Since)}
 	}
-	return atLeastOne("limit", e.limit)
+	return nil
 }
 
 // printNew prints the latest events, and then each new one.

@@ -102,10 +102,8 @@ func newRunCommand() *cobra.Command {
 A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
 or the name of a task type, which stands for its newest run.`,
 	})
-	cmd.AddCommand(newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand())
-	for _, change := range runChanges {
-		cmd.AddCommand(newRunChangeCommand(change))
-	}
+	cmd.AddCommand(newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand(),
+		newRunCancelCommand(), newRunRerunCommand(), newRunPauseCommand(), newRunResumeCommand())
 	return cmd
 }
 

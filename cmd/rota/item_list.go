@@ -9,11 +9,10 @@ import (
 )
 
 func newItemListCommand() *cobra.Command {
-	var o output
 	var f center.ItemFilter
+	var limit int
 	state := choice{values: []string{center.ItemRetry, center.ItemDead}}
-	limit := 100
-	cmd := &cobra.Command{
+	cmd := listCommand(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List failed items, the latest last",
 		Long: `List failed items, the latest last.
@@ -22,28 +21,14 @@ RETRY: the item is tried again at NEXT. DEAD: it is skipped until "rota item
 retry" or "rota item drop".`,
 		Example: `  rota item list settle
   rota item list --state DEAD --limit 1000 -o csv`,
-		Args:              arguments("[TASK]"),
-		ValidArgsFunction: complete(listTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := atLeastOne("limit", limit); err != nil {
-				return err
-			}
-			f.TaskType, f.State = firstArg(args), state.value
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				if err := requireTask(ctx, c, f.TaskType); err != nil {
-					return result{}, err
-				}
-				items, err := c.Items().List(ctx, f, limit)
-				return tableResult(items, itemColumns), err
-			})
-		},
-	}
-	addRosterFlags(cmd)
-	addWatchFlags(cmd, &o)
+	}, listTasks, itemColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.ItemRecord, error) {
+		f.TaskType, f.State = taskType, state.value
+		return c.Items().List(ctx, f, limit)
+	})
 	addChoice(cmd, &state, "state", "", "only items in this state")
 	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only items of this queue")
 	completeFlag(cmd, "queue", listQueues)
-	cmd.Flags().IntVar(&limit, "limit", limit, "list at most this many")
+	addLimit(cmd, &limit, "list at most this many")
 	return cmd
 }
 

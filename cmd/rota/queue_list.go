@@ -9,10 +9,9 @@ import (
 )
 
 func newQueueListCommand() *cobra.Command {
-	var o output
 	var f center.QueueFilter
 	status := choice{values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "UNASSIGNED"}}
-	cmd := &cobra.Command{
+	cmd := listCommand(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the queues, their owners and requesters",
 		Long: `List the queues, their owners and requesters.
@@ -24,17 +23,10 @@ UNASSIGNED: no server can own it.`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,
-		Args:              arguments("[TASK]"),
-		ValidArgsFunction: complete(listTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.TaskType, f.Status = firstArg(args), status.value
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				return showQueues(ctx, c, f)
-			})
-		},
-	}
-	addRosterFlags(cmd)
-	addWatchFlags(cmd, &o)
+	}, listTasks, queueColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.QueueRecord, error) {
+		f.TaskType, f.Status = taskType, status.value
+		return queuesOf(ctx, c, f)
+	})
 	addChoice(cmd, &status, "status", "", "only queues in this state")
 	cmd.Flags().StringVar(&f.Server, "server", "", "only queues that this server owns or requests")
 	cmd.Flags().StringVar(&f.Host, "host", "", "only queues that servers of this host own or request")
@@ -43,19 +35,17 @@ UNASSIGNED: no server can own it.`,
 	return cmd
 }
 
-func showQueues(ctx context.Context, c *center.Center, f center.QueueFilter) (result, error) {
-	if err := requireTask(ctx, c, f.TaskType); err != nil {
-		return result{}, err
-	}
+// queuesOf finds the filter's server by its name. Each refresh of a watch finds it
+// again, since a new process can have the same host:pid.
+func queuesOf(ctx context.Context, c *center.Center, f center.QueueFilter) ([]center.QueueRecord, error) {
 	if f.Server != "" {
 		s, err := c.Servers().Find(ctx, f.Server)
 		if err != nil {
-			return result{}, err
+			return nil, err
 		}
 		f.Server = s.UUID
 	}
-	queues, err := c.Queues().List(ctx, f)
-	return tableResult(queues, queueColumns), err
+	return c.Queues().List(ctx, f)
 }
 
 var queueColumns = []column[center.QueueRecord]{

@@ -10,83 +10,60 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// runChange is a command that changes a run.
-type runChange struct {
-	verb, short, long string
-	done              string                // what the command prints
-	accepts           func(center.Run) bool // the runs that the shell completes
-	do                func(ctx context.Context, c *center.Center, runID, actor string) error
-}
-
-var runChanges = []runChange{
-	{
-		verb: "cancel", short: "Cancel an open run; the runs that depend on it fail",
-		long: `Cancel an open run at once, whichever servers own its queues. A server notices
+func newRunCancelCommand() *cobra.Command {
+	return runChangeCommand(&cobra.Command{
+		Use:   "cancel RUN",
+		Short: "Cancel an open run; the runs that depend on it fail",
+		Long: `Cancel an open run at once, whichever servers own its queues. A server notices
 within two seconds; what it has started may still take effect. The runs that
 wait for its success fail.`,
-		done: "cancelled", accepts: openRun, do: func(ctx context.Context, c *center.Center, runID, actor string) error {
-			return c.Runs().Cancel(ctx, runID, actor)
-		},
-	},
-	{
-		verb: "rerun", short: "Rerun the unfinished queues of a run that failed or was cancelled",
-		long: `Rerun the unfinished queues of a run that failed or was cancelled, each from its
-current position. Finished queues stay finished. The runs that failed because of
-this run wait for it again.`,
-		done: "reruns the queues that were not done", accepts: failedRun, do: func(ctx context.Context, c *center.Center, runID, actor string) error {
-			return c.Runs().Rerun(ctx, runID, actor)
-		},
-	},
-	{
-		verb: "pause", short: "Pause an open run: its sweeps stop",
-		long: `Pause an open run. Its sweeps stop and none starts, until "rota run resume". Its
-deadline does not change.`,
-		done: "paused; its sweeps stop", accepts: openRun, do: pauseRun(true),
-	},
-	{
-		verb: "resume", short: "Resume a paused run",
-		long: `Resume a paused run, each queue from its current position.`,
-		done: "resumed", accepts: pausedRun, do: pauseRun(false),
-	},
+	}, openRun, (*center.Runs).Cancel, "cancelled")
 }
 
+func newRunRerunCommand() *cobra.Command {
+	return runChangeCommand(&cobra.Command{
+		Use:   "rerun RUN",
+		Short: "Rerun the unfinished queues of a run that failed or was cancelled",
+		Long: `Rerun the unfinished queues of a run that failed or was cancelled, each from its
+current position. Finished queues stay finished. The runs that failed because of
+this run wait for it again.`,
+	}, failedRun, (*center.Runs).Rerun, "reruns the queues that were not done")
+}
+
+func newRunPauseCommand() *cobra.Command {
+	return runChangeCommand(&cobra.Command{
+		Use:   "pause RUN",
+		Short: "Pause an open run: its sweeps stop",
+		Long: `Pause an open run. Its sweeps stop and none starts, until "rota run resume". Its
+deadline does not change.`,
+	}, openRun, (*center.Runs).Pause, "paused; its sweeps stop")
+}
+
+func newRunResumeCommand() *cobra.Command {
+	return runChangeCommand(&cobra.Command{
+		Use:   "resume RUN",
+		Short: "Resume a paused run",
+		Long:  `Resume a paused run, each queue from its current position.`,
+	}, pausedRun, (*center.Runs).Resume, "resumed")
+}
+
+func openRun(r center.Run) bool   { return !r.Ended() }
 func pausedRun(r center.Run) bool { return openRun(r) && r.Paused }
 
 func failedRun(r center.Run) bool {
 	return slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, r.State)
 }
 
-func pauseRun(paused bool) func(context.Context, *center.Center, string, string) error {
-	return func(ctx context.Context, c *center.Center, runID, actor string) error {
-		if paused {
-			return c.Runs().Pause(ctx, runID, actor)
+// runChangeCommand completes a command that applies a method of the bundle to a
+// run. The shell completes the runs that accepts returns true for.
+func runChangeCommand(cmd *cobra.Command, accepts func(center.Run) bool, do func(r *center.Runs, ctx context.Context, runID, actor string) error, done string) *cobra.Command {
+	cmd.Long += "\n\nRUN is the id of a run, or a task type, which stands for its newest run."
+	cmd.Example = fmt.Sprintf("  rota run %[1]s reindex\n  rota run %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", cmd.Name())
+	return changeCommand(cmd, listRuns(accepts), func(ctx context.Context, c *center.Center, name string) (string, error) {
+		r, err := c.Runs().Find(ctx, name)
+		if err != nil {
+			return "", err
 		}
-		return c.Runs().Resume(ctx, runID, actor)
-	}
-}
-
-func newRunChangeCommand(change runChange) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               change.verb + " RUN",
-		Short:             change.short,
-		Long:              change.long + "\n\nRUN is the id of a run, or a task type, which stands for its newest run.",
-		Example:           fmt.Sprintf("  rota run %[1]s reindex\n  rota run %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", change.verb),
-		Args:              arguments("RUN"),
-		ValidArgsFunction: complete(listRuns(change.accepts)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				r, err := c.Runs().Find(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				if err := change.do(ctx, c, r.ID, actor()); err != nil {
-					return err
-				}
-				cmd.Printf("run %s (%s): %s\n", r.ID, r.TaskType, change.done)
-				return nil
-			})
-		},
-	}
-	addRosterFlags(cmd)
-	return cmd
+		return fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), do(c.Runs(), ctx, r.ID, actor())
+	}, done)
 }

@@ -15,11 +15,10 @@ var runStates = []string{
 }
 
 func newRunListCommand() *cobra.Command {
-	var o output
 	var f center.RunFilter
+	var limit int
 	state := choice{values: runStates}
-	limit := 100
-	cmd := &cobra.Command{
+	cmd := listCommand(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List runs, the newest first",
 		Long: `List runs, the newest first.
@@ -32,26 +31,12 @@ it. SKIPPED: another run was open when its trigger was due.`,
 		Example: `  rota run list reindex --watch
   rota run list --state FAILED
   rota run list --limit 1000 -o csv`,
-		Args:              arguments("[TASK]"),
-		ValidArgsFunction: complete(listRunTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := atLeastOne("limit", limit); err != nil {
-				return err
-			}
-			f.TaskType, f.State = firstArg(args), state.value
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				if err := requireTask(ctx, c, f.TaskType); err != nil {
-					return result{}, err
-				}
-				runs, err := c.Runs().List(ctx, f, limit)
-				return tableResult(runs, runColumns), err
-			})
-		},
-	}
-	addRosterFlags(cmd)
-	addWatchFlags(cmd, &o)
+	}, listRunTasks, runColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.RunRecord, error) {
+		f.TaskType, f.State = taskType, state.value
+		return c.Runs().List(ctx, f, limit)
+	})
 	addChoice(cmd, &state, "state", "", "only runs in this state")
-	cmd.Flags().IntVar(&limit, "limit", limit, "list at most this many")
+	addLimit(cmd, &limit, "list at most this many")
 	return cmd
 }
 

@@ -17,7 +17,7 @@ type serverList struct {
 }
 
 func newServerListCommand() *cobra.Command {
-	l := &serverList{limit: 100}
+	l := &serverList{}
 	cmd := &cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the servers and what they do",
@@ -31,9 +31,6 @@ queues that it requests from others.`,
 		Args:              arguments("[TASK]"),
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := atLeastOne("limit", l.limit); err != nil {
-				return err
-			}
 			l.filter.TaskType = firstArg(args)
 			return show(cmd, l.output, l.query)
 		},
@@ -43,7 +40,7 @@ queues that it requests from others.`,
 	cmd.Flags().StringVar(&l.filter.Host, "host", "", "only servers of this host")
 	completeFlag(cmd, "host", listHosts)
 	cmd.Flags().BoolVar(&l.gone, "gone", false, "list the servers that have left or expired instead")
-	cmd.Flags().IntVar(&l.limit, "limit", l.limit, "with --gone: list at most this many")
+	addLimit(cmd, &l.limit, "with --gone: list at most this many")
 	return cmd
 }
 

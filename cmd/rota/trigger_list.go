@@ -9,8 +9,7 @@ import (
 )
 
 func newTriggerListCommand() *cobra.Command {
-	var o output
-	cmd := &cobra.Command{
+	return listCommand(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the triggers and when they are due",
 		Long: `List the triggers and when they are due.
@@ -20,22 +19,9 @@ its row is invalid; REASON says why. MISSED counts the slots that never fire,
 because no server was there or the trigger was paused.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
-		Args:              arguments("[TASK]"),
-		ValidArgsFunction: complete(listRunTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f := center.TriggerFilter{Target: firstArg(args)}
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				if err := requireTask(ctx, c, f.Target); err != nil {
-					return result{}, err
-				}
-				triggers, err := c.Triggers().List(ctx, f)
-				return tableResult(triggers, triggerColumns), err
-			})
-		},
-	}
-	addRosterFlags(cmd)
-	addWatchFlags(cmd, &o)
-	return cmd
+	}, listRunTasks, triggerColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.TriggerRecord, error) {
+		return c.Triggers().List(ctx, center.TriggerFilter{Target: taskType})
+	})
 }
 
 var triggerColumns = []column[center.TriggerRecord]{
