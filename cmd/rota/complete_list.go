@@ -56,7 +56,7 @@ func listItems(ctx context.Context, c *center.Center, args []string) (values []s
 }
 
 // listRuns lists the newest runs that accept returns true for, and then the
-// task types, each of which stands for its newest run.
+// task types; a task type stands for its newest run.
 func listRuns(accept func(center.Run) bool) lister {
 	return func(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
 		runs, err := c.Runs().List(ctx, center.RunFilter{}, listedRuns)

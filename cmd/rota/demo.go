@@ -14,16 +14,16 @@ func newDemoCommand() *cobra.Command {
 	var o demo.Options
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See several workers share one table of work, and proof that they did it right",
-		Long: `See several workers share one table of work: three processes settle 20,000
-orders in 8 queues, a fourth joins, one is killed. At the end SELECTs prove that
+		Short: "Show several workers share a table of work, and prove the result",
+		Long: `Show several workers share a table of work: three processes settle 20,000 orders
+in 8 queues, a fourth joins, and one is killed. At the end SELECTs prove that
 each order took effect exactly once and that no queue moved without need. The
 exit code is 0, or 1 if the demo failed.
 
-The demo needs nothing: it uses a SQLite file in a temporary directory. With
---db it uses your PostgreSQL or MySQL server. It creates a schema (MySQL: a
+By default the demo uses a SQLite file in a temporary directory. With --db it
+uses your PostgreSQL or MySQL server. There it creates a schema (MySQL: a
 database) named rota_demo_ and a random suffix, and removes it at the end. The
-user needs the right to create one.`,
+database user needs the right to create one.`,
 		Example: `  rota demo
   rota demo --keep demo-files
   rota demo --db postgres://postgres@127.0.0.1/postgres`,
@@ -38,7 +38,7 @@ user needs the right to create one.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Database, "db", "", "URL of the server to use: postgres:// or mysql://")
-	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the database; it stays")
+	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the database; the demo does not remove it")
 	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "time limit")
 	return cmd
 }

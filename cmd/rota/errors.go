@@ -18,8 +18,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usageErrors are the errors of package-independent code that only another
-// command line can avoid.
+// usageErrors are the errors of package center that only another command line
+// can avoid.
 var usageErrors = []error{center.ErrAmbiguousServer, center.ErrOtherTask}
 
 func exitCode(err error) int {

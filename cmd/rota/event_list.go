@@ -27,7 +27,15 @@ func newEventListCommand() *cobra.Command {
 	e := &eventList{}
 	cmd := &cobra.Command{
 		Use:   "list [TASK]",
-		Short: "List what happened to queues and servers, the latest last",
+		Short: "List the events of queues and servers, the latest last",
+		Long: `List the events of queues and servers, the latest last: joins and ends of
+servers, moves of queues, alerts, and changes by operators.
+
+With --follow the command prints the latest events, and then each new event
+once. --limit and --since apply to the latest events. If a transaction commits
+late, its events have earlier times than the events printed before them.
+
+SERVER is a uuid, or the start of the uuid of a registered server, host:pid.`,
 		Example: `  rota event list settle --queue 3
   rota event list --kind TAKEN_OVER --since 24h
   rota event list --follow`,
@@ -57,11 +65,11 @@ func newEventListCommand() *cobra.Command {
 func (e *eventList) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&e.filter.QueueID, "queue", "", "only events of this queue")
-	flags.StringVar(&e.filter.Server, "server", "", "only events in which this server lost or got a queue, or acted")
+	flags.StringVar(&e.filter.Server, "server", "", "only events in which this `SERVER` lost or got a queue, or acted")
 	flags.StringVar(&e.filter.Kind, "kind", "", "only events of this kind: GRANTED, TAKEN_OVER, ALERT, ...")
 	flags.DurationVar(&e.filter.Since, "since", 0, "only events of the last 15m, 24h, ...")
 	addLimit(cmd, &e.limit, "list at most this many")
-	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until SIGINT")
+	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	completeFlag(cmd, "server", listServers)
 	completeFlag(cmd, "queue", listQueues)
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(center.EventKinds(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only

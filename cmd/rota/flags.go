@@ -16,7 +16,7 @@ const defaultConfig = "rota.yaml"
 // addConnectionFlags adds the flags of all commands that connect to a database.
 // Package config looks flags up by name.
 func addConnectionFlags(cmd *cobra.Command) {
-	cmd.Flags().StringP("config", "c", defaultConfig, "file to read")
+	cmd.Flags().StringP("config", "c", defaultConfig, "configuration file")
 	addDatabaseFlag(cmd)
 }
 

@@ -32,8 +32,8 @@ func newMigrateCommand() *cobra.Command {
 		Short: "Create, upgrade or inspect the roster's tables",
 		Long: `Create, upgrade or inspect the roster's tables.
 
-The database is that of --database, else of ROTA_DATABASE, else of the file (-c,
-or rota.yaml in this directory).`,
+The URL of the database comes from --database, else from ROTA_DATABASE, else
+from the configuration file (-c, or rota.yaml in this directory).`,
 	})
 	cmd.AddCommand(newMigrateUpCommand(), newMigrateStatusCommand())
 	return cmd
@@ -69,7 +69,7 @@ func newServerCommand() *cobra.Command {
 		Long: `List servers; pause, drain or resume a server.
 
 A server is the registration of one process for one task type. SERVER is its
-uuid, or the start of the uuid, host:pid, if no other server has the same.`,
+uuid, or the start of the uuid, host:pid, if that names one server.`,
 	})
 	cmd.AddCommand(newServerListCommand(), newServerPauseCommand(), newServerResumeCommand(), newServerDrainCommand())
 	return cmd
@@ -87,7 +87,7 @@ func newItemCommand() *cobra.Command {
 func newEventCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "event",
-		Short: "List and follow what happens to queues and servers",
+		Short: "List and follow the events of queues and servers",
 	})
 	cmd.AddCommand(newEventListCommand())
 	return cmd

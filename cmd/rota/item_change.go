@@ -24,9 +24,10 @@ func newItemRetryCommand() *cobra.Command {
 func newItemDropCommand() *cobra.Command {
 	return itemCommand(&cobra.Command{
 		Use:   "drop TASK ITEM... | TASK --all",
-		Short: "Delete the records of failed items that were repaired by hand",
-		Long: `Delete the records of failed items. An item whose row still matches select is
-processed again as if it had never failed.`,
+		Short: "Delete the records of failed items",
+		Long: `Delete the records of failed items, after the items were repaired or removed by
+hand. An item whose row still matches select is executed again as if it had
+never failed.`,
 		Example: `  rota item drop settle 4711 4712
   rota item drop settle --all --yes`,
 	}, (*center.Items).Drop, "dropped", true)

@@ -17,8 +17,9 @@ func newItemListCommand() *cobra.Command {
 		Short: "List failed items, the latest last",
 		Long: `List failed items, the latest last.
 
-RETRY: the item is tried again at NEXT. DEAD: it is skipped until "rota item
-retry" or "rota item drop".`,
+The state of an item:
+  RETRY  it is executed again at NEXT
+  DEAD   it is skipped until "rota item retry" or "rota item drop"`,
 		Example: `  rota item list settle
   rota item list --state DEAD --limit 1000 -o csv`,
 	}, listTasks, itemColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.ItemRecord, error) {

@@ -30,18 +30,18 @@ type output struct {
 // addOutputFlags adds -o.
 func addOutputFlags(cmd *cobra.Command, o *output) {
 	o.format = choice{value: formatTable, values: formats}
-	addChoice(cmd, &o.format, "output", "o", "format of the output")
+	addChoice(cmd, &o.format, "output", "o", "output format")
 }
 
 // addWatchFlags adds -o and --watch.
 func addWatchFlags(cmd *cobra.Command, o *output) {
 	addOutputFlags(cmd, o)
-	cmd.Flags().DurationVarP(&o.watch, "watch", "w", 0, "refresh every 2s, or --watch=5s, until SIGINT")
+	cmd.Flags().DurationVarP(&o.watch, "watch", "w", 0, "refresh every 2s until Ctrl-C; --watch=5s sets the interval")
 	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
 }
 
-// result is what a command shows: records, whose JSON names are those of the
-// columns in the database, and their text for -o table.
+// result is what a command shows: records and their text for -o table. The JSON
+// names of the records are the names of the columns in the database.
 type result struct {
 	records any // for CSV a slice of structs, an object, or something with csvRecords
 	text    func(screen) string

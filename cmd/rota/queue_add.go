@@ -13,7 +13,7 @@ func newQueueAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add TASK QUEUE",
 		Short: "Add a named queue, or cancel its removal",
-		Long: `Add a named queue, or cancel its removal. The queue is assigned to a server at
+		Long: `Add a named queue, or cancel its removal. A server owns the queue at
 once. "rota task apply" changes the number of numbered queues.`,
 		Example:           "  rota queue add settle west\n  rota queue add settle west --parameter '{\"zone\": 3}'",
 		Args:              arguments("TASK", "QUEUE"),

@@ -16,10 +16,13 @@ func newQueueListCommand() *cobra.Command {
 		Short: "List the queues, their owners and requesters",
 		Long: `List the queues, their owners and requesters.
 
-HELD: a live server owns the queue, and no other requests it. MOVING: another
-server requests it, and the owner finishes what it has in flight. OVERDUE: the
-owner has sent no heartbeat for judge_dead_interval. ORPHAN: the owner is gone.
-UNASSIGNED: no server can own it.`,
+The status of a queue:
+  HELD        a live server owns it, and no other server requests it
+  MOVING      another server requests it, and the owner drains it
+  OVERDUE     its owner has sent no heartbeat for judge_dead_interval
+  ORPHAN      its owner has no row any more
+  UNASSIGNED  it has no owner: no server can own it
+  REMOVING    it is deleted as soon as its owner has drained it`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,

@@ -64,8 +64,8 @@ func objectsOf(records any) []object {
 	return list
 }
 
-// withSettings appends settings under the names of their columns, except those
-// that the object already has.
+// withSettings appends settings under the names of their columns. It skips the
+// names that the object already has.
 func (o object) withSettings(settings []center.SettingRecord) object {
 	for _, s := range settings {
 		if !o.has(s.Column) {

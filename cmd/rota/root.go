@@ -17,10 +17,10 @@ func newRootCommand() *cobra.Command {
 		Long: `Rota keeps a duty roster in a SQL database: which worker process owns which
 queue (a part of the data) right now. Workers share the queues evenly, hand them
 over without overlap, and take over the queues of a worker that has crashed.`,
-		Example: `  rota demo                     watch workers at work; nothing to install
+		Example: `  rota demo                     show workers at work; needs no database
   rota worker -c rota.yaml      run the tasks of a file
   rota migrate up               create or upgrade the roster's tables
-  rota top                      show task types and servers at work
+  rota top                      show task types and servers
   rota doctor                   list problems and how to solve them`,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,

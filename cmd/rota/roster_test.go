@@ -139,7 +139,7 @@ func (s *testRoster) try(args string, more ...string) (stdout, stderr string, co
 	return runRota(s.T, s.dir, append(list, "--database", s.url)...)
 }
 
-// refused runs a command that must fail with one line, and nothing on stdout.
+// wantError runs a command that must fail with one line, and nothing on stdout.
 func (s *testRoster) wantError(code int, want, args string, more ...string) {
 	s.Helper()
 	stdout, stderr, got := s.try(args, more...)

@@ -23,11 +23,16 @@ func newRunListCommand() *cobra.Command {
 		Short: "List runs, the newest first",
 		Long: `List runs, the newest first.
 
-WAITING: waits for its upstreams. READY: starts when no other run of its task
-type is RUNNING. RUNNING: servers sweep its queues. SUCCESS: all queues are
-done. FAILED: a queue failed too often, or the deadline passed.
-DEPENDENT_FAILED: an upstream did not succeed. CANCELLED: an operator cancelled
-it. SKIPPED: another run was open when its trigger was due.`,
+The state of a run:
+  WAITING           it waits for its upstreams
+  READY             it starts when no other run of its task type is RUNNING
+  RUNNING           servers sweep its queues
+  PAUSED            an operator has paused it before its end
+  SUCCESS           all its queues are done
+  FAILED            a queue has failed too often, or the deadline has passed
+  DEPENDENT_FAILED  an upstream did not succeed
+  CANCELLED         an operator cancelled it
+  SKIPPED           another run was open when its trigger was due`,
 		Example: `  rota run list reindex --watch
   rota run list --state FAILED
   rota run list --limit 1000 -o csv`,

@@ -24,7 +24,7 @@ func newRunSubmitCommand() *cobra.Command {
 		Long: `Submit a run of a task type of mode RUN, and of everything that runs after it,
 and print its id. There is one run per key: submitting the key again prints the
 id of the first run. A run starts when no other run of its task type is RUNNING
-and, with --after, when those runs have succeeded. A submitted run is never
+and, with --after, when the named runs have succeeded. A submitted run is never
 skipped.
 
 With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,

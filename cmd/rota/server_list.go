@@ -23,8 +23,15 @@ func newServerListCommand() *cobra.Command {
 		Short: "List the servers and what they do",
 		Long: `List the servers and what they do.
 
-REQUESTED counts the queues of a server that other servers request, AWAITED the
-queues that it requests from others.`,
+The state of a server:
+  SERVING   it owns queues
+  STANDBY   it owns none: there are more servers than queues
+  PAUSED    an operator has paused it
+  DRAINING  it hands its queues over, and gets none
+  OVERDUE   it has sent no heartbeat for judge_dead_interval
+
+REQUESTED counts the queues of a server that other servers request. AWAITED
+counts the queues that it requests from other servers.`,
 		Example: `  rota server list --watch
   rota server list settle --host web1
   rota server list --gone                servers that have left or expired`,

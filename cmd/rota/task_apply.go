@@ -24,9 +24,9 @@ func newTaskApplyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply [TASK...]",
 		Short: "Write the settings of a rota.yaml to the database",
-		Long: `Write the settings of a rota.yaml to the database: those of all its task types,
-or of the named ones. A setting that the file leaves out gets its default. The
-command shows each difference before it writes. It creates missing task types.
+		Long: `Write the settings of a rota.yaml to the database, for all its task types or for
+the named ones. A setting that the file leaves out gets its default. The command
+shows each difference before it writes. It creates missing task types.
 
 Workers adopt new settings with their next heartbeats, and the two intervals
 when they start again. A change of the number of queues is a barrier: every
@@ -45,7 +45,7 @@ this environment. The command asks before it removes queues or the trigger.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&a.path, "file", "f", defaultConfig, "file to read")
+	flags.StringVarP(&a.path, "file", "f", defaultConfig, "configuration file")
 	flags.StringVarP(&a.path, "config", "c", defaultConfig, "same as --file")
 	addDatabaseFlag(cmd)
 	addOwnSignFlag(cmd)

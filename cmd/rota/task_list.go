@@ -16,8 +16,16 @@ func newTaskListCommand() *cobra.Command {
 		Short: "List the task types and their state",
 		Long: `List the task types and their state.
 
-OVERDUE counts the queues whose owner has expired or is gone, NO OWNER those
-that nothing owns. RETRY and DEAD count failed items.`,
+The state of a task type:
+  SERVING   live servers serve it
+  RUNNING   live servers serve it, and one of its runs is RUNNING
+  IDLE      live servers serve it; it has mode RUN, and no run is RUNNING
+  UNSERVED  no live server serves it
+  DRAINING  every server drains, since the number of queues changes
+  PAUSED    an operator has paused it
+
+OVERDUE counts the queues whose owner is overdue or gone, NO OWNER the queues
+without an owner. RETRY and DEAD count failed items.`,
 		Example: `  rota task list
   rota task list --watch
   rota task list -o json | jq '.[] | select(.unassigned > 0)'`,

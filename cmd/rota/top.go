@@ -17,9 +17,13 @@ func newTopCommand() *cobra.Command {
 	var once bool
 	cmd := &cobra.Command{
 		Use:   "top [TASK]",
-		Short: "Show task types and servers at work, refreshed until SIGINT",
-		Long: `Show task types and servers at work, refreshed until SIGINT. Into a pipe it
-prints again and again, as often as --watch says; --once prints once.`,
+		Short: "Show task types and servers, refreshed until Ctrl-C",
+		Long: `Show task types and servers, refreshed every 2s until Ctrl-C. --watch sets the
+interval. Into a pipe, the command prints a table at each interval; --once
+prints one table and exits.
+
+ITEMS/S is the rate since the previous table. A server writes its counters with
+each heartbeat.`,
 		Example: `  rota top
   rota top settle --watch=500ms
   rota top --once`,
@@ -40,7 +44,7 @@ prints again and again, as often as --watch says; --once prints once.`,
 	}
 	addRosterFlags(cmd)
 	addWatchFlags(cmd, &o)
-	cmd.Flags().BoolVar(&once, "once", false, "show it once")
+	cmd.Flags().BoolVar(&once, "once", false, "print one table and exit")
 	return cmd
 }
 

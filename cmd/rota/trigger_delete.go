@@ -29,7 +29,7 @@ its slots again.`,
 	return cmd
 }
 
-// deleteTrigger does not ask about an unknown trigger: DeleteTrigger refuses it.
+// deleteTrigger does not ask about an unknown trigger: Triggers.Delete refuses it.
 func deleteTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, name string) error {
 	triggers, err := c.Triggers().List(ctx, center.TriggerFilter{Name: name})
 	if err == nil && len(triggers) > 0 {

@@ -14,9 +14,14 @@ func newTriggerListCommand() *cobra.Command {
 		Short: "List the triggers and when they are due",
 		Long: `List the triggers and when they are due.
 
-ACTIVE: it fires. PAUSED: it does not fire. DONE: it is never due again. ERROR:
-its row is invalid; REASON says why. MISSED counts the slots that never fire,
-because no server was there or the trigger was paused.`,
+The status of a trigger:
+  ACTIVE  it fires when it is due
+  PAUSED  it does not fire, and misses its slots
+  DONE    it is never due again
+  ERROR   its row is invalid; REASON says why
+
+MISSED counts the slots that never fire, because no server was running or the
+trigger was paused.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
 	}, listRunTasks, triggerColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.TriggerRecord, error) {
