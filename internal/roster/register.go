@@ -52,8 +52,8 @@ func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err 
 		if err != nil {
 			return err
 		}
-		_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1, watching_since = ?
-			WHERE task_type = ? AND own_sign = ?`, l.Dialect.Time(since), l.TaskType, l.OwnSign)
+		_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
+			WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
 		if err != nil {
 			return err
 		}

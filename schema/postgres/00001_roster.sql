@@ -57,7 +57,6 @@ CREATE TABLE schedule_task_running (
     plan_version       bigint           NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
     item_version       bigint           NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
     epoch_high         bigint           NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
-    watching_since     timestamptz(6)   NULL,                    -- since when servers watch without a gap; a new server inherits it
     audited_at         timestamptz(6)   NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   timestamptz(6)   NULL,                    -- when the last plan was written
     last_assign_server text COLLATE "C" NULL,                    -- server that wrote it

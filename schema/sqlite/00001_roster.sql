@@ -58,7 +58,6 @@ CREATE TABLE schedule_task_running (
     plan_version       BIGINT  NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
     item_version       BIGINT  NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
     epoch_high         BIGINT  NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
-    watching_since     TEXT    NULL,                    -- since when servers watch without a gap; a new server inherits it
     audited_at         TEXT    NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
     last_assign_server TEXT    NULL,                    -- server that wrote it
