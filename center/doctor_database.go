@@ -95,6 +95,7 @@ var needs = []need{
 	{"schedule_run_dep", "SELECT INSERT DELETE", "run_id"},
 	{"schedule_task_after", "SELECT INSERT DELETE", "task_type"},
 	{"schedule_trigger", "SELECT INSERT UPDATE DELETE", "name"},
+	{"schedule_assignment", "SELECT", ""}, // the doctor itself reads it
 	{"schedule_schema_version", "SELECT", ""},
 	{"schedule_schema_lock", "SELECT", ""},
 }

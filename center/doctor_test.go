@@ -37,10 +37,7 @@ func TestDoctorTellsHowFarClocksAreApart(t *testing.T) {
 	for skew, want := range map[string]string{
 		"1 hour": "NOTE this host's clock is 1h0m0s behind the database's", "-1 hour": "NOTE this host's clock is 1h0m0s ahead of the database's", "0": "OK this host's clock is the database's within ",
 	} {
-		raw := testdb.URL(t, testdb.Postgres)
-		c := centertest.Open(t, raw, center.Options{})
-		execAll(t, c, `CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + INTERVAL '`+skew+`' $$`)
-		wantFinding(t, centertest.Open(t, raw+"&search_path=public,pg_catalog", center.Options{}), "clock", want)
+		wantFinding(t, centertest.Open(t, skewedClock(t, skew), center.Options{}), "clock", want)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -17,7 +16,7 @@ type Queues struct{ c *Center }
 // Queues returns the bundle of queues.
 func (c *Center) Queues() *Queues { return &Queues{c} }
 
-// QueueRecord is a queue with its owner, as the view schedule_assignment shows it.
+// QueueRecord is a row of the view schedule_assignment: a queue with its owner. Ages are in seconds.
 type QueueRecord struct {
 	TaskType       string   `json:"task_type"`
 	OwnSign        string   `json:"own_sign"`
@@ -27,31 +26,17 @@ type QueueRecord struct {
 	CurHost        *string  `json:"cur_host"`
 	CurPID         *int64   `json:"cur_pid"`
 	CurState       *string  `json:"cur_state"`
-	HeartbeatAge   *float64 `json:"cur_heartbeat_age_s" db:"-"`
+	HeartbeatAge   *float64 `json:"cur_heartbeat_age_s"`
 	ReqServer      *string  `json:"req_server"`
 	ReqHost        *string  `json:"req_host"`
-	Held           *float64 `json:"held_s" db:"-"`
-	Requested      *float64 `json:"requested_s" db:"-"`
+	Held           *float64 `json:"held_s"`
+	Requested      *float64 `json:"requested_s"`
 	Epoch          int64    `json:"epoch"`
 	QueueParameter string   `json:"queue_parameter"`
 	CursorValue    string   `json:"cursor_value"`
 	Status         string   `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
 	Removing       bool     `json:"removing" db:"-"` // it is removed as soon as it is drained
-
-	Heartbeat *time.Time `json:"-" db:"cur_heartbeat"` // the owner's last heartbeat; the ages follow from it
-	CurSince  *time.Time `json:"-" db:"cur_since"`
-	ReqSince  *time.Time `json:"-" db:"req_since"`
-	Now       time.Time  `json:"-" db:"database_time"` // by the database's clock
 }
-
-// assignment is the view schedule_assignment with what QueueRecord has beside it.
-const assignment = `SELECT q.*, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state, c.heartbeat_time AS cur_heartbeat,
-		r.host_name AS req_host, {now} AS database_time, ` + queueStatus + ` AS status
-	FROM schedule_queue q LEFT JOIN schedule_server c ON c.uuid = q.cur_server LEFT JOIN schedule_server r ON r.uuid = q.req_server`
-
-// queueStatus is the status of a queue q whose owner's row is c.
-const queueStatus = `CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED' WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
-	WHEN c.heartbeat_time < {ago c.judge_dead_interval_ms} THEN 'OVERDUE' WHEN q.req_server IS NOT NULL THEN 'MOVING' ELSE 'HELD' END`
 
 // QueueFilter selects queues. Empty fields select all.
 type QueueFilter struct {
@@ -72,26 +57,13 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 	if f.Host != "" {
 		w.And("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
 	}
-	list, err := sqldb.Records[QueueRecord](ctx, q.c.db, `SELECT {columns} FROM (`+assignment+` WHERE q.own_sign = ?) x
-		WHERE 1 = 1`+w.Text+` ORDER BY task_type, queue_id`, w.Args...)
+	list, err := sqldb.Records[QueueRecord](ctx, q.c.db, `SELECT {columns} FROM schedule_assignment
+		WHERE own_sign = ?`+w.Text+` ORDER BY task_type, queue_id`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
-	for i := range list {
-		list[i].computeAges()
-	}
 	sortQueues(list)
 	return list, q.markRemoving(ctx, list)
-}
-
-// computeAges fills in the ages from the times.
-func (q *QueueRecord) computeAges() {
-	for _, f := range []struct {
-		age **float64
-		of  *time.Time
-	}{{&q.HeartbeatAge, q.Heartbeat}, {&q.Held, q.CurSince}, {&q.Requested, q.ReqSince}} {
-		*f.age = ageOf(q.Now, f.of)
-	}
 }
 
 // sortQueues sorts naturally, queue 2 before queue 10.

@@ -146,6 +146,11 @@ func TestReadmeGrants(t *testing.T) {
 			workerLife(t, worker)
 			forgetEnvironment(t, c, worker)
 			operator := as("operator")
+			for role, c := range map[string]*center.Center{"app": worker, "operator": operator} {
+				if _, err := c.Diagnose(t.Context(), ""); err != nil {
+					t.Errorf("diagnose as %s: %v", role, err)
+				}
+			}
 			execAll(t, operator, statements(t, "SELECT")...)
 			if worker.CheckWrite(t.Context()) != nil || operator.CheckWrite(t.Context()) == nil {
 				t.Error("CheckWrite does not tell who may write")

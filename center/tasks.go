@@ -67,11 +67,11 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers, COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
 				SUM(in_hand) AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since, SUM(success_count) AS success_count, SUM(failure_count) AS failure_count
 			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
-		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN status = 'HELD' THEN 1 END) AS held, COUNT(CASE WHEN status = 'MOVING' THEN 1 END) AS moving,
-				COUNT(CASE WHEN status = 'OVERDUE' THEN 1 END) AS overdue, COUNT(CASE WHEN status = 'ORPHAN' THEN 1 END) AS orphan,
-				COUNT(CASE WHEN status = 'UNASSIGNED' THEN 1 END) AS unassigned
-			FROM (SELECT q.task_type, `+queueStatus+` AS status FROM schedule_queue q
-				LEFT JOIN schedule_server c ON c.uuid = q.cur_server WHERE q.own_sign = ?) a GROUP BY task_type) q ON q.task_type = n.task_type
+		LEFT JOIN (SELECT task_type, SUM(CASE WHEN status = 'HELD' THEN queues END) AS held, SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,
+				SUM(CASE WHEN status = 'OVERDUE' THEN queues END) AS overdue, SUM(CASE WHEN status = 'ORPHAN' THEN queues END) AS orphan,
+				SUM(CASE WHEN status = 'UNASSIGNED' THEN queues END) AS unassigned
+			FROM (SELECT task_type, status, COUNT(*) AS queues FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type, status) a
+			GROUP BY task_type) q ON q.task_type = n.task_type
 		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items, COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
 			FROM schedule_failed_item WHERE own_sign = ? GROUP BY task_type) f ON f.task_type = n.task_type
 		) x WHERE 1 = 1`+w.Text+` ORDER BY task_type`, args...)

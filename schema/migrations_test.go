@@ -34,9 +34,9 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 var sums = map[string]string{
 	"edition":                   "3",
 	"bookkeeping":               "a6b3c538bbfa",
-	"postgres/00001_roster.sql": "1ccd6e4bd5ec",
-	"mysql/00001_roster.sql":    "b08d6987b488",
-	"sqlite/00001_roster.sql":   "8698551c2592",
+	"postgres/00001_roster.sql": "f59f88b5fe4e",
+	"mysql/00001_roster.sql":    "7966234b0438",
+	"sqlite/00001_roster.sql":   "fb556f96aff0",
 }
 
 func TestAnEditedMigrationHasANewEdition(t *testing.T) {

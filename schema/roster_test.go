@@ -40,8 +40,8 @@ var columns = map[string]string{
 	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed last_error
 		started_at progress_at finished_at`,
 	"schedule_run_dep": `run_id upstream_run_id rule`,
-	"schedule_assignment": `task_type own_sign queue_id cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
-		held_s requested_s epoch cursor_value status`,
+	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
+		held_s requested_s epoch queue_parameter cursor_value status`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
 	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -42,6 +43,22 @@ func TestAssignment(t *testing.T) {
 		}
 		ages(t, db)
 	})
+}
+
+// SQLite's clock has milliseconds, and times in the tables have microseconds.
+func TestAgesAreNotNegative(t *testing.T) {
+	db, d := open(t, "sqlite::memory:") // so fast that the clock still shows the same millisecond
+	db.SetMaxOpenConns(1)
+	if _, _, err := Up(t.Context(), db, d); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`)
+	for range 100 {
+		execute(t, db, `UPDATE schedule_queue SET cur_since = ?`, time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
+		if age := texts(t, db, `SELECT held_s FROM schedule_assignment`)[0]; strings.HasPrefix(age, "-") {
+			t.Fatalf("held_s = %s", age)
+		}
+	}
 }
 
 func ages(t *testing.T, db *sql.DB) {

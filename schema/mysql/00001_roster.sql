@@ -163,17 +163,17 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     INDEX idx_schedule_queue_req_server (req_server)                  -- the queues that a server waits for
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The queues with the servers that own them and wait for them, made for operators. Ages are in seconds.
+-- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
 -- SQL SECURITY INVOKER: the view must work when the account that migrated is gone.
 -- Servers are joined by their key alone: see postgres.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW schedule_assignment AS
-SELECT q.task_type, q.own_sign, q.queue_id,
+SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
        ROUND(TIMESTAMPDIFF(MICROSECOND, c.heartbeat_time, UTC_TIMESTAMP(6)) / 1000000, 3) AS cur_heartbeat_age_s,
        q.req_server, r.host_name AS req_host,
        ROUND(TIMESTAMPDIFF(MICROSECOND, q.cur_since, UTC_TIMESTAMP(6)) / 1000000, 3) AS held_s,
        ROUND(TIMESTAMPDIFF(MICROSECOND, q.req_since, UTC_TIMESTAMP(6)) / 1000000, 3) AS requested_s,
-       q.epoch, q.cursor_value,
+       q.epoch, q.queue_parameter, q.cursor_value,
        CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN TIMESTAMPDIFF(MICROSECOND, c.heartbeat_time, UTC_TIMESTAMP(6)) > c.judge_dead_interval_ms * 1000 THEN 'OVERDUE'

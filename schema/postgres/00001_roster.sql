@@ -161,26 +161,28 @@ CREATE TABLE schedule_queue (
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
 CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
 
--- The queues with the servers that own them and wait for them, made for operators. Ages are in seconds.
--- statement_timestamp() is one instant for all rows of a SELECT; now() would be the start of its transaction.
--- Servers are joined by their key alone. With task_type and own_sign in the join, PostgreSQL takes the index on these
--- for as good until the tables are analyzed, and then reads all servers for each queue.
+-- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
+-- The clock is in a subquery. With clock_timestamp() in the columns, PostgreSQL would not merge the view into the query,
+-- and would compute all ages, whichever columns are selected. now() is the start of the transaction, perhaps long ago.
+-- Servers are joined by their key alone. With task_type and own_sign in the join, PostgreSQL expects the index on these
+-- to be as good until the tables are analyzed, and then reads all servers for each queue.
 CREATE VIEW schedule_assignment AS
-SELECT q.task_type, q.own_sign, q.queue_id,
+SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
-       round(extract(epoch FROM statement_timestamp() - c.heartbeat_time), 3) AS cur_heartbeat_age_s,
+       round(extract(epoch FROM clock.now - c.heartbeat_time), 3) AS cur_heartbeat_age_s,
        q.req_server, r.host_name AS req_host,
-       round(extract(epoch FROM statement_timestamp() - q.cur_since), 3) AS held_s,
-       round(extract(epoch FROM statement_timestamp() - q.req_since), 3) AS requested_s,
-       q.epoch, q.cursor_value,
+       round(extract(epoch FROM clock.now - q.cur_since), 3) AS held_s,
+       round(extract(epoch FROM clock.now - q.req_since), 3) AS requested_s,
+       q.epoch, q.queue_parameter, q.cursor_value,
        CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
-            WHEN c.heartbeat_time < statement_timestamp() - c.judge_dead_interval_ms * interval '1 millisecond' THEN 'OVERDUE'
+            WHEN c.heartbeat_time < clock.now - c.judge_dead_interval_ms * interval '1 millisecond' THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
             ELSE 'HELD' END AS status
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
-  LEFT JOIN schedule_server r ON r.uuid = q.req_server;
+  LEFT JOIN schedule_server r ON r.uuid = q.req_server
+  CROSS JOIN (SELECT clock_timestamp() AS now) clock;
 
 -- What happened to queues and servers, and what operators did. Written in the transaction that it describes.
 CREATE TABLE schedule_event (

@@ -161,20 +161,22 @@ CREATE TABLE schedule_queue (
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
 CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
 
--- The queues with the servers that own them and wait for them, made for operators. Ages are in seconds.
--- SQLite reads 'now' once per statement, so that all rows of a SELECT are of one instant.
+-- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
+-- SQLite reads 'now' once per statement, so that all rows of a SELECT are of one instant. It is cut off to milliseconds,
+-- and so are the times that are subtracted from it: rounded up, they would give a negative age.
+-- The view does not call rota_now(), the clock of Rota's own statements: the sqlite3 shell does not have that function.
 -- Servers are joined by their key alone: see postgres.
 CREATE VIEW schedule_assignment AS
-SELECT q.task_type, q.own_sign, q.queue_id,
+SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
-       round((julianday('now') - julianday(c.heartbeat_time)) * 86400, 3) AS cur_heartbeat_age_s,
+       round((julianday('now') - julianday(substr(c.heartbeat_time, 1, 23))) * 86400, 3) AS cur_heartbeat_age_s,
        q.req_server, r.host_name AS req_host,
-       round((julianday('now') - julianday(q.cur_since)) * 86400, 3) AS held_s,
-       round((julianday('now') - julianday(q.req_since)) * 86400, 3) AS requested_s,
-       q.epoch, q.cursor_value,
+       round((julianday('now') - julianday(substr(q.cur_since, 1, 23))) * 86400, 3) AS held_s,
+       round((julianday('now') - julianday(substr(q.req_since, 1, 23))) * 86400, 3) AS requested_s,
+       q.epoch, q.queue_parameter, q.cursor_value,
        CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
-            WHEN (julianday('now') - julianday(c.heartbeat_time)) * 86400000 > c.judge_dead_interval_ms THEN 'OVERDUE'
+            WHEN (julianday('now') - julianday(substr(c.heartbeat_time, 1, 23))) * 86400000 > c.judge_dead_interval_ms THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
             ELSE 'HELD' END AS status
   FROM schedule_queue q
