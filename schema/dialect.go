@@ -2,19 +2,17 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pressly/goose/v3/database"
 )
 
-// Dialect names a family of databases. Every function refuses the zero value.
+// Dialect names a family of databases: [Postgres], [MySQL] or [SQLite]. Every function refuses the zero value.
 type Dialect string
 
-// The dialects that Rota supports.
-const (
-	Postgres Dialect = "postgres" // PostgreSQL 14 and newer, through lib/pq.
-	MySQL    Dialect = "mysql"    // MySQL 8 and MariaDB 10.6 and newer, through go-sql-driver/mysql.
-	SQLite   Dialect = "sqlite"   // Embedded, one host, through modernc.org/sqlite.
-)
+// grammars are the dialects that Rota supports. Each has a file of its own, and a directory of migrations that has its
+// name.
+var grammars = []*grammar{&postgres, &mysql, &sqlite}
 
 // grammar is what differs between the dialects, apart from the migrations.
 type grammar struct {
@@ -34,16 +32,13 @@ type grammar struct {
 	raced     func(error) bool // another process created the same table at the same moment
 }
 
+// grammar returns the grammar of a dialect, or an error if there is none.
 func (d Dialect) grammar() (*grammar, error) {
-	switch d {
-	case Postgres:
-		return &postgres, nil
-	case MySQL:
-		return &mysql, nil
-	case SQLite:
-		return &sqlite, nil
+	i := slices.IndexFunc(grammars, func(g *grammar) bool { return g.name == d })
+	if i < 0 {
+		return nil, fmt.Errorf("unknown database dialect %q", string(d))
 	}
-	return nil, fmt.Errorf("unknown database dialect %q", string(d))
+	return grammars[i], nil
 }
 
 // store returns goose's access to the version table.

@@ -41,9 +41,9 @@ func withLater(latest int64) (migrations, error) {
 		return migrations{}, err
 	}
 	for _, later := range steps {
-		for _, d := range []Dialect{Postgres, MySQL, SQLite} {
+		for _, g := range grammars {
 			if later.Version > latest {
-				delete(all, fileName(d, later))
+				delete(all, fileName(g.name, later))
 			}
 		}
 	}

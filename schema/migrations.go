@@ -10,7 +10,7 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-//go:embed postgres/*.sql mysql/*.sql sqlite/*.sql
+//go:embed */*.sql
 var embedded embed.FS
 
 // known are the migrations of this program. Only tests replace them.

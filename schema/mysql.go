@@ -8,6 +8,9 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
+// MySQL is MySQL 8 and newer and MariaDB 10.6 and newer, through go-sql-driver/mysql.
+const MySQL Dialect = "mysql"
+
 var mysql = grammar{
 	name:  MySQL,
 	goose: database.DialectMySQL,

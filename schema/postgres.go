@@ -9,6 +9,9 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
+// Postgres is PostgreSQL 14 and newer, through lib/pq.
+const Postgres Dialect = "postgres"
+
 var postgres = grammar{
 	name:  Postgres,
 	goose: database.DialectPostgres,

@@ -7,6 +7,9 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
+// SQLite is the embedded database, for one host, through modernc.org/sqlite.
+const SQLite Dialect = "sqlite"
+
 var sqlite = grammar{
 	name:  SQLite,
 	goose: database.DialectSQLite3,
