@@ -13,8 +13,8 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// On MySQL, a statement that changes a table waits until no transaction uses the table, for a day by default, and all
-// statements that come later wait behind it: the heartbeats too.
+// On MySQL, a statement that changes a table waits until no transaction uses the table, for a day by default. All later
+// statements wait behind it, the heartbeats too.
 func TestMigrationsLetOthersPass(t *testing.T) {
 	url := testdb.URL(t, testdb.MySQL)
 	c := centertest.Open(t, url, center.Options{})

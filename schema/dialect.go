@@ -14,13 +14,13 @@ type Dialect string
 // name.
 var grammars = []*grammar{&postgres, &mysql, &sqlite}
 
-// grammar is what differs between the dialects, apart from the migrations.
+// grammar holds what differs between the dialects, apart from the migrations.
 type grammar struct {
 	name  Dialect
 	goose database.Dialect
 
 	// bookkeeping creates goose's version table and the lease row. Many processes run it at once and repeatedly:
-	// a statement whose work is done already does nothing.
+	// a statement does nothing if its work is done.
 	bookkeeping []string
 	now         string              // the database's clock
 	soon        string              // the database's clock, ? milliseconds from now

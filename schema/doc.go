@@ -5,21 +5,21 @@
 // The directories postgres, mysql and sqlite hold the same migrations under the same numbers, as SQL that a person
 // can read, review and apply by hand. docs/tables.md describes the result for users that query it.
 //
-// Until the first release there is one migration, 1, and changes of the tables edit it. Each edit raises the
-// edition, which the database keeps in schedule_schema_lock.edition. [Up], [Check] and [Status] refuse the databases of
-// an earlier edition with [ErrVoid]. The version alone does not tell: a later release has a version 2, as the databases
-// before the first release had.
+// Until the first release there is one migration, 1, and changes of the tables edit it. Each edit raises the edition,
+// which the database keeps in schedule_schema_lock.edition. [Up], [Check] and [Status] refuse the databases of an
+// earlier edition with [ErrVoid]. The version does not tell them apart: a later release will have a version 2, and so
+// had databases before the first release.
 //
-// From the first release on migrations are append-only: a released migration is never edited, because databases have
-// it already. Columns are public: later migrations add columns, and never rename or remove one. There is no way down:
-// a database that is migrated back loses what newer programs have written. The previous version of the library runs
-// beside the new schema. The head of each file names the oldest version that may, and
-// schedule_schema_lock.oldest_companion tells it to the programs, which a rolling upgrade restarts meanwhile.
+// From the first release on migrations are append-only: a released migration is never edited, because databases have it
+// already. Columns are public: later migrations add columns, and never rename or remove one. There are no down
+// migrations: a database that is migrated back loses what newer programs have written. The previous version of the
+// library works with the new schema. The head of each file names the oldest version that does. Programs read it from
+// schedule_schema_lock.oldest_companion, because older programs may restart during a rolling upgrade.
 //
 // goose applies the migrations, as a library through its Provider, without its globals and its output. It is small,
-// counts all dialects with one number, runs each migration in a transaction where the database can do that, and
-// records it in a plain table. Rejected: a runner of our own, which is simple until it has to split statements; tools
-// that want to own the connection, the URL or the command line.
+// has one version number for all dialects, runs each migration in a transaction where the database can do that, and
+// records it in a plain table. Rejected: a runner of our own, which is simple until it has to split statements, and
+// tools that need control of the connection, the URL or the command line.
 //
 // # The lock
 //
@@ -35,10 +35,10 @@
 //   - The hook of goose for such a lock (WithLocker). goose creates its version table before it asks for the lock, so
 //     that processes that start at once race for the table, and it asks while it holds a connection.
 //
-// A lease excludes only processes that notice the time. A process that was stopped for longer (SIGSTOP, a paused
-// virtual machine) could continue beside its successor. Each migration therefore renews the lease once more in the
-// transaction that records its version, and fails if another process holds it. On MySQL, where DDL commits by itself,
-// the statements may still run twice. They are written so that the second time does nothing.
+// A lease does not stop a process that is paused for longer than the lease (SIGSTOP, a paused virtual machine): it
+// could continue beside its successor. Each migration therefore renews the lease once more in the transaction that
+// records its version, and fails if another process holds it. On MySQL, where DDL commits by itself, the statements may
+// still run twice. They are written so that the second run does nothing.
 //
 // # Times and durations
 //

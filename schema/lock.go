@@ -16,7 +16,7 @@ const leaseTime = 15 * time.Second
 
 var (
 	errHeld = errors.New("another process is migrating")
-	errLost = errors.New("another process took the migration lock, because this one was silent for too long: run it again")
+	errLost = errors.New("another process took the migration lock, because this one did not renew it in time: run the migration again")
 )
 
 // lease is the lock of a process that migrates: the row of schedule_schema_lock, which names the holder and the
@@ -36,7 +36,7 @@ func newLease(g *grammar, db *sql.DB) *lease {
 	return &lease{grammar: g, db: db, holder: fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()), time: leaseTime}
 }
 
-// hold waits for the lease and calls fn while it holds it. The context of fn ends when the lease is lost.
+// hold waits for the lease, calls fn and releases the lease. The context of fn ends when the lease is lost.
 func (l *lease) hold(ctx context.Context, fn func(context.Context) error) error {
 	if err := l.wait(ctx); err != nil {
 		return fmt.Errorf("acquire the migration lock: %w", err)
@@ -52,7 +52,7 @@ func (l *lease) hold(ctx context.Context, fn func(context.Context) error) error 
 }
 
 // wait creates the bookkeeping tables, and returns when the lease is held or ctx ends. It has no time limit of its
-// own: a live holder may have much to migrate, and the lease of a dead one expires.
+// own: the migration of a live holder may take long, and the lease of a dead holder expires.
 func (l *lease) wait(ctx context.Context) error {
 	again := func(err error) bool { return errors.Is(err, errHeld) || l.transient(err) || l.raced(err) }
 	return retry(ctx, again, 0, func() error {
@@ -74,8 +74,8 @@ func (l *lease) acquire(ctx context.Context) error {
 }
 
 // keep renews the lease until ctx ends, and cancels ctx when another process has taken it. A renewal that fails for
-// another reason is no loss: the lease is held until another process takes it, and each migration renews it once more
-// in its own transaction.
+// another reason loses nothing: the lease is held until another process takes it, and each migration renews it once
+// more in its own transaction.
 func (l *lease) keep(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(l.time / 3)
 	defer tick.Stop()

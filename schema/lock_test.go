@@ -56,7 +56,6 @@ func TestLeaseExcludes(t *testing.T) {
 	})
 }
 
-// A dead holder does not renew.
 func TestLeaseOfADeadHolderExpires(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		dead, next := rivals(t, url)

@@ -49,7 +49,7 @@ func upProcess(target, latest string) error {
 	return err
 }
 
-// openURL waits only shortly on SQLite, so that the code under test has to wait.
+// openURL opens a handle. On SQLite its busy_timeout is short, so that the code under test has to wait.
 func openURL(target string) (*sql.DB, Dialect, error) {
 	if file, ok := strings.CutPrefix(target, "sqlite:"); ok {
 		db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10)")

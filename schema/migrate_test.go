@@ -61,7 +61,7 @@ func TestUpAppliesAllMigrationsAtOnce(t *testing.T) {
 	})
 }
 
-// complete checks that the database has everything, once.
+// complete checks that the database has all tables and views, and each version recorded once.
 func complete(t *testing.T, db *sql.DB, d Dialect) {
 	t.Helper()
 	want := slices.Clone(allRelations)
@@ -84,7 +84,7 @@ func complete(t *testing.T, db *sql.DB, d Dialect) {
 	}
 }
 
-// A pool of one connection, as SQLite's writers have it, must not wait for itself.
+// Up on a pool of one connection, as SQLite's writers have it, must not wait for its own connection.
 func TestUpOneConnection(t *testing.T) {
 	TeachLater(t, 2)
 	up := func(t *testing.T, url string) {
@@ -129,7 +129,7 @@ func TestUpManyProcesses(t *testing.T) {
 	})
 }
 
-// manyStart starts many at once on an empty database, and again when a later version comes.
+// manyStart calls start many times at once on an empty database, and again with a later version of the schema.
 func manyStart(t *testing.T, url string, start func() error) {
 	t.Helper()
 	for _, latest := range []int64{1, 2} {

@@ -13,7 +13,7 @@ import (
 //go:embed */*.sql
 var embedded embed.FS
 
-// known are the migrations of this program. Only tests replace them.
+// known holds the migrations of this program. Only tests replace it.
 var known = mustRead(embedded)
 
 // edition counts the edits of migration 1 before the first release. Each edit raises it, so that [Check] refuses
@@ -25,10 +25,10 @@ const edition = "3"
 type Migration struct {
 	Version   int64
 	Name      string    // Name is empty for a version that only a newer program knows.
-	AppliedAt time.Time // AppliedAt is by the database's clock, in UTC. Zero means that it is pending.
+	AppliedAt time.Time // AppliedAt is by the database's clock, in UTC. Zero means that the migration is pending.
 }
 
-// migrations are the steps from an empty database to the schema of a program.
+// migrations holds the steps from an empty database to the schema of a program.
 type migrations struct {
 	files fs.FS       // one directory per dialect
 	steps []Migration // by version; every dialect has the same

@@ -41,8 +41,8 @@ var mysql = grammar{
 	raced:     never,
 }
 
-// number recognises the errors of go-sql-driver/mysql, without importing it: a program links only the driver that it
-// uses. The type has no method that returns the number, so number reads it from the text, which begins with it.
+// number returns a function that recognises the errors of go-sql-driver/mysql, without importing it: a program links
+// only the driver that it uses. The type has no method that returns the number. The text of the error begins with it.
 func number(numbers ...string) func(error) bool {
 	return func(err error) bool {
 		var e interface { // mysql.MySQLError has these two methods

@@ -42,7 +42,8 @@ var postgres = grammar{
 	raced:     sqlState("23505", "42P07", "42710"), // IF NOT EXISTS looks first and then creates; another process may do so in between
 }
 
-// sqlState recognises the errors of lib/pq, without importing it: a program links only the driver that it uses.
+// sqlState returns a function that recognises the errors of lib/pq, without importing it: a program links only the
+// driver that it uses.
 func sqlState(codes ...string) func(error) bool {
 	return func(err error) bool {
 		var e interface{ SQLState() string }

@@ -25,7 +25,7 @@ func retry(ctx context.Context, again func(error) bool, limit time.Duration, op 
 	return causeOr(ctx, err)
 }
 
-// causeOr returns err, or the cause of the end of ctx if both are there: err then only follows from it, such as a
+// causeOr returns err. If ctx has ended, too, it returns the cause of that: err is then a consequence, such as a
 // driver's "canceling statement due to user request".
 func causeOr(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {

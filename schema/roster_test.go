@@ -17,7 +17,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
 		last_error_at library_version labels given_settings`
 
-// columns are public. After the first release this list may grow, and nothing in it may change.
+// columns lists the columns, which are public. After the first release the list may only grow.
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
@@ -63,8 +63,8 @@ func TestColumns(t *testing.T) {
 // added are the columns that the newest migration of this program added to those of the version before.
 var added = map[string]string{}
 
-// In a rolling upgrade, programs of the previous version write rows without the columns that the newest has added: here
-// those of this program's newest migration, and of the synthetic one.
+// In a rolling upgrade, programs of the previous version write rows without the columns that the newest version has
+// added. The test tries this program's newest migration, and the synthetic one.
 func TestPreviousProgramsWrite(t *testing.T) {
 	for name, latest := range map[string]int64{"own": Latest(), "synthetic": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -40,12 +40,13 @@ var sqlite = grammar{
 	raced:     never,
 }
 
-// says recognises an error by its text: SQLite has one code for all mistakes in a statement.
+// says returns a function that recognises an error by its text: SQLite has one code for all mistakes in a statement.
 func says(text string) func(error) bool {
 	return func(err error) bool { return err != nil && strings.Contains(err.Error(), text) }
 }
 
-// busy recognises the errors of modernc.org/sqlite, without importing it: a program links only the driver that it uses.
+// busy reports whether an error of modernc.org/sqlite means that the database is busy or locked. It does not import the
+// driver: a program links only the driver that it uses.
 func busy(err error) bool {
 	var e interface{ Code() int }
 	if !errors.As(err, &e) {

@@ -73,7 +73,7 @@ func (i *instant) Scan(src any) (err error) {
 	case string:
 		t, err = time.ParseInLocation(time.DateTime, v, time.UTC)
 	default:
-		err = fmt.Errorf("scan a time: %T is not one", src)
+		err = fmt.Errorf("read a time: %T is not a time", src)
 	}
 	*i = instant(t.UTC())
 	return err

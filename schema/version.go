@@ -10,7 +10,7 @@ import (
 // versionTable is goose's record of the applied migrations, under our name and with our times.
 const versionTable = "schedule_schema_version"
 
-// patience is how long a statement is tried again that other transactions stop.
+// patience is how long retry repeats a statement that fails because of other transactions.
 const patience = time.Minute
 
 // Check returns nil if this program may work on the schema of the database: if it has the version [Latest], or a newer
@@ -32,8 +32,8 @@ func Check(ctx context.Context, db *sql.DB, d Dialect) error {
 	return &VersionError{Have: have, Want: Latest()}
 }
 
-// allows reports whether the newer schema of the database allows programs of an older version. A schema that does not
-// tell allows none.
+// allows reports whether the newer schema of the database allows programs of an older version. A schema without that
+// information allows none.
 func (g *grammar) allows(ctx context.Context, db *sql.DB, older int64) bool {
 	var oldest int64
 	err := retry(ctx, g.transient, patience, func() error {
@@ -57,7 +57,7 @@ func (g *grammar) version(ctx context.Context, db *sql.DB) (v int64, err error) 
 }
 
 // refuseVoid returns [ErrVoid] if an earlier edition made the tables. A database without the lock table has no tables,
-// or those of a newer version, which the version table tells.
+// or has those of a newer version, which the version table shows.
 func (g *grammar) refuseVoid(ctx context.Context, db *sql.DB) error {
 	var earlier int
 	err := retry(ctx, g.transient, patience, func() error {

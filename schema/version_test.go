@@ -67,7 +67,8 @@ func TestCheckOlder(t *testing.T) {
 	})
 }
 
-// In a rolling upgrade the schema comes first, then the programs, one after the other. Older programs restart meanwhile.
+// A rolling upgrade migrates the schema first, and then replaces the programs one after the other. Older programs may
+// restart meanwhile.
 func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)

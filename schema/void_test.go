@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// voidDatabases are the databases from before the first release, from the newest to the oldest. Each follows from the one
-// before. The first edition of the tables came in five migrations, and did not mark itself.
+// voidDatabases are the databases from before the first release, from the newest to the oldest. Each is made from the
+// one before. The first edition of the tables had five migrations, and no column for the edition.
 var voidDatabases = []struct {
 	name    string
 	changes []string
@@ -59,7 +59,7 @@ func TestVoidDatabasesAreRefused(t *testing.T) {
 	})
 }
 
-// Another process has brought the tables of an earlier edition while this one waited for the lease.
+// Another process creates the tables of an earlier edition while this one waits for the lease.
 func TestVoidUnderTheLeaseIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)

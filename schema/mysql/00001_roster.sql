@@ -1,17 +1,17 @@
 -- The roster on MySQL and MariaDB: all tables, indexes and the view. docs/tables.md describes them at length.
 -- Oldest companion: version 1, this one. There is no older one.
 --
--- Until the first release this file is edited; see the package comment of schema. From then on it never changes.
+-- Until the first release this file is edited: see the package comment of schema. From then on it never changes.
 --
--- MySQL commits each DDL statement by itself, so a migration that was killed has done a part of its work: every
--- statement can be run again. Indexes stand inside CREATE TABLE, because there is no CREATE INDEX IF NOT EXISTS.
+-- MySQL commits each DDL statement by itself, so a migration that is killed has done a part of its work. Every
+-- statement can therefore run again. Indexes are inside CREATE TABLE, because there is no CREATE INDEX IF NOT EXISTS.
 -- Identifiers are utf8mb4_bin, the default of each table: they sort by their bytes, as on every other database,
 -- because the order of queue ids is the order in which rows are locked. utf8mb4_bin ignores trailing spaces, so an
 -- identifier must not end in one. Times are UTC with microseconds. Columns that end in _ms are milliseconds.
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
 
 -- +goose Up
--- The settings of a task type, one row per task type. All its servers in all environments obey them.
+-- The settings of a task type, one row per task type. They apply to all its servers in all environments.
 CREATE TABLE IF NOT EXISTS schedule_task_type (
     task_type                   VARCHAR(100) NOT NULL PRIMARY KEY,                -- name of the task type
     mode                        VARCHAR(20)  NOT NULL DEFAULT 'CONTINUOUS',       -- CONTINUOUS or RUN
@@ -46,14 +46,14 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
--- so that one change follows the other. The row is never deleted.
+-- so that changes happen one after the other. The row is never deleted.
 CREATE TABLE IF NOT EXISTS schedule_task_running (
     task_type          VARCHAR(100) NOT NULL,                -- name of the task type
     own_sign           VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
     paused             BOOLEAN      NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
     queue_total        BIGINT       NOT NULL DEFAULT 0,      -- number of queues, by which items are divided
     requested_total    BIGINT       NULL,                    -- number of queues to change to once all servers have drained, or NULL
-    removing           TEXT         NULL,                    -- JSON list of the queues that leave once they are drained, or NULL
+    removing           TEXT         NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
     partition_version  BIGINT       NOT NULL DEFAULT 0,      -- rises when a change of the number of queues is requested, withdrawn or done
     membership_version BIGINT       NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last complete plan; if it differs, a plan is due
@@ -80,10 +80,10 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     state                  VARCHAR(20)  NOT NULL DEFAULT 'SERVING',          -- SERVING, STANDBY, PAUSED or DRAINING
     register_time          DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when it registered
     heartbeat_time         DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when its last heartbeat arrived
-    beat_token             VARCHAR(64)  NOT NULL DEFAULT '',                 -- proves that a heartbeat is of the same process
+    beat_token             VARCHAR(64)  NOT NULL DEFAULT '',                 -- proves that a heartbeat comes from the same process
     beat_count             BIGINT       NOT NULL DEFAULT 0,                  -- number of heartbeats
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
-    watching_since         DATETIME(6)  NULL,                                -- since when it watches the others without a gap
+    watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
     drained_partition      BIGINT       NOT NULL DEFAULT 0,                  -- partition_version that it has drained for
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began
     next_run_start_time    DATETIME(6)  NULL,                                -- when its next permit window begins, if there are windows
@@ -104,7 +104,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     INDEX idx_schedule_server_task (task_type, own_sign)                     -- the servers of a roster
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The servers that are gone: their last rows, until the retention ends. The name of a server is used once, so it is gone once.
+-- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.
 CREATE TABLE IF NOT EXISTS schedule_server_history (
     uuid                   VARCHAR(150) NOT NULL PRIMARY KEY,                -- host:pid:8 hexadecimal digits
     task_type              VARCHAR(100) NOT NULL,                            -- task type that it serves
@@ -116,10 +116,10 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     state                  VARCHAR(20)  NOT NULL DEFAULT 'SERVING',          -- its last state
     register_time          DATETIME(6)  NOT NULL,                            -- when it registered
     heartbeat_time         DATETIME(6)  NOT NULL,                            -- when its last heartbeat arrived
-    beat_token             VARCHAR(64)  NOT NULL DEFAULT '',                 -- proves that a heartbeat is of the same process
+    beat_token             VARCHAR(64)  NOT NULL DEFAULT '',                 -- proves that a heartbeat comes from the same process
     beat_count             BIGINT       NOT NULL DEFAULT 0,                  -- number of heartbeats
     judge_dead_interval_ms BIGINT       NOT NULL DEFAULT 10000,              -- silence after which others expire it
-    watching_since         DATETIME(6)  NULL,                                -- since when it watches the others without a gap
+    watching_since         DATETIME(6)  NULL,                                -- since when it has watched the others without a gap
     drained_partition      BIGINT       NOT NULL DEFAULT 0,                  -- partition_version that it has drained for
     last_fetch_time        DATETIME(6)  NULL,                                -- when the last finished select began
     next_run_start_time    DATETIME(6)  NULL,                                -- when its next permit window begins, if there are windows
@@ -141,7 +141,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The queues of a task type in an environment: the server that owns each, and the server that shall own it next.
+-- The queues of a task type in an environment: the server that owns each, and the server that is to own it next.
 CREATE TABLE IF NOT EXISTS schedule_queue (
     task_type       VARCHAR(100) NOT NULL,                            -- name of the task type
     own_sign        VARCHAR(50)  NOT NULL DEFAULT 'BASE',             -- environment
@@ -164,8 +164,8 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
--- SQL SECURITY INVOKER: the view must work when the account that migrated is gone.
--- Servers are joined by their key alone: see postgres.
+-- SQL SECURITY INVOKER: the view must work after the account that migrated was dropped.
+-- Servers are joined by their key alone: see the file for PostgreSQL.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW schedule_assignment AS
 SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
@@ -183,7 +183,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server;
 
--- What happened to queues and servers, and what operators did. Written in the transaction that it describes.
+-- The events: what happened to queues and servers, and what operators did. The transaction that changes something
+-- also inserts the event.
 CREATE TABLE IF NOT EXISTS schedule_event (
     event_id    BIGINT       NOT NULL AUTO_INCREMENT PRIMARY KEY,             -- rises; the order of the events
     event_time  DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)),             -- when it happened
@@ -216,11 +217,11 @@ CREATE TABLE IF NOT EXISTS schedule_failed_item (
     INDEX idx_schedule_failed_item_due (task_type, own_sign, queue_id, next_attempt_at)  -- the failed items of a queue
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- When runs begin by themselves. A slot is an instant at which a trigger is due.
+-- The triggers, which start runs. A slot is a moment at which a trigger is due.
 CREATE TABLE IF NOT EXISTS schedule_trigger (
     own_sign         VARCHAR(50)  NOT NULL DEFAULT 'BASE',           -- environment
     name             VARCHAR(150) NOT NULL,                          -- name of the trigger
-    trigger_id       VARCHAR(36)  NOT NULL,                          -- follows from the name, so that a trigger that is made again fires no slot twice
+    trigger_id       VARCHAR(36)  NOT NULL,                          -- derived from the name, so that a trigger that is created again fires no slot twice
     target           VARCHAR(100) NOT NULL,                          -- task type of mode RUN
     kind             VARCHAR(20)  NOT NULL,                          -- CRON, EVERY or ONCE
     expression       VARCHAR(255) NOT NULL,                          -- a cron expression with seconds, a duration such as 5m, or a time
@@ -245,7 +246,7 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     INDEX idx_schedule_trigger_due (own_sign, status, next_fire_at)  -- the triggers that are due
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The static dependencies: each run of upstream makes a run of task_type, which waits for it.
+-- The static dependencies: each run of upstream creates a run of task_type, which waits for it.
 CREATE TABLE IF NOT EXISTS schedule_task_after (
     task_type VARCHAR(100) NOT NULL,                   -- task type that waits
     upstream  VARCHAR(100) NOT NULL,                   -- task type that it waits for
@@ -260,12 +261,12 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     task_type        VARCHAR(100) NOT NULL,                                  -- name of the task type
     own_sign         VARCHAR(50)  NOT NULL DEFAULT 'BASE',                   -- environment
     run_key          VARCHAR(255) NOT NULL,                                  -- a task type has one run per key
-    root_run_id      VARCHAR(36)  NOT NULL,                                  -- run that this one was made with, or its own run_id
+    root_run_id      VARCHAR(36)  NOT NULL,                                  -- run that this one was created with, or its own run_id
     trigger_name     VARCHAR(150) NULL,                                      -- trigger that fired it or its root, or NULL
     scheduled_at     DATETIME(6)  NOT NULL,                                  -- slot of the trigger, or when it was submitted
     state            VARCHAR(20)  NOT NULL,                                  -- WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED
     paused           BOOLEAN      NOT NULL DEFAULT FALSE,                    -- it is not opened, and its queues are not claimed
-    cancel_requested BOOLEAN      NOT NULL DEFAULT FALSE,                    -- an operator wants it to end
+    cancel_requested BOOLEAN      NOT NULL DEFAULT FALSE,                    -- an operator has asked to cancel it
     priority         BIGINT       NOT NULL DEFAULT 0,                        -- the highest is opened first
     params           TEXT         NOT NULL DEFAULT (''),                     -- parameters that each Select receives
     queue_total      BIGINT       NOT NULL DEFAULT 0,                        -- number of queues when it was opened
@@ -302,7 +303,7 @@ CREATE TABLE IF NOT EXISTS schedule_run_queue (
     INDEX idx_schedule_run_queue_due (state, next_attempt_at)  -- the queues to claim
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The runs that a run waits for, as they were when the run was made.
+-- The runs that a run waits for, as they were when the run was created.
 CREATE TABLE IF NOT EXISTS schedule_run_dep (
     run_id          VARCHAR(36) NOT NULL,                   -- run that waits
     upstream_run_id VARCHAR(36) NOT NULL,                   -- run that it waits for

@@ -1,14 +1,14 @@
 -- The roster on PostgreSQL: all tables, indexes and the view. docs/tables.md describes them at length.
 -- Oldest companion: version 1, this one. There is no older one.
 --
--- Until the first release this file is edited; see the package comment of schema. From then on it never changes.
+-- Until the first release this file is edited: see the package comment of schema. From then on it never changes.
 --
 -- Identifiers are COLLATE "C": they sort by their bytes, as on every other database, because the order of queue
 -- ids is the order in which rows are locked. Times are UTC with microseconds. Columns that end in _ms are milliseconds.
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
 
 -- +goose Up
--- The settings of a task type, one row per task type. All its servers in all environments obey them.
+-- The settings of a task type, one row per task type. They apply to all its servers in all environments.
 CREATE TABLE schedule_task_type (
     task_type                   text COLLATE "C" NOT NULL PRIMARY KEY,               -- name of the task type
     mode                        text             NOT NULL DEFAULT 'CONTINUOUS',      -- CONTINUOUS or RUN
@@ -43,14 +43,14 @@ CREATE TABLE schedule_task_type (
 );
 
 -- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
--- so that one change follows the other. The row is never deleted.
+-- so that changes happen one after the other. The row is never deleted.
 CREATE TABLE schedule_task_running (
     task_type          text COLLATE "C" NOT NULL,                -- name of the task type
     own_sign           text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
     paused             boolean          NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
     queue_total        bigint           NOT NULL DEFAULT 0,      -- number of queues, by which items are divided
     requested_total    bigint           NULL,                    -- number of queues to change to once all servers have drained, or NULL
-    removing           text             NULL,                    -- JSON list of the queues that leave once they are drained, or NULL
+    removing           text             NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
     partition_version  bigint           NOT NULL DEFAULT 0,      -- rises when a change of the number of queues is requested, withdrawn or done
     membership_version bigint           NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    bigint           NOT NULL DEFAULT 0,      -- membership_version of the last complete plan; if it differs, a plan is due
@@ -66,7 +66,7 @@ CREATE TABLE schedule_task_running (
 
 -- The live servers. A server is one task type in one worker process.
 -- heartbeat_time has no index on purpose: a heartbeat that changes no indexed column, on a page with room, is a HOT update.
--- It leaves all indexes alone and needs no vacuum. A task type has few servers.
+-- It writes to no index and needs no vacuum. A task type has few servers.
 CREATE TABLE schedule_server (
     uuid                   text COLLATE "C" NOT NULL PRIMARY KEY,               -- host:pid:8 hexadecimal digits
     task_type              text COLLATE "C" NOT NULL,                           -- task type that it serves
@@ -78,10 +78,10 @@ CREATE TABLE schedule_server (
     state                  text             NOT NULL DEFAULT 'SERVING',         -- SERVING, STANDBY, PAUSED or DRAINING
     register_time          timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it registered
     heartbeat_time         timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when its last heartbeat arrived
-    beat_token             text COLLATE "C" NOT NULL DEFAULT '',                -- proves that a heartbeat is of the same process
+    beat_token             text COLLATE "C" NOT NULL DEFAULT '',                -- proves that a heartbeat comes from the same process
     beat_count             bigint           NOT NULL DEFAULT 0,                 -- number of heartbeats
     judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
-    watching_since         timestamptz(6)   NULL,                               -- since when it watches the others without a gap
+    watching_since         timestamptz(6)   NULL,                               -- since when it has watched the others without a gap
     drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
     last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began
     next_run_start_time    timestamptz(6)   NULL,                               -- when its next permit window begins, if there are windows
@@ -102,7 +102,7 @@ CREATE TABLE schedule_server (
 ) WITH (fillfactor = 50);
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
 
--- The servers that are gone: their last rows, until the retention ends. The name of a server is used once, so it is gone once.
+-- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.
 CREATE TABLE schedule_server_history (
     uuid                   text COLLATE "C" NOT NULL PRIMARY KEY,               -- host:pid:8 hexadecimal digits
     task_type              text COLLATE "C" NOT NULL,                           -- task type that it serves
@@ -114,10 +114,10 @@ CREATE TABLE schedule_server_history (
     state                  text             NOT NULL DEFAULT 'SERVING',         -- its last state
     register_time          timestamptz(6)   NOT NULL,                           -- when it registered
     heartbeat_time         timestamptz(6)   NOT NULL,                           -- when its last heartbeat arrived
-    beat_token             text COLLATE "C" NOT NULL DEFAULT '',                -- proves that a heartbeat is of the same process
+    beat_token             text COLLATE "C" NOT NULL DEFAULT '',                -- proves that a heartbeat comes from the same process
     beat_count             bigint           NOT NULL DEFAULT 0,                 -- number of heartbeats
     judge_dead_interval_ms bigint           NOT NULL DEFAULT 10000,             -- silence after which others expire it
-    watching_since         timestamptz(6)   NULL,                               -- since when it watches the others without a gap
+    watching_since         timestamptz(6)   NULL,                               -- since when it has watched the others without a gap
     drained_partition      bigint           NOT NULL DEFAULT 0,                 -- partition_version that it has drained for
     last_fetch_time        timestamptz(6)   NULL,                               -- when the last finished select began
     next_run_start_time    timestamptz(6)   NULL,                               -- when its next permit window begins, if there are windows
@@ -139,7 +139,7 @@ CREATE TABLE schedule_server_history (
     reason                 text             NOT NULL                            -- LEFT or EXPIRED
 );
 
--- The queues of a task type in an environment: the server that owns each, and the server that shall own it next.
+-- The queues of a task type in an environment: the server that owns each, and the server that is to own it next.
 CREATE TABLE schedule_queue (
     task_type       text COLLATE "C" NOT NULL,                           -- name of the task type
     own_sign        text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
@@ -184,7 +184,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
   LEFT JOIN schedule_server r ON r.uuid = q.req_server
   CROSS JOIN (SELECT clock_timestamp() AS now) clock;
 
--- What happened to queues and servers, and what operators did. Written in the transaction that it describes.
+-- The events: what happened to queues and servers, and what operators did. The transaction that changes something
+-- also inserts the event.
 CREATE TABLE schedule_event (
     event_id    bigint           GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, -- rises; the order of the events
     event_time  timestamptz(6)   NOT NULL DEFAULT clock_timestamp(),           -- when it happened
@@ -217,11 +218,11 @@ CREATE TABLE schedule_failed_item (
 );
 CREATE INDEX idx_schedule_failed_item_due ON schedule_failed_item (task_type, own_sign, queue_id, next_attempt_at); -- the failed items of a queue
 
--- When runs begin by themselves. A slot is an instant at which a trigger is due.
+-- The triggers, which start runs. A slot is a moment at which a trigger is due.
 CREATE TABLE schedule_trigger (
     own_sign         text COLLATE "C" NOT NULL DEFAULT 'BASE',   -- environment
     name             text COLLATE "C" NOT NULL,                  -- name of the trigger
-    trigger_id       text COLLATE "C" NOT NULL,                  -- follows from the name, so that a trigger that is made again fires no slot twice
+    trigger_id       text COLLATE "C" NOT NULL,                  -- derived from the name, so that a trigger that is created again fires no slot twice
     target           text COLLATE "C" NOT NULL,                  -- task type of mode RUN
     kind             text             NOT NULL,                  -- CRON, EVERY or ONCE
     expression       text             NOT NULL,                  -- a cron expression with seconds, a duration such as 5m, or a time
@@ -246,7 +247,7 @@ CREATE TABLE schedule_trigger (
 ) WITH (fillfactor = 70);
 CREATE INDEX idx_schedule_trigger_due ON schedule_trigger (own_sign, status, next_fire_at); -- the triggers that are due
 
--- The static dependencies: each run of upstream makes a run of task_type, which waits for it.
+-- The static dependencies: each run of upstream creates a run of task_type, which waits for it.
 CREATE TABLE schedule_task_after (
     task_type text COLLATE "C" NOT NULL,                   -- task type that waits
     upstream  text COLLATE "C" NOT NULL,                   -- task type that it waits for
@@ -261,12 +262,12 @@ CREATE TABLE schedule_run (
     task_type        text COLLATE "C" NOT NULL,                           -- name of the task type
     own_sign         text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
     run_key          text COLLATE "C" NOT NULL,                           -- a task type has one run per key
-    root_run_id      text COLLATE "C" NOT NULL,                           -- run that this one was made with, or its own run_id
+    root_run_id      text COLLATE "C" NOT NULL,                           -- run that this one was created with, or its own run_id
     trigger_name     text COLLATE "C" NULL,                               -- trigger that fired it or its root, or NULL
     scheduled_at     timestamptz(6)   NOT NULL,                           -- slot of the trigger, or when it was submitted
     state            text             NOT NULL,                           -- WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED
     paused           boolean          NOT NULL DEFAULT FALSE,             -- it is not opened, and its queues are not claimed
-    cancel_requested boolean          NOT NULL DEFAULT FALSE,             -- an operator wants it to end
+    cancel_requested boolean          NOT NULL DEFAULT FALSE,             -- an operator has asked to cancel it
     priority         bigint           NOT NULL DEFAULT 0,                 -- the highest is opened first
     params           text             NOT NULL DEFAULT '',                -- parameters that each Select receives
     queue_total      bigint           NOT NULL DEFAULT 0,                 -- number of queues when it was opened
@@ -303,7 +304,7 @@ CREATE TABLE schedule_run_queue (
 ) WITH (fillfactor = 70);
 CREATE INDEX idx_schedule_run_queue_due ON schedule_run_queue (state, next_attempt_at); -- the queues to claim
 
--- The runs that a run waits for, as they were when the run was made.
+-- The runs that a run waits for, as they were when the run was created.
 CREATE TABLE schedule_run_dep (
     run_id          text COLLATE "C" NOT NULL,                   -- run that waits
     upstream_run_id text COLLATE "C" NOT NULL,                   -- run that it waits for
