@@ -27,7 +27,7 @@ test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets
 # The tests of the second line are skipped under the race detector.
 check: $(WITH_DATABASES) ## run all tests under the race detector, long fault scenarios too, and those of the benchmarks
 	ROTA_FAULTS=long $(WITH_DATABASES) -- go test -race $(PLAIN_SQLITE) $(OVERLAP) -timeout 30m ./...
-	go test -run 'Model|RandomHistories' ./manager ./center
+	go test -run 'Model|RandomHistories' ./manager ./internal/runs
 	$(WITH_DATABASES) -- go -C bench test -timeout 15m ./...
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice

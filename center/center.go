@@ -164,5 +164,6 @@ func (c *Center) CheckWrite(ctx context.Context) error {
 // its type is internal: users and operators use the bundles.
 func (c *Center) Roster() *roster.Roster { return c.roster }
 
-// Engine returns the engine of runs: tick, claim, save, finish. It is for package manager, and its type is internal.
+// Engine returns the engine of runs. It is for package manager, and its type is internal: users and operators use the
+// bundles Runs and Triggers.
 func (c *Center) Engine() *runs.Engine { return c.runs }

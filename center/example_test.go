@@ -62,11 +62,11 @@ func Example_submit() {
 		_, err := c.Tasks().Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		must(err)
 	}
-	must(c.Engine().DefineAfter(ctx, "report", center.After{Upstream: "settle"}))
+	must(c.Engine().Dependencies.Define(ctx, "report", center.After{Upstream: "settle"}))
 	_, err = c.DB().ExecContext(ctx, `UPDATE schedule_queue SET cur_server = 'A', epoch = 7`)
 	must(err)
 
-	id, err := c.Engine().Submit(ctx, "settle", "2026-08-01", "")
+	id, _, err := c.Engine().Runs.Submit(ctx, "settle", "2026-08-01", "")
 	must(err)
 	show := func() {
 		runs, _, err := c.Runs().Graph(ctx, id)
@@ -76,12 +76,12 @@ func Example_submit() {
 		}
 	}
 	show()
-	_, err = c.Engine().Tick(ctx, "settle")
+	_, err = c.Engine().Scheduler.Tick(ctx, "settle")
 	must(err)
 	show()
-	sweeps, err := c.Engine().Claim(ctx, "settle", "A", []center.QueueEpoch{{ID: "0", Epoch: 7}}, 1)
+	sweeps, err := c.Engine().Sweeps.Claim(ctx, "settle", "A", []center.QueueEpoch{{ID: "0", Epoch: 7}}, 1)
 	must(err)
-	must(c.Engine().FinishSweep(ctx, sweeps[0], runs.Progress{ItemsDone: 3}))
+	must(c.Engine().Sweeps.Finish(ctx, sweeps[0], runs.Progress{ItemsDone: 3}))
 	show()
 	// Output:
 	// settle 2026-08-01 READY

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -62,50 +61,6 @@ func (c *Center) Transact(ctx context.Context, query string) (got string, err er
 		return t.QueryRow(ctx, query).Scan(&got)
 	})
 	return got, err
-}
-
-// The parts of a tick and of FinishSweep, for tests in which a worker dies between two of them.
-
-// FireDue fires the triggers that are due, and does nothing more.
-func (c *Center) FireDue(ctx context.Context, taskType string) error {
-	return c.runs.FireDue(ctx, taskType)
-}
-
-// OpenNext opens a run.
-func (c *Center) OpenNext(ctx context.Context, taskType string) error {
-	_, err := c.runs.OpenNext(ctx, taskType)
-	return err
-}
-
-// CloseRun is the finaliser.
-func (c *Center) CloseRun(ctx context.Context, runID string) error {
-	return c.runs.CloseRun(ctx, runID)
-}
-
-// FinishQueueOnly commits a queue's DONE without the finaliser.
-func (c *Center) FinishQueueOnly(ctx context.Context, s runs.Sweep) error {
-	return c.runs.UpdateSweep(ctx, s, runs.Progress{}, "finish", RunQueueDone, `, finished_at = {now}`)
-}
-
-// ClaimAsReadBefore claims a queue of a run that was open when it was read.
-func (c *Center) ClaimAsReadBefore(ctx context.Context, taskType, server, run string, q QueueEpoch) (bool, error) {
-	_, ok, err := c.runs.ClaimOne(ctx, taskType, server, runs.ClaimCandidate{Run: run, Queue: q.ID}, []QueueEpoch{q})
-	return ok, err
-}
-
-// FireEdited fires as when somebody edits the triggers by hand between the reading of them and the writing.
-func (c *Center) FireEdited(ctx context.Context, taskType string) error {
-	_, err := c.roster.TryUnderLock(ctx, taskType, (*roster.LockTx).Lock, func(ctx context.Context, l *roster.LockTx) error {
-		firings, err := runs.DueTriggers(ctx, l)
-		if err != nil {
-			return err
-		}
-		if _, err := l.Exec(ctx, `UPDATE schedule_trigger SET version = version + 1, status = 'PAUSED'`); err != nil {
-			return err
-		}
-		return runs.AdvanceTriggers(ctx, l, firings)
-	})
-	return err
 }
 
 // PlanOfEvents returns how SQLite answers Events.List.

@@ -49,19 +49,22 @@ func questions(c *center.Center) map[string]question {
 			return err
 		}},
 		"runs": {1, func(ctx context.Context) error {
-			return howMany(manyRuns)(c.Engine().RunRecords(ctx, center.RunFilter{}, manyRuns))
+			return howMany(manyRuns)(c.Engine().Runs.List(ctx, center.RunFilter{}, manyRuns))
 		}},
 		"failed": {1, func(ctx context.Context) error {
-			return howMany(100)(c.Engine().RunRecords(ctx, center.RunFilter{TaskType: "sweep", State: center.RunFailed}, 100))
+			return howMany(100)(c.Engine().Runs.List(ctx, center.RunFilter{TaskType: "sweep", State: center.RunFailed}, 100))
 		}},
-		"latest": {1, func(ctx context.Context) error { _, err := c.Engine().LatestRun(ctx, "sweep"); return err }},
-		"run":    {1, func(ctx context.Context) error { _, err := c.Engine().RunQueues(ctx, runOfMany(manyRuns)); return err }},
+		"latest": {1, func(ctx context.Context) error { _, err := c.Engine().Runs.Latest(ctx, "sweep"); return err }},
+		"run": {1, func(ctx context.Context) error {
+			_, err := c.Engine().Runs.Queues(ctx, runOfMany(manyRuns))
+			return err
+		}},
 		"graph": {3, func(ctx context.Context) error {
-			_, _, err := c.Engine().RunGraph(ctx, runOfMany(manyRuns))
+			_, _, err := c.Engine().Runs.Graph(ctx, runOfMany(manyRuns))
 			return err
 		}},
 		"triggers": {1, func(ctx context.Context) error {
-			_, err := c.Engine().TriggerRecords(ctx, center.TriggerFilter{})
+			_, err := c.Engine().Triggers.List(ctx, center.TriggerFilter{})
 			return err
 		}},
 		"plan": {6, func(ctx context.Context) error {
@@ -120,7 +123,7 @@ func TestQuestionsAreFewStatements(t *testing.T) {
 	m := newMany(t, centertest.Open(t, url, center.Options{}))
 	m.addRuns()
 	for name, q := range questions(m.c) {
-		sent := statementsOf(proxy.Listen(func() {
+		sent := testdb.Statements(proxy.Listen(func() {
 			if err := q.ask(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -228,16 +228,16 @@ func runLife(t *testing.T, c *center.Center) {
 		_, err = c.Roster().Rebalance(ctx, task, roster.RebalanceOptions{Actor: uuid})
 		must(err)
 	}
-	must(c.Engine().DefineAfter(ctx, "predict", center.After{Upstream: "extract"}))
-	_, err := c.Engine().DefineTrigger(ctx, center.Trigger{Name: "now", Target: "extract", Kind: center.TriggerOnce, Expression: "2020-01-01T00:00:00Z"})
+	must(c.Engine().Dependencies.Define(ctx, "predict", center.After{Upstream: "extract"}))
+	_, err := c.Engine().Triggers.Define(ctx, center.Trigger{Name: "now", Target: "extract", Kind: center.TriggerOnce, Expression: "2020-01-01T00:00:00Z"})
 	must(err)
 	sweep := func() runs.Sweep {
 		t.Helper()
-		_, err := c.Engine().Tick(ctx, "extract")
+		_, err := c.Engine().Scheduler.Tick(ctx, "extract")
 		must(err)
 		v, err := c.Roster().View(ctx, "extract", "extract:1:00000000")
 		must(err)
-		sweeps, err := c.Engine().Claim(ctx, "extract", "extract:1:00000000", []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
+		sweeps, err := c.Engine().Sweeps.Claim(ctx, "extract", "extract:1:00000000", []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
 		must(err)
 		if len(sweeps) != 1 {
 			t.Fatal("nothing to claim")
@@ -245,16 +245,16 @@ func runLife(t *testing.T, c *center.Center) {
 		return sweeps[0]
 	}
 	s := sweep()
-	must(c.Engine().SaveSweep(ctx, s, runs.Progress{Cursor: &s.QueueID}))
-	_, err = c.Engine().FailSweep(ctx, s, runs.Progress{}, "no", true)
+	must(c.Engine().Sweeps.Save(ctx, s, runs.Progress{Cursor: &s.QueueID}))
+	_, err = c.Engine().Sweeps.Fail(ctx, s, runs.Progress{}, "no", true)
 	must(err)
-	must(c.Engine().Rerun(ctx, s.RunID, "test"))
-	must(c.Engine().FinishSweep(ctx, sweep(), runs.Progress{}))
-	_, err = c.Engine().Tick(ctx, "predict")
+	must(c.Engine().Runs.Rerun(ctx, s.RunID, "test"))
+	must(c.Engine().Sweeps.Finish(ctx, sweep(), runs.Progress{}))
+	_, err = c.Engine().Scheduler.Tick(ctx, "predict")
 	must(err)
-	id, err := c.Engine().Submit(ctx, "extract", "k", "")
+	id, _, err := c.Engine().Runs.Submit(ctx, "extract", "k", "")
 	must(err)
-	must(c.Engine().CancelRun(ctx, id, "test"))
+	must(c.Engine().Runs.Cancel(ctx, id, "test"))
 }
 
 // forgetEnvironment makes an environment that nobody has served for long, and expires it as a worker of BASE.

@@ -23,7 +23,7 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 		}
 		deleted += n
 	}
-	n, err := c.runs.CleanRuns(ctx, retention)
+	n, err := runs.Clean(ctx, c.db, retention)
 	if err != nil {
 		return deleted, fmt.Errorf("clean schedule_run: %w", err)
 	}

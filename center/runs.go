@@ -10,12 +10,12 @@ import (
 
 // Runs lists, submits and controls the runs of task types of mode RUN.
 type Runs struct {
-	e       *runs.Engine
+	runs    *runs.Runs
 	ownSign string
 }
 
 // Runs returns the bundle of runs.
-func (c *Center) Runs() *Runs { return &Runs{c.runs, c.ownSign} }
+func (c *Center) Runs() *Runs { return &Runs{c.runs.Runs, c.ownSign} }
 
 // The records of runs and triggers. Their fields are the columns of the tables, see docs/tables.md.
 type (
@@ -68,7 +68,7 @@ const (
 
 // List lists the latest runs of this own_sign that the filter selects, the newest first, at most limit.
 func (r *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
-	return r.e.RunRecords(ctx, f, limit)
+	return r.runs.List(ctx, f, limit)
 }
 
 // Find returns the run with the given id, or the newest run of the task type with the given name. ErrNoRunOrTask if there
@@ -78,7 +78,7 @@ func (r *Runs) Find(ctx context.Context, name string) (RunRecord, error) {
 	if !errors.Is(err, ErrUnknownRun) {
 		return run, err
 	}
-	run, err = r.e.LatestRun(ctx, name)
+	run, err = r.runs.Latest(ctx, name)
 	switch {
 	case errors.Is(err, ErrUnknownTask):
 		err = fmt.Errorf("find run %s in own_sign %s: %w", name, r.ownSign, ErrNoRunOrTask)
@@ -102,13 +102,13 @@ func (r *Runs) Get(ctx context.Context, runID string) (RunRecord, error) {
 
 // Queues returns the queues of a run in natural order. There are none before the run is opened.
 func (r *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
-	return r.e.RunQueues(ctx, runID)
+	return r.runs.Queues(ctx, runID)
 }
 
 // Graph returns a run with its upstreams and dependants, direct and indirect, in the order in which they were made, and
 // the edges between them. ErrUnknownRun if there is no such run.
 func (r *Runs) Graph(ctx context.Context, runID string) ([]Run, []RunDep, error) {
-	return r.e.RunGraph(ctx, runID)
+	return r.runs.Graph(ctx, runID)
 }
 
 // Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. There is one run of
@@ -119,30 +119,30 @@ func (r *Runs) Graph(ctx context.Context, runID string) ([]Run, []RunDep, error)
 // The dependants get the key and the params. ErrUnknownTask; ErrUnknownRun for a run in after that does not exist. After a
 // commit whose reply was lost, existed is false.
 func (r *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
-	return r.e.SubmitOnce(ctx, taskType, key, params, after...)
+	return r.runs.Submit(ctx, taskType, key, params, after...)
 }
 
 // Cancel ends an open run at once: its queues are CANCELLED, whichever servers own them. A server at work learns of it
 // within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. ErrRunState if the
 // run has ended.
 func (r *Runs) Cancel(ctx context.Context, runID, actor string) error {
-	return r.e.CancelRun(ctx, runID, actor)
+	return r.runs.Cancel(ctx, runID, actor)
 }
 
 // Pause stops an open run: it is not opened, its queues are not claimed, and its sweeps are suspended, until Resume. Its
 // deadline does not change. ErrRunState if the run has ended.
 func (r *Runs) Pause(ctx context.Context, runID, actor string) error {
-	return r.e.PauseRun(ctx, runID, true, actor)
+	return r.runs.SetPaused(ctx, runID, true, actor)
 }
 
 // Resume ends a Pause.
 func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
-	return r.e.PauseRun(ctx, runID, false, actor)
+	return r.runs.SetPaused(ctx, runID, false, actor)
 }
 
 // Rerun lets a run that failed or was cancelled go on (R11): its failed and cancelled queues begin again, each from its
 // cursor. Queues that are done stay done, unless the number of queues has changed. Its dependants that failed because of
 // it wait again. ErrRunState if the run is in any other state.
 func (r *Runs) Rerun(ctx context.Context, runID, actor string) error {
-	return r.e.Rerun(ctx, runID, actor)
+	return r.runs.Rerun(ctx, runID, actor)
 }

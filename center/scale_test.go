@@ -1,9 +1,7 @@
 package center_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -88,7 +86,7 @@ func TestManyServersInAHandfulOfStatements(t *testing.T) {
 		t.Fatalf("%d servers own queues, want %d", n, manyServers)
 	}
 	m.join()
-	sent := statementsOf(proxy.Listen(m.assign))
+	sent := testdb.Statements(proxy.Listen(m.assign))
 	if n := m.count(`SELECT COUNT(*) FROM schedule_queue WHERE req_server = 'new'`); n != manyQueues/(manyServers+1) {
 		t.Fatalf("%d queues are to move, want %d", n, manyQueues/(manyServers+1))
 	}
@@ -96,7 +94,7 @@ func TestManyServersInAHandfulOfStatements(t *testing.T) {
 		t.Errorf("a join takes %d statements:\n%s", len(sent), strings.Join(sent, "\n"))
 	}
 	m.die(100)
-	sent = statementsOf(proxy.Listen(m.assign))
+	sent = testdb.Statements(proxy.Listen(m.assign))
 	if n := m.count(`SELECT COUNT(*) FROM schedule_server`); n != manyServers+1-100 {
 		t.Fatalf("%d servers are left", n)
 	}
@@ -107,24 +105,6 @@ func TestManyServersInAHandfulOfStatements(t *testing.T) {
 		t.Errorf("the loss of 100 servers takes %d statements:\n%s", len(sent), strings.Join(sent, "\n"))
 	}
 	t.Logf("the loss of 100 servers takes %d statements", len(sent))
-}
-
-// statementsOf returns the statements of what was sent to PostgreSQL, without their parameters.
-func statementsOf(sent []byte) (list []string) {
-	for len(sent) >= 5 {
-		end := min(len(sent), 1+int(binary.BigEndian.Uint32(sent[1:])))
-		body := sent[5:end]
-		switch sent[0] {
-		case 'P': // the name of the statement comes first
-			_, body, _ = bytes.Cut(body, []byte{0})
-			fallthrough
-		case 'Q':
-			text, _, _ := strings.Cut(string(body), "\x00")
-			list = append(list, strings.Join(strings.Fields(text), " "))
-		}
-		sent = sent[end:]
-	}
-	return list
 }
 
 // BenchmarkMany is what a join and the loss of a tenth cost with 1,000 servers and 10,000 queues, from the

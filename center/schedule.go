@@ -74,7 +74,7 @@ func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) 
 	}, `SELECT `+runs.TriggerColumns+` FROM schedule_trigger
 		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, t.c.ownSign, taskType, taskType)
 	if err == nil {
-		s.After, err = t.c.runs.After(ctx, taskType)
+		s.After, err = t.c.runs.Dependencies.After(ctx, taskType)
 	}
 	return err
 }

@@ -7,10 +7,10 @@ import (
 )
 
 // Triggers lists, defines, fires and deletes triggers, which begin runs.
-type Triggers struct{ e *runs.Engine }
+type Triggers struct{ triggers *runs.Triggers }
 
 // Triggers returns the bundle of triggers.
-func (c *Center) Triggers() *Triggers { return &Triggers{c.runs} }
+func (c *Center) Triggers() *Triggers { return &Triggers{c.runs.Triggers} }
 
 // The kinds of triggers.
 const (
@@ -49,40 +49,40 @@ const (
 
 // List lists the triggers of this own_sign by name.
 func (t *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
-	return t.e.TriggerRecords(ctx, f)
+	return t.triggers.List(ctx, f)
 }
 
 // Define makes a trigger unless one of its name exists, and returns the trigger in force.
 func (t *Triggers) Define(ctx context.Context, trigger Trigger) (Trigger, error) {
-	return t.e.DefineTrigger(ctx, trigger)
+	return t.triggers.Define(ctx, trigger)
 }
 
 // Compare returns what would change if the trigger were applied, and its next n slots.
 func (t *Triggers) Compare(ctx context.Context, trigger Trigger, n int) (TriggerDiff, error) {
-	return t.e.CompareTrigger(ctx, trigger, n)
+	return t.triggers.Compare(ctx, trigger, n)
 }
 
 // Apply writes a trigger. Fields that the argument leaves open get their defaults.
 func (t *Triggers) Apply(ctx context.Context, trigger Trigger, actor string) (Trigger, error) {
-	return t.e.ApplyTrigger(ctx, trigger, actor)
+	return t.triggers.Apply(ctx, trigger, actor)
 }
 
 // Pause stops a trigger. It misses its slots; after Resume its misfire policy decides about them.
 func (t *Triggers) Pause(ctx context.Context, name, actor string) error {
-	return t.e.PauseTrigger(ctx, name, true, actor)
+	return t.triggers.SetPaused(ctx, name, true, actor)
 }
 
 // Resume ends a Pause.
 func (t *Triggers) Resume(ctx context.Context, name, actor string) error {
-	return t.e.PauseTrigger(ctx, name, false, actor)
+	return t.triggers.SetPaused(ctx, name, false, actor)
 }
 
 // Fire makes a run at once, in addition to the slots of the trigger, and returns its id.
 func (t *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
-	return t.e.FireTrigger(ctx, name, actor)
+	return t.triggers.Fire(ctx, name, actor)
 }
 
 // Delete deletes a trigger. Its runs stay.
 func (t *Triggers) Delete(ctx context.Context, name, actor string) error {
-	return t.e.DeleteTrigger(ctx, name, actor)
+	return t.triggers.Delete(ctx, name, actor)
 }

@@ -67,9 +67,9 @@
 // first, and then the server writes the outcome in a transaction that fences the queue. Before a queue is handed over its
 // sweep is suspended: the next owner continues it, and that counts as no attempt.
 //
-// center.Tick decides what becomes of the runs themselves. The heartbeat tells whether a run has not ended, and when the
-// next trigger is due. Only then does the server tick, once a second or at that instant. To tick every second in any case
-// would cost a database with many idle workers more than all their heartbeats.
+// Scheduler.Tick of internal/runs decides what becomes of the runs themselves. The heartbeat tells whether a run has not
+// ended, and when the next trigger is due. Only then does the server tick, once a second or at that instant. To tick every
+// second in any case would cost a database with many idle workers more than all their heartbeats.
 //
 // # New uuids
 //

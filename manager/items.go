@@ -59,7 +59,7 @@ func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error
 	defer cancel()
 	uuid, queue := c.s.session.Load().uuid, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
 	if q.Run != nil {
-		return c.s.runs.Engine().SweepCursor(ctx, q.Run.ID, uuid, queue)
+		return c.s.runs.Engine().Sweeps.Cursor(ctx, q.Run.ID, uuid, queue)
 	}
 	return c.s.roster.Roster().Cursor(ctx, c.s.taskType, uuid, queue)
 }

@@ -19,7 +19,7 @@ var inRuns = manager.Settings{Queues: 4, Mode: center.ModeRun, FetchNumber: 5, E
 func (cl *cluster) submit(key string) string {
 	cl.Helper()
 	time.Sleep(time.Second)
-	id, err := cl.c.Engine().Submit(cl.Context(), "settle", key, "")
+	id, _, err := cl.c.Engine().Runs.Submit(cl.Context(), "settle", key, "")
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -30,15 +30,15 @@ func (cl *cluster) submit(key string) string {
 func (cl *cluster) ends(id string, within time.Duration) center.Run {
 	cl.Helper()
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
-		r, err := cl.c.Engine().Run(cl.Context(), id)
+		r, err := cl.c.Runs().Get(cl.Context(), id)
 		if err != nil {
 			cl.Fatal(err)
 		}
 		if r.Ended() {
-			return r
+			return r.Run
 		}
 		if time.Now().After(deadline) {
-			queues, err := cl.c.Engine().RunQueues(cl.Context(), id)
+			queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
 			cl.Fatalf("run %s is %s after %s: %+v, %v", id, r.State, within, queues, err)
 		}
 	}
@@ -96,7 +96,7 @@ func TestRunMoves(t *testing.T) {
 		if s.doubled() {
 			cl.Fatal("an item was executed twice")
 		}
-		queues, err := cl.c.Engine().RunQueues(cl.Context(), id)
+		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
 		if err != nil {
 			cl.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestRunFails(t *testing.T) {
 		id := cl.submit("")
 		r := cl.ends(id, 5*time.Minute)
 		cl.wantRun(r, center.RunFailed, 37, 3)
-		queues, err := cl.c.Engine().RunQueues(cl.Context(), id)
+		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
 		if err != nil {
 			cl.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestRunSucceedsAfterTheCure(t *testing.T) {
 		id := cl.submit("")
 		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 37, 3)
 		c.cured.Store(true)
-		if err := cl.c.Engine().Rerun(cl.Context(), id, "test"); err != nil {
+		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 40, 0)
@@ -249,7 +249,7 @@ func TestRunIsCancelledAndPaused(t *testing.T) {
 		s.put(1000)
 		id := cl.submit("")
 		time.Sleep(5 * time.Second)
-		if err := cl.c.Engine().PauseRun(cl.Context(), id, true, "test"); err != nil {
+		if err := cl.c.Engine().Runs.SetPaused(cl.Context(), id, true, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
@@ -258,14 +258,14 @@ func TestRunIsCancelledAndPaused(t *testing.T) {
 		if s.left() != left {
 			cl.Fatal("a paused run goes on")
 		}
-		if err := cl.c.Engine().PauseRun(cl.Context(), id, false, "test"); err != nil {
+		if err := cl.c.Engine().Runs.SetPaused(cl.Context(), id, false, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
 		if s.left() == left {
 			cl.Fatal("a resumed run does not go on")
 		}
-		if err := cl.c.Engine().CancelRun(cl.Context(), id, "test"); err != nil {
+		if err := cl.c.Engine().Runs.Cancel(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		if r := cl.ends(id, 10*time.Second); r.State != center.RunCancelled {
@@ -299,7 +299,7 @@ func TestTriggerAndDependant(t *testing.T) {
 		cl.run(m)
 		s.put(40)
 		sleepUntil(0, 6, 0)
-		runs, err := cl.c.Engine().Runs(cl.Context(), "", 10)
+		runs, err := cl.c.Runs().List(cl.Context(), center.RunFilter{}, 10)
 		if err != nil || len(runs) != 2 {
 			cl.Fatal(runs, err)
 		}

@@ -60,7 +60,7 @@ func (s *sweeper) claim(ctx context.Context, free []roster.ViewQueue) error {
 	}
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	claimed, err := s.runs.Engine().Claim(ctx, s.taskType, s.uuid, queues, room)
+	claimed, err := s.runs.Engine().Sweeps.Claim(ctx, s.taskType, s.uuid, queues, room)
 	for _, sw := range claimed {
 		s.begin(sw, rows[sw.QueueID])
 	}
@@ -106,7 +106,7 @@ func (s *sweeper) saveProgress(ctx context.Context) {
 			continue
 		}
 		call, cancel := s.call(ctx)
-		err := s.runs.Engine().SaveSweep(call, sw.Sweep, p)
+		err := s.runs.Engine().Sweeps.Save(call, sw.Sweep, p)
 		cancel()
 		switch {
 		case err == nil:

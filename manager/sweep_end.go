@@ -96,7 +96,7 @@ func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context,
 func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	err := s.runs.Engine().FinishSweep(ctx, sw.Sweep, sw.last)
+	err := s.runs.Engine().Sweeps.Finish(ctx, sw.Sweep, sw.last)
 	if err == nil {
 		s.ended(sw, SweepDone)
 		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("items", sw.last.ItemsDone).Info("queue swept")
@@ -107,7 +107,7 @@ func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
 func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool) error {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	failed, err := s.runs.Engine().FailSweep(ctx, sw.Sweep, sw.last, cause, final)
+	failed, err := s.runs.Engine().Sweeps.Fail(ctx, sw.Sweep, sw.last, cause, final)
 	if err == nil {
 		result := SweepRetry
 		if failed {
@@ -122,7 +122,7 @@ func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool)
 func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	err := s.runs.Engine().SuspendSweep(ctx, sw.Sweep, sw.last)
+	err := s.runs.Engine().Sweeps.Suspend(ctx, sw.Sweep, sw.last)
 	if err == nil {
 		s.ended(sw, SweepSuspended)
 	}

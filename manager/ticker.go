@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// What becomes of the runs of a task type is decided by center.Tick, which every server calls: there is no leader.
+// Scheduler.Tick decides what becomes of the runs of a task type. Every server calls it: there is no leader.
 
 const (
 	// tickInterval is the pause between two ticks while a run has not ended.
@@ -57,7 +57,7 @@ func (t *runTicker) tick(ctx context.Context) bool {
 	t.next = time.Now().Add(tickInterval)
 	ctx, cancel := t.call(ctx)
 	defer cancel()
-	found, err := t.runs.Engine().Tick(ctx, t.taskType)
+	found, err := t.runs.Engine().Scheduler.Tick(ctx, t.taskType)
 	if err != nil {
 		t.log.WithError(err).Debug("tick failed; trying again")
 		return false

@@ -16,7 +16,7 @@ import (
 func testInspectRuns(t *testing.T, c *center.Center) {
 	t.Run("runs with the states of their queues", func(t *testing.T) {
 		r := newRunFixture(t, c, 12)
-		if _, err := c.Engine().LatestRun(t.Context(), r.task); !errors.Is(err, center.ErrUnknownRun) {
+		if _, err := c.Engine().Runs.Latest(t.Context(), r.task); !errors.Is(err, center.ErrUnknownRun) {
 			t.Fatalf("latest run: error %v, want ErrUnknownRun before the first", err)
 		}
 		first := r.submitAndOpen("first")
@@ -24,7 +24,7 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		r.failAll("A", "broken", "2")
 		r.claimOne("A", "1")
 		second := r.submit("second")
-		list, err := c.Engine().RunRecords(t.Context(), center.RunFilter{TaskType: r.task}, 10)
+		list, err := c.Engine().Runs.List(t.Context(), center.RunFilter{TaskType: r.task}, 10)
 		r.must(err)
 		if len(list) != 2 || list[0].ID != second || list[0].Queues() != 0 || list[0].State != center.RunReady || list[0].Now.IsZero() {
 			t.Fatalf("runs %+v, want 2, and first the last one, READY and without queues", list)
@@ -39,12 +39,12 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		if task.RunID == nil || *task.RunID != first {
 			t.Fatalf("the task type has open run %v, want %s", task.RunID, first)
 		}
-		r.must(c.Engine().CancelRun(t.Context(), first, "test"))
-		list, err = c.Engine().RunRecords(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunCancelled}, 10)
+		r.must(c.Engine().Runs.Cancel(t.Context(), first, "test"))
+		list, err = c.Engine().Runs.List(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunCancelled}, 10)
 		if err != nil || len(list) != 1 || list[0].QueuesCancelled != 9 || list[0].ItemsDone != 2 {
 			t.Fatalf("cancelled runs %+v, want 1 with 9 queues CANCELLED: %v", list, err)
 		}
-		if latest, err := c.Engine().LatestRun(t.Context(), r.task); err != nil || latest.ID != second {
+		if latest, err := c.Engine().Runs.Latest(t.Context(), r.task); err != nil || latest.ID != second {
 			t.Fatalf("latest run %+v, want %s: %v", latest, second, err)
 		}
 		if task := r.taskRecord(); task.RunID != nil {
@@ -65,24 +65,24 @@ func testRunLists(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("the latest run of a task type that has no runs is an error", func(t *testing.T) {
-		if _, err := c.Engine().LatestRun(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Engine().Runs.Latest(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatalf("unknown task type: error %v, want ErrUnknownTask", err)
 		}
 		r := newFixture(t, c, center.Settings{Queues: 1})
-		if _, err := c.Engine().LatestRun(t.Context(), r.task); err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
+		if _, err := c.Engine().Runs.Latest(t.Context(), r.task); err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatalf("mode CONTINUOUS: error %v, want the mode in it", err)
 		}
 	})
 	t.Run("R1 a key is submitted once", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		first, there, err := c.Engine().SubmitOnce(t.Context(), r.task, "k", "")
+		first, there, err := c.Engine().Runs.Submit(t.Context(), r.task, "k", "")
 		if err != nil || there {
 			t.Fatalf("first submission: run %s, there already: %t, want false: %v", first, there, err)
 		}
-		if again, there, err := c.Engine().SubmitOnce(t.Context(), r.task, "k", ""); err != nil || !there || again != first {
+		if again, there, err := c.Engine().Runs.Submit(t.Context(), r.task, "k", ""); err != nil || !there || again != first {
 			t.Fatalf("second submission: run %s, there already: %t, want true and run %s: %v", again, there, first, err)
 		}
-		if other, there, err := c.Engine().SubmitOnce(t.Context(), r.task, "", ""); err != nil || there || other == first {
+		if other, there, err := c.Engine().Runs.Submit(t.Context(), r.task, "", ""); err != nil || there || other == first {
 			t.Fatalf("submission without a key: run %s, there already: %t, want a new run: %v", other, there, err)
 		}
 	})
@@ -96,7 +96,7 @@ func testInspectTriggers(t *testing.T, c *center.Center) {
 	hourly, _ := r.hourly(nil)
 	now := r.defineTrigger(hourly)
 	for _, f := range []center.TriggerFilter{{Name: r.task}, {Target: r.task}} {
-		list, err := c.Engine().TriggerRecords(t.Context(), f)
+		list, err := c.Engine().Triggers.List(t.Context(), f)
 		r.must(err)
 		if len(list) != 1 || list[0].OwnSign != c.OwnSign() || list[0].MisfireAfterMS != (3*time.Hour).Milliseconds() || list[0].Now.IsZero() {
 			t.Fatalf("triggers under filter %+v: %+v, want 1 with its own_sign, misfire_after and the time", f, list)
@@ -105,7 +105,7 @@ func testInspectTriggers(t *testing.T, c *center.Center) {
 			t.Fatalf("the trigger (-DefineTrigger +TriggerRecords):\n%s", diff)
 		}
 	}
-	if list, err := c.Engine().TriggerRecords(t.Context(), center.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
+	if list, err := c.Engine().Triggers.List(t.Context(), center.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
 		t.Fatalf("triggers of an unknown name %+v, want none: %v", list, err)
 	}
 }
@@ -117,7 +117,7 @@ func testCompareTrigger(t *testing.T, c *center.Center) {
 	want := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: start, MaxFires: 3}
 	compare := func(changes int) center.TriggerDiff {
 		t.Helper()
-		a, err := c.Engine().CompareTrigger(t.Context(), want, 5)
+		a, err := c.Engine().Triggers.Compare(t.Context(), want, 5)
 		r.must(err)
 		if len(a.Changes) != changes {
 			t.Fatalf("changes %+v, want %d", a.Changes, changes)
@@ -128,10 +128,10 @@ func testCompareTrigger(t *testing.T, c *center.Center) {
 	if a.Exists || a.Same() || !slices.Equal(a.Next, []time.Time{start, start.Add(time.Hour), start.Add(2 * time.Hour)}) {
 		t.Fatalf("comparison %+v, want a new trigger with 3 firings, an hour apart", a)
 	}
-	if list, err := c.Engine().TriggerRecords(t.Context(), center.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
+	if list, err := c.Engine().Triggers.List(t.Context(), center.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
 		t.Fatalf("triggers after a comparison %+v, want none: %v", list, err)
 	}
-	now, err := c.Engine().ApplyTrigger(t.Context(), want, "test")
+	now, err := c.Engine().Triggers.Apply(t.Context(), want, "test")
 	r.must(err)
 	if diff := cmp.Diff(a.Trigger, now); diff != "" {
 		t.Fatalf("the trigger (-CompareTrigger +ApplyTrigger):\n%s", diff)
@@ -145,7 +145,7 @@ func testCompareTrigger(t *testing.T, c *center.Center) {
 		t.Fatalf("changes (-want +got):\n%s", diff)
 	}
 	want.Target = "no such"
-	if _, err := c.Engine().CompareTrigger(t.Context(), want, 5); !errors.Is(err, center.ErrUnknownTask) {
+	if _, err := c.Engine().Triggers.Compare(t.Context(), want, 5); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatalf("compare with an unknown target: error %v, want ErrUnknownTask", err)
 	}
 }

@@ -40,15 +40,15 @@ func testRunLifecycle(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
 			t.Fatalf("first sweep (-want +got):\n%s", diff)
 		}
-		r.must(c.Engine().SaveSweep(t.Context(), sweeps[0], runs.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
-		r.must(c.Engine().FinishSweep(t.Context(), sweeps[0], runs.Progress{ItemsDone: 5, ItemsFailed: 1}))
+		r.must(c.Engine().Sweeps.Save(t.Context(), sweeps[0], runs.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
+		r.must(c.Engine().Sweeps.Finish(t.Context(), sweeps[0], runs.Progress{ItemsDone: 5, ItemsFailed: 1}))
 		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != center.RunQueueDone || q.FinishedAt.IsZero() {
 			t.Fatalf("queue 0 is %+v, want DONE with cursor 17 and 5 items done", q)
 		}
 		if ticked := r.tick(); ticked.Open != id {
 			t.Fatalf("run %q is open, want run %s until its last queue is done", ticked.Open, id)
 		}
-		r.must(c.Engine().FinishSweep(t.Context(), sweeps[1], runs.Progress{ItemsDone: 2}))
+		r.must(c.Engine().Sweeps.Finish(t.Context(), sweeps[1], runs.Progress{ItemsDone: 2}))
 		run = r.wantState(id, center.RunSuccess)
 		if run.ItemsDone != 7 || run.ItemsFailed != 1 || run.FinishedAt.IsZero() {
 			t.Fatalf("the finished run is %+v, want 7 items done and 1 failed", run)
@@ -119,17 +119,17 @@ func testRunPause(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		running, ready := r.submitAndOpen("1"), r.submit("2")
 		for _, id := range []string{running, ready} {
-			r.must(c.Engine().PauseRun(t.Context(), id, true, "test"))
+			r.must(c.Engine().Runs.SetPaused(t.Context(), id, true, "test"))
 		}
 		if ticked := r.tick(); !ticked.Paused || len(r.claim("A", "0")) != 0 {
 			t.Fatalf("tick returned %+v, want a paused run and no claim", ticked)
 		}
-		r.must(c.Engine().PauseRun(t.Context(), running, false, "test"))
+		r.must(c.Engine().Runs.SetPaused(t.Context(), running, false, "test"))
 		r.finishAll("A", "0")
 		if ticked := r.tick(); ticked.Open != "" {
 			t.Fatalf("run %s is open, want none while it is paused", ticked.Open)
 		}
-		r.must(c.Engine().PauseRun(t.Context(), ready, false, "test"))
+		r.must(c.Engine().Runs.SetPaused(t.Context(), ready, false, "test"))
 		if ticked := r.tick(); ticked.Open != ready {
 			t.Fatalf("run %q is open, want run %s after its pause", ticked.Open, ready)
 		}
@@ -142,11 +142,11 @@ func testRunErrors(t *testing.T, c *center.Center) {
 		continuous := r.sibling("continuous")
 		continuous.define(center.Settings{Queues: 1})
 		submit := func(task, key, params string, after ...string) error {
-			_, err := c.Engine().Submit(t.Context(), task, key, params, after...)
+			_, _, err := c.Engine().Runs.Submit(t.Context(), task, key, params, after...)
 			return err
 		}
-		_, errRun := c.Engine().Run(t.Context(), "nobody")
-		_, errTick := c.Engine().Tick(t.Context(), "nobody")
+		_, errRun := c.Runs().Get(t.Context(), "nobody")
+		_, errTick := c.Engine().Scheduler.Tick(t.Context(), "nobody")
 		wantErrors(t, map[string]error{
 			"submit nobody: unknown task type":               submit("nobody", "k", ""),
 			"mode is CONTINUOUS, and only task types of":     submit(continuous.task, "k", ""),
@@ -156,9 +156,9 @@ func testRunErrors(t *testing.T, c *center.Center) {
 			"params must be UTF-8":                           submit(r.task, "k", "\xff"),
 			"read run nobody: unknown run":                   errRun,
 			"tick nobody$BASE: unknown task type":            errTick,
-			"cancel run nobody":                              c.Engine().CancelRun(t.Context(), "nobody", "test"),
-			"pause run nobody":                               c.Engine().PauseRun(t.Context(), "nobody", true, "test"),
-			"rerun nobody":                                   c.Engine().Rerun(t.Context(), "nobody", "test"),
+			"cancel run nobody":                              c.Engine().Runs.Cancel(t.Context(), "nobody", "test"),
+			"pause run nobody":                               c.Engine().Runs.SetPaused(t.Context(), "nobody", true, "test"),
+			"rerun nobody":                                   c.Engine().Runs.Rerun(t.Context(), "nobody", "test"),
 		})
 		r.wantRunStates()
 	})

@@ -23,7 +23,7 @@ func testDependants(t *testing.T, c *center.Center) {
 		g.succeed("b")
 		g.succeed("c")
 		g.want(root, "a SUCCESS", "b SUCCESS", "c SUCCESS")
-		runs, deps, err := c.Engine().RunGraph(t.Context(), g.of("b", root))
+		runs, deps, err := c.Engine().Runs.Graph(t.Context(), g.of("b", root))
 		if err != nil || len(runs) != 3 || len(deps) != 2 || runs[0].ID != root || deps[0].Upstream != root {
 			t.Fatalf("graph of runs %+v, dependencies %+v, want 3 runs from %s on and 2 dependencies: %v", runs, deps, root, err)
 		}
@@ -68,7 +68,7 @@ func testUpstreamEnds(t *testing.T, c *center.Center) {
 	t.Run("R5 a cancelled upstream fails its dependants", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		root := g["a"].submit("k")
-		g["a"].must(c.Engine().CancelRun(t.Context(), root, "test"))
+		g["a"].must(c.Engine().Runs.Cancel(t.Context(), root, "test"))
 		g.want(root, "a CANCELLED", "b DEPENDENT_FAILED")
 		g["b"].wantMessage(g.of("b", root), "CANCELLED: cancelled")
 	})
@@ -107,7 +107,7 @@ func testTriggeredDependants(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "slow after a")
 		g["a"].hourly(nil)
 		for range 4 {
-			_, err := c.Engine().FireTrigger(t.Context(), g["a"].task, "test")
+			_, err := c.Engine().Triggers.Fire(t.Context(), g["a"].task, "test")
 			g["a"].must(err)
 			g.succeed("a")
 			g["slow"].tick()
@@ -118,7 +118,7 @@ func testTriggeredDependants(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b after a")
 		g["a"].hourly(nil)
 		g["a"].submitAndOpen("k")
-		_, err := c.Engine().FireTrigger(t.Context(), g["a"].task, "test")
+		_, err := c.Engine().Triggers.Fire(t.Context(), g["a"].task, "test")
 		g["a"].must(err)
 		g["b"].wantRunStates(center.RunWaiting)
 	})
@@ -131,7 +131,7 @@ func testDependencyReruns(t *testing.T, c *center.Center) {
 		g.fail("a", "no")
 		g.want(root, "b DEPENDENT_FAILED", "c DEPENDENT_FAILED", "d READY")
 		g["d"].tick() // opens the run of d, which the rerun does not touch
-		g["a"].must(c.Engine().Rerun(t.Context(), root, "test"))
+		g["a"].must(c.Engine().Runs.Rerun(t.Context(), root, "test"))
 		g.want(root, "a READY", "b WAITING", "c WAITING", "d RUNNING")
 		g.succeed("a")
 		g.succeed("b")
@@ -142,7 +142,7 @@ func testDependencyReruns(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b after a")
 		root := g["a"].submit("k")
 		g.fail("a", "no")
-		g["b"].must(c.Engine().Rerun(t.Context(), g.of("b", root), "test"))
+		g["b"].must(c.Engine().Runs.Rerun(t.Context(), g.of("b", root), "test"))
 		g.want(root, "b DEPENDENT_FAILED")
 	})
 	t.Run("R6 the opening of a run checks its upstreams again", func(t *testing.T) {
@@ -150,7 +150,7 @@ func testDependencyReruns(t *testing.T, c *center.Center) {
 		root := g["a"].submit("k")
 		g.fail("a", "no")
 		g.want(root, "b READY", "c READY")
-		g["a"].must(c.Engine().Rerun(t.Context(), root, "test"))
+		g["a"].must(c.Engine().Runs.Rerun(t.Context(), root, "test"))
 		g["b"].tick()
 		g.want(root, "b WAITING")
 		g.succeed("a")
@@ -169,19 +169,19 @@ func testDependencyErrors(t *testing.T, c *center.Center) {
 		continuous := g["a"].sibling("continuous")
 		continuous.define(center.Settings{Queues: 1})
 		define := func(name string, after ...center.After) error {
-			return c.Engine().DefineAfter(t.Context(), g[name].task, after...)
+			return c.Engine().Dependencies.Define(t.Context(), g[name].task, after...)
 		}
 		up := func(name string) center.After { return center.After{Upstream: g[name].task} }
 		wantErrors(t, map[string]error{
 			"a cycle: " + g["a"].task + " after " + g["c"].task + " after " + g["b"].task + " after " + g["a"].task: define("a", up("c")),
 			"a cycle: " + g["a"].task + " after " + g["a"].task:                                                     define("a", up("a")),
 			"nobody: unknown task type":                  define("a", center.After{Upstream: "nobody"}),
-			"what x runs after: x: unknown task type":    c.Engine().DefineAfter(t.Context(), "x", up("a")),
+			"what x runs after: x: unknown task type":    c.Engine().Dependencies.Define(t.Context(), "x", up("a")),
 			"mode is CONTINUOUS":                         define("a", center.After{Upstream: continuous.task}),
 			`rule ("MAYBE") must be SUCCESS or FINISHED`: define("c", center.After{Upstream: g["b"].task, Rule: "MAYBE"}),
 			"is named twice":                             define("c", up("b"), up("b")),
 		})
-		after, err := c.Engine().After(t.Context(), g["c"].task)
+		after, err := c.Engine().Dependencies.After(t.Context(), g["c"].task)
 		if diff := cmp.Diff([]center.After{{Upstream: g["b"].task, Rule: center.RuleSuccess}}, after); diff != "" || err != nil {
 			t.Fatalf("upstreams of c after the refused definitions: %v (-want +got):\n%s", err, diff)
 		}

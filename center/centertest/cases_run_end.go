@@ -22,7 +22,7 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 			var both sync.WaitGroup
 			errs := make([]error, 2)
 			for j, c := range []*center.Center{c, other} {
-				both.Go(func() { errs[j] = c.Engine().FinishSweep(t.Context(), sweeps[j], runs.Progress{}) })
+				both.Go(func() { errs[j] = c.Engine().Sweeps.Finish(t.Context(), sweeps[j], runs.Progress{}) })
 			}
 			both.Wait()
 			r.must(errors.Join(errs...))
@@ -55,7 +55,7 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 			r.must(err)
 		}
 		finalised := make(chan error, 1)
-		go func() { finalised <- second(c.Engine().Tick(t.Context(), r.task)) }()
+		go func() { finalised <- second(c.Engine().Scheduler.Tick(t.Context(), r.task)) }()
 		select {
 		case err := <-finalised:
 			r.must(err) // the finaliser decided from rows that are out of date
@@ -83,7 +83,7 @@ func testRunEnd(t *testing.T, c *center.Center) {
 		r.wantState(id, center.RunFailed)
 		r.wantMessage(id, "the deadline of the run has passed: 1 of 2 queues were not done")
 		r.wantQueueStates(id, "0 DONE", "1 FAILED")
-		if err := c.Engine().FinishSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("finish a sweep after the deadline: error %v, want ErrRunOver", err)
 		}
 	})
@@ -93,13 +93,13 @@ func testRunEnd(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		s := r.claimOne("A", "1")
 		r.makeSilent("A")
-		r.must(c.Engine().CancelRun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
 		r.wantState(id, center.RunCancelled)
 		r.wantQueueStates(id, "0 DONE", "1 CANCELLED")
-		if err := c.Engine().SaveSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("save a sweep of a cancelled run: error %v, want ErrRunOver", err)
 		}
-		if err := c.Engine().CancelRun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().Runs.Cancel(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
 			t.Fatalf("cancel a run twice: error %v, want ErrRunState", err)
 		}
 	})
@@ -121,11 +121,11 @@ func testRerun(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 3)
 		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "1"), runs.Progress{Cursor: new("17"), ItemsDone: 4}))
+		r.must(c.Engine().Sweeps.Save(t.Context(), r.claimOne("A", "1"), runs.Progress{Cursor: new("17"), ItemsDone: 4}))
 		r.failAll("A", "no", "1", "2")
 		run := r.wantState(id, center.RunFailed)
 		next := r.submitAndOpen("next")
-		r.must(c.Engine().Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 PENDING")
 		if ticked := r.tick(); ticked.Open != next {
 			t.Fatalf("run %q is open, want only run %s", ticked.Open, next)
@@ -133,7 +133,7 @@ func testRerun(t *testing.T, c *center.Center) {
 		if len(r.claim("A", "1")) != 1 || r.runQueue(id, "1").State != center.RunQueuePending {
 			t.Fatal("the claim took the queue of the run that is not open")
 		}
-		r.must(c.Engine().CancelRun(t.Context(), next, "test"))
+		r.must(c.Engine().Runs.Cancel(t.Context(), next, "test"))
 		r.tick()
 		again := r.wantState(id, center.RunRunning)
 		if !again.StartedAt.Equal(run.StartedAt) || !again.DeadlineAt.After(run.DeadlineAt) {
@@ -142,7 +142,7 @@ func testRerun(t *testing.T, c *center.Center) {
 		if s := r.claimOne("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recovering {
 			t.Fatalf("claimed %+v, want a first attempt from cursor 17 that is not recovering", s)
 		}
-		if err := c.Engine().Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
 			t.Fatalf("rerun a run that is open: error %v, want ErrRunState", err)
 		}
 		r.finishAll("A", "1", "2")

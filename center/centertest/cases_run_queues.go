@@ -33,7 +33,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		r.finishAll("A", "north")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.wantQueueStates(id, "north DONE", "south RUNNING") // until the owner has drained it
-		r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{}))
+		r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{}))
 		if !r.finishRemoval("A", "south") {
 			t.Fatal("the drained queue was not removed")
 		}
@@ -55,7 +55,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		r.failAll("A", "no", "north", "south")
 		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
 		r.finishRemoval("A", "south")
-		r.must(c.Engine().Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
 		r.wantQueueStates(id, "north PENDING", "south CANCELLED")
 	})
@@ -75,7 +75,7 @@ func testRepartitionInRun(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 2)
 		id := r.submitAndOpen("k")
 		r.finishAll("A", "0")
-		r.must(c.Engine().SuspendSweep(t.Context(), r.claimOne("A", "1"), runs.Progress{}))
+		r.must(c.Engine().Sweeps.Suspend(t.Context(), r.claimOne("A", "1"), runs.Progress{}))
 		repartition(r, 4)
 		if s := r.claimOne("A", "1"); s.QueueTotal != 2 {
 			t.Fatalf("claimed %+v, want a sweep of 2 queues", s)
@@ -97,7 +97,7 @@ func testRepartitionInRun(t *testing.T, c *center.Center) {
 		r.finishAll("A", "1")
 		r.wantState(id, center.RunFailed)
 		r.wantMessage(id, "first queue 2: there are fewer queues now: rerun the run")
-		r.must(c.Engine().Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
 		if run := r.wantState(id, center.RunRunning); run.QueueTotal != 2 {
 			t.Fatalf("the rerun has %d queues, want 2", run.QueueTotal)
@@ -128,7 +128,7 @@ func testHandoverInRun(t *testing.T, c *center.Center) {
 		id := r.submitAndOpen("k")
 		s := r.claimOne("A", "1")
 		r.join("B") // requests queue 1
-		r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{Cursor: new("5"), ItemsDone: 2}))
+		r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{Cursor: new("5"), ItemsDone: 2}))
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
 		if s := r.claimOne("B", "1"); s.Cursor != "5" || s.Recovering {

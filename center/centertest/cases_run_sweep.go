@@ -14,7 +14,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")
 		old := r.claimOne("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), old, runs.Progress{Cursor: new("17"), ItemsDone: 3}))
+		r.must(c.Engine().Sweeps.Save(t.Context(), old, runs.Progress{Cursor: new("17"), ItemsDone: 3}))
 		r.moveQueue("0", "B")
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("a server claimed a queue that it had lost")
@@ -23,7 +23,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
 			t.Fatalf("the new owner claimed %+v, want a recovering first attempt with cursor 17 and 3 items done", s)
 		}
-		r.must(c.Engine().FinishSweep(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
+		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
 		if run := r.wantState(id, center.RunSuccess); run.ItemsDone != 5 {
 			t.Fatalf("the run has %d items done, want 5", run.ItemsDone)
 		}
@@ -41,7 +41,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		held := []center.QueueEpoch{{ID: "0", Epoch: r.epoch("0")}, {ID: "1", Epoch: r.epoch("1")}, {ID: "2", Epoch: r.epoch("2")}}
 		for i, want := range []int{2, 1} {
-			sweeps, err := c.Engine().Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
+			sweeps, err := c.Engine().Sweeps.Claim(t.Context(), r.task, r.uuid("A"), held[2*i:], 2)
 			if err != nil || len(sweeps) != want {
 				t.Fatalf("claimed %d sweeps, want %d: %v", len(sweeps), want, err)
 			}
@@ -58,7 +58,7 @@ func testSweepSuspension(t *testing.T, c *center.Center) {
 			if s.Attempt != 1 || s.Recovering {
 				t.Fatalf("claimed %+v, want a first attempt that is not recovering", s)
 			}
-			r.must(c.Engine().SuspendSweep(t.Context(), s, runs.Progress{Cursor: new("4")}))
+			r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{Cursor: new("4")}))
 		}
 		if s := r.claimOne("A", "0"); s.Cursor != "4" {
 			t.Fatalf("claimed cursor %q, want 4", s.Cursor)
@@ -73,10 +73,10 @@ func testSweepFence(t *testing.T, c *center.Center) {
 		zombie := r.claimOne("A", "0")
 		r.moveQueue("0", "B") // B has not claimed it yet
 		for name, err := range map[string]error{
-			"done": c.Engine().FinishSweep(t.Context(), zombie, runs.Progress{}),
-			"save": c.Engine().SaveSweep(t.Context(), zombie, runs.Progress{Cursor: new("99")}),
-			"fail": second(c.Engine().FailSweep(t.Context(), zombie, runs.Progress{}, "no", true)),
-			"stop": c.Engine().SuspendSweep(t.Context(), zombie, runs.Progress{}),
+			"done": c.Engine().Sweeps.Finish(t.Context(), zombie, runs.Progress{}),
+			"save": c.Engine().Sweeps.Save(t.Context(), zombie, runs.Progress{Cursor: new("99")}),
+			"fail": second(c.Engine().Sweeps.Fail(t.Context(), zombie, runs.Progress{}, "no", true)),
+			"stop": c.Engine().Sweeps.Suspend(t.Context(), zombie, runs.Progress{}),
 		} {
 			if !center.IsFenced(err) {
 				t.Errorf("%s under an old epoch: error %v, want ErrFenced", name, err)
@@ -86,7 +86,7 @@ func testSweepFence(t *testing.T, c *center.Center) {
 		if s.Cursor != "" {
 			t.Fatalf("the new owner claimed cursor %q, want none", s.Cursor)
 		}
-		if err := c.Engine().FinishSweep(t.Context(), zombie, runs.Progress{}); !center.IsFenced(err) {
+		if err := c.Engine().Sweeps.Finish(t.Context(), zombie, runs.Progress{}); !center.IsFenced(err) {
 			t.Fatalf("finish after the claim of the new owner: error %v, want ErrFenced", err)
 		}
 		r.wantQueueStates(id, "0 RUNNING")
@@ -96,7 +96,7 @@ func testSweepFence(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
 		r.exec("UPDATE schedule_run_queue SET server = 'other' WHERE run_id = '%s'", s.RunID)
-		if err := c.Engine().FinishSweep(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("finish the lost sweep: error %v, want ErrRunOver", err)
 		}
 	})
@@ -124,7 +124,7 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		if got := r.runQueue(s.RunID, "0").Cursor; got != "18" || r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cursor_value <> ''", r.task) > 0 {
 			t.Fatalf("cursor %q, want 18 in the run and none in schedule_queue", got)
 		}
-		r.must(c.Engine().CancelRun(t.Context(), s.RunID, "test"))
+		r.must(c.Engine().Runs.Cancel(t.Context(), s.RunID, "test"))
 		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("save the cursor of a cancelled run: error %v, want ErrFenced and ErrRunOver", err)
 		}
@@ -134,13 +134,13 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
 		own := center.QueueEpoch{ID: "0", Epoch: s.Epoch}
-		r.must(c.Engine().SaveSweep(t.Context(), s, runs.Progress{Cursor: new("17")}))
-		if cursor, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
+		r.must(c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{Cursor: new("17")}))
+		if cursor, err := c.Engine().Sweeps.Cursor(t.Context(), s.RunID, s.Server, own); err != nil || cursor != "17" {
 			t.Fatalf("cursor %q, want 17: %v", cursor, err)
 		}
 		r.moveQueue("0", "B")
 		r.claimOne("B", "0")
-		if _, err := c.Engine().SweepCursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+		if _, err := c.Engine().Sweeps.Cursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
 			t.Fatalf("read the cursor of the sweep of B: error %v, want ErrFenced and ErrRunOver", err)
 		}
 	})
@@ -166,7 +166,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 			if s.Attempt != attempt+1 || s.Recovering {
 				t.Fatalf("claimed %+v, want attempt %d and not recovering", s, attempt+1)
 			}
-			failed, err := c.Engine().FailSweep(t.Context(), s, runs.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
+			failed, err := c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
 			if err != nil || failed {
 				t.Fatalf("the queue has failed: %t, want another attempt: %v", failed, err)
 			}
@@ -183,7 +183,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		if s.Cursor != "3" || s.ItemsFailed != 1 {
 			t.Fatalf("claimed %+v, want cursor 3 and 1 failed item", s)
 		}
-		failed, err := c.Engine().FailSweep(t.Context(), s, runs.Progress{}, "no luck at all", false)
+		failed, err := c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{}, "no luck at all", false)
 		if err != nil || !failed {
 			t.Fatalf("the queue has failed: %t, want true after the last attempt: %v", failed, err)
 		}
@@ -197,9 +197,9 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		id := r.submitAndOpen("k")
 		r.claimOne("A", "0")
 		r.claimOne("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // progress: the count starts anew
+		r.must(c.Engine().Sweeps.Save(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // progress: the count starts anew
 		r.claimOne("A", "0")
-		r.must(c.Engine().SaveSweep(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // no progress
+		r.must(c.Engine().Sweeps.Save(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 1})) // no progress
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("the queue was taken over more than max_recoveries times")
 		}

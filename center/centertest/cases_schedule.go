@@ -36,7 +36,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 	})
 	t.Run("a definition does not restore a deleted trigger", func(t *testing.T) {
 		r := newFixture(t, c, nightly)
-		r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
+		r.must(c.Engine().Triggers.Delete(t.Context(), r.task, "test"))
 		r.define(nightly)
 		r.wantTrigger()
 	})
@@ -44,7 +44,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		r := newFixture(t, c, nightly)
 		other := newFixture(t, Open(t, url, center.Options{OwnSign: "OTHER"}), nightly)
 		other.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
-		r.must(other.c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
+		r.must(other.c.Engine().Triggers.Delete(t.Context(), r.task, "test"))
 		r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 	})
 	t.Run("a task type of mode CONTINUOUS gets no trigger", func(t *testing.T) {
@@ -61,7 +61,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 // wantTrigger checks the triggers of the task type, ordered by name: "CRON 0 0 2 * * ? UTC".
 func (r *fixture) wantTrigger(want ...string) {
 	r.Helper()
-	triggers, err := r.c.Engine().Triggers(r.Context())
+	triggers, err := r.c.Triggers().List(r.Context(), center.TriggerFilter{})
 	r.must(err)
 	var got []string
 	for _, t := range triggers {
@@ -77,7 +77,7 @@ func (r *fixture) wantTrigger(want ...string) {
 // wantAfter checks the upstreams of the task type.
 func (r *fixture) wantAfter(want ...center.After) {
 	r.Helper()
-	got, err := r.c.Engine().After(r.Context(), r.task)
+	got, err := r.c.Engine().Dependencies.After(r.Context(), r.task)
 	r.must(err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		r.Fatalf("upstreams (-want +got):\n%s", diff)
@@ -147,7 +147,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantTrigger()
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron:  -> 0 0 2 * * ?")
 	r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
-	_, err := c.Engine().ApplyTrigger(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 3 * * ?", Overlap: center.OverlapWait}, "test")
+	_, err := c.Engine().Triggers.Apply(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 3 * * ?", Overlap: center.OverlapWait}, "test")
 	r.must(err)
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron: 0 0 3 * * ? -> 0 0 2 * * ?")
 	if trigger := r.readTrigger(r.task); trigger.Overlap != center.OverlapWait {

@@ -25,7 +25,7 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 			errs := make([]error, 4)
 			for j := range errs {
 				other := Open(t, url, center.Options{})
-				all.Go(func() { errs[j] = second(other.Engine().Tick(t.Context(), r.task)) })
+				all.Go(func() { errs[j] = second(other.Engine().Scheduler.Tick(t.Context(), r.task)) })
 			}
 			all.Wait()
 			r.must(errors.Join(errs...))
@@ -40,7 +40,7 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 		r.downSince(hour)
 		r.tick()
 		r.wantSlots(hour, "0s")
-		r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
+		r.must(c.Engine().Triggers.Delete(t.Context(), r.task, "test"))
 		if again, _ := r.hourly(nil); again.ID != first.ID || again.Fires != 0 || !again.NextFireAt.Equal(hour.Add(time.Hour)) {
 			t.Fatalf("the trigger is %+v, want id %s, no firings and the next in an hour", again, first.ID)
 		}
@@ -61,7 +61,7 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 			if now := r.readTrigger(r.task); now.Status != center.TriggerDone || !now.NextFireAt.IsZero() {
 				t.Fatalf("the trigger is %+v, want DONE without a next firing", now)
 			}
-			r.must(c.Engine().DeleteTrigger(t.Context(), r.task, "test"))
+			r.must(c.Engine().Triggers.Delete(t.Context(), r.task, "test"))
 		}
 	})
 }
@@ -79,11 +79,11 @@ func testTriggerStates(t *testing.T, c *center.Center) {
 		if bad.Status != center.TriggerError || !strings.Contains(bad.Message, `cron "0 0 99 * * ?"`) || bad.Fires != 0 {
 			t.Fatalf("the trigger is %+v, want ERROR with a message about its expression and no firings", bad)
 		}
-		if err := c.Engine().PauseTrigger(t.Context(), bad.Name, false, "test"); err == nil {
+		if err := c.Engine().Triggers.SetPaused(t.Context(), bad.Name, false, "test"); err == nil {
 			t.Fatal("a trigger with a bad row was resumed")
 		}
 		r.exec("UPDATE schedule_trigger SET expression = '0 0 9 * * ?' WHERE name = '%s.bad'", r.task)
-		r.must(c.Engine().PauseTrigger(t.Context(), bad.Name, false, "test"))
+		r.must(c.Engine().Triggers.SetPaused(t.Context(), bad.Name, false, "test"))
 		if now := r.readTrigger(bad.Name); now.Status != center.TriggerActive || now.NextFireAt.Before(hour) {
 			t.Fatalf("the trigger is %+v, want ACTIVE and due after %s", now, hour)
 		}
@@ -110,7 +110,7 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		before, _ := r.hourly(func(t *center.Trigger) { t.Params, t.Priority = "x", 3 })
 		for _, want := range []string{center.RunReady, center.RunSkipped} {
-			id, err := c.Engine().FireTrigger(t.Context(), r.task, "test")
+			id, err := c.Engine().Triggers.Fire(t.Context(), r.task, "test")
 			r.must(err)
 			if run := r.wantState(id, want); run.Trigger != r.task || run.Params != "x" || run.Priority != 3 {
 				t.Fatalf("the run is %+v, want trigger %s, params x and priority 3", run, r.task)
@@ -129,13 +129,13 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 		r.downSince(hour)
 		r.tick()
 		change := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: made.StartAt, Params: "new"}
-		now, err := c.Engine().ApplyTrigger(t.Context(), change, "test")
+		now, err := c.Engine().Triggers.Apply(t.Context(), change, "test")
 		if err != nil || now.Params != "new" || now.Fires != 1 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
 			t.Fatalf("the trigger is %+v, want the new params, 1 firing and the next in an hour: %v", now, err)
 		}
-		r.must(c.Engine().PauseTrigger(t.Context(), r.task, true, "test"))
+		r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, true, "test"))
 		change.Expression = "4h"
-		now, err = c.Engine().ApplyTrigger(t.Context(), change, "test")
+		now, err = c.Engine().Triggers.Apply(t.Context(), change, "test")
 		if err != nil || now.Status != center.TriggerPaused || now.Fires != 1 || !now.NextFireAt.Equal(made.StartAt.Add(12*time.Hour)) {
 			t.Fatalf("the trigger is %+v, want it paused with 1 firing, the next 12 hours after its start: %v", now, err)
 		}
@@ -151,7 +151,7 @@ func testTriggerErrors(t *testing.T, c *center.Center) {
 		define := func(change func(*center.Trigger)) error {
 			trigger := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 2 * * ?"}
 			change(&trigger)
-			_, err := c.Engine().ApplyTrigger(t.Context(), trigger, "test")
+			_, err := c.Engine().Triggers.Apply(t.Context(), trigger, "test")
 			return err
 		}
 		wantErrors(t, map[string]error{
@@ -166,9 +166,9 @@ func testTriggerErrors(t *testing.T, c *center.Center) {
 			"max_fires (-1) must not be negative":   define(func(t *center.Trigger) { t.MaxFires = -1 }),
 			"must not be before start_at":           define(func(t *center.Trigger) { t.StartAt, t.EndAt = time.Unix(2000, 0), time.Unix(1000, 0) }),
 			"trigger must not be empty":             define(func(t *center.Trigger) { t.Name = "" }),
-			"delete trigger x: unknown trigger":     c.Engine().DeleteTrigger(t.Context(), "x", "test"),
-			"pause trigger x: unknown trigger":      c.Engine().PauseTrigger(t.Context(), "x", true, "test"),
-			"fire trigger x: unknown trigger":       second(c.Engine().FireTrigger(t.Context(), "x", "test")),
+			"delete trigger x: unknown trigger":     c.Engine().Triggers.Delete(t.Context(), "x", "test"),
+			"pause trigger x: unknown trigger":      c.Engine().Triggers.SetPaused(t.Context(), "x", true, "test"),
+			"fire trigger x: unknown trigger":       second(c.Engine().Triggers.Fire(t.Context(), "x", "test")),
 		})
 	})
 }

@@ -50,11 +50,11 @@ func testMisfires(t *testing.T, c *center.Center) {
 			r := newRunFixture(t, c, 1)
 			_, hour := r.hourly(tt.change)
 			r.exec("UPDATE schedule_trigger SET status = 'ACTIVE' WHERE name = '%s'", r.task)
-			r.must(c.Engine().PauseTrigger(t.Context(), r.task, true, "test"))
+			r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, true, "test"))
 			r.downSince(hour.Add(-tt.down))
 			r.tick()
 			r.wantSlots(hour)
-			r.must(c.Engine().PauseTrigger(t.Context(), r.task, false, "test"))
+			r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, false, "test"))
 			fires(t, r, hour)
 		})
 	}
@@ -77,7 +77,7 @@ func testOverlaps(t *testing.T, c *center.Center) {
 				r.tick()
 			}
 			r.wantRunStates(want...)
-			runs, err := c.Engine().Runs(t.Context(), r.task, 10)
+			runs, err := c.Engine().Runs.List(t.Context(), center.RunFilter{TaskType: r.task}, 10)
 			r.must(err)
 			if !strings.Contains(runs[0].Message, runs[3].ID+" is RUNNING") || runs[0].FinishedAt.IsZero() {
 				t.Fatalf("the skipped run is %+v, want it finished and its message to name run %s", runs[0], runs[3].ID)

@@ -33,7 +33,7 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 			}
 			list = append(list, a)
 		}
-		r.must(c.Engine().DefineAfter(t.Context(), r.task, list...))
+		r.must(c.Engine().Dependencies.Define(t.Context(), r.task, list...))
 	}
 	return g
 }

@@ -22,7 +22,7 @@ func newRunFixture(t *testing.T, c *center.Center, queues int) *fixture {
 // submit submits a run that waits for the runs with the ids in after. It returns the id of the run.
 func (r *fixture) submit(key string, after ...string) string {
 	r.Helper()
-	id, err := r.c.Engine().Submit(r.Context(), r.task, key, "p", after...)
+	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, key, "p", after...)
 	r.must(err)
 	return id
 }
@@ -31,7 +31,7 @@ func (r *fixture) submit(key string, after ...string) string {
 func (r *fixture) tick() runs.TickResult {
 	r.Helper()
 	for range 20 {
-		ticked, err := r.c.Engine().Tick(r.Context(), r.task)
+		ticked, err := r.c.Engine().Scheduler.Tick(r.Context(), r.task)
 		r.must(err)
 		if !ticked.More {
 			return ticked
@@ -53,9 +53,9 @@ func (r *fixture) submitAndOpen(key string) string {
 
 func (r *fixture) run(id string) center.Run {
 	r.Helper()
-	run, err := r.c.Engine().Run(r.Context(), id)
+	run, err := r.c.Runs().Get(r.Context(), id)
 	r.must(err)
-	return run
+	return run.Run
 }
 
 // wantState checks the state of a run. It returns the run.
@@ -95,7 +95,7 @@ func (r *fixture) claim(name string, queues ...string) []runs.Sweep {
 	for _, q := range queues {
 		held = append(held, center.QueueEpoch{ID: q, Epoch: r.epoch(q)})
 	}
-	sweeps, err := r.c.Engine().Claim(r.Context(), r.task, r.uuid(name), held, len(held))
+	sweeps, err := r.c.Engine().Sweeps.Claim(r.Context(), r.task, r.uuid(name), held, len(held))
 	r.must(err)
 	return sweeps
 }
@@ -114,7 +114,7 @@ func (r *fixture) claimOne(name, queue string) runs.Sweep {
 func (r *fixture) finishAll(name string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		r.must(r.c.Engine().FinishSweep(r.Context(), r.claimOne(name, q), runs.Progress{ItemsDone: 1}))
+		r.must(r.c.Engine().Sweeps.Finish(r.Context(), r.claimOne(name, q), runs.Progress{ItemsDone: 1}))
 	}
 }
 
@@ -122,7 +122,7 @@ func (r *fixture) finishAll(name string, queues ...string) {
 func (r *fixture) failAll(name, cause string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
-		_, err := r.c.Engine().FailSweep(r.Context(), r.claimOne(name, q), runs.Progress{}, cause, true)
+		_, err := r.c.Engine().Sweeps.Fail(r.Context(), r.claimOne(name, q), runs.Progress{}, cause, true)
 		r.must(err)
 	}
 }
@@ -130,7 +130,7 @@ func (r *fixture) failAll(name, cause string, queues ...string) {
 // queueStates returns the queues of a run with their states, in the order of the queues: "0 DONE".
 func (r *fixture) queueStates(id string) (states []string) {
 	r.Helper()
-	queues, err := r.c.Engine().RunQueues(r.Context(), id)
+	queues, err := r.c.Engine().Runs.Queues(r.Context(), id)
 	r.must(err)
 	for _, q := range queues {
 		states = append(states, q.QueueID+" "+q.State)
@@ -148,7 +148,7 @@ func (r *fixture) wantQueueStates(id string, want ...string) {
 // runQueue returns the row of a queue in a run.
 func (r *fixture) runQueue(id, queue string) center.RunQueue {
 	r.Helper()
-	queues, err := r.c.Engine().RunQueues(r.Context(), id)
+	queues, err := r.c.Engine().Runs.Queues(r.Context(), id)
 	r.must(err)
 	return queues[slices.IndexFunc(queues, func(q center.RunQueue) bool { return q.QueueID == queue })]
 }

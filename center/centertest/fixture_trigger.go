@@ -17,7 +17,7 @@ const timeLayout = "2006-01-02 15:04:05.000000"
 // now reads the database's clock.
 func (r *fixture) now() time.Time {
 	r.Helper()
-	ticked, err := r.c.Engine().Tick(r.Context(), r.task)
+	ticked, err := r.c.Engine().Scheduler.Tick(r.Context(), r.task)
 	r.must(err)
 	return ticked.Now
 }
@@ -29,7 +29,7 @@ func (r *fixture) defineTrigger(t center.Trigger) center.Trigger {
 		t.Name = r.task
 	}
 	t.Target = r.task
-	now, err := r.c.Engine().DefineTrigger(r.Context(), t)
+	now, err := r.c.Engine().Triggers.Define(r.Context(), t)
 	r.must(err)
 	return now
 }
@@ -55,21 +55,18 @@ func (r *fixture) downSince(slot time.Time) {
 // readTrigger reads a trigger by its name.
 func (r *fixture) readTrigger(name string) center.Trigger {
 	r.Helper()
-	triggers, err := r.c.Engine().Triggers(r.Context())
+	list, err := r.c.Engine().Triggers.List(r.Context(), center.TriggerFilter{Name: name})
 	r.must(err)
-	for _, t := range triggers {
-		if t.Name == name {
-			return t
-		}
+	if len(list) != 1 {
+		r.Fatalf("%d triggers %s, want 1", len(list), name)
 	}
-	r.Fatalf("there is no trigger %s", name)
-	return center.Trigger{}
+	return list[0].Trigger
 }
 
 // runSlots returns how long before an hour the slot of each run was, oldest first.
 func (r *fixture) runSlots(hour time.Time) (ago []string) {
 	r.Helper()
-	runs, err := r.c.Engine().Runs(r.Context(), r.task, 100)
+	runs, err := r.c.Engine().Runs.List(r.Context(), center.RunFilter{TaskType: r.task}, 100)
 	r.must(err)
 	for _, run := range slices.Backward(runs) {
 		ago = append(ago, fmt.Sprint(hour.Sub(run.ScheduledAt)))

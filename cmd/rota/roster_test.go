@@ -56,7 +56,7 @@ func (s *testRoster) runs() (extract, report string) {
 		Name: "nightly", Target: "extract", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin", Overlap: center.OverlapWait,
 	})
 	s.must(err)
-	extract, err = s.c.Engine().Submit(s.Context(), "extract", "first", "p")
+	extract, _, err = s.c.Engine().Runs.Submit(s.Context(), "extract", "first", "p")
 	s.must(err)
 	dependant, err := s.c.Runs().Find(s.Context(), "report")
 	s.must(err)
@@ -95,13 +95,13 @@ func (s *testRoster) sweep(task, uuid string, queues ...string) {
 			held = append(held, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch})
 		}
 	}
-	sweeps, err := s.c.Engine().Claim(s.Context(), task, uuid, held, len(held))
+	sweeps, err := s.c.Engine().Sweeps.Claim(s.Context(), task, uuid, held, len(held))
 	s.must(err)
 	if len(sweeps) != len(queues) {
 		s.Fatalf("%d sweeps of %d queues", len(sweeps), len(queues))
 	}
 	for _, sw := range sweeps {
-		s.must(s.c.Engine().FinishSweep(s.Context(), sw, runs.Progress{ItemsDone: 10, ItemsFailed: 0}))
+		s.must(s.c.Engine().Sweeps.Finish(s.Context(), sw, runs.Progress{ItemsDone: 10, ItemsFailed: 0}))
 	}
 	s.tick(task)
 }
@@ -110,7 +110,7 @@ func (s *testRoster) sweep(task, uuid string, queues ...string) {
 func (s *testRoster) tick(task string) {
 	s.Helper()
 	for more := true; more; {
-		ticked, err := s.c.Engine().Tick(s.Context(), task)
+		ticked, err := s.c.Engine().Scheduler.Tick(s.Context(), task)
 		s.must(err)
 		more = ticked.More
 	}

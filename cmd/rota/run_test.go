@@ -110,7 +110,7 @@ func TestRunSubmit(t *testing.T) {
 			t.Errorf("an existing key: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
 		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`))
-		r, err := s.c.Engine().Run(t.Context(), id)
+		r, err := s.c.Runs().Get(t.Context(), id)
 		if err != nil || r.State != center.RunWaiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
 			t.Errorf("%+v, %v", r, err)
 		}
@@ -142,7 +142,7 @@ func TestInterruptedWait(t *testing.T) {
 	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: wait for run "+extract+": interrupted; the run continues\n" {
 		t.Errorf("exit code %d, stderr %q", wait.ProcessState.ExitCode(), got)
 	}
-	if r, err := s.c.Engine().Run(t.Context(), extract); err != nil || r.State != center.RunReady {
+	if r, err := s.c.Runs().Get(t.Context(), extract); err != nil || r.State != center.RunReady {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -50,7 +50,7 @@ func poisonAndCure(s *stage) {
 // rerunEnded reruns a run that failed or was cancelled.
 func (s *stage) rerunEnded(id string) {
 	s.t.Helper()
-	s.must(s.c.Engine().Rerun(s.t.Context(), id, "test"))
+	s.must(s.c.Engine().Runs.Rerun(s.t.Context(), id, "test"))
 	s.rerun[id] = true
 }
 
@@ -99,7 +99,7 @@ func cancelWithDeadOwner(s *stage) {
 	id := s.submit("")
 	s.midway(id)
 	s.kill(s.any())
-	s.must(s.c.Engine().CancelRun(s.t.Context(), id, "test"))
+	s.must(s.c.Engine().Runs.Cancel(s.t.Context(), id, "test"))
 	if r := s.run(id); r.State != center.RunCancelled {
 		s.t.Fatalf("%s is %s", name(r), r.State)
 	}
@@ -115,7 +115,7 @@ func pausedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
 	for _, pause := range []func(bool) error{
-		func(on bool) error { return s.c.Engine().PauseRun(s.t.Context(), id, on, "test") },
+		func(on bool) error { return s.c.Engine().Runs.SetPaused(s.t.Context(), id, on, "test") },
 		func(on bool) error { return s.c.Roster().Pause(s.t.Context(), taskType, on, "test") },
 	} {
 		s.must(pause(true))

@@ -16,7 +16,7 @@ func (s *stage) submit(key string) string {
 	var id string
 	s.until("a run is submitted", func() (ok bool) {
 		var err error
-		id, err = s.c.Engine().Submit(s.t.Context(), taskType, key, strconv.FormatInt(s.swept, 10))
+		id, _, err = s.c.Engine().Runs.Submit(s.t.Context(), taskType, key, strconv.FormatInt(s.swept, 10))
 		return err == nil
 	})
 	return id
@@ -37,8 +37,8 @@ func (s *stage) addItems(each int) {
 func (s *stage) run(id string) (r center.Run) {
 	s.t.Helper()
 	s.until("a run is read", func() (ok bool) {
-		var err error
-		r, err = s.c.Engine().Run(s.t.Context(), id)
+		record, err := s.c.Runs().Get(s.t.Context(), id)
+		r = record.Run
 		return err == nil
 	})
 	return r
@@ -89,7 +89,7 @@ func (s *stage) sweepRest() {
 
 func (s *stage) queuesOf(run string) []center.RunQueue {
 	s.t.Helper()
-	list, err := s.c.Engine().RunQueues(s.t.Context(), run)
+	list, err := s.c.Engine().Runs.Queues(s.t.Context(), run)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -110,14 +110,19 @@ func (s *stage) attempts(run string) (most, recoveries int) {
 func (s *stage) sweeps() Sweeps {
 	s.t.Helper()
 	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there, Rerun: s.rerun}
-	var err error
-	if all.Triggers, err = s.c.Engine().Triggers(s.t.Context()); err != nil {
+	triggers, err := s.c.Triggers().List(s.t.Context(), center.TriggerFilter{})
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	if all.Runs, err = s.c.Engine().Runs(s.t.Context(), "", 1000); err != nil {
+	for _, t := range triggers {
+		all.Triggers = append(all.Triggers, t.Trigger)
+	}
+	runs, err := s.c.Runs().List(s.t.Context(), center.RunFilter{}, 1000)
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, r := range all.Runs {
+	for _, r := range runs {
+		all.Runs = append(all.Runs, r.Run)
 		all.Queues[r.ID] = s.queuesOf(r.ID)
 	}
 	s.rows(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep ORDER BY run_id, upstream_run_id`, func(r *sql.Rows) error {

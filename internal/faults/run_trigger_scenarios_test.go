@@ -27,7 +27,7 @@ func (s *stage) trigger(overlap string) {
 	if overlap == center.OverlapWait {
 		t.Kind, t.Expression = center.TriggerCron, "* * * * * ?"
 	}
-	_, err := s.c.Engine().DefineTrigger(s.t.Context(), t)
+	_, err := s.c.Engine().Triggers.Define(s.t.Context(), t)
 	s.must(err)
 }
 
@@ -42,7 +42,7 @@ func (s *stage) fires(n int) {
 // stopTrigger pauses the trigger and waits until all runs have ended.
 func (s *stage) stopTrigger() {
 	s.t.Helper()
-	s.must(s.c.Engine().PauseTrigger(s.t.Context(), "often", true, "test"))
+	s.must(s.c.Engine().Triggers.SetPaused(s.t.Context(), "often", true, "test"))
 	s.until("all runs have ended", func() bool {
 		return s.count(`SELECT COUNT(*) FROM schedule_run WHERE state IN ('WAITING', 'READY', 'RUNNING')`) == 0
 	})
@@ -85,7 +85,7 @@ func (s *stage) diamond() {
 	for name, after := range map[string][]center.After{
 		"left": {{Upstream: taskType}}, "right": {{Upstream: taskType}}, "last": {{Upstream: "left"}, {Upstream: "right"}},
 	} {
-		s.until("the task types are defined", func() bool { return s.c.Engine().DefineAfter(s.t.Context(), name, after...) == nil })
+		s.until("the task types are defined", func() bool { return s.c.Engine().Dependencies.Define(s.t.Context(), name, after...) == nil })
 	}
 }
 
@@ -95,7 +95,7 @@ func (s *stage) graphSucceeds(id string) (runs []center.Run) {
 	s.succeeds(id)
 	s.until("all runs of the graph have ended", func() bool {
 		var err error
-		runs, _, err = s.c.Engine().RunGraph(s.t.Context(), id)
+		runs, _, err = s.c.Engine().Runs.Graph(s.t.Context(), id)
 		open := 0
 		for _, r := range runs {
 			if !r.Ended() {
@@ -162,7 +162,7 @@ func replyLostInGraph(s *stage) {
 func dependantWithoutServers(s *stage) {
 	_, err := s.c.Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
 	s.must(err)
-	s.must(s.c.Engine().DefineAfter(s.t.Context(), "left", center.After{Upstream: taskType}))
+	s.must(s.c.Engine().Dependencies.Define(s.t.Context(), "left", center.After{Upstream: taskType}))
 	struck := s.ambush(closing, 0, testdb.AfterCommit, killStrike)
 	id := s.submit("")
 	s.dies(s.victim(struck, "the run is closed"))

@@ -83,7 +83,7 @@ var mutants = []mutant{
 	},
 	{
 		"L6", "the state is overwritten before it is read",
-		"ClaimOne", "UPDATE schedule_run_queue SET attempt = ",
+		"claimOne", "UPDATE schedule_run_queue SET attempt = ",
 		"UPDATE schedule_run_queue SET state = '`+RunQueueRunning+`', attempt = ",
 		"TestConformance",
 	},
@@ -293,8 +293,8 @@ var mutants = []mutant{
 	},
 	{
 		"R7", "a queue of the own epoch is not claimed again",
-		"claimCandidates", "state == RunQueuePending || epoch <= epochs[q.Queue]",
-		"state == RunQueuePending || epoch < epochs[q.Queue]",
+		"candidates", "state == RunQueuePending || epoch <= epochs[q.queue]",
+		"state == RunQueuePending || epoch < epochs[q.queue]",
 		"TestConformance",
 	},
 	{
@@ -305,13 +305,13 @@ var mutants = []mutant{
 	},
 	{
 		"R8", "no fence",
-		"UpdateSweep", "if err := e.fenceSweep(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		"update", "if err := sw.fence(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n",
 		"",
 		"TestConformance",
 	},
 	{
 		"R8", "no fence, seen by random histories",
-		"UpdateSweep", "if err := e.fenceSweep(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		"update", "if err := sw.fence(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n",
 		"",
 		"TestRunsThroughRandomHistories -rapid.checks=400",
 	},
@@ -335,7 +335,7 @@ var mutants = []mutant{
 	},
 	{
 		"R12", "a run that others wait for is deleted",
-		"CleanRuns", "WHERE d.upstream_run_id = r.run_id AND ",
+		"Clean", "WHERE d.upstream_run_id = r.run_id AND ",
 		"WHERE d.upstream_run_id = r.run_id AND w.state = 'NONE' AND ",
 		"TestConformance",
 	},

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -33,10 +35,18 @@ type Sweep struct {
 	DeadlineAt  time.Time
 }
 
-// ClaimCandidate is a queue of the open run that the server may try to claim.
-type ClaimCandidate struct {
-	Run, Queue    string
+// claimCandidate is a queue of the open run that the server may try to claim.
+type claimCandidate struct {
+	run, queue    string
 	maxRecoveries int
+}
+
+// Sweeps records the sweeps of the queues of the open run: a server claims a queue, saves its progress and ends the sweep.
+type Sweeps struct {
+	core
+	closer   *closer
+	log      logrus.FieldLogger
+	defaults Defaults
 }
 
 // Claim claims queues of the open run for a server, at most limit, and returns their sweeps (R7). The argument queues lists
@@ -44,19 +54,19 @@ type ClaimCandidate struct {
 // that is RUNNING under the server's own epoch is claimed again: its sweep has ended without writing so. Claim skips rows
 // that wait for their next attempt, and all rows while the run is paused. A queue that was taken over more than
 // max_recoveries times without progress fails.
-func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
+func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
-		list, err := e.claimCandidates(ctx, taskType, part)
+		list, err := sw.candidates(ctx, taskType, part)
 		if err != nil {
-			return sweeps, fmt.Errorf("claim queues of %s$%s: %w", taskType, e.ownSign, err)
+			return sweeps, fmt.Errorf("claim queues of %s$%s: %w", taskType, sw.ownSign, err)
 		}
 		for _, q := range list {
 			if len(sweeps) >= limit {
 				return sweeps, nil
 			}
-			s, ok, err := e.ClaimOne(ctx, taskType, server, q, part)
+			s, ok, err := sw.claimOne(ctx, taskType, server, q, part)
 			if err != nil {
-				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.Queue, q.Run, taskType, e.ownSign, err)
+				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.queue, q.run, taskType, sw.ownSign, err)
 			}
 			if ok {
 				sweeps = append(sweeps, s)
@@ -66,20 +76,20 @@ func (e *Engine) Claim(ctx context.Context, taskType, server string, queues []ro
 	return sweeps, nil
 }
 
-// claimCandidates returns the queues of the open run, among those given, that a server that owns them may claim.
-func (e *Engine) claimCandidates(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []ClaimCandidate, err error) {
+// candidates returns the queues of the open run, among those given, that a server that owns them may claim.
+func (sw *Sweeps) candidates(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []claimCandidate, err error) {
 	epochs := make(map[string]int64, len(queues))
-	args := []any{taskType, e.ownSign}
+	args := []any{taskType, sw.ownSign}
 	for _, q := range queues {
 		epochs[q.ID] = q.Epoch
 		args = append(args, q.ID)
 	}
-	err = e.db.Each(ctx, func(rows *sql.Rows) error {
-		var q ClaimCandidate
+	err = sw.db.Each(ctx, func(rows *sql.Rows) error {
+		var q claimCandidate
 		var state string
 		var epoch int64
-		err := rows.Scan(&q.Run, &q.Queue, &state, &epoch, &q.maxRecoveries)
-		if state == RunQueuePending || epoch <= epochs[q.Queue] {
+		err := rows.Scan(&q.run, &q.queue, &state, &epoch, &q.maxRecoveries)
+		if state == RunQueuePending || epoch <= epochs[q.queue] {
 			list = append(list, q)
 		}
 		return err
@@ -94,18 +104,18 @@ func (e *Engine) claimCandidates(ctx context.Context, taskType string, queues []
 // retryDue is the condition that the pause after a failed attempt is over.
 const retryDue = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
-// ClaimOne claims one queue in a transaction that fences it, and reports whether it did.
-func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q ClaimCandidate, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
-	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.Queue })]
-	s = Sweep{RunID: q.Run, TaskType: taskType, QueueID: q.Queue, Server: server, Epoch: own.Epoch}
-	limit := cmp.Or(q.maxRecoveries, e.defaults.MaxRecoveries)
+// claimOne claims one queue in a transaction that fences it, and reports whether it did.
+func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claimCandidate, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
+	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.queue })]
+	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
+	limit := cmp.Or(q.maxRecoveries, sw.defaults.MaxRecoveries)
 	failed := false
-	err = e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+	err = sw.db.Transact(ctx, sw.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
 		ok, failed = false, false
-		if err := e.fenceSweep(ctx, t, s); err != nil {
+		if err := sw.fence(ctx, t, s); err != nil {
 			return err
 		}
-		if running, err := lockRunning(ctx, t, q.Run); err != nil || !running {
+		if running, err := lockRunning(ctx, t, q.run); err != nil || !running {
 			return err
 		}
 		// MySQL evaluates SET from left to right (L6): expressions that read the old state come before its assignment.
@@ -113,7 +123,7 @@ func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q ClaimC
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END,
 			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
 			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+retryDue+`)`,
-			server, own.Epoch, q.Run, q.Queue, own.Epoch)
+			server, own.Epoch, q.run, q.queue, own.Epoch)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -128,14 +138,14 @@ func (e *Engine) ClaimOne(ctx context.Context, taskType, server string, q ClaimC
 	case errors.Is(err, roster.ErrFenced):
 		return Sweep{}, false, nil // the server learns with its next heartbeat that it no longer owns the queue
 	case err == nil && failed:
-		err = e.CloseRun(ctx, q.Run)
+		err = sw.closer.closeRun(ctx, q.run)
 	}
 	return s, ok && err == nil, err
 }
 
-// fenceSweep fences the queue of a sweep (R8): its owner cannot change until the transaction ends.
-func (e *Engine) fenceSweep(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	return e.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
+// fence fences the queue of a sweep (R8): its owner cannot change until the transaction ends.
+func (sw *Sweeps) fence(ctx context.Context, t sqldb.Tx, s Sweep) error {
+	return sw.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
 }
 
 // lockRunning share-locks the row of a run and reports whether the run is RUNNING: it stays so until the transaction ends.

@@ -10,24 +10,23 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// maxCleanedRuns is the number of runs that one call of CleanRuns reads.
+// maxCleanedRuns is the number of runs that one call of Clean reads.
 const maxCleanedRuns = 100
 
-// CleanRuns deletes runs that ended before the retention, at most 1,000 rows of their queues at a time (R12), and returns
+// Clean deletes runs that ended before the retention, at most 1,000 rows of their queues at a time (R12), and returns
 // the number of deleted rows. It keeps a run for which another run still waits. It finds the runs by their ids, which sort
 // by time, so that no further index is needed.
-func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (deleted int, err error) {
+func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted int, err error) {
 	var now time.Time
-	if err := e.db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
+	if err := db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
 		return 0, err
 	}
 	before := now.Add(-retention)
-	var runs []taskRun
-	err = e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
+	runs, err := readTaskRuns(ctx, db, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
 		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
-		ORDER BY r.run_id LIMIT %d`, maxCleanedRuns), newRunID(before), e.db.Time(before))
+		ORDER BY r.run_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
 	if err != nil || len(runs) == 0 {
 		return 0, err
 	}
@@ -35,11 +34,11 @@ func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (delete
 	for i, r := range runs {
 		ids[i] = r.id
 	}
-	n, full, err := e.cleanRunQueues(ctx, ids)
+	n, full, err := cleanRunQueues(ctx, db, ids)
 	if err != nil || full {
 		return n, err // the queues go first: without the row of its run, a queue's row would never be found again
 	}
-	err = e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
+	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // a rerun may have reopened one of them meanwhile
 		if err != nil {
 			return err
@@ -53,10 +52,10 @@ func (e *Engine) CleanRuns(ctx context.Context, retention time.Duration) (delete
 }
 
 // cleanRunQueues deletes queues of runs, and reports whether more of them may be left.
-func (e *Engine) cleanRunQueues(ctx context.Context, runs []string) (deleted int, full bool, err error) {
+func cleanRunQueues(ctx context.Context, db *sqldb.DB, runs []string) (deleted int, full bool, err error) {
 	type key struct{ run, queue string }
 	var keys []key
-	err = e.db.Each(ctx, func(rows *sql.Rows) error {
+	err = db.Each(ctx, func(rows *sql.Rows) error {
 		var k key
 		err := rows.Scan(&k.run, &k.queue)
 		keys = append(keys, k)
@@ -71,7 +70,7 @@ func (e *Engine) cleanRunQueues(ctx context.Context, runs []string) (deleted int
 		for len(keys) > 0 && keys[0].run == run {
 			args, keys = append(args, keys[0].queue), keys[1:]
 		}
-		n, err := e.db.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+sqldb.Marks(len(args))+`)`,
+		n, err := db.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+sqldb.Marks(len(args))+`)`,
 			slices.Insert(args, 0, any(run))...)
 		if err != nil {
 			return deleted, false, err

@@ -57,13 +57,19 @@ func (sum queueCounts) outcome() (state, message string) {
 	return RunSuccess, ""
 }
 
-// CloseRun ends a RUNNING run if all its queues are finished, and resolves its dependants (R10). The caller commits the
+// closer ends runs, counts their ends and resolves their dependants.
+type closer struct {
+	core
+	ends *endCounts
+}
+
+// closeRun ends a RUNNING run if all its queues are finished, and resolves its dependants (R10). The caller commits the
 // DONE of its queue first: otherwise two servers that finish at the same time each find the other's queue unfinished. The
 // test for unfinished queues follows the statement that locks the run's row. If it came first, a rerun could make a queue
 // PENDING between the test and the end of the run.
-func (e *Engine) CloseRun(ctx context.Context, runID string) error {
+func (c *closer) closeRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
+	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		ended = false
 		running, err := lockRun(ctx, t, runID, RunRunning)
 		if err != nil || !running {
@@ -76,7 +82,7 @@ func (e *Engine) CloseRun(ctx context.Context, runID string) error {
 		ended = true
 		return endRun(ctx, t, runID, RunRunning, sum)
 	})
-	return e.afterEnd(ctx, runID, ended, err)
+	return c.afterEnd(ctx, runID, ended, err)
 }
 
 // endRun ends a run whose row is locked in the state that follows from its queues.
@@ -94,9 +100,9 @@ func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message strin
 }
 
 // afterEnd resolves the dependants of a run once its end is committed.
-func (e *Engine) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
+func (c *closer) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
 	if err == nil && ended {
-		err = e.resolveDependants(ctx, runID)
+		err = c.resolveDependants(ctx, runID)
 	}
 	if err != nil {
 		return fmt.Errorf("close run %s: %w", runID, err)
@@ -106,13 +112,13 @@ func (e *Engine) afterEnd(ctx context.Context, runID string, ended bool, err err
 
 // stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9). An
 // owner at work learns of it with its next write: the row of its queue is no longer RUNNING.
-func (e *Engine) stopRun(ctx context.Context, runID string) error {
+func (c *closer) stopRun(ctx context.Context, runID string) error {
 	var ended bool
-	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
 		ended, err = stopRunTx(ctx, t, runID)
 		return err
 	})
-	return e.afterEnd(ctx, runID, ended, err)
+	return c.afterEnd(ctx, runID, ended, err)
 }
 
 func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error) {

@@ -31,11 +31,14 @@ type Edge struct {
 	After
 }
 
-// DefineAfter replaces the static dependencies of a task type; without an argument it removes them all. They apply to runs
+// Dependencies reads and writes the static dependencies of task types, in schedule_task_after.
+type Dependencies struct{ db *sqldb.DB }
+
+// Define replaces the static dependencies of a task type; without an argument it removes them all. They apply to runs
 // that are made from now on, in every own_sign. It refuses a task type that is unknown or not of mode RUN, and
 // dependencies that form a cycle.
-func (e *Engine) DefineAfter(ctx context.Context, taskType string, after ...After) error {
-	err := e.db.Transact(ctx, e.db.Store, func(ctx context.Context, t sqldb.Tx) error {
+func (d *Dependencies) Define(ctx context.Context, taskType string, after ...After) error {
+	err := d.db.Transact(ctx, d.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		return WriteAfter(ctx, t, taskType, after)
 	})
 	if err != nil {
@@ -44,7 +47,7 @@ func (e *Engine) DefineAfter(ctx context.Context, taskType string, after ...Afte
 	return nil
 }
 
-// WriteAfter replaces the static dependencies of a task type, see [Engine.DefineAfter].
+// WriteAfter replaces the static dependencies of a task type, see [Dependencies.Define].
 func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
 	// It locks all lock rows: two transactions that each add an edge could close a cycle that neither of them sees.
 	if _, err := t.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
@@ -116,8 +119,8 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 }
 
 // After returns the static dependencies of a task type, by upstream.
-func (e *Engine) After(ctx context.Context, taskType string) (after []After, err error) {
-	err = e.db.Each(ctx, func(rows *sql.Rows) error {
+func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
+	err = d.db.Each(ctx, func(rows *sql.Rows) error {
 		var a After
 		err := rows.Scan(&a.Upstream, &a.Rule)
 		after = append(after, a)

@@ -8,7 +8,7 @@
 // # The life of a run
 //
 // A run sweeps all queues of a task type once, each by the queue's owner. It has ended when every queue is drained or has
-// failed. A trigger fires it, [Engine.Submit] makes it, or the run of an upstream task type does:
+// failed. A trigger fires it, [Runs.Submit] makes it, or the run of an upstream task type does:
 //
 //	WAITING ---> READY ---> RUNNING ---> SUCCESS
 //	   |           |           +-------> FAILED            a queue has failed, or the deadline has passed
@@ -16,7 +16,7 @@
 //	   +-----------+-------------------> DEPENDENT_FAILED  an upstream did not succeed
 //	   +-------------------------------> SKIPPED           also at once, when a trigger finds other runs open
 //
-// [Engine.Tick] moves runs on. Every server of the task type calls it once a second while any run has not ended, and when
+// [Scheduler.Tick] moves runs on. Every server of the task type calls it once a second while any run has not ended, and when
 // a trigger is due; the heartbeat reports both. There is no leader. In this example trigger T is due at 2:00; the servers A
 // and B own a queue each:
 //
@@ -46,9 +46,9 @@
 // queues is PENDING again.
 //
 // A fired or submitted run is inserted together with the runs of all its dependants, WAITING, and a snapshot of the edges
-// between them ([Engine.DefineAfter]). The server that ends a run resolves its dependants: it locks each dependant and then
+// between them ([Dependencies.Define]). The server that ends a run resolves its dependants: it locks each dependant and then
 // reads all its upstreams. One failed upstream fails the dependant at once, with the cause, even if others have not ended. A
-// tick repeats this step. When a run is opened its upstreams are read again, because [Engine.Rerun] may have reopened one.
+// tick repeats this step. When a run is opened its upstreams are read again, because [Runs.Rerun] may have reopened one.
 //
 // A slot fires at most once while its run is kept. The id of a trigger follows from its name, and so a trigger that is
 // deleted and made again finds the runs of its slots. The misfire policy selects the slots that fire when several are due.

@@ -15,20 +15,19 @@ type endCounts struct {
 	runs map[RunEnd]int64
 }
 
-// Ended returns how many runs this Engine has ended, by task type and state.
-func (e *Engine) Ended() map[RunEnd]int64 {
-	e.ends.mu.Lock()
-	defer e.ends.mu.Unlock()
-	return maps.Clone(e.ends.runs)
+func (n *endCounts) read() map[RunEnd]int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.runs)
 }
 
-// countEnd counts a run whose end is committed. It does not count a run that a rerun has reopened meanwhile.
-func (e *Engine) countEnd(ctx context.Context, runID string) {
-	r, err := e.Run(ctx, runID)
+// count counts a run whose end is committed. It does not count a run that a rerun has reopened meanwhile.
+func (n *endCounts) count(ctx context.Context, c core, runID string) {
+	r, err := c.readRun(ctx, runID)
 	if err != nil || !r.Ended() {
 		return // a lost count is no reason to fail the caller
 	}
-	e.ends.mu.Lock()
-	defer e.ends.mu.Unlock()
-	e.ends.runs[RunEnd{r.TaskType, r.State}]++
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.runs[RunEnd{r.TaskType, r.State}]++
 }

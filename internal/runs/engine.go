@@ -12,14 +12,15 @@ import (
 // ModeRun is the mode of a task type that works in runs.
 const ModeRun = "RUN"
 
-// Engine makes, opens, sweeps and ends the runs of one own_sign. Its methods are safe for concurrent use.
+// Engine holds the parts of this package, for the runs of one own_sign. Their methods are safe for concurrent use.
 type Engine struct {
-	db       *sqldb.DB
-	roster   *roster.Roster
-	ownSign  string
-	log      logrus.FieldLogger
-	defaults Defaults
-	ends     *endCounts
+	Runs         *Runs         // for operators
+	Triggers     *Triggers     // for operators
+	Dependencies *Dependencies // for operators
+	Scheduler    *Scheduler    // for the servers: what is due
+	Sweeps       *Sweeps       // for the servers: the queues of the open run
+
+	ends *endCounts
 }
 
 // Defaults are the values of the settings that the row of a task type leaves open, or of a row that is deleted.
@@ -34,5 +35,24 @@ type Defaults struct {
 // their rows in the open run end in the same transaction.
 func NewEngine(r *roster.Roster, log logrus.FieldLogger, d Defaults) *Engine {
 	r.QueuesRemoved = endQueuesOfOpenRun
-	return &Engine{db: r.DB, roster: r, ownSign: r.OwnSign, log: log, defaults: d, ends: &endCounts{runs: map[RunEnd]int64{}}}
+	shared, ends := core{db: r.DB, roster: r, ownSign: r.OwnSign}, &endCounts{runs: map[RunEnd]int64{}}
+	runCloser := &closer{core: shared, ends: ends}
+	return &Engine{
+		Runs:         &Runs{core: shared, closer: runCloser},
+		Triggers:     &Triggers{core: shared},
+		Dependencies: &Dependencies{db: r.DB},
+		Scheduler:    &Scheduler{core: shared, closer: runCloser, runTimeout: d.RunTimeout},
+		Sweeps:       &Sweeps{core: shared, closer: runCloser, log: log, defaults: d},
+		ends:         ends,
+	}
+}
+
+// Ended returns how many runs this Engine has ended, by task type and state.
+func (e *Engine) Ended() map[RunEnd]int64 { return e.ends.read() }
+
+// core is what the parts share.
+type core struct {
+	db      *sqldb.DB
+	roster  *roster.Roster
+	ownSign string
 }

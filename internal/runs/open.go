@@ -17,10 +17,10 @@ import (
 // openTries bounds the READY runs that one call tries to open.
 const openTries = 20
 
-// OpenNext opens the READY run of the highest priority, the oldest of them first, unless a run is RUNNING, the task type is
+// openNext opens the READY run of the highest priority, the oldest of them first, unless a run is RUNNING, the task type is
 // paused or a repartition is under way (R6). It returns the runs that ended because they could not be opened.
-func (e *Engine) OpenNext(ctx context.Context, taskType string) (ended []string, err error) {
-	err = e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+func (s *Scheduler) openNext(ctx context.Context, taskType string) (ended []string, err error) {
+	err = s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = nil
 		if busy, err := openingForbidden(ctx, l); err != nil || busy {
 			return err
@@ -30,7 +30,7 @@ func (e *Engine) OpenNext(ctx context.Context, taskType string) (ended []string,
 			if err != nil || id == "" {
 				return err
 			}
-			state, err := openRun(ctx, l, id, e.defaults.RunTimeout)
+			state, err := openRun(ctx, l, id, s.runTimeout)
 			if err != nil || state == RunRunning {
 				return err
 			}

@@ -10,11 +10,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// CancelRun ends an open run at once: its unfinished queues are CANCELLED, whichever servers own them. A server at work
-// learns of it with its next tick or SaveSweep; what it has started may still take effect. Dependants under rule SUCCESS
-// fail. CancelRun returns ErrRunState if the run has ended.
-func (e *Engine) CancelRun(ctx context.Context, runID, actor string) error {
-	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+// Cancel ends an open run at once: its unfinished queues are CANCELLED, whichever servers own them. A server at work
+// learns of it with its next tick or with [Sweeps.Save]; what it has started may still take effect. Dependants under rule SUCCESS
+// fail. Cancel returns ErrRunState if the run has ended.
+func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
+	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
@@ -23,7 +23,7 @@ func (e *Engine) CancelRun(ctx context.Context, runID, actor string) error {
 		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "cancelled: " + runID})
 	})
 	if err == nil {
-		err = e.stopRun(ctx, runID)
+		err = rs.closer.stopRun(ctx, runID)
 	}
 	if err != nil {
 		return fmt.Errorf("cancel run %s: %w", runID, err)
@@ -31,10 +31,10 @@ func (e *Engine) CancelRun(ctx context.Context, runID, actor string) error {
 	return nil
 }
 
-// PauseRun pauses or resumes an open run. A paused run is not opened, servers claim none of its queues, and they suspend
-// its sweeps. Its deadline does not change. PauseRun returns ErrRunState if the run has ended.
-func (e *Engine) PauseRun(ctx context.Context, runID string, paused bool, actor string) error {
-	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+// SetPaused pauses or resumes an open run. A paused run is not opened, servers claim none of its queues, and they suspend
+// its sweeps. Its deadline does not change. SetPaused returns ErrRunState if the run has ended.
+func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor string) error {
+	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
 			paused, runID, RunWaiting, RunReady, RunRunning)
 		if err != nil || n == 0 {
@@ -53,9 +53,9 @@ func (e *Engine) PauseRun(ctx context.Context, runID string, paused bool, actor 
 // READY run, and gets a new deadline. Its dependants that failed because of it wait again; a dependant that is RUNNING or
 // has succeeded does not change. If an upstream of the run itself has failed, the run fails again. Rerun returns
 // ErrRunState if the run is in any other state.
-func (e *Engine) Rerun(ctx context.Context, runID, actor string) error {
+func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	var taskType string
-	err := e.operateRun(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
+	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		taskType = l.TaskType
 		if ok, err := lockRun(ctx, l.Tx, runID, RunFailed, RunCancelled, RunDependentFailed); err != nil || !ok {
 			return wrongState(ctx, l.Tx, runID, err)
@@ -74,7 +74,7 @@ func (e *Engine) Rerun(ctx context.Context, runID, actor string) error {
 		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "rerun: " + runID})
 	})
 	if err == nil {
-		err = e.resolveAll(ctx, []taskRun{{runID, taskType}})
+		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})
 	}
 	if err != nil {
 		return fmt.Errorf("rerun %s: %w", runID, err)
@@ -128,13 +128,13 @@ func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 	return nil
 }
 
-// operateRun runs f under the lock row of the run's task type.
-func (e *Engine) operateRun(ctx context.Context, runID string, f func(context.Context, *roster.LockTx) error) error {
-	r, err := e.Run(ctx, runID)
+// operate runs f under the lock row of the run's task type.
+func (rs *Runs) operate(ctx context.Context, runID string, f func(context.Context, *roster.LockTx) error) error {
+	r, err := rs.readRun(ctx, runID)
 	if err != nil {
 		return err
 	}
-	return e.roster.UnderLock(ctx, r.TaskType, f)
+	return rs.roster.UnderLock(ctx, r.TaskType, f)
 }
 
 // wrongState returns err, or else ErrRunState with the present state of the run.

@@ -32,14 +32,14 @@ type RunFilter struct {
 	State    string // one of the Run constants
 }
 
-// RunRecords lists the latest runs of this own_sign that the filter selects, the newest first, at most limit. It is one
+// List lists the latest runs of this own_sign that the filter selects, the newest first, at most limit. It is one
 // statement.
-func (e *Engine) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
-	w := sqldb.Where{Args: []any{e.ownSign}}
+func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
+	w := sqldb.Where{Args: []any{rs.ownSign}}
 	w.Equal("run_id", f.RunID)
 	w.Equal("task_type", f.TaskType)
 	w.Equal("state", f.State)
-	list, err := sqldb.Records[RunRecord](ctx, e.db, fmt.Sprintf(`SELECT {columns} FROM (
+	list, err := sqldb.Records[RunRecord](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
 				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running, COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
@@ -59,17 +59,17 @@ func (e *Engine) RunRecords(ctx context.Context, f RunFilter, limit int) ([]RunR
 	return list, nil
 }
 
-// LatestRun returns the newest run of a task type. It returns ErrUnknownTask if the task type has no row, ErrNoRuns if its
+// Latest returns the newest run of a task type. It returns ErrUnknownTask if the task type has no row, ErrNoRuns if its
 // mode is CONTINUOUS, and ErrUnknownRun if it has no run yet.
-func (e *Engine) LatestRun(ctx context.Context, taskType string) (RunRecord, error) {
-	list, err := e.RunRecords(ctx, RunFilter{TaskType: taskType}, 1)
+func (rs *Runs) Latest(ctx context.Context, taskType string) (RunRecord, error) {
+	list, err := rs.List(ctx, RunFilter{TaskType: taskType}, 1)
 	if err == nil && len(list) > 0 {
 		return list[0], nil
 	}
 	if err == nil {
-		err = cmp.Or(e.checkMode(ctx, taskType), ErrUnknownRun)
+		err = cmp.Or(checkMode(ctx, rs.db, taskType), ErrUnknownRun)
 	}
-	return RunRecord{}, fmt.Errorf("read the newest run of %s$%s: %w", taskType, e.ownSign, err)
+	return RunRecord{}, fmt.Errorf("read the newest run of %s$%s: %w", taskType, rs.ownSign, err)
 }
 
 // Queues returns the number of queues that the run sweeps, 0 before it is opened.
@@ -92,12 +92,12 @@ type TriggerFilter struct {
 	Target string
 }
 
-// TriggerRecords lists the triggers of this own_sign that the filter selects, by name.
-func (e *Engine) TriggerRecords(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
-	w := sqldb.Where{Args: []any{e.ownSign}}
+// List lists the triggers of this own_sign that the filter selects, by name.
+func (ts *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
+	w := sqldb.Where{Args: []any{ts.ownSign}}
 	w.Equal("name", f.Name)
 	w.Equal("target", f.Target)
-	list, err := sqldb.Records[TriggerRecord](ctx, e.db, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
+	list, err := sqldb.Records[TriggerRecord](ctx, ts.db, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
 		WHERE own_sign = ?`+w.Text+`) x ORDER BY name`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the triggers: %w", err)

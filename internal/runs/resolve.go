@@ -59,11 +59,11 @@ func stateAfter(upstream, rule string) string {
 
 // resolve moves a WAITING run to the state that follows from its upstreams: READY if they have succeeded, or an end state if
 // one of them has not. It reports whether the run has ended.
-func (e *Engine) resolve(ctx context.Context, r taskRun) (ended bool, err error) {
-	if err := e.roster.InsertLockRow(ctx, r.taskType); err != nil { // perhaps no server of the task type has started in this own_sign
+func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error) {
+	if err := c.roster.InsertLockRow(ctx, r.taskType); err != nil { // perhaps no server of the task type has started in this own_sign
 		return false, err
 	}
-	err = e.roster.UnderLock(ctx, r.taskType, func(ctx context.Context, l *roster.LockTx) error {
+	err = c.roster.UnderLock(ctx, r.taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = false
 		waits, err := lockRun(ctx, l.Tx, r.id, RunWaiting)
 		if err != nil || !waits {
@@ -120,17 +120,17 @@ func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) e
 const maxResolved = 200
 
 // resolveAll resolves runs, then the dependants of each run that has ended by that, and so on.
-func (e *Engine) resolveAll(ctx context.Context, runs []taskRun) error {
+func (c *closer) resolveAll(ctx context.Context, runs []taskRun) error {
 	for n := 0; n < len(runs) && n < maxResolved; n++ {
-		ended, err := e.resolve(ctx, runs[n])
+		ended, err := c.resolve(ctx, runs[n])
 		if err != nil {
 			return err
 		}
 		if !ended {
 			continue
 		}
-		e.countEnd(ctx, runs[n].id)
-		next, err := e.dependants(ctx, runs[n].id)
+		c.ends.count(ctx, c.core, runs[n].id)
+		next, err := c.dependants(ctx, runs[n].id)
 		if err != nil {
 			return err
 		}
@@ -140,33 +140,34 @@ func (e *Engine) resolveAll(ctx context.Context, runs []taskRun) error {
 }
 
 // resolveDependants counts the end of a run and resolves its dependants.
-func (e *Engine) resolveDependants(ctx context.Context, runID string) error {
-	e.countEnd(ctx, runID)
-	runs, err := e.dependants(ctx, runID)
+func (c *closer) resolveDependants(ctx context.Context, runID string) error {
+	c.ends.count(ctx, c.core, runID)
+	runs, err := c.dependants(ctx, runID)
 	if err != nil {
 		return err
 	}
-	return e.resolveAll(ctx, runs)
+	return c.resolveAll(ctx, runs)
 }
 
 // dependants returns the WAITING runs that have this run as an upstream.
-func (e *Engine) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
-	err = e.taskRuns(ctx, &runs, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
-		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, e.ownSign)
+func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
+	runs, err = readTaskRuns(ctx, c.db, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, c.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)
 	}
 	return runs, nil
 }
 
-// taskRuns appends the runs that a query returns by id and task type.
-func (e *Engine) taskRuns(ctx context.Context, runs *[]taskRun, query string, args ...any) error {
-	return e.db.Each(ctx, func(rows *sql.Rows) error {
+// readTaskRuns returns the runs that a query selects by id and task type.
+func readTaskRuns(ctx context.Context, db *sqldb.DB, query string, args ...any) (runs []taskRun, err error) {
+	err = db.Each(ctx, func(rows *sql.Rows) error {
 		var r taskRun
 		err := rows.Scan(&r.id, &r.taskType)
-		*runs = append(*runs, r)
+		runs = append(runs, r)
 		return err
 	}, query, args...)
+	return runs, err
 }
 
 // resolvable is the condition that the upstreams of a WAITING run w decide its next state.

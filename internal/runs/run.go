@@ -103,9 +103,15 @@ type RunDep struct {
 	Rule     string `json:"rule"` // SUCCESS or FINISHED
 }
 
-// Run returns the run with that id. It returns ErrUnknownRun if it does not exist.
-func (e *Engine) Run(ctx context.Context, runID string) (Run, error) {
-	list, err := sqldb.Records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, e.ownSign)
+// Runs reads, submits and operates runs.
+type Runs struct {
+	core
+	closer *closer
+}
+
+// readRun returns the run with that id. It returns ErrUnknownRun if it does not exist.
+func (c core) readRun(ctx context.Context, runID string) (Run, error) {
+	list, err := sqldb.Records[Run](ctx, c.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
 	if err == nil && len(list) == 0 {
 		err = ErrUnknownRun
 	}
@@ -115,23 +121,9 @@ func (e *Engine) Run(ctx context.Context, runID string) (Run, error) {
 	return list[0], nil
 }
 
-// Runs returns the latest runs of a task type, the newest first, at most limit. If taskType is empty, it returns those of
-// all task types.
-func (e *Engine) Runs(ctx context.Context, taskType string, limit int) (runs []Run, err error) {
-	query, args := `SELECT {columns} FROM schedule_run WHERE own_sign = ?`, []any{e.ownSign}
-	if taskType != "" {
-		query, args = query+` AND task_type = ?`, append(args, taskType)
-	}
-	runs, err = sqldb.Records[Run](ctx, e.db, query+fmt.Sprintf(` ORDER BY run_id DESC LIMIT %d`, max(limit, 1)), args...)
-	if err != nil {
-		return nil, fmt.Errorf("read the runs of %s$%s: %w", taskType, e.ownSign, err)
-	}
-	return runs, nil
-}
-
-// RunQueues returns the queues of a run in natural order. A run has none before it is opened.
-func (e *Engine) RunQueues(ctx context.Context, runID string) ([]RunQueue, error) {
-	queues, err := sqldb.Records[RunQueue](ctx, e.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
+// Queues returns the queues of a run in natural order. A run has none before it is opened.
+func (rs *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
+	queues, err := sqldb.Records[RunQueue](ctx, rs.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
 	}
@@ -139,13 +131,13 @@ func (e *Engine) RunQueues(ctx context.Context, runID string) ([]RunQueue, error
 	return queues, nil
 }
 
-// maxGraphRuns bounds the runs of a graph that RunGraph reads. No reader could follow a larger graph.
+// maxGraphRuns bounds the runs of a graph that Graph reads. No reader could follow a larger graph.
 const maxGraphRuns = 1_000
 
-// RunGraph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
+// Graph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
 // order in which they were made, and the edges between them. ErrUnknownRun if there is no such run.
-func (e *Engine) RunGraph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
-	if _, err := e.Run(ctx, runID); err != nil {
+func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
+	if _, err := rs.readRun(ctx, runID); err != nil {
 		return nil, nil, err
 	}
 	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
@@ -157,7 +149,7 @@ func (e *Engine) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 			}
 		}
 		args := append(sqldb.Args(front), sqldb.Args(front)...)
-		err = e.db.Each(ctx, func(rows *sql.Rows) error {
+		err = rs.db.Each(ctx, func(rows *sql.Rows) error {
 			var d RunDep
 			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
 			if !edges[d] {
@@ -177,7 +169,7 @@ func (e *Engine) RunGraph(ctx context.Context, runID string) (runs []Run, deps [
 	for id := range seen {
 		ids = append(ids, id)
 	}
-	runs, err = sqldb.Records[Run](ctx, e.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
+	runs, err = sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 	}

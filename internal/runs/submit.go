@@ -22,48 +22,44 @@ const (
 )
 
 // Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has one
-// run per key: to submit the key again returns the id of the first run and ignores the other arguments. Without a key each
-// call makes a run. The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING.
-// It never overlaps and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
+// run per key. If the key has a run already, Submit ignores the other arguments and returns the id of that run, and existed
+// is true. After a commit whose reply was lost, Submit cannot know this, and existed is false. Without a key each call makes
+// a run.
+//
+// The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. It never overlaps
+// and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
 //
 // The dependants get its key and params. If a dependant already has a run of that key, Submit makes no second one: the
 // existing run also waits for this one, if it still waits.
 //
 // It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in after.
-func (e *Engine) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, err error) {
-	runID, _, err = e.SubmitOnce(ctx, taskType, key, params, after...)
-	return runID, err
-}
-
-// SubmitOnce submits a run as Submit does, and reports whether a run of the key existed before. After a commit whose reply
-// was lost this cannot be known, and existed is false.
-func (e *Engine) SubmitOnce(ctx context.Context, taskType, key, params string, after ...string) (runID string, there bool, err error) {
+func (rs *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
 	if key == "" {
 		key = uuid.NewString()
 	}
 	submit := func() error {
-		return e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
-			runID, there, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
+		return rs.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+			runID, existed, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
 			return err
 		})
 	}
 	if err = cmp.Or(roster.ValidName("key", key, maxRunKey), validParams(params)); err == nil {
-		err = e.ensureLockRow(ctx, taskType)
+		err = ensureLockRow(ctx, rs.roster, taskType)
 	}
 	if err == nil {
 		err = submit()
 	}
 	if errors.Is(err, sqldb.ErrUnknownCommit) && ctx.Err() == nil {
 		err = submit() // if the first try was committed, the key finds its run
-		there = false
+		existed = false
 	}
 	if err == nil && len(after) > 0 {
-		err = e.resolveAll(ctx, []taskRun{{runID, taskType}})
+		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("submit %s: %w", taskType, err)
 	}
-	return runID, there, nil
+	return runID, existed, nil
 }
 
 func validParams(params string) error {
@@ -78,17 +74,17 @@ func validParams(params string) error {
 
 // ensureLockRow checks that a task type can have runs, and makes its lock row, which is missing in an own_sign in which no
 // server of the task type has started yet.
-func (e *Engine) ensureLockRow(ctx context.Context, taskType string) error {
-	if err := e.checkMode(ctx, taskType); err != nil {
+func ensureLockRow(ctx context.Context, r *roster.Roster, taskType string) error {
+	if err := checkMode(ctx, r.DB, taskType); err != nil {
 		return err
 	}
-	return e.roster.InsertLockRow(ctx, taskType)
+	return r.InsertLockRow(ctx, taskType)
 }
 
 // checkMode returns ErrUnknownTask if the task type has no row, and ErrNoRuns if its mode is not RUN.
-func (e *Engine) checkMode(ctx context.Context, taskType string) error {
+func checkMode(ctx context.Context, db *sqldb.DB, taskType string) error {
 	var mode string
-	err := e.db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
+	err := db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
 	switch {
 	case sqldb.NoRows(err):
 		return roster.ErrUnknownTask

@@ -23,52 +23,52 @@ type Progress struct {
 	ItemsDone, ItemsFailed int64
 }
 
-// SaveSweep saves the progress of a sweep in a transaction that fences the queue (R8). Progress resets the count of
-// takeovers. SaveSweep returns ErrFenced if the server no longer owns the queue under that epoch, and ErrRunOver if the
+// Save saves the progress of a sweep in a transaction that fences the queue (R8). Progress resets the count of
+// takeovers. Save returns ErrFenced if the server no longer owns the queue under that epoch, and ErrRunOver if the
 // sweep is over for another reason.
-func (e *Engine) SaveSweep(ctx context.Context, s Sweep, p Progress) error {
-	return e.UpdateSweep(ctx, s, p, "save", RunQueueRunning, ``)
+func (sw *Sweeps) Save(ctx context.Context, s Sweep, p Progress) error {
+	return sw.update(ctx, s, p, "save", RunQueueRunning, ``)
 }
 
-// FinishSweep records that the queue is drained: an empty select and nothing in flight (R9). If it was the last queue, the
-// run ends. The errors are those of SaveSweep; with an error the queue is not DONE. If closing the run fails, a tick
+// Finish records that the queue is drained: an empty select and nothing in flight (R9). If it was the last queue, the
+// run ends. The errors are those of Save; with an error the queue is not DONE. If closing the run fails, a tick
 // repeats it.
-func (e *Engine) FinishSweep(ctx context.Context, s Sweep, p Progress) error {
-	err := e.UpdateSweep(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
+func (sw *Sweeps) Finish(ctx context.Context, s Sweep, p Progress) error {
+	err := sw.update(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
 	if err != nil {
 		return err
 	}
-	e.tryClose(ctx, s)
+	sw.tryClose(ctx, s)
 	return nil
 }
 
-// SuspendSweep ends the sweep of a queue that is about to be handed over or is paused. The next sweep starts where this one
-// has ended, and counts neither as an attempt nor as a takeover. The errors are those of SaveSweep.
-func (e *Engine) SuspendSweep(ctx context.Context, s Sweep, p Progress) error {
-	return e.UpdateSweep(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
+// Suspend ends the sweep of a queue that is about to be handed over or is paused. The next sweep starts where this one
+// has ended, and counts neither as an attempt nor as a takeover. The errors are those of Save.
+func (sw *Sweeps) Suspend(ctx context.Context, s Sweep, p Progress) error {
+	return sw.update(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
 }
 
-// FailSweep records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with
+// Fail records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with
 // each failure. After queue_max_attempts attempts, or at once if the failure is final, the queue has FAILED, and the run
-// fails when its other queues are finished. FailSweep reports whether the queue has FAILED. The errors are those of
-// SaveSweep.
-func (e *Engine) FailSweep(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
+// fails when its other queues are finished. Fail reports whether the queue has FAILED. The errors are those of
+// Save.
+func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
 	var most int
 	var retry time.Duration
-	err = e.db.Dealers.QueryRowContext(ctx, e.db.SQL(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
+	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
 		Scan(&most, (*sqldb.Millis)(&retry))
 	if err != nil && !sqldb.NoRows(err) {
 		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
 	}
-	most, retry = cmp.Or(most, e.defaults.QueueMaxAttempts), cmp.Or(retry, e.defaults.QueueRetry)
+	most, retry = cmp.Or(most, sw.defaults.QueueMaxAttempts), cmp.Or(retry, sw.defaults.QueueRetry)
 	if !final && s.Attempt < most {
 		again := retryDelay(retry, s.Attempt)
-		return false, e.UpdateSweep(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
+		return false, sw.update(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
 	}
-	if err := e.UpdateSweep(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
+	if err := sw.update(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
 		return false, err
 	}
-	e.tryClose(ctx, s)
+	sw.tryClose(ctx, s)
 	return true, nil
 }
 
@@ -86,24 +86,24 @@ func retryDelay(first time.Duration, n int) time.Duration {
 
 // tryClose closes the run if no queue is left. It only logs an error, because the end of the queue is committed already and
 // the next tick closes the run.
-func (e *Engine) tryClose(ctx context.Context, s Sweep) {
+func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
 	var open int
-	err := e.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
+	err := sw.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
 		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, s.RunID).Scan(&open)
 	if err == nil && open == 0 {
-		err = e.CloseRun(ctx, s.RunID)
+		err = sw.closer.closeRun(ctx, s.RunID)
 	}
 	if err != nil {
-		e.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
+		sw.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
 	}
 }
 
-// UpdateSweep writes the row of a sweep in a transaction of the dealers' pool that fences the queue. If the reply of an
+// update writes the row of a sweep in a transaction of the dealers' pool that fences the queue. If the reply of an
 // earlier try was lost, it recognises by the row's state that this try was committed.
-func (e *Engine) UpdateSweep(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
+func (sw *Sweeps) update(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
 	tried := false
-	err := e.db.Transact(ctx, e.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
-		if err := e.fenceSweep(ctx, t, s); err != nil {
+	err := sw.db.Transact(ctx, sw.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
+		if err := sw.fence(ctx, t, s); err != nil {
 			return err
 		}
 		n, err := writeSweep(ctx, t, s, p, state, set, args...)
@@ -143,10 +143,10 @@ func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n in
 	return n, err
 }
 
-// SweepCursor returns the saved cursor of a queue in a run. It returns ErrFenced if the sweep no longer belongs to the
+// Cursor returns the saved cursor of a queue in a run. It returns ErrFenced if the sweep no longer belongs to the
 // server under that epoch.
-func (e *Engine) SweepCursor(ctx context.Context, runID, server string, q roster.QueueEpoch) (cursor string, err error) {
-	err = e.db.Dealers.QueryRowContext(ctx, e.db.SQL(`SELECT cursor_value FROM schedule_run_queue
+func (sw *Sweeps) Cursor(ctx context.Context, runID, server string, q roster.QueueEpoch) (cursor string, err error) {
+	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT cursor_value FROM schedule_run_queue
 		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
 	if sqldb.NoRows(err) {
 		err = fmt.Errorf("%w: %w", roster.ErrFenced, ErrRunOver)

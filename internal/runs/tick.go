@@ -32,27 +32,34 @@ type tickState struct {
 	canResolve  bool // the upstreams of a WAITING run decide its next state
 }
 
+// Scheduler moves the runs of task types on.
+type Scheduler struct {
+	core
+	closer     *closer
+	runTimeout time.Duration // for task types whose row leaves it open
+}
+
 // Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends a run that was cancelled or has
 // passed its deadline, closes a run whose queues are finished, and lets dependants start or fail. Every server of the task
 // type calls it once a second while any run has not ended; there is no leader. When nothing is due, a tick is one statement.
 // Otherwise the work of a call is bounded, and More reports whether more may be due. When a server crashes between two
 // commits, the next tick of any other server does the rest. Tick returns ErrUnknownTask if the task type has no lock row in
 // this own_sign.
-func (e *Engine) Tick(ctx context.Context, taskType string) (TickResult, error) {
-	p, err := e.readTickState(ctx, taskType)
+func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, error) {
+	p, err := s.readState(ctx, taskType)
 	if err != nil {
-		return TickResult{}, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
+		return TickResult{}, fmt.Errorf("tick %s$%s: %w", taskType, s.ownSign, err)
 	}
-	did, err := e.tick(ctx, taskType, &p)
+	did, err := s.tick(ctx, taskType, &p)
 	if err != nil {
-		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
+		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, s.ownSign, err)
 	}
 	if !did {
 		return p.TickResult, nil
 	}
-	after, err := e.readTickState(ctx, taskType)
+	after, err := s.readState(ctx, taskType)
 	if err != nil {
-		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, e.ownSign, err)
+		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, s.ownSign, err)
 	}
 	after.More = after.due()
 	return after.TickResult, nil
@@ -66,40 +73,40 @@ func (p tickState) due() bool {
 func (p tickState) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
 
 // tick does what is due, and reports whether anything was.
-func (e *Engine) tick(ctx context.Context, taskType string, p *tickState) (did bool, err error) {
+func (s *Scheduler) tick(ctx context.Context, taskType string, p *tickState) (did bool, err error) {
 	if !p.due() {
 		return false, nil
 	}
 	if p.mustStop {
-		err = e.stopRun(ctx, p.Open)
+		err = s.closer.stopRun(ctx, p.Open)
 	} else if p.allFinished {
-		err = e.CloseRun(ctx, p.Open)
+		err = s.closer.closeRun(ctx, p.Open)
 	}
 	if err == nil && p.mustCancel {
-		err = e.cancelWaiting(ctx, taskType)
+		err = s.cancelWaiting(ctx, taskType)
 	}
 	if err == nil && p.canResolve {
-		err = e.resolveDue(ctx, taskType)
+		err = s.resolveDue(ctx, taskType)
 	}
 	if err == nil && p.fires() {
-		err = e.FireDue(ctx, taskType)
+		err = s.fireDue(ctx, taskType)
 	}
 	if err != nil {
 		return true, err
 	}
-	ended, err := e.OpenNext(ctx, taskType)
+	ended, err := s.openNext(ctx, taskType)
 	for _, id := range ended {
 		if err == nil {
-			err = e.resolveDependants(ctx, id)
+			err = s.closer.resolveDependants(ctx, id)
 		}
 	}
 	return true, err
 }
 
-func (e *Engine) readTickState(ctx context.Context, taskType string) (p tickState, err error) {
+func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState, err error) {
 	found := false
 	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
-	err = e.db.Each(ctx, func(rows *sql.Rows) error {
+	err = s.db.Each(ctx, func(rows *sql.Rows) error {
 		found = true
 		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.mustStop), (*flag)(&p.allFinished),
 			(*flag)(&p.canOpen), (*flag)(&p.mustCancel), (*flag)(&p.canResolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
@@ -115,7 +122,7 @@ func (e *Engine) readTickState(ctx context.Context, taskType string) (p tickStat
 		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
 		FROM schedule_task_running k
 		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
-		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`, taskType, e.ownSign)
+		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`, taskType, s.ownSign)
 	if err == nil && !found {
 		err = roster.ErrUnknownTask
 	}
@@ -126,25 +133,23 @@ func (e *Engine) readTickState(ctx context.Context, taskType string) (p tickStat
 const maxPerTick = 100
 
 // cancelWaiting ends the runs that were cancelled before they were opened.
-func (e *Engine) cancelWaiting(ctx context.Context, taskType string) error {
-	var runs []taskRun
-	err := e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
-		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, maxPerTick), taskType, e.ownSign)
+func (s *Scheduler) cancelWaiting(ctx context.Context, taskType string) error {
+	runs, err := readTaskRuns(ctx, s.db, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
+		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	for _, r := range runs {
 		if err == nil {
-			err = e.stopRun(ctx, r.id)
+			err = s.closer.stopRun(ctx, r.id)
 		}
 	}
 	return err
 }
 
 // resolveDue resolves the WAITING runs of a task type whose upstreams have all ended, or of which one has failed.
-func (e *Engine) resolveDue(ctx context.Context, taskType string) error {
-	var runs []taskRun
-	err := e.taskRuns(ctx, &runs, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
-		AND w.state = '`+RunWaiting+`' AND `+resolvable+` ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, e.ownSign)
+func (s *Scheduler) resolveDue(ctx context.Context, taskType string) error {
+	runs, err := readTaskRuns(ctx, s.db, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
+		AND w.state = '`+RunWaiting+`' AND `+resolvable+` ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	if err != nil {
 		return err
 	}
-	return e.resolveAll(ctx, runs)
+	return s.closer.resolveAll(ctx, runs)
 }

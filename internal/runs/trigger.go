@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -153,25 +152,28 @@ func (t Trigger) runKey(slot time.Time) string {
 	return t.ID + "/" + slot.UTC().Format(time.RFC3339Nano)
 }
 
-// DefineTrigger makes a trigger unless one of its name exists, and returns the one that is in force. Slots before that time
-// do not fire, except the slot of ONCE, which is due until it has fired. DefineTrigger returns ErrUnknownTask if the target
+// Triggers reads, changes and fires triggers.
+type Triggers struct{ core }
+
+// Define makes a trigger unless one of its name exists, and returns the one that is in force. Slots before that time
+// do not fire, except the slot of ONCE, which is due until it has fired. Define returns ErrUnknownTask if the target
 // has no row.
-func (e *Engine) DefineTrigger(ctx context.Context, t Trigger) (Trigger, error) {
-	return e.putTrigger(ctx, t, "", false)
+func (ts *Triggers) Define(ctx context.Context, t Trigger) (Trigger, error) {
+	return ts.put(ctx, t, "", false)
 }
 
-// ApplyTrigger makes a trigger or changes the one of its name, and returns the result. A PAUSED trigger stays PAUSED. If a
+// Apply makes a trigger or changes the one of its name, and returns the result. A PAUSED trigger stays PAUSED. If a
 // field that determines the slots changes, the new slots start from now, and none of the slots that have fired fires again.
-func (e *Engine) ApplyTrigger(ctx context.Context, t Trigger, actor string) (Trigger, error) {
-	return e.putTrigger(ctx, t, actor, true)
+func (ts *Triggers) Apply(ctx context.Context, t Trigger, actor string) (Trigger, error) {
+	return ts.put(ctx, t, actor, true)
 }
 
-func (e *Engine) putTrigger(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
+func (ts *Triggers) put(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
 	t = t.WithDefaults()
-	if err = e.ensureLockRow(ctx, t.Target); err != nil {
+	if err = ensureLockRow(ctx, ts.roster, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
-	err = e.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
+	err = ts.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
 		now, err = PutTrigger(ctx, l, t, change, actor)
 		return err
 	})
@@ -323,17 +325,4 @@ func ReadTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, e
 		err = ErrUnknownTrigger
 	}
 	return t, err
-}
-
-// Triggers returns the triggers of this own_sign, by name.
-func (e *Engine) Triggers(ctx context.Context) (triggers []Trigger, err error) {
-	err = e.db.Each(ctx, func(rows *sql.Rows) error {
-		t, err := ScanTrigger(rows)
-		triggers = append(triggers, t)
-		return err
-	}, `SELECT `+TriggerColumns+` FROM schedule_trigger WHERE own_sign = ? ORDER BY name`, e.ownSign)
-	if err != nil {
-		return nil, fmt.Errorf("read the triggers of %s: %w", e.ownSign, err)
-	}
-	return triggers, nil
 }

@@ -10,12 +10,12 @@ import (
 type TriggerDiff struct {
 	Exists  bool         // the row exists
 	Changes []Difference // Row is the value in force, Given the new one, with defaults
-	Trigger Trigger      // the result of ApplyTrigger
+	Trigger Trigger      // the result of [Triggers.Apply]
 	Next    []time.Time  // the next slots of that result
 	Now     time.Time    // by the database's clock, when this was computed
 }
 
-// Same reports whether ApplyTrigger would change nothing.
+// Same reports whether [Triggers.Apply] would change nothing.
 func (d TriggerDiff) Same() bool { return d.Exists && len(d.Changes) == 0 }
 
 // Validate checks a trigger as far as that needs no database. Only the database knows whether the target can have runs.
@@ -26,10 +26,10 @@ func (t Trigger) Validate() error {
 	return nil
 }
 
-// CompareTrigger returns what ApplyTrigger would change, and at most n of the next slots. It writes nothing. It returns
+// Compare returns what Apply would change, and at most n of the next slots. It writes nothing. It returns
 // ErrUnknownTask if the target has no row.
-func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a TriggerDiff, err error) {
-	if a, err = e.compareTrigger(ctx, t.WithDefaults()); err == nil {
+func (ts *Triggers) Compare(ctx context.Context, t Trigger, n int) (a TriggerDiff, err error) {
+	if a, err = ts.compare(ctx, t.WithDefaults()); err == nil {
 		a.Next, err = a.Trigger.next(n)
 	}
 	if err != nil {
@@ -38,22 +38,22 @@ func (e *Engine) CompareTrigger(ctx context.Context, t Trigger, n int) (a Trigge
 	return a, nil
 }
 
-func (e *Engine) compareTrigger(ctx context.Context, t Trigger) (a TriggerDiff, err error) {
-	if err := e.checkMode(ctx, t.Target); err != nil {
+func (ts *Triggers) compare(ctx context.Context, t Trigger) (a TriggerDiff, err error) {
+	if err := checkMode(ctx, ts.db, t.Target); err != nil {
 		return a, fmt.Errorf("target %s: %w", t.Target, err)
 	}
-	list, err := e.TriggerRecords(ctx, TriggerFilter{Name: t.Name})
+	list, err := ts.List(ctx, TriggerFilter{Name: t.Name})
 	if err != nil {
 		return a, err
 	}
-	if a.Now, err = e.db.Clock(ctx); err != nil {
+	if a.Now, err = ts.db.Clock(ctx); err != nil {
 		return a, err
 	}
 	var old Trigger
 	if a.Exists = len(list) > 0; a.Exists {
 		old = list[0].Trigger
 	}
-	if a.Trigger, err = t.replace(old, a.Exists, e.ownSign, a.Now); err == nil && a.Exists {
+	if a.Trigger, err = t.replace(old, a.Exists, ts.ownSign, a.Now); err == nil && a.Exists {
 		a.Changes = old.differences(a.Trigger)
 	}
 	return a, err

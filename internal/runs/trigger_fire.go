@@ -16,12 +16,12 @@ const (
 	firePages = 5   // transactions of one tick
 )
 
-// FireDue fires the triggers of a task type that are due, one page per transaction. The next tick fires what is left after
+// fireDue fires the triggers of a task type that are due, one page per transaction. The next tick fires what is left after
 // firePages pages.
-func (e *Engine) FireDue(ctx context.Context, taskType string) error {
+func (s *Scheduler) fireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
-		err := e.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+		err := s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 			n, err = fireTriggers(ctx, l)
 			return err
 		})
@@ -35,8 +35,8 @@ func (e *Engine) FireDue(ctx context.Context, taskType string) error {
 	return nil
 }
 
-// Firing is a due trigger after its firing, and the slots that fire.
-type Firing struct {
+// firing is a due trigger after its firing, and the slots that fire.
+type firing struct {
 	Trigger
 	slots []time.Time
 }
@@ -45,7 +45,7 @@ type Firing struct {
 // statements, independent of the number of triggers. It returns the number of triggers. It compares the version of each
 // trigger although it holds the lock row, because an operator may edit the row by hand.
 func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
-	firings, err := DueTriggers(ctx, l)
+	firings, err := dueTriggers(ctx, l)
 	if err != nil || len(firings) == 0 {
 		return 0, err
 	}
@@ -78,15 +78,15 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 			}
 		}
 	}
-	if err := AdvanceTriggers(ctx, l, firings); err != nil {
+	if err := advanceTriggers(ctx, l, firings); err != nil {
 		return 0, err
 	}
 	return len(firings), insertRuns(ctx, l, runs, nil)
 }
 
-// DueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose row
+// dueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose row
 // is invalid gets the status ERROR, and the others are not affected.
-func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []Firing, err error) {
+func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		t, err := ScanTrigger(rows)
 		firings = append(firings, newFiring(t, l.Now))
@@ -100,8 +100,8 @@ func DueTriggers(ctx context.Context, l *roster.LockTx) (firings []Firing, err e
 	return firings, nil
 }
 
-func newFiring(t Trigger, now time.Time) Firing {
-	f := Firing{Trigger: t}
+func newFiring(t Trigger, now time.Time) firing {
+	f := firing{Trigger: t}
 	a, err := t.parse()
 	var missed int64
 	var next time.Time
@@ -153,21 +153,21 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	return open, nil
 }
 
-// AdvanceTriggers writes all triggers in one statement. Each column is a CASE over the names: this is the one form of an
+// advanceTriggers writes all triggers in one statement. Each column is a CASE over the names: this is the one form of an
 // UPDATE of several rows that every database knows.
-func AdvanceTriggers(ctx context.Context, l *roster.LockTx, firings []Firing) error {
+func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
 	var set strings.Builder
 	var args []any
 	for _, col := range []struct {
 		name  string
-		value func(Firing) any
+		value func(firing) any
 	}{
-		{"status", func(f Firing) any { return f.Status }},
-		{"fires", func(f Firing) any { return f.Fires }},
-		{"missed", func(f Firing) any { return f.Missed }},
-		{"next_fire_at", func(f Firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
-		{"prev_fire_at", func(f Firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
-		{"message", func(f Firing) any { return sqldb.Clean(f.Message) }},
+		{"status", func(f firing) any { return f.Status }},
+		{"fires", func(f firing) any { return f.Fires }},
+		{"missed", func(f firing) any { return f.Missed }},
+		{"next_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
+		{"prev_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
+		{"message", func(f firing) any { return sqldb.Clean(f.Message) }},
 	} {
 		set.WriteString(", " + col.name + " = CASE name")
 		for _, f := range firings {

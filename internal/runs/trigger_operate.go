@@ -9,11 +9,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// PauseTrigger pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A
-// trigger that is DONE stays DONE. A resume of a trigger in ERROR succeeds if its row is valid by then. PauseTrigger returns
+// SetPaused pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A
+// trigger that is DONE stays DONE. A resume of a trigger in ERROR succeeds if its row is valid by then. SetPaused returns
 // ErrUnknownTrigger if none has that name.
-func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, actor string) error {
-	err := e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
+func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, actor string) error {
+	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
 		switch {
 		case paused && t.Status == TriggerActive:
@@ -42,10 +42,10 @@ func (e *Engine) PauseTrigger(ctx context.Context, name string, paused bool, act
 	return nil
 }
 
-// DeleteTrigger deletes a trigger. Its runs stay, and a new trigger of the same name fires no slot a second time while the
-// run of that slot is kept. DeleteTrigger returns ErrUnknownTrigger if none has that name.
-func (e *Engine) DeleteTrigger(ctx context.Context, name, actor string) error {
-	err := e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
+// Delete deletes a trigger. Its runs stay, and a new trigger of the same name fires no slot a second time while the
+// run of that slot is kept. Delete returns ErrUnknownTrigger if none has that name.
+func (ts *Triggers) Delete(ctx context.Context, name, actor string) error {
+	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
 		return DeleteTrigger(ctx, l, name, actor)
 	})
 	if err != nil {
@@ -62,11 +62,11 @@ func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "deleted: " + name})
 }
 
-// FireTrigger makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
-// neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED. FireTrigger returns
+// Fire makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
+// neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED. Fire returns
 // ErrUnknownTrigger if none has that name.
-func (e *Engine) FireTrigger(ctx context.Context, name, actor string) (runID string, err error) {
-	err = e.changeTrigger(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
+func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
+	err = ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		open, err := openRuns(ctx, l)
 		if err != nil {
 			return err
@@ -85,17 +85,17 @@ func (e *Engine) FireTrigger(ctx context.Context, name, actor string) (runID str
 	return runID, nil
 }
 
-// changeTrigger runs f under the lock row of the trigger's target.
-func (e *Engine) changeTrigger(ctx context.Context, name string, f func(context.Context, *roster.LockTx, Trigger) error) error {
+// change runs f under the lock row of the trigger's target.
+func (ts *Triggers) change(ctx context.Context, name string, f func(context.Context, *roster.LockTx, Trigger) error) error {
 	var target string
-	err := e.db.QueryRow(ctx, `SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`, e.ownSign, name).Scan(&target)
+	err := ts.db.QueryRow(ctx, `SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`, ts.ownSign, name).Scan(&target)
 	if sqldb.NoRows(err) {
 		return ErrUnknownTrigger
 	}
 	if err != nil {
 		return err
 	}
-	return e.roster.UnderLock(ctx, target, func(ctx context.Context, l *roster.LockTx) error {
+	return ts.roster.UnderLock(ctx, target, func(ctx context.Context, l *roster.LockTx) error {
 		t, err := ReadTrigger(ctx, l, name)
 		if err != nil {
 			return err

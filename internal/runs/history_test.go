@@ -1,4 +1,4 @@
-package center_test
+package runs_test
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func newRunWorld(t *rapid.T, c *center.Center) *runWorld {
 		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout, MaxRecoveries: 3}
 		_, err := c.Tasks().Define(w.Context(), task, settings)
 		w.must(err)
-		w.must(c.Engine().DefineAfter(w.Context(), task, runTasks[task]...))
+		w.must(c.Engine().Dependencies.Define(w.Context(), task, runTasks[task]...))
 		for _, q := range []string{"0", "1"} {
 			w.give(task, q, w.servers[0])
 		}
@@ -88,7 +88,7 @@ func newRunServer(name string) *runServer {
 }
 
 func (w *runWorld) makeTrigger() {
-	_, err := w.c.Engine().DefineTrigger(w.Context(), center.Trigger{
+	_, err := w.c.Engine().Triggers.Define(w.Context(), center.Trigger{
 		Name: "t", Target: "a", Kind: center.TriggerEvery, Expression: "10m", StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
 		Misfire: rapid.SampledFrom([]string{center.MisfireOne, center.MisfireSkip, center.MisfireAll}).Draw(w.T, "misfire"),
 		Overlap: rapid.SampledFrom([]string{center.OverlapSkip, center.OverlapWait}).Draw(w.T, "overlap"), CatchupMax: 3,
@@ -146,21 +146,21 @@ func (w *runWorld) live() {
 		do    func()
 	}{
 		{3, func() { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(w.T, "seconds")) * time.Second) }},
-		{6, func() { w.must(second(w.c.Engine().Tick(w.Context(), w.task()))) }},
-		{1, func() { w.must(w.c.FireDue(w.Context(), "a")) }},
-		{2, func() { w.must(w.c.OpenNext(w.Context(), w.task())) }},
+		{6, func() { w.must(second(w.c.Engine().Scheduler.Tick(w.Context(), w.task()))) }},
+		{1, func() { w.must(w.c.Engine().Scheduler.FireDue(w.Context(), "a")) }},
+		{2, func() { w.must(w.c.Engine().Scheduler.OpenNext(w.Context(), w.task())) }},
 		{2, w.submit},
 		{6, w.claim},
 		{6, func() { w.write(w.sweeps()) }},
 		{2, func() { w.write(w.zombies()) }},
 		{3, w.move},
 		{1, func() { w.server().crash() }},
-		{1, func() { w.onRun(w.c.CloseRun, center.RunRunning) }},
+		{1, func() { w.onRun(w.c.Engine().Scheduler.CloseRun, center.RunRunning) }},
 		{2, func() { w.onRun(w.rerun) }},
 		{1, func() { w.onRun(w.cancel, center.RunWaiting, center.RunReady, center.RunRunning) }},
 		{1, w.setBack},
 		{1, func() {
-			w.must(w.c.Engine().DeleteTrigger(w.Context(), "t", "test"))
+			w.must(w.c.Engine().Triggers.Delete(w.Context(), "t", "test"))
 			w.makeTrigger()
 		}},
 	}
@@ -197,7 +197,7 @@ func (w *runWorld) submit() {
 	if up := w.run(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(w.T, "after") {
 		after = append(after, up)
 	}
-	_, err := w.c.Engine().Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(w.T, "key")), "", after...)
+	_, _, err := w.c.Engine().Runs.Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(w.T, "key")), "", after...)
 	w.must(err)
 }
 
@@ -210,7 +210,7 @@ func (w *runWorld) claim() {
 			held = append(held, center.QueueEpoch{ID: q, Epoch: s.held[task+"/"+q]})
 		}
 	}
-	sweeps, err := w.c.Engine().Claim(w.Context(), task, s.name, held, rapid.IntRange(1, 2).Draw(w.T, "limit"))
+	sweeps, err := w.c.Engine().Sweeps.Claim(w.Context(), task, s.name, held, rapid.IntRange(1, 2).Draw(w.T, "limit"))
 	w.must(err)
 	for _, sweep := range sweeps {
 		s.sweeps[task+"/"+sweep.QueueID] = sweep
@@ -245,15 +245,15 @@ func (w *runWorld) write(sweeps []runs.Sweep) {
 	ended := true
 	switch what := rapid.SampledFrom([]string{"save", "finish", "finish and die", "fail", "suspend"}).Draw(w.T, "what"); what {
 	case "save":
-		err, ended = w.c.Engine().SaveSweep(w.Context(), sweep, runs.Progress{ItemsDone: sweep.ItemsDone + 1}), false
+		err, ended = w.c.Engine().Sweeps.Save(w.Context(), sweep, runs.Progress{ItemsDone: sweep.ItemsDone + 1}), false
 	case "finish":
-		err = w.c.Engine().FinishSweep(w.Context(), sweep, runs.Progress{})
+		err = w.c.Engine().Sweeps.Finish(w.Context(), sweep, runs.Progress{})
 	case "finish and die":
-		err = w.c.FinishQueueOnly(w.Context(), sweep)
+		err = w.c.Engine().Sweeps.FinishQueueOnly(w.Context(), sweep)
 	case "fail":
-		_, err = w.c.Engine().FailSweep(w.Context(), sweep, runs.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
+		_, err = w.c.Engine().Sweeps.Fail(w.Context(), sweep, runs.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
 	case "suspend":
-		err = w.c.Engine().SuspendSweep(w.Context(), sweep, runs.Progress{})
+		err = w.c.Engine().Sweeps.Suspend(w.Context(), sweep, runs.Progress{})
 	}
 	w.committed(sweep, err)
 	for _, s := range w.servers {
@@ -261,22 +261,6 @@ func (w *runWorld) write(sweeps []runs.Sweep) {
 			delete(s.sweeps, id)
 		}
 	}
-}
-
-// committed notes what a sweep has committed, and checks that it might.
-func (w *runWorld) committed(s runs.Sweep, err error) {
-	if errors.Is(err, center.ErrFenced) || errors.Is(err, center.ErrRunOver) {
-		return
-	}
-	w.must(err)
-	queue, key := s.TaskType+"/"+s.QueueID, s.RunID+"/"+s.QueueID
-	if w.owners[queue].name != s.Server || w.epochs[queue] != s.Epoch {
-		w.Fatalf("%s committed to queue %s under epoch %d, it is %s's under %d", s.Server, queue, s.Epoch, w.owners[queue].name, w.epochs[queue])
-	}
-	if s.Epoch < w.commits[key] {
-		w.Fatalf("epoch %d committed to queue %s after epoch %d", s.Epoch, key, w.commits[key])
-	}
-	w.commits[key] = s.Epoch
 }
 
 // crash leaves all sweeps as they are; the process may turn out to have been stopped only.
@@ -302,7 +286,7 @@ func (w *runWorld) onRun(do func(ctx context.Context, id string) error, states .
 
 func (w *runWorld) rerun(ctx context.Context, id string) error {
 	may := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, w.states[id])
-	err := w.c.Engine().Rerun(ctx, id, "test")
+	err := w.c.Engine().Runs.Rerun(ctx, id, "test")
 	if !may && !errors.Is(err, center.ErrRunState) {
 		w.Fatalf("rerun although it is %s: %v", w.states[id], err)
 	}
@@ -318,65 +302,7 @@ func (w *runWorld) cancel(ctx context.Context, id string) error {
 		_, err := w.c.DB().ExecContext(ctx, `UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)
 		return err
 	}
-	return w.c.Engine().CancelRun(ctx, id, "test")
-}
-
-// check looks at everything after each step.
-func (w *runWorld) check() {
-	all := map[string]center.Run{}
-	slots, running := map[string]bool{}, map[string]bool{}
-	for _, task := range w.tasks() {
-		runs, err := w.c.Engine().Runs(w.Context(), task, 10_000)
-		w.must(err)
-		for _, r := range runs {
-			all[r.ID] = r
-			slot := r.TaskType + r.ScheduledAt.String()
-			if r.Trigger != "" && slots[slot] {
-				w.Fatalf("two runs of %s", slot)
-			}
-			slots[slot] = slots[slot] || r.Trigger != ""
-			if r.State == center.RunRunning {
-				if running[task] || r.DeadlineAt.IsZero() {
-					w.Fatalf("two runs of %s are open, or one has no deadline: %+v", task, r)
-				}
-				running[task] = true
-			}
-		}
-	}
-	for _, r := range all {
-		if r.State == w.states[r.ID] {
-			continue
-		}
-		if r.State == center.RunRunning {
-			w.mayBegin(r, all)
-		}
-		if r.Ended() {
-			w.isOver(r)
-		}
-		w.states[r.ID] = r.State
-	}
-}
-
-func (w *runWorld) mayBegin(r center.Run, all map[string]center.Run) {
-	_, deps, err := w.c.Engine().RunGraph(w.Context(), r.ID)
-	w.must(err)
-	for _, d := range deps {
-		up := all[d.Upstream]
-		if d.Run == r.ID && up.State != center.RunSuccess && (d.Rule == center.RuleSuccess || !up.Ended()) {
-			w.Fatalf("%s has begun after %s %s", r.TaskType, up.TaskType, up.State)
-		}
-	}
-}
-
-func (w *runWorld) isOver(r center.Run) {
-	queues, err := w.c.Engine().RunQueues(w.Context(), r.ID)
-	w.must(err)
-	for _, q := range queues {
-		open := q.State == center.RunQueuePending || q.State == center.RunQueueRunning
-		if open || q.State != center.RunQueueDone && r.State == center.RunSuccess {
-			w.Fatalf("run %s is %s, queue %s %s", r.ID, r.State, q.QueueID, q.State)
-		}
-	}
+	return w.c.Engine().Runs.Cancel(ctx, id, "test")
 }
 
 // settle lets no more begin, and waits until every run has ended: because its queues are swept, or, without workers,
@@ -386,7 +312,7 @@ func (w *runWorld) settle(workers bool) {
 	for range 300 {
 		time.Sleep(time.Minute)
 		for _, task := range w.tasks() {
-			_, err := w.c.Engine().Tick(w.Context(), task)
+			_, err := w.c.Engine().Scheduler.Tick(w.Context(), task)
 			w.must(err)
 			if workers {
 				w.work(task)
@@ -409,10 +335,10 @@ func (w *runWorld) settle(workers bool) {
 func (w *runWorld) work(task string) {
 	for _, q := range []string{"0", "1"} {
 		id := task + "/" + q
-		sweeps, err := w.c.Engine().Claim(w.Context(), task, w.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: w.epochs[id]}}, 1)
+		sweeps, err := w.c.Engine().Sweeps.Claim(w.Context(), task, w.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: w.epochs[id]}}, 1)
 		w.must(err)
 		for _, s := range sweeps { // the finaliser dies: the next tick closes the run
-			w.committed(s, w.c.FinishQueueOnly(w.Context(), s))
+			w.committed(s, w.c.Engine().Sweeps.FinishQueueOnly(w.Context(), s))
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build race
 
-package center_test
+package runs_test
 
 // raced: the race detector makes random histories many times slower, and has nothing to find in them.
 const raced = true

@@ -1,4 +1,4 @@
-package center_test
+package runs_test
 
 import (
 	"testing"
@@ -43,7 +43,7 @@ func TestSubmitOnceAfterALostReply(t *testing.T) {
 	}
 	submitted := make(chan answer, 1)
 	go func() {
-		id, there, err := c.Engine().SubmitOnce(t.Context(), "sweep", "k", "")
+		id, there, err := c.Engine().Runs.Submit(t.Context(), "sweep", "k", "")
 		submitted <- answer{id, there, err}
 	}()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -62,7 +62,7 @@ func TestSubmitOnceAfterALostReply(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := <-submitted
-	if r, err := c.Engine().Run(t.Context(), a.id); a.err != nil || a.there || err != nil || r.Key != "k" {
+	if r, err := c.Runs().Get(t.Context(), a.id); a.err != nil || a.there || err != nil || r.Key != "k" {
 		t.Errorf("%+v; run %+v, %v", a, r, err)
 	}
 }
