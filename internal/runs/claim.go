@@ -7,46 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Sweep is a queue of a run that a server has claimed, with the progress of earlier sweeps.
-type Sweep struct {
-	RunID, Key, Params string
-	TaskType           string
-	QueueID            string
-	QueueTotal         int    // of the run: an item belongs to the queue if mod(id, QueueTotal) is the queue's index, even after a repartition
-	Server             string // the uuid of the server that claimed it
-	Epoch              int64  // the queue's epoch at the claim
-
-	Attempt    int  // 1 for the first
-	Recovering bool // an earlier sweep of this attempt ended without writing so: its process died, or lost the queue
-	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
-	Cursor                 string
-	ItemsDone, ItemsFailed int64
-
-	ScheduledAt time.Time
-	StartedAt   time.Time // of the run: newer rows of the user belong to the next run
-	DeadlineAt  time.Time
-}
-
 // claimCandidate is a queue of the open run that the server may try to claim.
 type claimCandidate struct {
 	run, queue    string
 	maxRecoveries int
-}
-
-// Sweeps records the sweeps of the queues of the open run: a server claims a queue, saves its progress and ends the sweep.
-type Sweeps struct {
-	core
-	closer   *closer
-	log      logrus.FieldLogger
-	defaults Defaults
 }
 
 // Claim claims queues of the open run for a server, at most limit, and returns their sweeps (R7). The argument queues lists
@@ -141,22 +110,6 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		err = sw.closer.closeRun(ctx, q.run)
 	}
 	return s, ok && err == nil, err
-}
-
-// fence fences the queue of a sweep (R8): its owner cannot change until the transaction ends.
-func (sw *Sweeps) fence(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	return sw.roster.FenceQueues(ctx, t.Raw, s.TaskType, s.Server, []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
-}
-
-// lockRunning share-locks the row of a run and reports whether the run is RUNNING: it stays so until the transaction ends.
-// Without this lock a server could claim a PENDING queue of a run that was rerun and is not opened yet.
-func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
-	var state string
-	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)
-	if sqldb.NoRows(err) {
-		return false, nil
-	}
-	return state == RunRunning, err
 }
 
 func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) (recoveries int, err error) {

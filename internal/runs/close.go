@@ -2,60 +2,10 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
-	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
-
-// queueCounts are the numbers of queues of a run by state, and the sums of their items.
-type queueCounts struct {
-	open, done, failed, cancelled int
-	itemsDone, itemsFailed        int64
-	cause                         string // the error of the first queue that failed
-}
-
-func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts, err error) {
-	err = t.Each(ctx, func(rows *sql.Rows) error {
-		var state string
-		var n int
-		var done, failed int64
-		err := rows.Scan(&state, &n, &done, &failed)
-		sum.itemsDone, sum.itemsFailed = sum.itemsDone+done, sum.itemsFailed+failed
-		switch state {
-		case RunQueueDone:
-			sum.done += n
-		case RunQueueFailed:
-			sum.failed += n
-		case RunQueueCancelled:
-			sum.cancelled += n
-		default:
-			sum.open += n
-		}
-		return err
-	}, `SELECT state, COUNT(*), SUM(items_done), SUM(items_failed) FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
-	if err != nil || sum.failed == 0 {
-		return sum, err
-	}
-	var queue, why string
-	err = t.QueryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
-	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s", sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
-	return sum, err
-}
-
-// outcome returns the state and the message of a run whose queues are all finished.
-func (sum queueCounts) outcome() (state, message string) {
-	switch {
-	case sum.failed > 0:
-		return RunFailed, sum.cause
-	case sum.cancelled > 0 && sum.done == 0:
-		return RunCancelled, "all its queues were removed"
-	case sum.cancelled > 0:
-		return RunSuccess, fmt.Sprintf("without %d queues that were removed", sum.cancelled)
-	}
-	return RunSuccess, ""
-}
 
 // closer ends runs, counts their ends and resolves their dependants.
 type closer struct {
@@ -108,84 +58,4 @@ func (c *closer) afterEnd(ctx context.Context, runID string, ended bool, err err
 		return fmt.Errorf("close run %s: %w", runID, err)
 	}
 	return nil
-}
-
-// stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9). An
-// owner at work learns of it with its next write: the row of its queue is no longer RUNNING.
-func (c *closer) stopRun(ctx context.Context, runID string) error {
-	var ended bool
-	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
-		ended, err = stopRunTx(ctx, t, runID)
-		return err
-	})
-	return c.afterEnd(ctx, runID, ended, err)
-}
-
-func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error) {
-	if open, err := lockRun(ctx, t, runID, RunWaiting, RunReady, RunRunning); err != nil || !open {
-		return false, err
-	}
-	var from string
-	var cancel, late bool
-	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} AND state = '`+RunRunning+`' THEN TRUE ELSE FALSE END
-		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, &cancel, (*flag)(&late))
-	if err != nil || !cancel && !late {
-		return false, err
-	}
-	queueState, state, why := RunQueueFailed, RunFailed, "the deadline of the run has passed"
-	if cancel {
-		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
-	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
-		finished_at = {now} WHERE run_id = ? AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, queueState, why, runID)
-	if err != nil {
-		return false, err
-	}
-	sum, err := countQueues(ctx, t, runID)
-	if err != nil {
-		return false, err
-	}
-	if n == 0 && from == RunRunning {
-		return true, endRun(ctx, t, runID, from, sum) // all queues were finished before
-	}
-	if n > 0 {
-		why = fmt.Sprintf("%s: %d of %d queues were not done", why, sum.cancelled+sum.failed, sum.cancelled+sum.failed+sum.done)
-	}
-	return true, endRunAs(ctx, t, runID, from, state, why, sum)
-}
-
-// CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types resolves
-// the dependants.
-func CancelAll(ctx context.Context, l *roster.LockTx) error {
-	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
-	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign); err != nil {
-		return fmt.Errorf("cancel the runs: %w", err)
-	}
-	var ids []string
-	err := l.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`, l.TaskType, l.OwnSign)
-	for _, id := range ids {
-		if err == nil {
-			_, err = stopRunTx(ctx, l.Tx, id)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cancel the runs: %w", err)
-	}
-	return nil
-}
-
-// flag scans a boolean that a CASE expression returns: MySQL and SQLite return a number.
-type flag bool
-
-// Scan implements sql.Scanner.
-func (f *flag) Scan(src any) error {
-	var b sql.NullBool
-	err := b.Scan(src)
-	*f = flag(b.Bool)
-	return err
 }

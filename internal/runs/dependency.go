@@ -25,6 +25,14 @@ type After struct {
 	Rule     string // Defaults to SUCCESS.
 }
 
+// String returns the upstream, followed by the rule unless that is the default.
+func (a After) String() string {
+	if a.Rule == "" || a.Rule == RuleSuccess {
+		return a.Upstream
+	}
+	return a.Upstream + " " + a.Rule
+}
+
 // Edge is a row of schedule_task_after.
 type Edge struct {
 	TaskType string
@@ -45,6 +53,20 @@ func (d *Dependencies) Define(ctx context.Context, taskType string, after ...Aft
 		return fmt.Errorf("define what %s runs after: %w", taskType, err)
 	}
 	return nil
+}
+
+// After returns the static dependencies of a task type, by upstream.
+func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
+	err = d.db.Each(ctx, func(rows *sql.Rows) error {
+		var a After
+		err := rows.Scan(&a.Upstream, &a.Rule)
+		after = append(after, a)
+		return err
+	}, `SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s runs after: %w", taskType, err)
+	}
+	return after, nil
 }
 
 // WriteAfter replaces the static dependencies of a task type, see [Dependencies.Define].
@@ -118,20 +140,6 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 	return nil
 }
 
-// After returns the static dependencies of a task type, by upstream.
-func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
-	err = d.db.Each(ctx, func(rows *sql.Rows) error {
-		var a After
-		err := rows.Scan(&a.Upstream, &a.Rule)
-		after = append(after, a)
-		return err
-	}, `SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
-	if err != nil {
-		return nil, fmt.Errorf("read what %s runs after: %w", taskType, err)
-	}
-	return after, nil
-}
-
 // ReadEdges returns the static dependencies of all task types.
 func ReadEdges(ctx context.Context, t sqldb.Tx) (edges []Edge, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
@@ -144,58 +152,6 @@ func ReadEdges(ctx context.Context, t sqldb.Tx) (edges []Edge, err error) {
 		return nil, fmt.Errorf("read the dependencies: %w", err)
 	}
 	return edges, nil
-}
-
-// Cycle returns a path from a task type upstream to itself, nil if there is none.
-func Cycle(edges []Edge, from string) []string {
-	visited := map[string]bool{}
-	var walk func(path []string) []string
-	walk = func(path []string) []string {
-		for _, e := range edges {
-			if e.TaskType != path[len(path)-1] || visited[e.Upstream] {
-				continue
-			}
-			next := append(slices.Clone(path), e.Upstream)
-			if e.Upstream == from {
-				return next
-			}
-			visited[e.Upstream] = true
-			if found := walk(next); found != nil {
-				return found
-			}
-		}
-		return nil
-	}
-	return walk([]string{from})
-}
-
-// downstream returns the direct and indirect dependants of root, each after its upstreams. It leaves out the members of a
-// cycle and their dependants, because their runs would wait for each other forever. Only manual changes of the rows can
-// make a cycle.
-func downstream(edges []Edge, root string) (order []string) {
-	reached := map[string]bool{root: true}
-	for grown := true; grown; {
-		grown = false
-		for _, e := range edges {
-			if reached[e.Upstream] && !reached[e.TaskType] {
-				reached[e.TaskType], grown = true, true
-			}
-		}
-	}
-	placed := map[string]bool{root: true}
-	blocked := func(name string) bool {
-		return slices.ContainsFunc(edges, func(e Edge) bool { return e.TaskType == name && reached[e.Upstream] && !placed[e.Upstream] })
-	}
-	for grown := true; grown; {
-		grown = false
-		for _, e := range edges {
-			if reached[e.TaskType] && !placed[e.TaskType] && !blocked(e.TaskType) {
-				placed[e.TaskType], grown = true, true
-				order = append(order, e.TaskType)
-			}
-		}
-	}
-	return order
 }
 
 // ValidAfter checks dependencies as far as that needs no database.
@@ -214,12 +170,4 @@ func ValidAfter(after []After) error {
 		seen[a.Upstream] = true
 	}
 	return nil
-}
-
-// String returns the upstream, followed by the rule unless that is the default.
-func (a After) String() string {
-	if a.Rule == "" || a.Rule == RuleSuccess {
-		return a.Upstream
-	}
-	return a.Upstream + " " + a.Rule
 }

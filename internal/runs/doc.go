@@ -64,24 +64,32 @@
 //
 // # Where things are
 //
-// In reading order:
+// The [Engine] holds the parts. Package manager uses the [Scheduler] and the [Sweeps]; the bundles of package center use
+// [Runs], [Triggers] and [Dependencies]. In the order of the life of a run:
 //
-//	engine.go           the Engine
-//	run.go              the records and states of runs
-//	tick.go             what is due, in which order
-//	trigger.go          triggers: the record, its validation, define and apply
-//	trigger_fire.go     slots become runs
-//	submit.go           runs and their dependants are inserted
-//	resolve.go          WAITING runs become READY or end
-//	open.go             a READY run becomes RUNNING
-//	claim.go            a server claims a queue of the run
-//	sweep.go            progress and the end of a sweep
-//	close.go            a run ends
-//	dependency.go       static dependencies and their graph
-//	operate.go          cancel, pause and rerun
-//	trigger_compare.go  the preview of an apply
-//	trigger_operate.go  pause, delete and fire
-//	records.go          lists for operators
-//	ended.go            counts for metrics
-//	clean.go            retention
+//	engine.go            the Engine and its parts
+//	run.go               the records and states of runs
+//	tick.go              the Scheduler: what is due, in which order
+//	trigger_fire.go      slots become runs
+//	submit.go            an operator makes a run
+//	insert.go            runs and their dependants are inserted; insert_graph.go collects them
+//	resolve.go           WAITING runs become READY or end
+//	open.go              a READY run becomes RUNNING; open_queues.go writes a row per queue
+//	claim.go             a server claims a queue of the run
+//	sweep.go             the Sweeps: progress and the end of a sweep; sweep_row.go writes the fenced row
+//	close.go             a run ends because its queues are finished; queue_counts.go decides in which state
+//	stop.go              a run ends because it was cancelled or its deadline has passed
+//	operate.go           cancel, pause and rerun
+//	clean.go             retention
+//
+// Beside it:
+//
+//	run_row.go           what every step does with the row of a run: read, lock, move
+//	run_list.go          Runs: lists for operators; run_graph.go reads the graph of a run
+//	ended.go             counts for metrics
+//	dependency.go        Dependencies: the static dependencies; dependency_graph.go orders them and finds cycles
+//	trigger.go           the record of a trigger and its validation; trigger_row.go reads and writes its row
+//	trigger_define.go    define and apply; trigger_compare.go previews them
+//	trigger_operate.go   pause, delete and fire
+//	trigger_list.go      Triggers: lists for operators
 package runs

@@ -136,15 +136,3 @@ func (rs *Runs) operate(ctx context.Context, runID string, f func(context.Contex
 	}
 	return rs.roster.UnderLock(ctx, r.TaskType, f)
 }
-
-// wrongState returns err, or else ErrRunState with the present state of the run.
-func wrongState(ctx context.Context, t sqldb.Tx, runID string, err error) error {
-	if err != nil {
-		return err
-	}
-	var state string
-	if err := t.QueryRow(ctx, `SELECT state FROM schedule_run WHERE run_id = ?`, runID).Scan(&state); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: it is %s", ErrRunState, state)
-}

@@ -10,9 +10,6 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// taskRun is the id of a run and its task type, which names the lock row.
-type taskRun struct{ id, taskType string }
-
 // upstreamState returns the state that follows from all upstreams of a run: DEPENDENT_FAILED or SKIPPED if any of them did
 // not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause names the failed
 // upstream and its own cause. If the caller has locked the run's row by writing it, the result stays true until the commit,
@@ -97,25 +94,6 @@ func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, ca
 	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), err
 }
 
-// lockRun locks the row of a run by writing it, and reports whether the run is in one of the states.
-func lockRun(ctx context.Context, t sqldb.Tx, runID string, states ...string) (bool, error) {
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
-	return n > 0, err
-}
-
-// moveRun changes the state of a run whose row is locked.
-func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
-	set := ``
-	if (Run{State: to}).Ended() {
-		set = `, finished_at = {now}`
-	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+` WHERE run_id = ? AND state = ?`, to, sqldb.Clean(message), runID, from)
-	if err == nil && n == 0 {
-		err = sqldb.ErrRaced
-	}
-	return err
-}
-
 // maxResolved bounds the runs that one call resolves. Later ticks resolve the rest.
 const maxResolved = 200
 
@@ -157,17 +135,6 @@ func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, 
 		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)
 	}
 	return runs, nil
-}
-
-// readTaskRuns returns the runs that a query selects by id and task type.
-func readTaskRuns(ctx context.Context, db *sqldb.DB, query string, args ...any) (runs []taskRun, err error) {
-	err = db.Each(ctx, func(rows *sql.Rows) error {
-		var r taskRun
-		err := rows.Scan(&r.id, &r.taskType)
-		runs = append(runs, r)
-		return err
-	}, query, args...)
-	return runs, err
 }
 
 // resolvable is the condition that the upstreams of a WAITING run w decide its next state.

@@ -1,18 +1,11 @@
 package runs
 
 import (
-	"context"
-	"database/sql"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/dutyrota/rota/internal/plan"
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The states of a run (R1). In the first three the run is open: it has not ended. Whether a run is blocked or recovering
@@ -101,79 +94,6 @@ type RunDep struct {
 	Run      string `json:"run_id"`
 	Upstream string `json:"upstream_run_id"`
 	Rule     string `json:"rule"` // SUCCESS or FINISHED
-}
-
-// Runs reads, submits and operates runs.
-type Runs struct {
-	core
-	closer *closer
-}
-
-// readRun returns the run with that id. It returns ErrUnknownRun if it does not exist.
-func (c core) readRun(ctx context.Context, runID string) (Run, error) {
-	list, err := sqldb.Records[Run](ctx, c.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
-	if err == nil && len(list) == 0 {
-		err = ErrUnknownRun
-	}
-	if err != nil {
-		return Run{}, fmt.Errorf("read run %s: %w", runID, err)
-	}
-	return list[0], nil
-}
-
-// Queues returns the queues of a run in natural order. A run has none before it is opened.
-func (rs *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
-	queues, err := sqldb.Records[RunQueue](ctx, rs.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
-	if err != nil {
-		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
-	}
-	slices.SortStableFunc(queues, func(a, b RunQueue) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
-	return queues, nil
-}
-
-// maxGraphRuns bounds the runs of a graph that Graph reads. No reader could follow a larger graph.
-const maxGraphRuns = 1_000
-
-// Graph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
-// order in which they were made, and the edges between them. ErrUnknownRun if there is no such run.
-func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
-	if _, err := rs.readRun(ctx, runID); err != nil {
-		return nil, nil, err
-	}
-	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
-	for front := []string{runID}; len(front) > 0 && len(seen) < maxGraphRuns; {
-		var next []string
-		reached := func(id string) {
-			if !seen[id] {
-				seen[id], next = true, append(next, id)
-			}
-		}
-		args := append(sqldb.Args(front), sqldb.Args(front)...)
-		err = rs.db.Each(ctx, func(rows *sql.Rows) error {
-			var d RunDep
-			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
-			if !edges[d] {
-				edges[d], deps = true, append(deps, d)
-			}
-			reached(d.Run)
-			reached(d.Upstream)
-			return err
-		}, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
-			WHERE run_id IN (`+sqldb.Marks(len(front))+`) OR upstream_run_id IN (`+sqldb.Marks(len(front))+`) ORDER BY run_id, upstream_run_id`, args...)
-		if err != nil {
-			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
-		}
-		front = next
-	}
-	var ids []any
-	for id := range seen {
-		ids = append(ids, id)
-	}
-	runs, err = sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
-	}
-	return runs, deps, nil
 }
 
 // newRunID returns a UUIDv7 of the database's time. The ids sort runs, and the local clock must not decide their order.

@@ -3,12 +3,10 @@ package runs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -113,16 +111,6 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 	return r.ID, false, insertRuns(ctx, l, []Run{r}, after)
 }
 
-// newRun completes a run of the locked task type that is its own root. Its state defaults to READY.
-func newRun(l *roster.LockTx, r Run, at time.Time) Run {
-	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = newRunID(l.NextInstant()), l.TaskType, l.OwnSign, at
-	r.RootID = r.ID
-	if r.State == "" {
-		r.State = RunReady
-	}
-	return r
-}
-
 // checkUpstreams checks that the runs exist, and returns each of them once.
 func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
@@ -137,151 +125,4 @@ func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]st
 		}
 	}
 	return after, nil
-}
-
-// taskKey identifies a run within its own_sign.
-type taskKey struct{ taskType, key string }
-
-// runsOfKeys returns the ids of the existing runs of the task types that have one of the keys.
-func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string) (map[taskKey]string, error) {
-	found := map[taskKey]string{}
-	if len(taskTypes) == 0 {
-		return found, nil
-	}
-	for part := range slices.Chunk(keys, roster.InsertRows) {
-		args := append(append(sqldb.Args(taskTypes), l.OwnSign), sqldb.Args(part)...)
-		err := l.Each(ctx, func(rows *sql.Rows) error {
-			var n taskKey
-			var id string
-			err := rows.Scan(&n.taskType, &n.key, &id)
-			found[n] = id
-			return err
-		}, `SELECT task_type, run_key, run_id FROM schedule_run
-			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(part))+`) ORDER BY run_id`, args...)
-		if err != nil {
-			return nil, fmt.Errorf("find runs by key: %w", err)
-		}
-	}
-	return found, nil
-}
-
-// insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
-// dependants, WAITING, and a snapshot of the edges between them (R5). The roots wait for the runs in after.
-func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
-	edges, err := ReadEdges(ctx, l.Tx)
-	if err != nil {
-		return err
-	}
-	g := graphBuilder{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType), detached: len(after) > 0}
-	if g.existing, err = runsOfKeys(ctx, l, g.order, keysOf(roots)); err != nil {
-		return err
-	}
-	for _, root := range roots {
-		for _, id := range after {
-			g.deps = append(g.deps, RunDep{root.ID, id, RuleSuccess})
-		}
-		g.add(root)
-	}
-	if err := insertRunRows(ctx, l, g.runs); err != nil {
-		return err
-	}
-	for _, d := range g.lateDeps {
-		n, err := l.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state = '`+RunWaiting+`'`, d.Run)
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			g.deps = append(g.deps, d)
-		}
-	}
-	return insertDeps(ctx, l, g.deps)
-}
-
-func keysOf(runs []Run) []string {
-	keys := make([]string, len(runs))
-	for i, r := range runs {
-		keys[i] = r.Key
-	}
-	return keys
-}
-
-// graphBuilder collects runs, and the edges between them, to be inserted.
-type graphBuilder struct {
-	newID    func() string
-	edges    []Edge
-	order    []string // the dependants of the roots' task type, each after its upstreams
-	existing map[taskKey]string
-	detached bool // existing runs do not wait for the new ones, because a root might be waiting for them
-
-	runs     []Run
-	deps     []RunDep
-	lateDeps []RunDep // edges whose dependant existed before
-}
-
-// add adds a root and the runs of its dependants.
-func (g *graphBuilder) add(root Run) {
-	g.runs = append(g.runs, root)
-	if root.State == RunSkipped {
-		return
-	}
-	ids := map[string]string{root.TaskType: root.ID} // the runs of this graph, by task type
-	fresh := map[string]bool{root.TaskType: true}
-	for _, name := range g.order {
-		id, there := g.existing[taskKey{name, root.Key}]
-		if !there {
-			id = g.newID()
-			r := root
-			r.ID, r.TaskType, r.State = id, name, RunWaiting
-			g.runs = append(g.runs, r)
-		}
-		ids[name], fresh[name] = id, !there
-		for _, e := range g.edges {
-			d := RunDep{id, ids[e.Upstream], e.Rule}
-			switch {
-			case e.TaskType != name || d.Upstream == "":
-			case fresh[name]:
-				g.deps = append(g.deps, d)
-			case fresh[e.Upstream] && !g.detached:
-				g.lateDeps = append(g.lateDeps, d)
-			}
-		}
-	}
-}
-
-func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
-	for part := range slices.Chunk(runs, roster.InsertRows/2) {
-		args := make([]any, 0, 12*len(part))
-		for _, r := range part {
-			var finished any
-			if r.Ended() {
-				finished = l.Dialect.Time(l.Now)
-			}
-			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished)
-		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
-		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
-			priority, params, message, finished_at, created_at) VALUES `+values, args...)
-		if l.Dialect.Class(err) == sqldb.Duplicate {
-			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row is not held: the next try finds it
-		}
-		if err != nil {
-			return fmt.Errorf("insert runs: %w", err)
-		}
-	}
-	return nil
-}
-
-func insertDeps(ctx context.Context, l *roster.LockTx, deps []RunDep) error {
-	for part := range slices.Chunk(deps, roster.InsertRows) {
-		args := make([]any, 0, 3*len(part))
-		for _, d := range part {
-			args = append(args, d.Run, d.Upstream, d.Rule)
-		}
-		_, err := l.Exec(ctx, `INSERT INTO schedule_run_dep (run_id, upstream_run_id, rule) VALUES `+
-			strings.TrimSuffix(strings.Repeat("(?, ?, ?), ", len(part)), ", "), args...)
-		if err != nil {
-			return fmt.Errorf("insert dependencies: %w", err)
-		}
-	}
-	return nil
 }

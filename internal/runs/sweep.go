@@ -7,13 +7,39 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// ErrRunOver means that the queue of the run no longer belongs to this sweep: the run was cancelled, its deadline has
-// passed, another sweep has claimed the queue, or the queue is finished. The caller ends the sweep and saves nothing.
-var ErrRunOver = errors.New("the queue of the run no longer belongs to this sweep")
+// Sweep is a queue of a run that a server has claimed, with the progress of earlier sweeps.
+type Sweep struct {
+	RunID, Key, Params string
+	TaskType           string
+	QueueID            string
+	QueueTotal         int    // of the run: an item belongs to the queue if mod(id, QueueTotal) is the queue's index, even after a repartition
+	Server             string // the uuid of the server that claimed it
+	Epoch              int64  // the queue's epoch at the claim
+
+	Attempt    int  // 1 for the first
+	Recovering bool // an earlier sweep of this attempt ended without writing so: its process died, or lost the queue
+	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
+	Cursor                 string
+	ItemsDone, ItemsFailed int64
+
+	ScheduledAt time.Time
+	StartedAt   time.Time // of the run: newer rows of the user belong to the next run
+	DeadlineAt  time.Time
+}
+
+// Sweeps records the sweeps of the queues of the open run: a server claims a queue, saves its progress and ends the sweep.
+type Sweeps struct {
+	core
+	closer   *closer
+	log      logrus.FieldLogger
+	defaults Defaults
+}
 
 // Progress is the progress of the sweep of a queue.
 type Progress struct {
@@ -22,6 +48,10 @@ type Progress struct {
 	// ItemsDone and ItemsFailed are totals of the queue in this run, including earlier sweeps.
 	ItemsDone, ItemsFailed int64
 }
+
+// ErrRunOver means that the queue of the run no longer belongs to this sweep: the run was cancelled, its deadline has
+// passed, another sweep has claimed the queue, or the queue is finished. The caller ends the sweep and saves nothing.
+var ErrRunOver = errors.New("the queue of the run no longer belongs to this sweep")
 
 // Save saves the progress of a sweep in a transaction that fences the queue (R8). Progress resets the count of
 // takeovers. Save returns ErrFenced if the server no longer owns the queue under that epoch, and ErrRunOver if the
@@ -40,6 +70,20 @@ func (sw *Sweeps) Finish(ctx context.Context, s Sweep, p Progress) error {
 	}
 	sw.tryClose(ctx, s)
 	return nil
+}
+
+// tryClose closes the run if no queue is left. It only logs an error, because the end of the queue is committed already and
+// the next tick closes the run.
+func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
+	var open int
+	err := sw.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
+		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, s.RunID).Scan(&open)
+	if err == nil && open == 0 {
+		err = sw.closer.closeRun(ctx, s.RunID)
+	}
+	if err != nil {
+		sw.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
+	}
 }
 
 // Suspend ends the sweep of a queue that is about to be handed over or is paused. The next sweep starts where this one
@@ -82,65 +126,6 @@ func retryDelay(first time.Duration, n int) time.Duration {
 		pause *= 2
 	}
 	return max(first, min(pause, maxRetryDelay))
-}
-
-// tryClose closes the run if no queue is left. It only logs an error, because the end of the queue is committed already and
-// the next tick closes the run.
-func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
-	var open int
-	err := sw.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
-		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, s.RunID).Scan(&open)
-	if err == nil && open == 0 {
-		err = sw.closer.closeRun(ctx, s.RunID)
-	}
-	if err != nil {
-		sw.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
-	}
-}
-
-// update writes the row of a sweep in a transaction of the dealers' pool that fences the queue. If the reply of an
-// earlier try was lost, it recognises by the row's state that this try was committed.
-func (sw *Sweeps) update(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
-	tried := false
-	err := sw.db.Transact(ctx, sw.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
-		if err := sw.fence(ctx, t, s); err != nil {
-			return err
-		}
-		n, err := writeSweep(ctx, t, s, p, state, set, args...)
-		if err == nil && n == 0 && tried {
-			n, err = sweepWasSaved(ctx, t, s, state)
-		}
-		if err == nil && n == 0 {
-			err = ErrRunOver
-		}
-		tried = true
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("%s queue %s of run %s: %w", what, s.QueueID, s.RunID, err)
-	}
-	return nil
-}
-
-func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set string, args ...any) (int, error) {
-	all := []any{p.ItemsDone, p.ItemsFailed}
-	progress := `items_done <> ? OR items_failed <> ?`
-	if p.Cursor != nil {
-		progress, set = progress+` OR cursor_value <> ?`, `, cursor_value = ?`+set
-		all, args = append(all, *p.Cursor), append([]any{*p.Cursor}, args...)
-	}
-	all = append(append(all, state, p.ItemsDone, p.ItemsFailed), args...)
-	// MySQL evaluates SET from left to right (L6): recoveries comes before the columns that it is compared with.
-	return t.Exec(ctx, `UPDATE schedule_run_queue SET recoveries = CASE WHEN `+progress+` THEN 0 ELSE recoveries END,
-		progress_at = {now}, state = ?, items_done = ?, items_failed = ?`+set+`
-		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`,
-		append(all, s.RunID, s.QueueID, s.Server, s.Epoch)...)
-}
-
-func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n int, err error) {
-	err = t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
-		s.RunID, s.QueueID, state, s.Server, s.Epoch).Scan(&n)
-	return n, err
 }
 
 // Cursor returns the saved cursor of a queue in a run. It returns ErrFenced if the sweep no longer belongs to the

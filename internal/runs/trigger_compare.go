@@ -18,12 +18,11 @@ type TriggerDiff struct {
 // Same reports whether [Triggers.Apply] would change nothing.
 func (d TriggerDiff) Same() bool { return d.Exists && len(d.Changes) == 0 }
 
-// Validate checks a trigger as far as that needs no database. Only the database knows whether the target can have runs.
-func (t Trigger) Validate() error {
-	if _, err := t.WithDefaults().replace(Trigger{}, false, "", time.Now()); err != nil { // any time serves: only the error is used
-		return fmt.Errorf("trigger %s: %w", t.Name, err)
-	}
-	return nil
+// Difference is a setting whose value in a program or a file differs from the row.
+type Difference struct {
+	Name  string // the setting's name in rota.yaml
+	Given string
+	Row   string
 }
 
 // Compare returns what Apply would change, and at most n of the next slots. It writes nothing. It returns
@@ -107,11 +106,4 @@ func (t Trigger) next(n int) (list []time.Time, err error) {
 		a.Fires++
 	}
 	return list, nil
-}
-
-// Difference is a setting whose value in a program or a file differs from the row.
-type Difference struct {
-	Name  string // the setting's name in rota.yaml
-	Given string
-	Row   string
 }

@@ -4,10 +4,25 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
+
+// Runs reads, submits and operates runs.
+type Runs struct {
+	core
+	closer *closer
+}
+
+// RunFilter selects runs. Empty fields select all.
+type RunFilter struct {
+	RunID    string
+	TaskType string
+	State    string // one of the Run constants
+}
 
 // RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues.
 type RunRecord struct {
@@ -25,11 +40,9 @@ type RunRecord struct {
 	Now         time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
 }
 
-// RunFilter selects runs. Empty fields select all.
-type RunFilter struct {
-	RunID    string
-	TaskType string
-	State    string // one of the Run constants
+// Queues returns the number of queues that the run sweeps, 0 before it is opened.
+func (r RunRecord) Queues() int64 {
+	return r.QueuesPending + r.QueuesRunning + r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
 }
 
 // List lists the latest runs of this own_sign that the filter selects, the newest first, at most limit. It is one
@@ -72,38 +85,12 @@ func (rs *Runs) Latest(ctx context.Context, taskType string) (RunRecord, error) 
 	return RunRecord{}, fmt.Errorf("read the newest run of %s$%s: %w", taskType, rs.ownSign, err)
 }
 
-// Queues returns the number of queues that the run sweeps, 0 before it is opened.
-func (r RunRecord) Queues() int64 {
-	return r.QueuesPending + r.QueuesRunning + r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
-}
-
-// TriggerRecord is a trigger with the columns that only operators read.
-type TriggerRecord struct {
-	Trigger
-	OwnSign        string `json:"own_sign"`
-	MisfireAfterMS int64  `json:"misfire_after_ms" db:"-"`
-
-	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
-}
-
-// TriggerFilter selects triggers. Empty fields select all.
-type TriggerFilter struct {
-	Name   string
-	Target string
-}
-
-// List lists the triggers of this own_sign that the filter selects, by name.
-func (ts *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
-	w := sqldb.Where{Args: []any{ts.ownSign}}
-	w.Equal("name", f.Name)
-	w.Equal("target", f.Target)
-	list, err := sqldb.Records[TriggerRecord](ctx, ts.db, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
-		WHERE own_sign = ?`+w.Text+`) x ORDER BY name`, w.Args...)
+// Queues returns the queues of a run in natural order. A run has none before it is opened.
+func (rs *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
+	queues, err := sqldb.Records[RunQueue](ctx, rs.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
 	if err != nil {
-		return nil, fmt.Errorf("list the triggers: %w", err)
+		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
 	}
-	for i := range list {
-		list[i].MisfireAfterMS = list[i].MisfireAfter.Milliseconds()
-	}
-	return list, nil
+	slices.SortStableFunc(queues, func(a, b RunQueue) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
+	return queues, nil
 }

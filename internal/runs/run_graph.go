@@ -1,0 +1,54 @@
+package runs
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// maxGraphRuns bounds the runs of a graph that Graph reads. No reader could follow a larger graph.
+const maxGraphRuns = 1_000
+
+// Graph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
+// order in which they were made, and the edges between them. ErrUnknownRun if there is no such run.
+func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
+	if _, err := rs.readRun(ctx, runID); err != nil {
+		return nil, nil, err
+	}
+	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
+	for front := []string{runID}; len(front) > 0 && len(seen) < maxGraphRuns; {
+		var next []string
+		reached := func(id string) {
+			if !seen[id] {
+				seen[id], next = true, append(next, id)
+			}
+		}
+		args := append(sqldb.Args(front), sqldb.Args(front)...)
+		err = rs.db.Each(ctx, func(rows *sql.Rows) error {
+			var d RunDep
+			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
+			if !edges[d] {
+				edges[d], deps = true, append(deps, d)
+			}
+			reached(d.Run)
+			reached(d.Upstream)
+			return err
+		}, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
+			WHERE run_id IN (`+sqldb.Marks(len(front))+`) OR upstream_run_id IN (`+sqldb.Marks(len(front))+`) ORDER BY run_id, upstream_run_id`, args...)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
+		}
+		front = next
+	}
+	var ids []any
+	for id := range seen {
+		ids = append(ids, id)
+	}
+	runs, err = sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
+	}
+	return runs, deps, nil
+}

@@ -1,0 +1,77 @@
+package runs
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// readRun returns the run with that id. It returns ErrUnknownRun if it does not exist.
+func (c core) readRun(ctx context.Context, runID string) (Run, error) {
+	list, err := sqldb.Records[Run](ctx, c.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
+	if err == nil && len(list) == 0 {
+		err = ErrUnknownRun
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("read run %s: %w", runID, err)
+	}
+	return list[0], nil
+}
+
+// lockRun locks the row of a run by writing it, and reports whether the run is in one of the states.
+func lockRun(ctx context.Context, t sqldb.Tx, runID string, states ...string) (bool, error) {
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
+	return n > 0, err
+}
+
+// lockRunning share-locks the row of a run and reports whether the run is RUNNING: it stays so until the transaction ends.
+// Without this lock a server could claim a PENDING queue of a run that was rerun and is not opened yet.
+func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
+	var state string
+	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)
+	if sqldb.NoRows(err) {
+		return false, nil
+	}
+	return state == RunRunning, err
+}
+
+// moveRun changes the state of a run whose row is locked.
+func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
+	set := ``
+	if (Run{State: to}).Ended() {
+		set = `, finished_at = {now}`
+	}
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+` WHERE run_id = ? AND state = ?`, to, sqldb.Clean(message), runID, from)
+	if err == nil && n == 0 {
+		err = sqldb.ErrRaced
+	}
+	return err
+}
+
+// wrongState returns err, or else ErrRunState with the present state of the run.
+func wrongState(ctx context.Context, t sqldb.Tx, runID string, err error) error {
+	if err != nil {
+		return err
+	}
+	var state string
+	if err := t.QueryRow(ctx, `SELECT state FROM schedule_run WHERE run_id = ?`, runID).Scan(&state); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: it is %s", ErrRunState, state)
+}
+
+// taskRun is the id of a run and its task type, which names the lock row.
+type taskRun struct{ id, taskType string }
+
+// readTaskRuns returns the runs that a query selects by id and task type.
+func readTaskRuns(ctx context.Context, db *sqldb.DB, query string, args ...any) (runs []taskRun, err error) {
+	err = db.Each(ctx, func(rows *sql.Rows) error {
+		var r taskRun
+		err := rows.Scan(&r.id, &r.taskType)
+		runs = append(runs, r)
+		return err
+	}, query, args...)
+	return runs, err
+}

@@ -1,0 +1,98 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// Define makes a trigger unless one of its name exists, and returns the one that is in force. Slots before that time
+// do not fire, except the slot of ONCE, which is due until it has fired. Define returns ErrUnknownTask if the target
+// has no row.
+func (ts *Triggers) Define(ctx context.Context, t Trigger) (Trigger, error) {
+	return ts.put(ctx, t, "", false)
+}
+
+// Apply makes a trigger or changes the one of its name, and returns the result. A PAUSED trigger stays PAUSED. If a
+// field that determines the slots changes, the new slots start from now, and none of the slots that have fired fires again.
+func (ts *Triggers) Apply(ctx context.Context, t Trigger, actor string) (Trigger, error) {
+	return ts.put(ctx, t, actor, true)
+}
+
+func (ts *Triggers) put(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
+	t = t.WithDefaults()
+	if err = ensureLockRow(ctx, ts.roster, t.Target); err != nil {
+		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
+	}
+	err = ts.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
+		now, err = PutTrigger(ctx, l, t, change, actor)
+		return err
+	})
+	if err != nil {
+		return Trigger{}, fmt.Errorf("trigger %s of %w", t.Name, err)
+	}
+	return now, nil
+}
+
+// PutTrigger makes a trigger, and with change it also changes an existing one. It returns the trigger that is then in force.
+func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, actor string) (Trigger, error) {
+	old, err := ReadTrigger(ctx, l, t.Name)
+	there := err == nil
+	if err != nil && !errors.Is(err, ErrUnknownTrigger) {
+		return Trigger{}, err
+	}
+	if there && !change {
+		return old, nil
+	}
+	if t, err = t.replace(old, there, l.OwnSign, l.Now); err != nil {
+		return Trigger{}, err
+	}
+	return t, writeTrigger(ctx, l, t, old, there, actor)
+}
+
+// replace returns the trigger that results when t is written over old, or as a new trigger if old does not exist.
+func (t Trigger) replace(old Trigger, there bool, ownSign string, now time.Time) (Trigger, error) {
+	if t.StartAt.IsZero() && t.Kind == TriggerEvery {
+		t.StartAt = now // a new trigger counts its slots from now; an existing one keeps its origin
+		if old.Kind == TriggerEvery {
+			t.StartAt = old.StartAt
+		}
+	}
+	if err := t.validate(); err != nil {
+		return Trigger{}, err
+	}
+	t.ID, t.Fires, t.Missed, t.PrevFireAt, t.Version = triggerID(ownSign, t.Name), old.Fires, old.Missed, old.PrevFireAt, old.Version+1
+	t.NextFireAt, t.Status = old.NextFireAt, old.Status
+	if !there || !t.sameSlots(old) || old.Status == TriggerError {
+		if err := t.resetSchedule(now); err != nil {
+			return Trigger{}, err
+		}
+		if old.Status == TriggerPaused {
+			t.Status = TriggerPaused
+		}
+	}
+	return t, nil
+}
+
+// resetSchedule sets the first slot after now, and the status that follows from it.
+func (t *Trigger) resetSchedule(now time.Time) error {
+	a, err := t.parse()
+	if err != nil {
+		return err
+	}
+	t.NextFireAt, t.Message = a.First(now), ""
+	t.Status = TriggerActive
+	if t.NextFireAt.IsZero() {
+		t.Status = TriggerDone
+	}
+	return nil
+}
+
+// sameSlots reports whether two triggers are due at the same instants.
+func (t Trigger) sameSlots(o Trigger) bool {
+	return t.Kind == o.Kind && t.Expression == o.Expression && t.TimeZone == o.TimeZone && t.StartAt.Equal(o.StartAt) &&
+		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target
+}
