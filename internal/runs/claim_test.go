@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// R7: a run that was open when its queues were looked for was cancelled and rerun since. Its queue is PENDING again,
-// but the run is not open: another one may be.
+// R7: a server reads the candidates of an open run. Before it claims, an operator cancels and reruns the run: its queue is
+// PENDING again, but the run is not open, and another run may be.
 func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {

@@ -13,8 +13,9 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// R5: two who draw the two halves of a cycle at once. A third lets nobody write before both have looked, or wait to look.
-func TestCycleDrawnByTwo(t *testing.T) {
+// R5: two operators each define one half of a cycle at the same time. A third transaction blocks both until both have read
+// the dependencies or wait for the lock.
+func TestCycleDefinedByTwo(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
@@ -25,7 +26,7 @@ func TestCycleDrawnByTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer third.Rollback()
-		many := one.Dialect() != schema.SQLite // there only one can look
+		many := one.Dialect() != schema.SQLite // SQLite has one writer: the second operator waits before it reads
 		if many {
 			if _, err := third.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`); err != nil {
 				t.Fatal(err)
@@ -38,7 +39,7 @@ func TestCycleDrawnByTwo(t *testing.T) {
 		if many {
 			for deadline := time.Now().Add(time.Minute); testdb.Waiting(t, url, one.DB()) < 2; time.Sleep(150 * time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatal("they do not both wait")
+					t.Fatal("the two transactions do not both wait")
 				}
 			}
 		}

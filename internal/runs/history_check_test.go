@@ -7,7 +7,7 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// committed notes what a sweep has committed, and checks that it might.
+// committed records the commit of a sweep, and checks that its server owned the queue under its epoch.
 func (w *runWorld) committed(s runs.Sweep, err error) {
 	if errors.Is(err, center.ErrFenced) || errors.Is(err, center.ErrRunOver) {
 		return
@@ -15,7 +15,7 @@ func (w *runWorld) committed(s runs.Sweep, err error) {
 	w.must(err)
 	queue, key := s.TaskType+"/"+s.QueueID, s.RunID+"/"+s.QueueID
 	if w.owners[queue].name != s.Server || w.epochs[queue] != s.Epoch {
-		w.Fatalf("%s committed to queue %s under epoch %d, it is %s's under %d", s.Server, queue, s.Epoch, w.owners[queue].name, w.epochs[queue])
+		w.Fatalf("%s committed to queue %s under epoch %d, but %s owns it under epoch %d", s.Server, queue, s.Epoch, w.owners[queue].name, w.epochs[queue])
 	}
 	if s.Epoch < w.commits[key] {
 		w.Fatalf("epoch %d committed to queue %s after epoch %d", s.Epoch, key, w.commits[key])
@@ -23,7 +23,7 @@ func (w *runWorld) committed(s runs.Sweep, err error) {
 	w.commits[key] = s.Epoch
 }
 
-// check looks at everything after each step.
+// check checks the invariants after each step.
 func (w *runWorld) check() {
 	all := map[string]center.Run{}
 	slots, running := map[string]bool{}, map[string]bool{}

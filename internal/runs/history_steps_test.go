@@ -13,12 +13,12 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// setBack makes the trigger due at a slot that it, or one of its name before it, has fired already.
+// setBack makes the trigger due at a slot that has fired already, perhaps before the trigger was deleted and made again.
 func (w *runWorld) setBack() {
 	w.exec(`UPDATE schedule_trigger SET next_fire_at = COALESCE((SELECT MAX(scheduled_at) FROM schedule_run WHERE trigger_name = 't'), next_fire_at)`)
 }
 
-// move takes a queue from its owner, rather one of which something is in hand.
+// move gives a queue to another server. It prefers queues that are being swept.
 func (w *runWorld) move() {
 	task, queue := w.task(), rapid.SampledFrom([]string{"0", "1"}).Draw(w.T, "queue")
 	if busy := w.sweeps(); len(busy) > 0 {
@@ -37,7 +37,7 @@ func (w *runWorld) submit() {
 	w.must(err)
 }
 
-// claim claims what the server believes to own and has no sweep of.
+// claim claims the queues that the server believes to own and does not sweep.
 func (w *runWorld) claim() {
 	task, s := w.task(), w.server()
 	var held []center.QueueEpoch
@@ -54,7 +54,7 @@ func (w *runWorld) claim() {
 	}
 }
 
-// sweeps are those that some server believes to be its own, zombies those of the lives before.
+// sweeps returns the sweeps that the servers believe to own.
 func (w *runWorld) sweeps() (list []runs.Sweep) {
 	for _, s := range w.servers {
 		for _, id := range slices.Sorted(maps.Keys(s.sweeps)) {
@@ -64,6 +64,7 @@ func (w *runWorld) sweeps() (list []runs.Sweep) {
 	return list
 }
 
+// zombies returns the sweeps of the servers before their crashes.
 func (w *runWorld) zombies() (list []runs.Sweep) {
 	for _, s := range w.servers {
 		list = append(list, s.zombies...)
@@ -71,7 +72,7 @@ func (w *runWorld) zombies() (list []runs.Sweep) {
 	return list
 }
 
-// write ends or saves one of some sweeps.
+// write ends or saves one of the sweeps.
 func (w *runWorld) write(sweeps []runs.Sweep) {
 	if len(sweeps) == 0 {
 		return
@@ -99,7 +100,7 @@ func (w *runWorld) write(sweeps []runs.Sweep) {
 	}
 }
 
-// crash leaves all sweeps as they are; the process may turn out to have been stopped only.
+// crash makes zombies of all sweeps. They may still write: perhaps the process was only stopped for a while.
 func (s *runServer) crash() {
 	for _, sweep := range s.sweeps {
 		s.zombies = append(s.zombies, sweep)
@@ -110,7 +111,7 @@ func (s *runServer) crash() {
 	s.sweeps = map[string]runs.Sweep{}
 }
 
-// onRun does something to a run in one of the states, or in any.
+// onRun calls do with a run that is in one of the states; without states, with any run.
 func (w *runWorld) onRun(do func(ctx context.Context, id string) error, states ...string) {
 	if len(states) == 0 {
 		states = slices.Sorted(maps.Values(w.states))
@@ -132,7 +133,7 @@ func (w *runWorld) rerun(ctx context.Context, id string) error {
 	return err
 }
 
-// cancel may die after it has asked for it.
+// cancel cancels a run. The process may die once the request is committed.
 func (w *runWorld) cancel(ctx context.Context, id string) error {
 	if rapid.Bool().Draw(w.T, "dies") {
 		_, err := w.c.DB().ExecContext(ctx, `UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)

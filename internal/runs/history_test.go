@@ -12,27 +12,27 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// runWorld is some servers that take turns at everything that can happen to runs: one database in memory, fake time.
-// Each step is one transaction of the store's, or a few; between them anybody may die, and what was begun is left.
+// runWorld is a database in memory, with fake time, and servers that take turns at all steps of runs. Each step is one
+// transaction or a few. A server may die between two of them and leave its work unfinished.
 type runWorld struct {
 	*rapid.T
 	c       *center.Center
 	servers []*runServer
 	owners  map[string]*runServer // of queues, "b/1"
 	epochs  map[string]int64
-	states  map[string]string // of runs, as they were after the step before
+	states  map[string]string // of runs, after the previous step
 	commits map[string]int64  // the epoch of the last commit to a queue of a run
 }
 
-// runServer is what one server believes: it learns late that a queue is not its own any more.
+// runServer is the belief of one server. It learns late that it has lost a queue.
 type runServer struct {
 	name    string
-	held    map[string]int64      // queues and the epochs under which it believes to own them
+	held    map[string]int64      // the epochs under which it believes to own queues, by queue
 	sweeps  map[string]runs.Sweep // by queue
-	zombies []runs.Sweep          // of its lives before this one; they still write
+	zombies []runs.Sweep          // sweeps from before its crashes; they still write
 }
 
-// runTimeout is longer than it takes to sweep everything: with workers no run ends because of it.
+// runTimeout is longer than all sweeps together: while servers work, no run reaches its deadline.
 const runTimeout = 1000 * time.Hour
 
 var runTasks = map[string][]center.After{
@@ -42,8 +42,8 @@ var runTasks = map[string][]center.After{
 	"d": {{Upstream: "b"}, {Upstream: "c"}},
 }
 
-// Over random interleavings of firing, opening, claiming, finishing, rerunning and crashing: every slot has at most
-// one run, every run ends, no two epochs commit to one queue of a run, no dependant begins before its upstreams.
+// In random interleavings of fire, open, claim, finish, rerun and crash, every slot has at most one run, every run ends, no
+// older epoch commits to a queue of a run after a newer one, and no dependant starts before its upstreams have ended.
 func TestRunsThroughRandomHistories(t *testing.T) {
 	t.Parallel()
 	if raced {
@@ -113,14 +113,14 @@ func (w *runWorld) give(task, queue string, to *runServer) {
 	w.exec(`UPDATE schedule_queue SET cur_server = ?, epoch = ? WHERE task_type = ? AND queue_id = ?`, to.name, w.epochs[id], task, queue)
 }
 
-// task draws a task type, the first more often: what comes later happens because of them.
+// task draws a task type. It draws the upstream ones more often, because they make the runs of the others.
 func (w *runWorld) task() string {
 	return rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"}).Draw(w.T, "task")
 }
 
 func (w *runWorld) server() *runServer { return rapid.SampledFrom(w.servers).Draw(w.T, "server") }
 
-// run draws a run in one of the states, "" if there is none.
+// run draws a run in one of the states. It returns "" if there is none.
 func (w *runWorld) run(states ...string) string {
 	var ids []string
 	for id, state := range w.states {
@@ -135,7 +135,7 @@ func (w *runWorld) run(states ...string) string {
 	return rapid.SampledFrom(ids).Draw(w.T, "run")
 }
 
-// live takes steps, and in the end lets everything settle. What leads on to something is taken more often.
+// live takes random steps, and at the end lets all runs end. It takes steps that make progress more often.
 func (w *runWorld) live() {
 	steps := []struct {
 		often int
@@ -168,14 +168,14 @@ func (w *runWorld) live() {
 		all[rapid.IntRange(0, len(all)-1).Draw(w.T, "step")]()
 		w.check()
 	}
-	w.settle(rapid.Bool().Draw(w.T, "workers at the end"))
+	w.endAll(rapid.Bool().Draw(w.T, "workers at the end"))
 }
 
 func second[T any](_ T, err error) error { return err }
 
-// settle lets no more begin, and waits until every run has ended: because its queues are swept, or, without workers,
-// because of its deadline.
-func (w *runWorld) settle(workers bool) {
+// endAll pauses the trigger and waits until every run has ended. With workers the queues are swept; without workers each run
+// reaches its deadline.
+func (w *runWorld) endAll(workers bool) {
 	w.exec(`UPDATE schedule_trigger SET status = 'PAUSED'`)
 	for range 300 {
 		time.Sleep(time.Minute)
@@ -205,7 +205,7 @@ func (w *runWorld) work(task string) {
 		id := task + "/" + q
 		sweeps, err := w.c.Engine().Sweeps.Claim(w.Context(), task, w.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: w.epochs[id]}}, 1)
 		w.must(err)
-		for _, s := range sweeps { // the finaliser dies: the next tick closes the run
+		for _, s := range sweeps { // the server dies before it closes the run: the next tick does
 			w.committed(s, w.c.Engine().Sweeps.FinishQueueOnly(w.Context(), s))
 		}
 	}

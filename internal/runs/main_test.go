@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// runRoster is task types of mode RUN with one queue each, owned by "server".
+// runRoster defines task types of mode RUN with one queue each, owned by "server".
 func runRoster(t testing.TB, c *center.Center, tasks ...string) {
 	t.Helper()
 	for _, task := range tasks {

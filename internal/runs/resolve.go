@@ -94,7 +94,7 @@ func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, ca
 	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), err
 }
 
-// maxResolved bounds the runs that one call resolves. Later ticks resolve the rest.
+// maxResolved bounds the runs that one call resolves. Later ticks resolve the others.
 const maxResolved = 200
 
 // resolveAll resolves runs, then the dependants of each run that has ended by that, and so on.

@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// A commit whose reply is lost has made the run all the same. The second try finds it, and cannot tell whose it is.
-func TestSubmitOnceAfterALostReply(t *testing.T) {
+// Submit commits a run, and the reply is lost. The second try finds the run, and cannot know which call made it.
+func TestSubmitAfterALostReply(t *testing.T) {
 	t.Parallel()
 	direct := testdb.URL(t, testdb.Postgres)
 	db := centertest.Open(t, direct, center.Options{}).DB()
@@ -19,7 +19,7 @@ func TestSubmitOnceAfterALostReply(t *testing.T) {
 	if _, err := c.Tasks().Define(t.Context(), "sweep", center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
-	// What is deferred to the commit waits there for a lock that the test has.
+	// The constraint trigger makes the commit wait for a lock that the test holds.
 	for _, statement := range []string{
 		`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END'`,
 		`CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON schedule_run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold()`,

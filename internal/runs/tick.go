@@ -43,7 +43,7 @@ type Scheduler struct {
 // passed its deadline, closes a run whose queues are finished, and lets dependants start or fail. Every server of the task
 // type calls it once a second while any run has not ended; there is no leader. When nothing is due, a tick is one statement.
 // Otherwise the work of a call is bounded, and More reports whether more may be due. When a server crashes between two
-// commits, the next tick of any other server does the rest. Tick returns ErrUnknownTask if the task type has no lock row in
+// commits, the next tick of any other server continues its work. Tick returns ErrUnknownTask if the task type has no lock row in
 // this own_sign.
 func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, error) {
 	p, err := s.readState(ctx, taskType)
@@ -129,7 +129,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	return p, err
 }
 
-// maxPerTick bounds the runs that one tick cancels, and those that it resolves.
+// maxPerTick bounds the runs that one tick cancels, and the runs that it resolves.
 const maxPerTick = 100
 
 // cancelWaiting ends the runs that were cancelled before they were opened.
@@ -144,7 +144,7 @@ func (s *Scheduler) cancelWaiting(ctx context.Context, taskType string) error {
 	return err
 }
 
-// resolveDue resolves the WAITING runs of a task type whose upstreams have all ended, or of which one has failed.
+// resolveDue resolves the WAITING runs of a task type whose upstreams have all ended, or that have a failed upstream.
 func (s *Scheduler) resolveDue(ctx context.Context, taskType string) error {
 	runs, err := readTaskRuns(ctx, s.db, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
 		AND w.state = '`+RunWaiting+`' AND `+resolvable+` ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)

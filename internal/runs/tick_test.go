@@ -10,7 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// A tick is one statement when nothing is due, and a claim, too; a page of triggers is a handful.
+// A tick is one statement when nothing is due, and so is a claim without candidates. A page of triggers takes a number of
+// statements that does not depend on the number of triggers.
 func TestStatementsOfRuns(t *testing.T) {
 	t.Parallel()
 	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
@@ -26,7 +27,7 @@ func TestStatementsOfRuns(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	tick() // opens one; 49 wait
+	tick() // opens one run; 49 are READY
 	claim := func() {
 		if _, err := c.Engine().Sweeps.Claim(t.Context(), "settle", "server", []center.QueueEpoch{{ID: "0", Epoch: 6}}, 1); err != nil {
 			t.Error(err)

@@ -36,7 +36,7 @@ const (
 // The states of a trigger.
 const (
 	TriggerActive = "ACTIVE"
-	TriggerPaused = "PAUSED" // it misses its slots; after a resume its misfire policy selects those that still fire
+	TriggerPaused = "PAUSED" // it misses its slots; after a resume its misfire policy selects the slots that still fire
 	TriggerDone   = "DONE"   // it has no more slots
 	TriggerError  = "ERROR"  // its row is invalid; the message says why
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// R2: a trigger that was edited by hand while it fires is read again.
+// R2: if an operator edits a trigger by hand while it fires, the transaction is repeated.
 func TestTriggerEditedWhileItFires(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -28,7 +28,7 @@ func TestTriggerEditedWhileItFires(t *testing.T) {
 	})
 }
 
-// defineTriggers makes triggers that are all due at one instant which has just passed.
+// defineTriggers makes triggers that are all due since one minute ago.
 func defineTriggers(t testing.TB, c *center.Center, n int, tasks ...string) {
 	t.Helper()
 	for i := range n {
@@ -49,8 +49,8 @@ func makeDue(t testing.TB, c *center.Center) {
 	}
 }
 
-// BenchmarkFire is 1,000 triggers that are due in one second, for one task type or for ten, and four workers that
-// tick until nothing is due. Each fires once. On PostgreSQL the statements are counted, on their way.
+// BenchmarkFire measures 1,000 triggers that are due at the same time, for one task type or for ten. Four workers tick until
+// nothing is due, and each trigger fires once. On PostgreSQL a proxy counts the statements.
 func BenchmarkFire(b *testing.B) {
 	const triggers, workers = 1_000, 4
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL, testdb.SQLite} {
@@ -102,7 +102,7 @@ func BenchmarkFire(b *testing.B) {
 	}
 }
 
-// fireAll ticks in all workers, for all task types, until nothing is due.
+// fireAll makes all workers tick, for all task types, until nothing is due.
 func fireAll(b *testing.B, centers []*center.Center, tasks []string) {
 	var all sync.WaitGroup
 	for i, c := range centers {
@@ -121,6 +121,6 @@ func fireAll(b *testing.B, centers []*center.Center, tasks []string) {
 	all.Wait()
 }
 
-// sentStatement finds statements in what several connections have sent through each other. A text that is cut in two by
-// another connection's is found by its beginning.
+// sentStatement matches the start of a statement in the interleaved bytes of several connections. The bytes of another
+// connection may cut a statement in two; its start is still counted once.
 var sentStatement = regexp.MustCompile(`(?s)P.{2,4}\x00\s*(SELECT|UPDATE|INSERT|DELETE)|Q.{2,4}(BEGIN|COMMIT|ROLLBACK)`)
