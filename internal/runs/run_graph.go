@@ -11,8 +11,8 @@ import (
 // maxGraphRuns bounds the runs of a graph that Graph reads. No reader could follow a larger graph.
 const maxGraphRuns = 1_000
 
-// Graph returns a run with everything that it waits for and everything that waits for it, directly or not, in the
-// order in which they were made, and the edges between them. ErrUnknownRun if there is no such run.
+// Graph returns a run, its direct and indirect upstreams and dependants in the order in which they were made, and the edges
+// between them. It returns ErrUnknownRun if the run does not exist.
 func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
 	if _, err := rs.readRun(ctx, runID); err != nil {
 		return nil, nil, err
@@ -25,18 +25,13 @@ func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []Run
 				seen[id], next = true, append(next, id)
 			}
 		}
-		args := append(sqldb.Args(front), sqldb.Args(front)...)
-		err = rs.db.Each(ctx, func(rows *sql.Rows) error {
-			var d RunDep
-			err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
+		err = rs.eachEdge(ctx, front, func(d RunDep) {
 			if !edges[d] {
 				edges[d], deps = true, append(deps, d)
 			}
 			reached(d.Run)
 			reached(d.Upstream)
-			return err
-		}, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
-			WHERE run_id IN (`+sqldb.Marks(len(front))+`) OR upstream_run_id IN (`+sqldb.Marks(len(front))+`) ORDER BY run_id, upstream_run_id`, args...)
+		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 		}
@@ -51,4 +46,18 @@ func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []Run
 		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 	}
 	return runs, deps, nil
+}
+
+// eachEdge calls f with each edge from or to one of the runs.
+func (rs *Runs) eachEdge(ctx context.Context, runIDs []string, f func(RunDep)) error {
+	return rs.db.Each(ctx, func(rows *sql.Rows) error {
+		var d RunDep
+		err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
+		if err == nil {
+			f(d)
+		}
+		return err
+	}, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
+		WHERE run_id IN (`+sqldb.Marks(len(runIDs))+`) OR upstream_run_id IN (`+sqldb.Marks(len(runIDs))+`) ORDER BY run_id, upstream_run_id`,
+		append(sqldb.Args(runIDs), sqldb.Args(runIDs)...)...)
 }
