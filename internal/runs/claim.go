@@ -18,11 +18,11 @@ type claimCandidate struct {
 	maxRecoveries int
 }
 
-// Claim claims queues of the open run for a server, at most limit, and returns their sweeps (R7). The argument queues lists
-// the queues that the server owns, with their epochs, and in which it has nothing in flight and no sweep. Therefore a row
-// that is RUNNING under the server's own epoch is claimed again: its sweep has ended without writing so. Claim skips rows
-// that wait for their next attempt, and all rows while the run is paused. A queue that was taken over more than
-// max_recoveries times without progress fails.
+// Claim claims queues of the open run for a server, at most limit, and returns their sweeps (R7). The argument queues
+// lists the queues that the server owns, with their epochs, in which it has no item in flight and no sweep. Therefore
+// Claim also claims a row that is RUNNING under the server's own epoch: its sweep has ended and did not record its end.
+// Claim skips rows that wait for their next attempt, and all rows while the run is paused. A queue that was taken over
+// more than max_recoveries times without progress fails.
 func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
 		list, err := sw.candidates(ctx, taskType, part)
@@ -45,7 +45,7 @@ func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []r
 	return sweeps, nil
 }
 
-// candidates returns the queues of the open run, among those given, that a server that owns them may claim.
+// candidates returns the given queues that are in the open run and that their owner may claim.
 func (sw *Sweeps) candidates(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []claimCandidate, err error) {
 	epochs := make(map[string]int64, len(queues))
 	args := []any{taskType, sw.ownSign}

@@ -42,8 +42,8 @@ type Edge struct {
 // Dependencies reads and writes the static dependencies of task types, in schedule_task_after.
 type Dependencies struct{ db *sqldb.DB }
 
-// Define replaces the static dependencies of a task type; without an argument it removes them all. They apply to runs
-// that are made from now on, in every own_sign. It refuses a task type that is unknown or not of mode RUN, and
+// Define replaces the static dependencies of a task type. Without after it removes them all. They apply to runs that are
+// made from now on, in every own_sign. It refuses a task type that is unknown or not of mode RUN, and
 // dependencies that form a cycle.
 func (d *Dependencies) Define(ctx context.Context, taskType string, after ...After) error {
 	err := d.db.Transact(ctx, d.db.Store, func(ctx context.Context, t sqldb.Tx) error {
@@ -71,7 +71,8 @@ func (d *Dependencies) After(ctx context.Context, taskType string) (after []Afte
 
 // WriteAfter replaces the static dependencies of a task type, see [Dependencies.Define].
 func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
-	// It locks all lock rows: two transactions that each add an edge could close a cycle that neither of them sees.
+	// The statement locks all lock rows. Otherwise two transactions that each add an edge could close a cycle that neither
+	// of them sees.
 	if _, err := t.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1`); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}

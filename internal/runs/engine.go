@@ -12,7 +12,7 @@ import (
 // ModeRun is the mode of a task type that works in runs.
 const ModeRun = "RUN"
 
-// Engine holds the parts of this package, for the runs of one own_sign. Their methods are safe for concurrent use.
+// Engine holds the parts of this package for the runs of one own_sign. Their methods are safe for concurrent use.
 type Engine struct {
 	Runs         *Runs         // for operators
 	Triggers     *Triggers     // for operators

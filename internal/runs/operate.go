@@ -10,9 +10,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Cancel ends an open run at once: its unfinished queues are CANCELLED, whichever servers own them. A server at work
-// learns of it with its next tick or with [Sweeps.Save]; what it has started may still take effect. Dependants under rule SUCCESS
-// fail. Cancel returns ErrRunState if the run has ended.
+// Cancel ends an open run at once: its unfinished queues are CANCELLED, whichever servers own them. A server with a
+// sweep notices it at its next tick or [Sweeps.Save]; its calls in flight may still take effect. Dependants under rule
+// SUCCESS fail. Cancel returns ErrRunState if the run has ended.
 func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
 	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,

@@ -97,7 +97,7 @@ func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, ca
 // maxResolved bounds the runs that one call resolves. Later ticks resolve the others.
 const maxResolved = 200
 
-// resolveAll resolves runs, then the dependants of each run that has ended by that, and so on.
+// resolveAll resolves runs. If a run ends by that, it resolves its dependants too, and so on.
 func (c *closer) resolveAll(ctx context.Context, runs []taskRun) error {
 	for n := 0; n < len(runs) && n < maxResolved; n++ {
 		ended, err := c.resolve(ctx, runs[n])

@@ -10,7 +10,7 @@ import (
 )
 
 // stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9). An
-// owner at work learns of it with its next write: the row of its queue is no longer RUNNING.
+// owner with a sweep notices it at its next write: the row of its queue is no longer RUNNING.
 func (c *closer) stopRun(ctx context.Context, runID string) error {
 	var ended bool
 	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {

@@ -23,7 +23,7 @@ type Sweep struct {
 	Epoch              int64  // the queue's epoch at the claim
 
 	Attempt    int  // 1 for the first
-	Recovering bool // an earlier sweep of this attempt ended without writing so: its process died, or lost the queue
+	Recovering bool // an earlier sweep of this attempt did not record its end: its process died, or lost the queue
 	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
 	Cursor                 string
 	ItemsDone, ItemsFailed int64
@@ -60,9 +60,9 @@ func (sw *Sweeps) Save(ctx context.Context, s Sweep, p Progress) error {
 	return sw.update(ctx, s, p, "save", RunQueueRunning, ``)
 }
 
-// Finish records that the queue is drained: an empty select and nothing in flight (R9). If it was the last queue, the
-// run ends. The errors are those of Save; with an error the queue is not DONE. If closing the run fails, a tick
-// repeats it.
+// Finish records that the queue is drained: the last select was empty and no item is in flight (R9). If it was the last
+// queue, Finish closes the run; if that fails, a tick repeats it. The errors are those of Save. With an error the queue is
+// not DONE.
 func (sw *Sweeps) Finish(ctx context.Context, s Sweep, p Progress) error {
 	err := sw.update(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
 	if err != nil {
@@ -92,10 +92,9 @@ func (sw *Sweeps) Suspend(ctx context.Context, s Sweep, p Progress) error {
 	return sw.update(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
 }
 
-// Fail records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with
-// each failure. After queue_max_attempts attempts, or at once if the failure is final, the queue has FAILED, and the run
-// fails when its other queues are finished. Fail reports whether the queue has FAILED. The errors are those of
-// Save.
+// Fail records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with each
+// failure. After queue_max_attempts attempts, or at once if the failure is final, the queue has FAILED, and the run fails
+// when its other queues are finished. Fail reports whether the queue has FAILED. The errors are those of Save.
 func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
 	var most int
 	var retry time.Duration

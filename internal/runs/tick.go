@@ -32,7 +32,7 @@ type tickState struct {
 	canResolve  bool // the upstreams of a WAITING run decide its next state
 }
 
-// Scheduler moves the runs of task types on.
+// Scheduler does what is due for runs: it fires triggers, opens and ends runs, and lets dependants start.
 type Scheduler struct {
 	core
 	closer     *closer
@@ -43,8 +43,8 @@ type Scheduler struct {
 // passed its deadline, closes a run whose queues are finished, and lets dependants start or fail. Every server of the task
 // type calls it once a second while any run has not ended; there is no leader. When nothing is due, a tick is one statement.
 // Otherwise the work of a call is bounded, and More reports whether more may be due. When a server crashes between two
-// commits, the next tick of any other server continues its work. Tick returns ErrUnknownTask if the task type has no lock row in
-// this own_sign.
+// commits, the next tick of any other server continues its work. Tick returns ErrUnknownTask if the task type has no lock
+// row in this own_sign.
 func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, error) {
 	p, err := s.readState(ctx, taskType)
 	if err != nil {
@@ -72,7 +72,7 @@ func (p tickState) due() bool {
 
 func (p tickState) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
 
-// tick does what is due, and reports whether anything was.
+// tick does what is due, and reports whether it did anything.
 func (s *Scheduler) tick(ctx context.Context, taskType string, p *tickState) (did bool, err error) {
 	if !p.due() {
 		return false, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// Define makes a trigger unless one of its name exists, and returns the one that is in force. Slots before that time
-// do not fire, except the slot of ONCE, which is due until it has fired. Define returns ErrUnknownTask if the target
-// has no row.
+// Define makes a trigger unless one of its name exists, and returns the trigger that is in force. The slots before the
+// trigger is made do not fire, except the slot of ONCE, which is due until it has fired. Define returns ErrUnknownTask if
+// the target has no row.
 func (ts *Triggers) Define(ctx context.Context, t Trigger) (Trigger, error) {
 	return ts.put(ctx, t, "", false)
 }

@@ -35,7 +35,7 @@ func (s *Scheduler) fireDue(ctx context.Context, taskType string) error {
 	return nil
 }
 
-// firing is a due trigger after its firing, and the slots that fire.
+// firing is a due trigger as it is after its slots have fired, and these slots.
 type firing struct {
 	Trigger
 	slots []time.Time
@@ -153,8 +153,8 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	return open, nil
 }
 
-// advanceTriggers writes all triggers in one statement. Each column is a CASE over the names: this is the one form of an
-// UPDATE of several rows that every database knows.
+// advanceTriggers writes all triggers in one statement. Each column is a CASE over the names: no other form of an UPDATE
+// of several rows works on every database.
 func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
 	var set strings.Builder
 	var args []any

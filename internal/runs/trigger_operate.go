@@ -11,7 +11,7 @@ import (
 
 // SetPaused pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A
 // trigger that is DONE stays DONE. A resume of a trigger in ERROR succeeds if its row is valid by then. SetPaused returns
-// ErrUnknownTrigger if none has that name.
+// ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, actor string) error {
 	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
@@ -43,7 +43,7 @@ func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, act
 }
 
 // Delete deletes a trigger. Its runs stay, and a new trigger of the same name fires no slot a second time while the
-// run of that slot is kept. Delete returns ErrUnknownTrigger if none has that name.
+// run of that slot is kept. Delete returns ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) Delete(ctx context.Context, name, actor string) error {
 	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
 		return DeleteTrigger(ctx, l, name, actor)
@@ -64,7 +64,7 @@ func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 
 // Fire makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
 // neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED. Fire returns
-// ErrUnknownTrigger if none has that name.
+// ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
 	err = ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		open, err := openRuns(ctx, l)

@@ -20,7 +20,8 @@ func ScanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 	return t, err
 }
 
-// ReadTrigger returns a trigger under its target's lock row. It returns ErrUnknownTrigger if none has that name.
+// ReadTrigger returns a trigger under its target's lock row. It returns ErrUnknownTrigger if no trigger
+// has that name.
 func ReadTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
 	t, err := ScanTrigger(l.QueryRow(ctx, `SELECT `+TriggerColumns+` FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name))
 	if sqldb.NoRows(err) {
