@@ -75,7 +75,7 @@ func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
 	if l.QueueTotal > 0 {
 		return nil
 	}
-	if err := l.InsertQueues(ctx, s.queueRows()); err != nil {
+	if err := roster.InsertQueues(ctx, l, s.queueRows()); err != nil {
 		return err
 	}
 	return defineTrigger(ctx, l, s)

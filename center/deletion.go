@@ -23,7 +23,11 @@ func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	}
 	err = t.c.roster.In(signs[0]).UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		for _, sign := range signs {
-			if err := deleteRoster(ctx, forOwnSign(l, sign), sign != signs[0], actor); err != nil {
+			in, err := l.InOwnSign(ctx, sign)
+			if err != nil {
+				return err
+			}
+			if err := deleteRoster(ctx, in, actor); err != nil {
 				return err
 			}
 		}
@@ -48,20 +52,7 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, e
 	return signs, err
 }
 
-// forOwnSign returns the same transaction for another own_sign.
-func forOwnSign(l *roster.LockTx, sign string) *roster.LockTx {
-	if sign == l.OwnSign {
-		return l
-	}
-	return &roster.LockTx{Tx: l.Tx, TaskType: l.TaskType, OwnSign: sign, QueuesRemoved: l.QueuesRemoved}
-}
-
-func deleteRoster(ctx context.Context, l *roster.LockTx, lock bool, actor string) error {
-	if lock {
-		if err := l.Lock(ctx); err != nil {
-			return err
-		}
-	}
+func deleteRoster(ctx context.Context, l *roster.LockTx, actor string) error {
 	var live int
 	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
 		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign).Scan(&live)
@@ -105,13 +96,13 @@ func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) erro
 	if err != nil {
 		return err
 	}
-	if _, err := l.MoveToHistory(ctx, roster.ReasonExpired, servers); err != nil {
+	if _, err := roster.MoveToHistory(ctx, l, roster.ReasonExpired, servers); err != nil {
 		return err
 	}
 	if err := runs.CancelAll(ctx, l); err != nil {
 		return err
 	}
-	if err := l.RaiseEpochHigh(ctx); err != nil {
+	if err := roster.RaiseEpochHigh(ctx, l); err != nil {
 		return err
 	}
 	for _, table := range []struct{ name, key string }{

@@ -1,6 +1,7 @@
 package center
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -10,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -21,39 +21,6 @@ func (c *Center) FenceByWriting() { c.roster.WriteFence = true }
 
 // Store returns the roster's own pool.
 func (c *Center) Store() *sql.DB { return c.db.Store }
-
-// Lock takes the lock row of a task type, in one try: in line or, where who does not wait looks first, by peeking. The
-// transaction is to be rolled back.
-func (c *Center) Lock(t testing.TB, taskType string, peek bool) (*sql.Tx, error) {
-	t.Helper()
-	tx, err := c.db.Begin(t.Context(), c.db.Store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &roster.LockTx{Tx: tx, TaskType: taskType, OwnSign: c.ownSign}
-	if peek {
-		return tx.Raw, l.LockIfFree(t.Context())
-	}
-	return tx.Raw, l.LockForPlanChange(t.Context())
-}
-
-// WritePlan writes changes under the lock row as Assign does.
-func (c *Center) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
-	return c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		_, _, err := l.WritePlan(ctx, changes)
-		return err
-	})
-}
-
-// ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many live.
-func (c *Center) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
-	err = c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		servers, err := l.Expire(ctx, []roster.ServerRow{{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDeadInterval: time.Minute}}, roster.RebalanceOptions{Actor: "test", Watched: time.Hour})
-		alive = len(servers)
-		return err
-	})
-	return alive, err
-}
 
 // Transact asks for one string in a transaction that holds no lock row.
 func (c *Center) Transact(ctx context.Context, query string) (got string, err error) {

@@ -101,11 +101,11 @@ func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 		b.saved.Store(err == nil)
 		return err
 	}
-	return b.c.roster.FenceQueues(ctx, tx, b.TaskType, b.Server, b.Queues)
+	return b.c.roster.Server(b.TaskType, b.Server).Fence(ctx, tx, b.Queues)
 }
 
 func (b boundBatch) fenceByWriting(ctx context.Context, tx roster.Execer, set string, args ...any) error {
-	return b.c.roster.FenceByWriting(ctx, tx, b.TaskType, b.Server, b.Queues, set, args...)
+	return b.c.roster.Server(b.TaskType, b.Server).FenceByWriting(ctx, tx, b.Queues, set, args...)
 }
 
 // fenceRun saves the cursor of a queue of a run. The cursor is not in the queue's own row, so fenceRun fences that row

@@ -25,7 +25,7 @@ func servedRoster(t *testing.T, url string) *center.Center {
 		host, _, _ := strings.Cut(uuid, ":")
 		_, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: "settle", Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 		must(t, err)
-		_, err = c.Roster().Rebalance(t.Context(), "settle", roster.RebalanceOptions{Actor: uuid})
+		_, err = c.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
 		must(t, err)
 	}
 	return c

@@ -100,17 +100,17 @@ func (q *Queues) markRemoving(ctx context.Context, queues []QueueRecord) error {
 // Add adds a named queue, which a server owns at once (N2), or keeps a queue that is being removed. Repartition changes
 // the number of numbered queues.
 func (q *Queues) Add(ctx context.Context, taskType, queueID, parameter, actor string) error {
-	return q.c.roster.AddQueue(ctx, taskType, queueID, parameter, actor)
+	return q.c.roster.Operator(actor).AddQueue(ctx, taskType, queueID, parameter)
 }
 
 // Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. Items of
 // that name are not processed any more. The last queue stays.
 func (q *Queues) Remove(ctx context.Context, taskType, queueID, actor string) error {
-	return q.c.roster.RemoveQueue(ctx, taskType, queueID, actor)
+	return q.c.roster.Operator(actor).RemoveQueue(ctx, taskType, queueID)
 }
 
 // Repartition requests another number of numbered queues. Nothing changes at once: every server drains everything, and
 // then one transaction changes the number (N1). The number that is in force withdraws the request.
 func (q *Queues) Repartition(ctx context.Context, taskType string, total int, actor string) error {
-	return q.c.roster.Repartition(ctx, taskType, total, actor)
+	return q.c.roster.Operator(actor).Repartition(ctx, taskType, total)
 }

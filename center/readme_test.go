@@ -91,7 +91,7 @@ func liveOnce(t *testing.T, c *center.Center) {
 		if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Roster().Rebalance(t.Context(), "settle", roster.RebalanceOptions{Actor: uuid}); err != nil {
+		if _, err := c.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,19 +172,19 @@ func workerLife(t *testing.T, c *center.Center) {
 	}
 	_, err := c.Roster().SendHeartbeat(ctx, roster.Heartbeat{Token: "x", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: web1, State: center.StateServing}}})
 	must(err)
-	v, err := c.Roster().View(ctx, "settle", web1)
+	v, err := c.Roster().Server("settle", web1).View(ctx)
 	must(err)
 	q := v.Queues[1]
-	_, err = c.Roster().Release(ctx, "settle", web1, []roster.Handover{{QueueID: q.ID, Epoch: q.Epoch, Requester: web2}})
+	_, err = c.Roster().Server("settle", web1).Release(ctx, []roster.Handover{{QueueID: q.ID, Epoch: q.Epoch, Requester: web2}})
 	must(err)
-	_, err = c.Roster().Retake(ctx, "settle", web1, v.Queues[0].ID, v.Queues[0].Epoch)
+	_, err = c.Roster().Server("settle", web1).Retake(ctx, v.Queues[0].ID, v.Queues[0].Epoch)
 	must(err)
 	batch := c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})
 	tx, err := c.DB().BeginTx(ctx, nil)
 	must(err)
 	must(center.Fence(batch, tx))
 	must(tx.Commit())
-	_, err = c.Roster().Audit(ctx, "settle", web1)
+	_, err = c.Roster().Planner("settle", web1).Audit(ctx)
 	must(err)
 	must(c.Items().Save(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
 	_, err = c.Items().Load(ctx, "settle", "1", 0)
@@ -192,15 +192,15 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(c.Items().Forget(ctx, "settle", []string{"17"}))
 	cursor := "17"
 	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
-	must(c.Roster().WindowDone(ctx, "settle", web1, center.QueueEpoch{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
-	must(c.Roster().Drain(ctx, "settle", web1))
+	must(c.Roster().Server("settle", web1).WindowDone(ctx, center.QueueEpoch{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
+	must(c.Roster().Server("settle", web1).Drain(ctx))
 	assign := roster.RebalanceOptions{Actor: web1, Watched: time.Hour, MaxHeartbeatAge: time.Minute, Always: true}
 	_, err = c.Roster().Rebalance(ctx, "settle", assign)
 	must(err)
 	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
 	_, err = c.Roster().Rebalance(ctx, "settle", assign)
 	must(err)
-	must(c.Roster().Leave(ctx, "settle", web1, nil))
+	must(c.Roster().Server("settle", web1).Leave(ctx, nil))
 	time.Sleep(10 * time.Millisecond) // so that there is something older than the retention
 	deleted, err := c.Clean(ctx, time.Millisecond)
 	must(err)
@@ -225,7 +225,7 @@ func runLife(t *testing.T, c *center.Center) {
 		uuid := task + ":1:00000000"
 		_, err = c.Roster().Register(ctx, roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
 		must(err)
-		_, err = c.Roster().Rebalance(ctx, task, roster.RebalanceOptions{Actor: uuid})
+		_, err = c.Roster().Planner(task, uuid).Rebalance(ctx, roster.RebalanceOptions{})
 		must(err)
 	}
 	must(c.Engine().Dependencies.Define(ctx, "predict", center.After{Upstream: "extract"}))
@@ -235,7 +235,7 @@ func runLife(t *testing.T, c *center.Center) {
 		t.Helper()
 		_, err := c.Engine().Scheduler.Tick(ctx, "extract")
 		must(err)
-		v, err := c.Roster().View(ctx, "extract", "extract:1:00000000")
+		v, err := c.Roster().Server("extract", "extract:1:00000000").View(ctx)
 		must(err)
 		sweeps, err := c.Engine().Sweeps.Claim(ctx, "extract", "extract:1:00000000", []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch}}, 1)
 		must(err)

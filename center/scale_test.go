@@ -63,7 +63,7 @@ func (m *many) die(n int) {
 
 func (m *many) assign() {
 	m.Helper()
-	_, err := m.c.Roster().Rebalance(m.Context(), "settle", roster.RebalanceOptions{Actor: "new", Watched: time.Hour, MaxHeartbeatAge: time.Hour})
+	_, err := m.c.Roster().Planner("settle", "new").Rebalance(m.Context(), roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Hour})
 	if err != nil {
 		m.Fatal(err)
 	}

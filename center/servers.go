@@ -186,12 +186,12 @@ func matchServer(servers []ServerRecord, name string) (ServerRecord, error) {
 // Pause stops one server: it drains its queues, and others take them over. While there are no others, the queues wait.
 // ErrGone if there is no such server.
 func (s *Servers) Pause(ctx context.Context, uuid, actor string) error {
-	return s.c.roster.PauseServer(ctx, uuid, true, actor)
+	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, true)
 }
 
 // Resume ends a Pause or a Drain. ErrGone if there is no such server.
 func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
-	return s.c.roster.PauseServer(ctx, uuid, false, actor)
+	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, false)
 }
 
 // Drain takes all queues from a server for good: the others request its queues, and it hands over each as soon as nothing
@@ -203,5 +203,5 @@ func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 // HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server locks: end its session in
 // the database, or the process.
 func (s *Servers) Drain(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
-	return s.c.roster.DrainServer(ctx, uuid, force, actor)
+	return s.c.roster.Operator(actor).DrainServer(ctx, uuid, force)
 }

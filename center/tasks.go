@@ -101,10 +101,10 @@ func (t *Tasks) Names(ctx context.Context) (names []string, err error) {
 
 // Pause stops a task type: every server drains its queues and keeps them, until Resume.
 func (t *Tasks) Pause(ctx context.Context, taskType, actor string) error {
-	return t.c.roster.Pause(ctx, taskType, true, actor)
+	return t.c.roster.Operator(actor).Pause(ctx, taskType, true)
 }
 
 // Resume ends a Pause.
 func (t *Tasks) Resume(ctx context.Context, taskType, actor string) error {
-	return t.c.roster.Pause(ctx, taskType, false, actor)
+	return t.c.roster.Operator(actor).Pause(ctx, taskType, false)
 }

@@ -275,7 +275,7 @@ func (r *moveRoster) resume() { r.pauseSecond(false) }
 // pauseSecond does what an operator would do: the workers learn of it with a heartbeat.
 func (r *moveRoster) pauseSecond(paused bool) {
 	uuid, _ := r.second.uuid.Load().(string)
-	if err := r.first.c.Roster().PauseServer(context.Background(), uuid, paused, "the benchmark"); err != nil {
+	if err := r.first.c.Roster().Operator("the benchmark").PauseServer(context.Background(), uuid, paused); err != nil {
 		r.b.Error(err)
 	}
 }

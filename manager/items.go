@@ -61,7 +61,7 @@ func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error
 	if q.Run != nil {
 		return c.s.runs.Engine().Sweeps.Cursor(ctx, q.Run.ID, uuid, queue)
 	}
-	return c.s.roster.Roster().Cursor(ctx, c.s.taskType, uuid, queue)
+	return c.s.roster.Roster().Server(c.s.taskType, uuid).Cursor(ctx, queue)
 }
 
 // Save implements processor.CursorStore. The cursor is the one that ctx carries.

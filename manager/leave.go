@@ -33,7 +33,7 @@ func (s *session) leaving(stop context.Context) stateFunc {
 func (s *session) announce(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(ctx, s.halt.giveBy)
 	defer cancel()
-	if err := s.roster.Roster().Drain(ctx, s.taskType, s.uuid); err != nil {
+	if err := s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx); err != nil {
 		s.log.WithError(err).Debug("drain not announced")
 		s.halt.giveBy = time.Now()
 	}
@@ -64,7 +64,7 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for {
 		call, cancel := s.call(ctx)
-		err := s.roster.Roster().Leave(call, s.taskType, s.uuid, notDrained)
+		err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained)
 		cancel()
 		if err == nil {
 			s.log.Info("left")

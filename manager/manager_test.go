@@ -354,8 +354,10 @@ func TestPause(t *testing.T) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)
 		pauses := map[string]func(paused bool) error{
-			"task":   func(paused bool) error { return cl.c.Roster().Pause(cl.Context(), "settle", paused, "test") },
-			"server": func(paused bool) error { return cl.c.Roster().PauseServer(cl.Context(), cl.uuid(), paused, "test") },
+			"task": func(paused bool) error { return cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", paused) },
+			"server": func(paused bool) error {
+				return cl.c.Roster().Operator("test").PauseServer(cl.Context(), cl.uuid(), paused)
+			},
 		}
 		for name, pause := range pauses {
 			if err := pause(true); err != nil {
@@ -421,7 +423,7 @@ func TestRepartition(t *testing.T) {
 			time.Sleep(7 * time.Second)
 		}
 		for _, total := range []int{3, 5, 2} {
-			if err := cl.c.Roster().Repartition(cl.Context(), "settle", total, "test"); err != nil {
+			if err := cl.c.Queues().Repartition(cl.Context(), "settle", total, "test"); err != nil {
 				cl.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
@@ -463,8 +465,8 @@ func TestNamedQueues(t *testing.T) {
 				}
 			}
 		}
-		add := func(name string) error { return cl.c.Roster().AddQueue(cl.Context(), "settle", name, "", "test") }
-		remove := func(name string) error { return cl.c.Roster().RemoveQueue(cl.Context(), "settle", name, "test") }
+		add := func(name string) error { return cl.c.Queues().Add(cl.Context(), "settle", name, "", "test") }
+		remove := func(name string) error { return cl.c.Queues().Remove(cl.Context(), "settle", name, "test") }
 
 		names(add, "east")
 		time.Sleep(6 * time.Second)
@@ -517,9 +519,9 @@ func TestRemovalWaitsForTheDrain(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		for _, verb := range []func() error{
-			func() error { return cl.c.Roster().RemoveQueue(cl.Context(), "settle", "south", "test") },
-			func() error { return cl.c.Roster().PauseServer(cl.Context(), owner, true, "test") },
-			func() error { return cl.c.Roster().AddQueue(cl.Context(), "settle", "south", "", "test") },
+			func() error { return cl.c.Queues().Remove(cl.Context(), "settle", "south", "test") },
+			func() error { return cl.c.Servers().Pause(cl.Context(), owner, "test") },
+			func() error { return cl.c.Queues().Add(cl.Context(), "settle", "south", "", "test") },
 		} {
 			if err := verb(); err != nil {
 				cl.Fatal(err)

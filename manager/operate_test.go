@@ -80,7 +80,7 @@ func TestForcedDrain(t *testing.T) {
 		cl.start("b", nil, s)
 		time.Sleep(10 * time.Second)
 		cl.wantOwners(6) // a executes an item of each, and hands none over
-		if _, err := cl.c.Roster().DrainServer(cl.Context(), first, true, "test"); err != nil {
+		if _, err := cl.c.Servers().Drain(cl.Context(), first, true, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		if n := cl.events("FORCED"); n != 6 {
@@ -96,7 +96,7 @@ func TestForcedDrain(t *testing.T) {
 		if err := a.Ready(); err != nil {
 			cl.Fatalf("it is not ready: %v", err)
 		}
-		if err := cl.c.Roster().PauseServer(cl.Context(), first, false, "test"); err != nil {
+		if err := cl.c.Servers().Resume(cl.Context(), first, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

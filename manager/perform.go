@@ -116,7 +116,7 @@ func (r *reconciler) release(ctx context.Context, handovers []roster.Handover) (
 	fresh := r.view.fresh
 	var released []string
 	err = r.view.change(ctx, func(ctx context.Context) error {
-		released, err = r.roster.Roster().Release(ctx, r.taskType, r.uuid, handovers)
+		released, err = r.roster.Roster().Server(r.taskType, r.uuid).Release(ctx, handovers)
 		return err
 	})
 	if len(released) == len(handovers) { // the outcome is known: when many servers join, this saves half of all reads
@@ -136,7 +136,7 @@ func (r *reconciler) release(ctx context.Context, handovers []roster.Handover) (
 func (r *reconciler) remove(ctx context.Context, row roster.ViewQueue) (removed bool, err error) {
 	r.retire(row.ID, row.Epoch)
 	err = r.view.change(ctx, func(ctx context.Context) error {
-		removed, err = r.roster.Roster().FinishRemoval(ctx, r.taskType, r.uuid, row.ID, row.Epoch)
+		removed, err = r.roster.Roster().Server(r.taskType, r.uuid).FinishRemoval(ctx, row.ID, row.Epoch)
 		return err
 	})
 	if removed {
@@ -149,7 +149,7 @@ func (r *reconciler) remove(ctx context.Context, row roster.ViewQueue) (removed 
 // retake takes a queue back whose release was sent and did not happen, under a new epoch (H3).
 func (r *reconciler) retake(ctx context.Context, row roster.ViewQueue) (kept bool, err error) {
 	err = r.view.change(ctx, func(ctx context.Context) error {
-		kept, err = r.roster.Roster().Retake(ctx, r.taskType, r.uuid, row.ID, row.Epoch)
+		kept, err = r.roster.Roster().Server(r.taskType, r.uuid).Retake(ctx, row.ID, row.Epoch)
 		return err
 	})
 	if kept && err == nil {

@@ -82,7 +82,7 @@ func (p *planner) replan(ctx context.Context) (fewer bool, err error) {
 // finishRepartition changes the number of queues, after all servers have drained (N1).
 func (p *planner) finishRepartition(ctx context.Context) error {
 	return p.view.change(ctx, func(ctx context.Context) error {
-		done, err := p.roster.Roster().FinishRepartition(ctx, p.taskType, p.uuid)
+		done, err := p.roster.Roster().Planner(p.taskType, p.uuid).FinishRepartition(ctx)
 		if done {
 			p.log.Info("number of queues changed")
 		}
@@ -94,7 +94,7 @@ func (p *planner) finishRepartition(ctx context.Context) error {
 func (p *planner) audit(ctx context.Context, r heartbeatReply) error {
 	ctx, cancel := p.call(ctx)
 	defer cancel()
-	turn, err := p.roster.Roster().Audit(ctx, p.taskType, p.uuid)
+	turn, err := p.roster.Roster().Planner(p.taskType, p.uuid).Audit(ctx)
 	if err != nil || !turn {
 		return err
 	}

@@ -39,7 +39,7 @@ func (v *ownView) read(ctx context.Context) error {
 	}
 	ctx, cancel := v.call(ctx)
 	defer cancel()
-	rows, err := v.roster.Roster().View(ctx, v.taskType, v.uuid)
+	rows, err := v.roster.Roster().Server(v.taskType, v.uuid).View(ctx)
 	if err != nil {
 		return err
 	}

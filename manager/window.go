@@ -89,7 +89,7 @@ func (w *permitWindow) closeEmpty(ctx context.Context, view *ownView) error {
 			continue
 		}
 		err := view.change(ctx, func(ctx context.Context) error {
-			return w.roster.Roster().WindowDone(ctx, w.taskType, w.uuid, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch}, state.Since)
+			return w.roster.Roster().Server(w.taskType, w.uuid).WindowDone(ctx, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch}, state.Since)
 		})
 		if center.IsFenced(err) {
 			continue // the new owner will find the queue empty, too

@@ -56,7 +56,7 @@ func testApply(t *testing.T, c *center.Center) {
 	if a := compare(center.Settings{Queues: 6, ExecuteNumber: 500, StallAfter: time.Minute}); !a.Repartitions() || a.Total != 4 || a.Wanted != 6 || len(a.Changes) > 0 {
 		t.Fatalf("comparison with 6 queues: %+v, want a repartition from 4 to 6 and no other change", a)
 	}
-	r.must(c.Roster().Repartition(t.Context(), r.task, 6, "test"))
+	r.must(c.Queues().Repartition(t.Context(), r.task, 6, "test"))
 	if a := compare(center.Settings{Queues: 6}); a.Repartitions() || a.Waiting != 6 {
 		t.Fatalf("comparison after the request for 6 queues: %+v, want the repartition to wait", a)
 	}
@@ -104,7 +104,7 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 		t.Fatalf("delete a task type with a live server: error %v, want a refusal", err)
 	}
 	r.wantOwners("A", "A")
-	r.must(c.Roster().Pause(t.Context(), r.task, true, "test"))
+	r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
 	r.makeSilent("A")
 	high := r.epoch("0")
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))

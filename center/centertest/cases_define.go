@@ -65,13 +65,13 @@ func testOwnSigns(t *testing.T, _ *center.Center, url string) {
 	base := newFixture(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y", "z"}})
 	base.join("A")
 	base.exec("UPDATE schedule_queue SET queue_parameter = 'p', cursor_value = '17' WHERE task_type = '%s' AND queue_id = 'y'", base.task)
-	base.must(base.c.Roster().RemoveQueue(t.Context(), base.task, "z", "test"))
+	base.must(base.c.Queues().Remove(t.Context(), base.task, "z", "test"))
 	test := newFixture(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
 	row := test.define(center.Settings{Queues: 9})
 	test.join("B")
 	base.wantOwners("A", "A", "A")
 	test.wantOwners("B", "B") // z is being removed
-	v, err := test.c.Roster().View(t.Context(), test.task, test.uuid("B"))
+	v, err := test.c.Roster().Server(test.task, test.uuid("B")).View(t.Context())
 	test.must(err)
 	if q := v.Queues[1]; q.Parameter != "p" || q.Cursor != "" || q.Index != 1 || len(row.QueueNames) != 2 {
 		t.Fatalf("queue %+v with settings %+v, want the parameter p of BASE, no cursor, and 2 queues", q, row)
@@ -92,7 +92,7 @@ func testConcurrent(t *testing.T, c *center.Center) {
 			if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
 				return err
 			}
-			_, err := c.Roster().Rebalance(t.Context(), task, roster.RebalanceOptions{Actor: uuid})
+			_, err := c.Roster().Planner(task, uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
 			return err
 		})
 	}

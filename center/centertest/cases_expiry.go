@@ -51,7 +51,7 @@ func testExpiry(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.makeSilent("B")
-		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Watched: 9 * time.Second, MaxHeartbeatAge: time.Minute})
+		_, err := c.Roster().Planner(r.task, r.uuid("A")).Rebalance(t.Context(), roster.RebalanceOptions{Watched: 9 * time.Second, MaxHeartbeatAge: time.Minute})
 		r.must(err)
 		r.wantOwners("A", "A>B")
 	})
@@ -78,13 +78,13 @@ func testRequests(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
-		r.must(c.Roster().Drain(t.Context(), r.task, r.uuid("B")))
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(t.Context()))
 		r.rebalance("A")
 		r.wantOwners("A", "B>A")
 		if p, ok := r.heartbeat("B"); !ok || p.State != center.StateDraining {
 			t.Fatalf("heartbeat reply %+v, want state DRAINING; registered: %t", p, ok)
 		}
-		if err := c.Roster().Drain(t.Context(), r.task, "nobody"); !errors.Is(err, center.ErrGone) {
+		if err := c.Roster().Server(r.task, "nobody").Drain(t.Context()); !errors.Is(err, center.ErrGone) {
 			t.Fatalf("drain an unknown server: error %v, want ErrGone", err)
 		}
 	})

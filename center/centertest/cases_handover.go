@@ -58,7 +58,9 @@ func testReleaseGuard(t *testing.T, c *center.Center) {
 		"the requester is gone": func(r *fixture, _ *roster.Handover) {
 			r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
 		},
-		"the requester drains": func(r *fixture, _ *roster.Handover) { r.must(c.Roster().Drain(r.Context(), r.task, r.uuid("B"))) },
+		"the requester drains": func(r *fixture, _ *roster.Handover) {
+			r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(r.Context()))
+		},
 		"the request is withdrawn": func(r *fixture, _ *roster.Handover) {
 			r.exec("UPDATE schedule_queue SET req_server = NULL WHERE task_type = '%s'", r.task)
 		},
@@ -88,12 +90,12 @@ func testRetake(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		epoch := r.epoch("0")
-		kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "0", epoch)
+		kept, err := c.Roster().Server(r.task, r.uuid("A")).Retake(t.Context(), "0", epoch)
 		r.must(err)
 		if !kept || r.epoch("0") != epoch+1 {
 			t.Fatalf("retaken: %t, epoch %d, want true and %d", kept, r.epoch("0"), epoch+1)
 		}
-		if kept, err = c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "0", epoch); err != nil || kept {
+		if kept, err = c.Roster().Server(r.task, r.uuid("A")).Retake(t.Context(), "0", epoch); err != nil || kept {
 			t.Fatalf("retaken under an old epoch: %t, want false: %v", kept, err)
 		}
 	})
@@ -105,13 +107,13 @@ func testLeave(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 		r.join("C")
-		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil))
 		owners := r.owners()
 		if slices.Contains(owners, "A") || slices.Contains(owners, "-") {
 			t.Fatalf("owners of the queues %v, want B or C for each", owners)
 		}
-		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil))
-		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("C"), nil)) // a server may leave twice
+		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil)) // a server may leave twice
 		r.wantOwners("B", "B", "B", "B")
 		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
 			t.Fatalf("reasons in the history (-want +got):\n%s", diff)
@@ -125,7 +127,7 @@ func testLeave(t *testing.T, c *center.Center) {
 			r := newFixture(t, c, center.Settings{Queues: queues})
 			r.join("A")
 			epoch := r.epoch("0")
-			r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), nil))
+			r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil))
 			r.wantOwners(slices.Repeat([]string{"-"}, queues)...)
 			if got := r.epoch("0"); got != epoch+1 {
 				t.Fatalf("queue 0 has epoch %d, want %d", got, epoch+1)
@@ -135,7 +137,7 @@ func testLeave(t *testing.T, c *center.Center) {
 	t.Run("H5 a leaving server hands over by force what is in flight", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("A"), []string{"0"}))
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), []string{"0"}))
 		r.wantOwners("B", "B")
 		if got := r.eventKinds("0"); got[len(got)-1] != center.EventForced {
 			t.Fatalf("events of queue 0 are %v, want FORCED as the last", got)

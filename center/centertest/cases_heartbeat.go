@@ -31,7 +31,7 @@ func testHeartbeatReply(t *testing.T, c *center.Center) {
 		if a, _ = r.heartbeat("A"); !a.AnyDead || a.MembershipVersion == a.PlannedVersion {
 			t.Fatalf("reply %+v, want a silent server and a plan due for the new one", a)
 		}
-		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
+		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
 		r.must(err)
 		if len(v.Queues) != 3 || v.PlanVersion != a.PlanVersion || v.QueueTotal != 3 {
 			t.Fatalf("view %+v, want 3 queues at plan version %d", v, a.PlanVersion)
@@ -46,7 +46,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 		reply := func(name string) roster.HeartbeatReply {
 			t.Helper()
 			p, ok := r.heartbeat(name)
-			v, err := c.Roster().View(t.Context(), r.task, r.uuid(name))
+			v, err := c.Roster().Server(r.task, r.uuid(name)).View(t.Context())
 			r.must(err)
 			newest := int64(0)
 			for _, q := range v.Queues {
@@ -69,7 +69,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 		}
 		asked := reply("A")
 		rises("A", func() { // another requester, which neither counts nor epochs show
-			r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil))
+			r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
 			r.join("C")
 		})
 		if p := reply("A"); p.Owned != asked.Owned || p.EpochSum != asked.EpochSum || p.Requested != asked.Requested {
@@ -79,7 +79,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 		rises("C", func() { r.release("A", r.handover("3", "C")) })
 		a := reply("A")
 		rises("C", func() {
-			kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("C"), "1", r.epoch("1"))
+			kept, err := c.Roster().Server(r.task, r.uuid("C")).Retake(t.Context(), "1", r.epoch("1"))
 			r.must(err)
 			if !kept {
 				t.Fatal("C did not retake queue 1")

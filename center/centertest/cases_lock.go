@@ -26,7 +26,7 @@ func testLockRow(t *testing.T, c *center.Center) {
 		}
 		var g errgroup.Group
 		g.Go(func() error {
-			_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A")})
+			_, err := c.Roster().Planner(r.task, r.uuid("A")).Rebalance(t.Context(), roster.RebalanceOptions{})
 			return err
 		})
 		time.Sleep(100 * time.Millisecond) // a rebalance that does not wait ends in this time
@@ -42,7 +42,7 @@ func testLockRow(t *testing.T, c *center.Center) {
 		last := version()
 		for _, change := range []func(){
 			func() { r.register("A") }, func() { r.rebalance("A") }, func() { r.join("B") },
-			func() { r.release("A", r.handover("1", "B")) }, func() { r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil)) },
+			func() { r.release("A", r.handover("1", "B")) }, func() { r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil)) },
 		} {
 			change()
 			now := version()
@@ -85,7 +85,7 @@ func testLockReason(t *testing.T, c *center.Center) {
 		r.must(err)
 		tryRebalance := func(busy bool) {
 			t.Helper()
-			done, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), NoWait: true})
+			done, err := c.Roster().Planner(r.task, r.uuid("A")).Rebalance(t.Context(), roster.RebalanceOptions{NoWait: true})
 			r.must(err)
 			if done.Busy != busy {
 				t.Fatalf("Busy is %t, want %t", done.Busy, busy)
@@ -145,7 +145,7 @@ func testSnapshot(t *testing.T, c *center.Center) {
 				more = false
 			default:
 			}
-			v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
+			v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
 			r.must(err)
 			if v.PlanVersion != v.Queues[0].Epoch {
 				t.Fatalf("a view has plan version %d and queues of version %d", v.PlanVersion, v.Queues[0].Epoch)

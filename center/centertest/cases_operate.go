@@ -17,7 +17,7 @@ func testPause(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		for _, paused := range []bool{true, false} {
-			r.must(c.Roster().Pause(t.Context(), r.task, paused, "test"))
+			r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, paused))
 			if p, _ := r.heartbeat("A"); p.Paused != paused {
 				t.Fatalf("the heartbeat reply has Paused %t, want %t", p.Paused, paused)
 			}
@@ -26,10 +26,10 @@ func testPause(t *testing.T, c *center.Center) {
 	})
 	t.Run("errors name the operation and its object", func(t *testing.T) {
 		for verb, paused := range map[string]bool{"pause": true, "resume": false} {
-			if err := c.Roster().PauseServer(t.Context(), "nobody", paused, "test"); !errors.Is(err, center.ErrGone) || !strings.HasPrefix(err.Error(), verb+" nobody: ") {
+			if err := c.Roster().Operator("test").PauseServer(t.Context(), "nobody", paused); !errors.Is(err, center.ErrGone) || !strings.HasPrefix(err.Error(), verb+" nobody: ") {
 				t.Errorf("%s an unknown server: error %v, want ErrGone and the operation in front", verb, err)
 			}
-			if err := c.Roster().Pause(t.Context(), "nothing", paused, "test"); !errors.Is(err, center.ErrUnknownTask) || !strings.HasPrefix(err.Error(), verb+" nothing$") {
+			if err := c.Roster().Operator("test").Pause(t.Context(), "nothing", paused); !errors.Is(err, center.ErrUnknownTask) || !strings.HasPrefix(err.Error(), verb+" nothing$") {
 				t.Errorf("%s an unknown task type: error %v, want ErrUnknownTask and the operation in front", verb, err)
 			}
 		}
@@ -38,25 +38,25 @@ func testPause(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
-		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
+		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "test"))
 		r.rebalance("B")
 		r.wantOwners("A>B", "B")
 		if p, _ := r.heartbeat("A"); p.State != center.StatePaused {
 			t.Fatalf("the paused server has state %s, want PAUSED", p.State)
 		}
-		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
+		r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
 		r.rebalance("B")
 		r.wantOwners("A", "B")
 	})
 	t.Run("P7 the only server keeps its queues while it is paused", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"))
+		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "test"))
 		r.rebalance("A")
 		r.wantOwners("A", "A")
 	})
 	t.Run("errors tell that a server is gone", func(t *testing.T) {
-		if err := c.Roster().PauseServer(t.Context(), "nobody", true, "test"); err == nil || !strings.Contains(err.Error(), "gone") {
+		if err := c.Servers().Pause(t.Context(), "nobody", "test"); err == nil || !strings.Contains(err.Error(), "gone") {
 			t.Fatalf("pause an unknown server: error %v, want that it is gone", err)
 		}
 	})
@@ -66,7 +66,7 @@ func testPause(t *testing.T, c *center.Center) {
 func testRetention(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	r.join("A", "B")
-	r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil))
+	r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind = 'JOINED'", r.task)
 	r.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
 	n, err := c.Clean(t.Context(), time.Hour)

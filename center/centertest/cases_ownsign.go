@@ -116,7 +116,7 @@ func testAlert(t *testing.T, c *center.Center) {
 // drainServer drains a server as an operator. It returns the queues that transactions of the server hold.
 func (r *fixture) drainServer(name string, force bool) []string {
 	r.Helper()
-	held, err := r.c.Roster().DrainServer(r.Context(), r.uuid(name), force, "test")
+	held, err := r.c.Servers().Drain(r.Context(), r.uuid(name), force, "test")
 	r.must(err)
 	return held
 }
@@ -129,7 +129,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r.drainServer("A", false)
 		r.rebalance("B")
 		r.wantOwners("A>B", "A>B")
-		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
+		r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
 		r.rebalance("B")
 		r.wantOwners("A", "A>B")
 	})
@@ -144,10 +144,10 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		r.drainServer("A", false)
-		if err := c.Roster().PauseServer(t.Context(), r.uuid("A"), true, "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {
+		if err := c.Servers().Pause(t.Context(), r.uuid("A"), "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {
 			t.Errorf("pause a draining server: error %v, want a refusal", err)
 		}
-		if _, err := c.Roster().DrainServer(t.Context(), "nobody", true, "test"); !errors.Is(err, center.ErrGone) {
+		if _, err := c.Servers().Drain(t.Context(), "nobody", true, "test"); !errors.Is(err, center.ErrGone) {
 			t.Errorf("drain an unknown server: error %v, want ErrGone", err)
 		}
 	})
@@ -187,7 +187,7 @@ func testForce(t *testing.T, c *center.Center) {
 		r.wantOwners("-")
 		r.rebalance("A")
 		r.wantOwners("-")
-		r.must(c.Roster().PauseServer(t.Context(), r.uuid("A"), false, "test"))
+		r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
 		r.rebalance("A")
 		r.wantOwners("A")
 	})

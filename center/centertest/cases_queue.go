@@ -18,7 +18,7 @@ func (r *fixture) finishRemoval(name, queue string) bool {
 // finishRemovalUnder is finishRemoval under another epoch.
 func (r *fixture) finishRemovalUnder(name, queue string, epoch int64) bool {
 	r.Helper()
-	done, err := r.c.Roster().FinishRemoval(r.Context(), r.task, r.uuid(name), queue, epoch)
+	done, err := r.c.Roster().Server(r.task, r.uuid(name)).FinishRemoval(r.Context(), queue, epoch)
 	r.must(err)
 	return done
 }
@@ -47,7 +47,7 @@ func testAddQueue(t *testing.T, c *center.Center) {
 	t.Run("N2 an added queue gets an owner", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
-		r.must(c.Roster().AddQueue(t.Context(), r.task, "west", "w", "test"))
+		r.must(c.Queues().Add(t.Context(), r.task, "west", "w", "test"))
 		if p, _ := r.heartbeat("A"); p.MembershipVersion == p.PlannedVersion {
 			t.Fatal("the added queue did not raise the membership version")
 		}
@@ -61,17 +61,17 @@ func testAddQueue(t *testing.T, c *center.Center) {
 	t.Run("N2 H3 a removal sent before the withdrawal finds another epoch", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A")
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
 		old := r.epoch("south")
-		r.must(c.Roster().AddQueue(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Queues().Add(t.Context(), r.task, "south", "", "test"))
 		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("the queue was deleted although its removal is withdrawn")
 		}
-		kept, err := c.Roster().Retake(t.Context(), r.task, r.uuid("A"), "south", old)
+		kept, err := c.Roster().Server(r.task, r.uuid("A")).Retake(t.Context(), "south", old)
 		if err != nil || !kept {
 			t.Fatalf("the owner retook the queue: %t, want true: %v", kept, err)
 		}
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
 		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("the queue was deleted under the epoch before the retake")
 		}
@@ -83,8 +83,8 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 	t.Run("N2 H6 a queue is removed after its owner has drained it", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
 		r.must(err)
 		if !v.Queues[1].Removing || v.Queues[0].Removing {
 			t.Fatalf("the view of the owner has queues %+v, want only the second marked as removing", v.Queues)
@@ -105,7 +105,7 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("the queue was deleted twice")
 		}
-		r.must(c.Roster().AddQueue(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Queues().Add(t.Context(), r.task, "south", "", "test"))
 		if now := r.epoch("south"); now <= old+1 {
 			t.Fatalf("the queue has epoch %d again, want one above %d", now, old+1)
 		}
@@ -118,7 +118,7 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		r.must(err)
 		defer tx.Rollback()
 		r.must(center.Fence(r.batch("A", "south"), tx))
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
 		if r.finishRemoval("A", "south") {
 			t.Fatal("the queue was deleted while a transaction held its row")
 		}
@@ -132,14 +132,14 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 func testRemoveOwnerless(t *testing.T, c *center.Center) {
 	t.Run("N2 a queue without an owner is removed at once", func(t *testing.T) {
 		r := newFixture(t, c, named)
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "north", "test"))
+		r.must(c.Queues().Remove(t.Context(), r.task, "north", "test"))
 		r.wantQueues("south")
 	})
 	t.Run("N2 a queue whose owner is dead is removed when it expires", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
 		r.makeSilent("B")
 		r.rebalanceExpiring("A")
 		r.wantQueues("north")
@@ -148,8 +148,8 @@ func testRemoveOwnerless(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"))
-		r.must(c.Roster().Leave(t.Context(), r.task, r.uuid("B"), nil))
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
 		r.wantQueues("north")
 	})
 }
@@ -160,15 +160,15 @@ func testQueueErrors(t *testing.T, c *center.Center) {
 		numbered := r.sibling("numbered")
 		numbered.define(center.Settings{Queues: 2})
 		wantErrors(t, map[string]error{
-			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:      c.Roster().AddQueue(t.Context(), r.task, "north", "", "test"),
-			`queue ("a\nb") must be printable`:                                             c.Roster().AddQueue(t.Context(), r.task, "a\nb", "", "test"),
-			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:   c.Roster().RemoveQueue(t.Context(), r.task, "east", "test"),
-			`$BASE: the queues have numbers: change how many there are instead`:            c.Roster().RemoveQueue(t.Context(), numbered.task, "1", "test"),
-			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers: change`: c.Roster().AddQueue(t.Context(), numbered.task, "7", "", "test"),
-			`unknown task type`: c.Roster().AddQueue(t.Context(), "nobody", "x", "", "test"),
+			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:      c.Queues().Add(t.Context(), r.task, "north", "", "test"),
+			`queue ("a\nb") must be printable`:                                             c.Queues().Add(t.Context(), r.task, "a\nb", "", "test"),
+			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:   c.Queues().Remove(t.Context(), r.task, "east", "test"),
+			`$BASE: the queues have numbers: change how many there are instead`:            c.Queues().Remove(t.Context(), numbered.task, "1", "test"),
+			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers: change`: c.Queues().Add(t.Context(), numbered.task, "7", "", "test"),
+			`unknown task type`: c.Queues().Add(t.Context(), "nobody", "x", "", "test"),
 		})
-		r.must(c.Roster().RemoveQueue(t.Context(), r.task, "north", "test"))
-		if err := c.Roster().RemoveQueue(t.Context(), r.task, "south", "test"); err == nil || !strings.Contains(err.Error(), "it is the last one") {
+		r.must(c.Queues().Remove(t.Context(), r.task, "north", "test"))
+		if err := c.Queues().Remove(t.Context(), r.task, "south", "test"); err == nil || !strings.Contains(err.Error(), "it is the last one") {
 			t.Errorf("remove the last queue: error %v, want a refusal", err)
 		}
 	})

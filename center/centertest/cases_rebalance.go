@@ -42,7 +42,7 @@ func testRebalance(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		before := r.readInt("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.rebalance("A")
-		_, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A"), Always: true, Watched: time.Hour, MaxHeartbeatAge: time.Minute})
+		_, err := c.Roster().Planner(r.task, r.uuid("A")).Rebalance(t.Context(), roster.RebalanceOptions{Always: true, Watched: time.Hour, MaxHeartbeatAge: time.Minute})
 		r.must(err)
 		if after := r.readInt("SELECT plan_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before {
 			t.Fatalf("the rebalance raised the plan version from %d to %d, want no change", before, after)
@@ -56,13 +56,13 @@ func testHandEdits(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
 		r.exec("UPDATE schedule_queue SET cur_server = 'typo' WHERE task_type = '%s' AND queue_id = '1'", r.task)
-		turn, err := c.Roster().Audit(t.Context(), r.task, r.uuid("A"))
+		turn, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
 		r.must(err)
 		if !turn {
 			t.Fatal("the audit is not due, want the first one to run")
 		}
 		r.wantOwners("A", "B")
-		if turn, err := c.Roster().Audit(t.Context(), r.task, r.uuid("B")); err != nil || turn {
+		if turn, err := c.Roster().Planner(r.task, r.uuid("B")).Audit(t.Context()); err != nil || turn {
 			t.Fatalf("an audit is due right after another: %t, want false: %v", turn, err)
 		}
 	})
@@ -90,7 +90,7 @@ func testStalledTransaction(t *testing.T, c *center.Center) {
 		r.must(center.Fence(ctx, tx))
 		r.join("B")
 		r.wantOwners("A", "A", "A", "A>B")
-		done, err := c.Roster().Rebalance(t.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid("A")})
+		done, err := c.Roster().Planner(r.task, r.uuid("A")).Rebalance(t.Context(), roster.RebalanceOptions{})
 		r.must(err)
 		if diff := cmp.Diff([]string{"1"}, done.Blocked); diff != "" {
 			t.Fatalf("blocked queues (-want +got):\n%s", diff)

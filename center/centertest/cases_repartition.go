@@ -28,7 +28,7 @@ func (r *fixture) reportDrained(name string) roster.HeartbeatReply {
 // finishRepartition finishes the repartition if all servers have drained. It reports whether this call did so.
 func (r *fixture) finishRepartition(name string) bool {
 	r.Helper()
-	done, err := r.c.Roster().FinishRepartition(r.Context(), r.task, r.uuid(name))
+	done, err := r.c.Roster().Planner(r.task, r.uuid(name)).FinishRepartition(r.Context())
 	r.must(err)
 	return done
 }
@@ -40,7 +40,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 			r.join("A", "B")
 			r.release("A", r.handover("1", "B"))
 			before := r.epoch("1")
-			r.must(c.Roster().Repartition(t.Context(), r.task, total, "test"))
+			r.must(c.Queues().Repartition(t.Context(), r.task, total, "test"))
 			if r.finishRepartition("A") {
 				t.Fatal("the repartition finished before any server had drained")
 			}
@@ -85,7 +85,7 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 		}
 		old := r.epoch("1")
 		for _, total := range []int{1, 2} {
-			r.must(c.Roster().Repartition(t.Context(), r.task, total, "test"))
+			r.must(c.Queues().Repartition(t.Context(), r.task, total, "test"))
 			r.reportDrained("A")
 			if !r.finishRepartition("A") {
 				t.Fatalf("the repartition to %d queues did not finish", total)
@@ -98,10 +98,10 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 	t.Run("N1 a drain for an earlier request does not count", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
 		r.reportDrained("A")
-		r.must(c.Roster().Repartition(t.Context(), r.task, 2, "test")) // withdraws the request: A continues
-		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Queues().Repartition(t.Context(), r.task, 2, "test")) // withdraws the request: A continues
+		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
 		if r.finishRepartition("A") {
 			t.Fatal("the repartition finished while A had work in flight")
 		}
@@ -109,7 +109,7 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 	t.Run("N1 the repartition waits for a server that joins meanwhile", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
 		r.reportDrained("A")
 		r.join("B")
 		if r.finishRepartition("A") {
@@ -126,11 +126,11 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 			r.exec("UPDATE schedule_queue SET cursor_value = '%s' WHERE task_type = '%s' AND queue_id = '1'", value, r.task)
 		}
 		cursor("17")
-		if err := c.Roster().Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
+		if err := c.Queues().Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
 			t.Fatalf("request a repartition: error %v, want the cursors in it", err)
 		}
 		cursor("")
-		r.must(c.Roster().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
 		r.reportDrained("A")
 		cursor("18")
 		if r.finishRepartition("A") {
@@ -151,17 +151,17 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 			t.Fatalf("%d new queues have no window to catch up on, want 2", done())
 		}
 		r.exec("UPDATE schedule_queue SET window_done_at = NULL WHERE task_type = '%s'", r.task)
-		r.must(c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "1", Epoch: r.epoch("1")}, since))
-		if err := c.Roster().WindowDone(t.Context(), r.task, r.uuid("A"), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
+		r.must(c.Roster().Server(r.task, r.uuid("A")).WindowDone(t.Context(), center.QueueEpoch{ID: "1", Epoch: r.epoch("1")}, since))
+		if err := c.Roster().Server(r.task, r.uuid("A")).WindowDone(t.Context(), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}, since); !center.IsFenced(err) {
 			t.Fatalf("window done under an old epoch: error %v, want ErrFenced", err)
 		}
-		v, err := c.Roster().View(t.Context(), r.task, r.uuid("A"))
+		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
 		r.must(err)
 		if !v.Queues[1].WindowDone.Equal(since) || !v.Queues[0].WindowDone.IsZero() {
 			t.Fatalf("queues %+v, want only the second to be done with the window", v.Queues)
 		}
 		for i, want := range []int64{0, 5} {
-			r.must(c.Roster().Repartition(t.Context(), r.task, 4+i, "test"))
+			r.must(c.Queues().Repartition(t.Context(), r.task, 4+i, "test"))
 			r.reportDrained("A")
 			r.finishRepartition("A")
 			if done() != want {
@@ -176,9 +176,9 @@ func testRepartitionErrors(t *testing.T, c *center.Center) {
 	t.Run("errors name the cause", func(t *testing.T) {
 		named := newFixture(t, c, center.Settings{QueueNames: []string{"n", "s"}})
 		wantErrors(t, map[string]error{
-			"the queues have names":            c.Roster().Repartition(t.Context(), named.task, 4, "test"),
-			"queues (0) must be between 1 and": c.Roster().Repartition(t.Context(), named.task, 0, "test"),
-			"unknown task type":                c.Roster().Repartition(t.Context(), "nobody", 3, "test"),
+			"the queues have names":            c.Queues().Repartition(t.Context(), named.task, 4, "test"),
+			"queues (0) must be between 1 and": c.Queues().Repartition(t.Context(), named.task, 0, "test"),
+			"unknown task type":                c.Queues().Repartition(t.Context(), "nobody", 3, "test"),
 		})
 	})
 }

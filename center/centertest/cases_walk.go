@@ -52,7 +52,7 @@ func (w *walk) step() {
 	name := servers[w.rnd.IntN(len(servers))].UUID
 	switch w.rnd.IntN(6) {
 	case 0:
-		w.must(w.c.Roster().Leave(w.Context(), w.task, w.uuid(name), nil))
+		w.must(w.c.Roster().Server(w.task, w.uuid(name)).Leave(w.Context(), nil))
 		w.want.Remove(name)
 		w.must(w.want.Rebalance())
 	case 1:
@@ -63,7 +63,7 @@ func (w *walk) step() {
 			w.must(w.want.Rebalance())
 		}
 	case 2:
-		w.must(w.c.Roster().Drain(w.Context(), w.task, w.uuid(name)))
+		w.must(w.c.Roster().Server(w.task, w.uuid(name)).Drain(w.Context()))
 		w.rebalance(name)
 		w.want.Drain(name)
 		w.must(w.want.Rebalance())
@@ -102,7 +102,7 @@ func (w *walk) releaseAll(name string) {
 // view reads the view of a server. A poll for requested queues must read the same.
 func (w *walk) view(name string) roster.View {
 	w.Helper()
-	v, err := w.c.Roster().View(w.Context(), w.task, w.uuid(name))
+	v, err := w.c.Roster().Server(w.task, w.uuid(name)).View(w.Context())
 	w.must(err)
 	awaits, err := w.c.Roster().Incoming(w.Context(), w.uuid(name))
 	w.must(err)

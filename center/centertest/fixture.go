@@ -94,14 +94,14 @@ func (r *fixture) registerGiven(name string, given center.Settings) roster.Regis
 // rebalance rebalances as a server that may expire no other.
 func (r *fixture) rebalance(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name)})
+	_, err := r.c.Roster().Planner(r.task, r.uuid(name)).Rebalance(r.Context(), roster.RebalanceOptions{})
 	r.must(err)
 }
 
 // rebalanceExpiring rebalances as a server that has watched the others for long enough to expire them.
 func (r *fixture) rebalanceExpiring(name string) {
 	r.Helper()
-	_, err := r.c.Roster().Rebalance(r.Context(), r.task, roster.RebalanceOptions{Actor: r.uuid(name), Watched: time.Hour, MaxHeartbeatAge: time.Minute})
+	_, err := r.c.Roster().Planner(r.task, r.uuid(name)).Rebalance(r.Context(), roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Minute})
 	r.must(err)
 }
 
@@ -191,7 +191,7 @@ func (r *fixture) handover(queue, to string) roster.Handover {
 // release hands queues over. It returns the ids of the queues that have changed their owner.
 func (r *fixture) release(from string, queues ...roster.Handover) []string {
 	r.Helper()
-	released, err := r.c.Roster().Release(r.Context(), r.task, r.uuid(from), queues)
+	released, err := r.c.Roster().Server(r.task, r.uuid(from)).Release(r.Context(), queues)
 	r.must(err)
 	return released
 }

@@ -79,7 +79,7 @@ func (s *testRoster) serve(task, uuid string) {
 	host, _, _ := strings.Cut(uuid, ":")
 	_, err := s.c.Roster().Register(s.Context(), roster.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 	s.must(err)
-	_, err = s.c.Roster().Rebalance(s.Context(), task, roster.RebalanceOptions{Actor: uuid})
+	_, err = s.c.Roster().Planner(task, uuid).Rebalance(s.Context(), roster.RebalanceOptions{})
 	s.must(err)
 }
 
@@ -87,7 +87,7 @@ func (s *testRoster) serve(task, uuid string) {
 func (s *testRoster) sweep(task, uuid string, queues ...string) {
 	s.Helper()
 	s.tick(task)
-	view, err := s.c.Roster().View(s.Context(), task, uuid)
+	view, err := s.c.Roster().Server(task, uuid).View(s.Context())
 	s.must(err)
 	var held []center.QueueEpoch
 	for _, q := range view.Queues {

@@ -116,7 +116,7 @@ func pausedInRun(s *stage) {
 	s.midway(id)
 	for _, pause := range []func(bool) error{
 		func(on bool) error { return s.c.Engine().Runs.SetPaused(s.t.Context(), id, on, "test") },
-		func(on bool) error { return s.c.Roster().Pause(s.t.Context(), taskType, on, "test") },
+		func(on bool) error { return s.c.Roster().Operator("test").Pause(s.t.Context(), taskType, on) },
 	} {
 		s.must(pause(true))
 		done := s.standstill()
@@ -169,16 +169,16 @@ func databaseFails(s *stage) {
 func queueRemovedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
-	s.must(s.c.Roster().RemoveQueue(s.t.Context(), taskType, "q5", "test"))
-	s.must(s.c.Roster().AddQueue(s.t.Context(), taskType, "q6", "", "test"))
+	s.must(s.c.Queues().Remove(s.t.Context(), taskType, "q5", "test"))
+	s.must(s.c.Queues().Add(s.t.Context(), taskType, "q6", "", "test"))
 	r := s.succeeds(id)
 	if len(s.queuesOf(id)) != queues || !strings.Contains(r.Message, "removed") {
 		s.t.Errorf("%s has the message %q, want a removed queue, and %d queues in %+v", name(r), r.Message, queues, s.queuesOf(id))
 	}
-	s.must(s.c.Roster().AddQueue(s.t.Context(), taskType, "q5", "", "test"))
+	s.must(s.c.Queues().Add(s.t.Context(), taskType, "q5", "", "test"))
 	next := s.submit("")
 	s.midway(next)
-	s.must(s.c.Roster().RemoveQueue(s.t.Context(), taskType, "q6", "test"))
+	s.must(s.c.Queues().Remove(s.t.Context(), taskType, "q6", "test"))
 	s.succeeds(next)
 }
 
@@ -187,7 +187,7 @@ func queueRemovedInRun(s *stage) {
 func repartitionedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
-	s.must(s.c.Roster().Repartition(s.t.Context(), taskType, 4, "test"))
+	s.must(s.c.Queues().Repartition(s.t.Context(), taskType, 4, "test"))
 	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "fewer queues") {
 		s.t.Errorf("the run failed with the message %q, want fewer queues", r.Message)
 	}
@@ -195,7 +195,7 @@ func repartitionedInRun(s *stage) {
 	s.wantTotal(s.succeeds(id), 4)
 	id = s.submit("")
 	s.midway(id)
-	s.must(s.c.Roster().Repartition(s.t.Context(), taskType, 8, "test"))
+	s.must(s.c.Queues().Repartition(s.t.Context(), taskType, 8, "test"))
 	s.wantTotal(s.succeeds(id), 4)
 	s.until("there are more queues", func() bool { return s.count(`SELECT queue_total FROM schedule_task_running`) == 8 })
 	s.wantTotal(s.succeeds(s.submit("")), 8)

@@ -59,7 +59,7 @@ var mutants = []mutant{
 	},
 	{
 		"L2", "the local clock decides",
-		"Lock", "\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
+		"lock", "\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
 		"\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}\n\tl.Now = time.Now().UTC()",
 		"TestConformanceWithSkewedClocks",
 	},
@@ -71,7 +71,7 @@ var mutants = []mutant{
 	},
 	{
 		"L4", "a queue of another epoch is changed",
-		"writeOne", "AND queue_id = ? AND epoch = ?`+owned",
+		"writeChange", "AND queue_id = ? AND epoch = ?`+owned",
 		"AND queue_id = ? AND epoch <> -?`+owned",
 		"TestPlanIsCompareAndSet",
 	},

@@ -97,11 +97,12 @@
 // # Files, in reading order
 //
 //	roster.go errors.go event.go           the type, its errors, and the history that each change writes
-//	lock.go                                transactions under the lock row
+//	lock.go lock_tx.go versions.go         transactions under the lock row, and its counters
 //	register.go server_state.go leave.go   how a server joins and leaves, and which states are eligible
 //	heartbeat.go heartbeat_update.go       the heartbeat, its UPDATE,
 //	heartbeat_reply.go watch_range.go      its reply, and the servers that a server watches
-//	rebalance.go reader.go write_plan.go   the planning transaction, its input and its output
+//	rebalance.go rebalancing.go            the planning transaction,
+//	reader.go write_plan.go                its input and its output
 //	rebalance_event.go audit.go            its events, and the periodic check of the rows
 //	expire.go server_history.go            removing dead servers
 //	view.go release.go                     what a server reads of its queues, and handing a queue over

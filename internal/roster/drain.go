@@ -26,12 +26,12 @@ func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor
 			}
 		}
 		if !force {
-			return l.setState(ctx, uuid, StateDraining, actor)
+			return setState(ctx, l, uuid, StateDraining, actor)
 		}
-		if err := l.writeState(ctx, uuid, StateDraining); err != nil {
+		if err := writeState(ctx, l, uuid, StateDraining); err != nil {
 			return err
 		}
-		skipped, err := l.forceDrain(ctx, uuid, actor)
+		skipped, err := forceDrain(ctx, l, uuid, actor)
 		for _, c := range skipped {
 			if c.OldOwner == uuid {
 				held = append(held, c.QueueID)
@@ -46,7 +46,7 @@ func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor
 }
 
 // forceDrain rebalances without the server, as if it were dead (H5). It returns the changes that were skipped.
-func (l *LockTx) forceDrain(ctx context.Context, uuid, actor string) (skipped []plan.Change, err error) {
+func forceDrain(ctx context.Context, l *LockTx, uuid, actor string) (skipped []plan.Change, err error) {
 	var queues []string
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var id string
@@ -57,5 +57,6 @@ func (l *LockTx) forceDrain(ctx context.Context, uuid, actor string) (skipped []
 	if err != nil {
 		return nil, err
 	}
-	return l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}, leaving: uuid, forced: queues, reason: "by an operator"})
+	skipped, _, err = rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}, leaving: uuid, forced: queues, reason: "by an operator"})
+	return skipped, err
 }

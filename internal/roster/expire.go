@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// Expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
-// the lock, and returns the others. A server with a new heartbeat survives: its heartbeat is no longer the one that
-// was read.
-func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a RebalanceOptions) (alive []ServerRow, err error) {
+// expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
+// the lock. It returns the others, and how long the removed ones had been silent. A server with a new heartbeat
+// survives: its heartbeat is no longer the one that was read.
+func expire(ctx context.Context, l *LockTx, servers []ServerRow, a RebalanceOptions) (alive []ServerRow, silences []time.Duration, err error) {
 	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !a.expired(s, l.Now) })
 	if len(dead) == 0 {
-		return servers, nil
+		return servers, nil, nil
 	}
-	moved, err := l.MoveToHistory(ctx, ReasonExpired, dead)
+	moved, err := MoveToHistory(ctx, l, ReasonExpired, dead)
 	if err != nil || len(moved) == 0 {
-		return servers, err
+		return servers, nil, err
 	}
 	var events []Event
 	for _, s := range servers {
@@ -31,13 +31,25 @@ func (l *LockTx) Expire(ctx context.Context, servers []ServerRow, a RebalanceOpt
 			silent = s.JudgeDeadInterval
 			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDeadInterval)
 		}
-		l.silences = append(l.silences, silent)
+		silences = append(silences, silent)
 		events = append(events, Event{Kind: EventExpired, from: s.UUID, Actor: a.Actor, Reason: reason})
 	}
 	if err := l.Record(ctx, events...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return alive, l.membershipChanged(ctx)
+	return alive, silences, l.membershipChanged(ctx)
+}
+
+// actorIsCurrent reports whether the actor may expire servers: whether its own heartbeat is fresh by the clock that
+// was read after the lock, and close to the time of the heartbeat reply. If they are apart, the clock was set
+// meanwhile, or the call was delayed.
+func (p rebalancing) actorIsCurrent(servers []ServerRow, now time.Time) bool {
+	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.Actor })
+	if own < 0 {
+		return false
+	}
+	heartbeat := servers[own].Heartbeat
+	return now.Sub(heartbeat).Abs() <= p.MaxHeartbeatAge && (p.RepliedAt.IsZero() || heartbeat.Sub(p.RepliedAt).Abs() <= p.MaxHeartbeatAge)
 }
 
 // expired reports whether the actor may expire a server. It may if the server has been silent for long enough, both

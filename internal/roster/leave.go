@@ -16,7 +16,7 @@ func (r *Roster) Drain(ctx context.Context, taskType, uuid string) error {
 		if err != nil {
 			return err
 		}
-		return l.setState(ctx, uuid, StateDraining, uuid)
+		return setState(ctx, l, uuid, StateDraining, uuid)
 	})
 	if err != nil {
 		return fmt.Errorf("drain %s of %w", uuid, err)
@@ -30,7 +30,7 @@ func (r *Roster) Drain(ctx context.Context, taskType, uuid string) error {
 // again.
 func (r *Roster) Leave(ctx context.Context, taskType, uuid string, forced []string) error {
 	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		left, err := l.MoveToHistory(ctx, reasonLeft, []ServerRow{{UUID: uuid}})
+		left, err := MoveToHistory(ctx, l, reasonLeft, []ServerRow{{UUID: uuid}})
 		if err != nil || len(left) == 0 {
 			return err
 		}
@@ -40,7 +40,7 @@ func (r *Roster) Leave(ctx context.Context, taskType, uuid string, forced []stri
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		_, err = l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: uuid}, leaving: uuid, forced: forced, reason: "drain_timeout"})
+		_, _, err = rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Actor: uuid}, leaving: uuid, forced: forced, reason: "drain_timeout"})
 		return err
 	})
 	if err != nil {

@@ -33,7 +33,7 @@ func (r *Roster) PauseServer(ctx context.Context, uuid string, paused bool, acto
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
-		if err := l.setState(ctx, uuid, state, actor); err != nil {
+		if err := setState(ctx, l, uuid, state, actor); err != nil {
 			return err
 		}
 		return l.Record(ctx, Event{Kind: PauseKind(paused), to: uuid, Actor: actor, Reason: "the server"})

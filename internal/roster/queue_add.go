@@ -19,12 +19,12 @@ func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, act
 			return err
 		}
 		if there := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID }); there >= 0 {
-			return l.keepQueue(ctx, queues[there], actor)
+			return keepQueue(ctx, l, queues[there], actor)
 		}
 		if len(queues) == MaxQueues {
 			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
 		}
-		return l.addQueue(ctx, QueueRow{queueID, queues[len(queues)-1].index + 1, parameter}, actor)
+		return addQueue(ctx, l, QueueRow{queueID, queues[len(queues)-1].index + 1, parameter}, actor)
 	})
 	if err != nil {
 		return fmt.Errorf("add queue %q to %w", queueID, err)
@@ -33,9 +33,9 @@ func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, act
 }
 
 // addQueue inserts the row of a queue.
-func (l *LockTx) addQueue(ctx context.Context, q QueueRow, actor string) error {
-	l.cancelRemoval(q.ID) // the id is still listed if the row was deleted by hand
-	if err := l.insertQueueRows(ctx, []QueueRow{q}, l.pastWindows()); err != nil {
+func addQueue(ctx context.Context, l *LockTx, q QueueRow, actor string) error {
+	cancelRemoval(l, q.ID) // the id is still listed if the row was deleted by hand
+	if err := insertQueueRows(ctx, l, []QueueRow{q}, pastWindows(l)); err != nil {
 		return err
 	}
 	if err := l.queuesChanged(ctx, 1); err != nil {
@@ -46,11 +46,11 @@ func (l *LockTx) addQueue(ctx context.Context, q QueueRow, actor string) error {
 
 // keepQueue withdraws the removal of a queue. An owner that has drained for the removal resumes, or retakes the
 // queue.
-func (l *LockTx) keepQueue(ctx context.Context, q NamedQueue, actor string) error {
+func keepQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error {
 	if !q.Removing {
 		return errors.New("there is a queue of that name")
 	}
-	l.cancelRemoval(q.ID)
+	cancelRemoval(l, q.ID)
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
@@ -58,6 +58,6 @@ func (l *LockTx) keepQueue(ctx context.Context, q NamedQueue, actor string) erro
 }
 
 // cancelRemoval takes the id off the list of queues to be removed.
-func (l *LockTx) cancelRemoval(queueID string) {
+func cancelRemoval(l *LockTx, queueID string) {
 	l.removing = slices.DeleteFunc(l.removing, func(id string) bool { return id == queueID })
 }

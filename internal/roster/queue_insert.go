@@ -11,15 +11,15 @@ import (
 
 // InsertQueues inserts the queues of a new roster. The queues of the same task type in BASE replace them, if there are
 // any.
-func (l *LockTx) InsertQueues(ctx context.Context, queues []QueueRow) error {
-	base, err := l.baseQueues(ctx)
+func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
+	base, err := baseQueues(ctx, l)
 	if err != nil {
 		return err
 	}
 	if len(base) > 0 {
 		queues = base
 	}
-	if err := l.insertQueueRows(ctx, queues, l.pastWindows()); err != nil {
+	if err := insertQueueRows(ctx, l, queues, pastWindows(l)); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
@@ -47,7 +47,7 @@ func NumberedQueues(first, total int) (queues []QueueRow) {
 
 // baseQueues returns the queues of BASE to clone. Cursors are not cloned: each environment reads its sources by
 // itself.
-func (l *LockTx) baseQueues(ctx context.Context) (queues []QueueRow, err error) {
+func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
 	if l.OwnSign == DefaultOwnSign {
 		return nil, nil
 	}
@@ -73,11 +73,11 @@ func (l *LockTx) baseQueues(ctx context.Context) (queues []QueueRow, err error) 
 
 // pastWindows is the window_done_at of a new queue: it counts as done in each permit window that began before now,
 // because missed windows are not made up for.
-func (l *LockTx) pastWindows() any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
+func pastWindows(l *LockTx) any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
 
 // insertQueueRows inserts queues that count as done in the permit windows up to windowDone. Their epochs start above
 // each epoch that this roster has used (H6).
-func (l *LockTx) insertQueueRows(ctx context.Context, queues []QueueRow, windowDone any) error {
+func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDone any) error {
 	for part := range slices.Chunk(queues, InsertRows) {
 		args := make([]any, 0, 7*len(part))
 		for _, q := range part {
@@ -94,7 +94,7 @@ func (l *LockTx) insertQueueRows(ctx context.Context, queues []QueueRow, windowD
 }
 
 // RaiseEpochHigh raises EpochHigh to the highest epoch of the present queues.
-func (l *LockTx) RaiseEpochHigh(ctx context.Context) error {
+func RaiseEpochHigh(ctx context.Context, l *LockTx) error {
 	var top int64
 	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).Scan(&top)
 	l.EpochHigh = max(l.EpochHigh, top)

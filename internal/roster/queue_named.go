@@ -39,14 +39,3 @@ func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err erro
 	}
 	return queues, err
 }
-
-// queuesChanged writes the list of queues to the lock row, with more queues than before, and makes the servers read
-// their queues and plan again.
-func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
-	l.QueueTotal += more
-	l.planVersion++
-	l.membershipVersion++
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, plan_version = plan_version + 1,
-		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`, l.QueueTotal, l.EpochHigh, l.removing, l.TaskType, l.OwnSign)
-	return err
-}

@@ -28,7 +28,7 @@ func (r *Roster) RemoveQueue(ctx context.Context, taskType, queueID, actor strin
 		case !staying:
 			return errors.New("it is the last one")
 		}
-		return l.removeQueue(ctx, queues[at], actor)
+		return removeQueue(ctx, l, queues[at], actor)
 	})
 	if err != nil {
 		return fmt.Errorf("remove queue %q of %w", queueID, err)
@@ -37,7 +37,7 @@ func (r *Roster) RemoveQueue(ctx context.Context, taskType, queueID, actor strin
 }
 
 // removeQueue adds the id to the list of queues to be removed.
-func (l *LockTx) removeQueue(ctx context.Context, q NamedQueue, actor string) error {
+func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error {
 	l.removing = append(l.removing, q.ID)
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (l *LockTx) removeQueue(ctx context.Context, q NamedQueue, actor string) er
 	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.owner, epoch: q.epoch, Actor: actor}); err != nil {
 		return err
 	}
-	return l.deleteRemovedQueues(ctx, actor)
+	return deleteRemovedQueues(ctx, l, actor)
 }
 
 // FinishRemoval gives up a queue that is being removed and that this server has drained, and deletes its row. It
@@ -57,7 +57,7 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 		if !slices.Contains(l.removing, queueID) {
 			return nil
 		}
-		if free, err := l.lockQueueRows(ctx, []string{queueID}); err != nil || !free[queueID] {
+		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
@@ -66,7 +66,7 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 		if done = n > 0; err != nil || !done {
 			return err
 		}
-		return l.deleteRemovedQueues(ctx, uuid)
+		return deleteRemovedQueues(ctx, l, uuid)
 	})
 	if err != nil {
 		return false, fmt.Errorf("remove queue %q of %w", queueID, err)
@@ -76,7 +76,7 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 
 // deleteRemovedQueues deletes the queues that are to be removed and have no owner. It records how high their epochs
 // were: a queue that is added again under the same name starts above them (H6).
-func (l *LockTx) deleteRemovedQueues(ctx context.Context, actor string) error {
+func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
 	var gone []Event
 	for _, id := range l.removing {
 		e := Event{Kind: EventRemoved, queue: id, Actor: actor}
@@ -105,7 +105,7 @@ func (l *LockTx) deleteRemovedQueues(ctx context.Context, actor string) error {
 		return err
 	}
 	for _, e := range gone {
-		if err := l.QueuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
+		if err := l.queuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
 			return err
 		}
 	}

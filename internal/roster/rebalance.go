@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -53,8 +51,8 @@ func (r *Roster) Rebalance(ctx context.Context, taskType string, a RebalanceOpti
 	}
 	err = lock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		done = RebalanceResult{}
-		skipped, err := l.rebalance(ctx, rebalancing{RebalanceOptions: a})
-		done.Silences = l.silences
+		skipped, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: a})
+		done.Silences = silences
 		for _, change := range skipped {
 			if change.OldOwner == a.Actor && change.Requester != "" {
 				done.Blocked = append(done.Blocked, change.QueueID)
@@ -118,78 +116,4 @@ type RebalanceResult struct {
 	// Silences are how long the servers that were expired had been silent: for that time no server worked their
 	// queues. If the clock was set back since, it is the judge_dead_interval.
 	Silences []time.Duration
-}
-
-// rebalancing is a rebalance under the lock row: that of Rebalance, or that of a server that leaves or is drained by
-// force.
-type rebalancing struct {
-	RebalanceOptions
-	leaving string   // the uuid of the server that is to own nothing any more; empty for none
-	forced  []string // the queues that it may still have in flight: their change of owner is recorded FORCED
-	reason  string   // why they are forced
-}
-
-// actorIsCurrent reports whether the actor may expire servers: whether its own heartbeat is fresh by the clock that
-// was read after the lock, and close to the time of the heartbeat reply. If they are apart, the clock was set
-// meanwhile, or the call was delayed.
-func (p rebalancing) actorIsCurrent(servers []ServerRow, now time.Time) bool {
-	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.Actor })
-	if own < 0 {
-		return false
-	}
-	heartbeat := servers[own].Heartbeat
-	return now.Sub(heartbeat).Abs() <= p.MaxHeartbeatAge && (p.RepliedAt.IsZero() || heartbeat.Sub(p.RepliedAt).Abs() <= p.MaxHeartbeatAge)
-}
-
-// rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
-// rows.
-func (l *LockTx) rebalance(ctx context.Context, p rebalancing) (skipped []plan.Change, err error) {
-	due := func() bool { return l.plannedVersion != l.membershipVersion || p.Always }
-	if !due() && p.Watched == 0 {
-		return nil, nil
-	}
-	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
-	servers, err := r.Servers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if p.Watched > 0 && p.actorIsCurrent(servers, l.Now) {
-		if servers, err = l.Expire(ctx, servers, p.RebalanceOptions); err != nil {
-			return nil, err
-		}
-	}
-	if !due() {
-		return nil, nil
-	}
-	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
-	changes, err := r.plan(ctx, servers, l.removing)
-	if err != nil {
-		return nil, err
-	}
-	written, skipped, err := l.WritePlan(ctx, changes)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.Record(ctx, p.events(written)...); err != nil {
-		return nil, err
-	}
-	if len(l.removing) > 0 {
-		if err := l.deleteRemovedQueues(ctx, p.Actor); err != nil {
-			return nil, err
-		}
-	}
-	return skipped, l.recordPlanned(ctx, p.Actor, len(written) > 0, len(skipped) == 0)
-}
-
-// recordPlanned writes the plan's versions to the lock row. A plan with skipped changes stays due.
-func (l *LockTx) recordPlanned(ctx context.Context, actor string, changed, complete bool) error {
-	if complete {
-		l.plannedVersion = l.membershipVersion
-	}
-	if changed {
-		l.planVersion++
-	}
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
-		WHERE task_type = ? AND own_sign = ?`, l.plannedVersion, l.planVersion, actor, l.TaskType, l.OwnSign)
-	return err
 }

@@ -39,11 +39,11 @@ type Registration struct {
 // uuid; if there is a row of the first one, it expires.
 func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err error) {
 	err = r.UnderLock(ctx, s.TaskType, func(ctx context.Context, l *LockTx) error {
-		since, err := l.watchedSince(ctx)
+		since, err := watchedSince(ctx, l)
 		if err != nil {
 			return err
 		}
-		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.itemVersion}
+		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.versions.item}
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
 			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
@@ -67,7 +67,7 @@ func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err 
 
 // watchedSince returns the time since which the servers with a fresh heartbeat have observed the roster without a
 // gap. It is now if there are none, or if a heartbeat from the future shows that the clock was set back.
-func (l *LockTx) watchedSince(ctx context.Context) (time.Time, error) {
+func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
 	var since time.Time
 	var setBack int
 	err := l.QueryRow(ctx, `SELECT MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),

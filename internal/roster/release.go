@@ -24,13 +24,13 @@ type Handover struct {
 // Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep it, it calls
 // Retake (H3).
 func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
-	err = r.underLockWith(ctx, taskType, (*LockTx).LockForPlanChange, func(ctx context.Context, l *LockTx) error {
+	err = r.underLockWith(ctx, taskType, (*LockTx).lockForPlanChange, func(ctx context.Context, l *LockTx) error {
 		released = nil
-		changes, version, err := l.releasable(ctx, uuid, queues)
+		changes, version, err := releasable(ctx, l, uuid, queues)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		if err := l.writeLocked(ctx, changes, version); err != nil {
+		if err := writeChanges(ctx, l, changes, version); err != nil {
 			return err
 		}
 		var events []Event
@@ -50,7 +50,7 @@ func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Ha
 // the version of the plan. It skips a queue whose row a stalled transaction holds, so that no other queue waits for
 // it. The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read
 // and not locked, because a lock would delay its heartbeat.
-func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
+func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
 	wanted := make(map[string]Handover, len(queues))
 	for _, q := range queues {
 		wanted[q.QueueID] = q
@@ -84,12 +84,12 @@ func (l *LockTx) releasable(ctx context.Context, uuid string, queues []Handover)
 func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epoch int64) (kept bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		kept = false
-		if free, err := l.lockQueueRows(ctx, []string{queueID}); err != nil || !free[queueID] {
+		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.planVersion+1, l.TaskType, l.OwnSign, queueID, uuid, epoch)
+			l.versions.plan+1, l.TaskType, l.OwnSign, queueID, uuid, epoch)
 		kept = n > 0
 		if err != nil || !kept {
 			return err

@@ -22,7 +22,7 @@ func (r *Roster) Repartition(ctx context.Context, taskType string, total int, ac
 		if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
 			return cmp.Or(err, errNamedQueues)
 		}
-		if err := l.mustHaveNoCursors(ctx); err != nil {
+		if err := mustHaveNoCursors(ctx, l); err != nil {
 			return err
 		}
 		var requested any = total
@@ -50,15 +50,15 @@ func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) 
 		done = false
 		var busy int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND drained_partition <> ?`,
-			l.TaskType, l.OwnSign, l.partitionVersion).Scan(&busy)
+			l.TaskType, l.OwnSign, l.versions.partition).Scan(&busy)
 		if err != nil || busy > 0 || l.RequestedTotal == 0 {
 			return err
 		}
-		if err := l.mustHaveNoCursors(ctx); err != nil {
-			return l.withdrawRepartition(ctx, actor, err)
+		if err := mustHaveNoCursors(ctx, l); err != nil {
+			return withdrawRepartition(ctx, l, actor, err)
 		}
 		done = true
-		return l.repartition(ctx, actor)
+		return changeQueueTotal(ctx, l, actor)
 	})
 	if err != nil {
 		return false, fmt.Errorf("repartition %w", err)
@@ -68,7 +68,7 @@ func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) 
 
 // withdrawRepartition withdraws the request because queues have got cursors while the servers drained. It returns any
 // other error as it is.
-func (l *LockTx) withdrawRepartition(ctx context.Context, actor string, why error) error {
+func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error) error {
 	if !errors.Is(why, errCursors) {
 		return why
 	}
@@ -80,14 +80,14 @@ func (l *LockTx) withdrawRepartition(ctx context.Context, actor string, why erro
 	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "withdrawn: " + why.Error()})
 }
 
-// repartition raises the epoch of each queue, so that items selected under the old number are rejected, deletes the
+// changeQueueTotal raises the epoch of each queue, so that items selected under the old number are rejected, deletes the
 // queues above the new number and inserts the missing ones.
-func (l *LockTx) repartition(ctx context.Context, actor string) error {
-	done, err := l.earliestWindowDone(ctx)
+func changeQueueTotal(ctx context.Context, l *LockTx, actor string) error {
+	done, err := earliestWindowDone(ctx, l)
 	if err != nil {
 		return err
 	}
-	if err := l.RaiseEpochHigh(ctx); err != nil {
+	if err := RaiseEpochHigh(ctx, l); err != nil {
 		return err
 	}
 	l.EpochHigh++ // each queue's epoch rises by one below
@@ -95,7 +95,7 @@ func (l *LockTx) repartition(ctx context.Context, actor string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.QueuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", queueIDs(NumberedQueues(l.RequestedTotal, l.QueueTotal))); err != nil {
+	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", queueIDs(NumberedQueues(l.RequestedTotal, l.QueueTotal))); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
@@ -103,7 +103,7 @@ func (l *LockTx) repartition(ctx context.Context, actor string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.insertQueueRows(ctx, NumberedQueues(l.QueueTotal, l.RequestedTotal), done); err != nil {
+	if err := insertQueueRows(ctx, l, NumberedQueues(l.QueueTotal, l.RequestedTotal), done); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
@@ -130,7 +130,7 @@ var errNamedQueues = errors.New("the queues have names: add or remove one instea
 // number of queues it would refer to other items.
 var errCursors = errors.New("the queues have cursors, which belong to their number: set cursor_value to '' first, and each source is read from its beginning")
 
-func (l *LockTx) mustHaveNoCursors(ctx context.Context) error {
+func mustHaveNoCursors(ctx context.Context, l *LockTx) error {
 	var n int
 	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cursor_value <> ''`, l.TaskType, l.OwnSign).Scan(&n)
 	if err == nil && n > 0 {
@@ -141,7 +141,7 @@ func (l *LockTx) mustHaveNoCursors(ctx context.Context) error {
 
 // earliestWindowDone returns the start of the last permit window in which all queues are done, NULL if there is none.
 // Items change their queues, so that the unfinished items of one queue may be in any queue afterwards.
-func (l *LockTx) earliestWindowDone(ctx context.Context) (any, error) {
+func earliestWindowDone(ctx context.Context, l *LockTx) (any, error) {
 	var all, done int
 	var least time.Time
 	err := l.QueryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`,

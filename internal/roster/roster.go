@@ -24,8 +24,11 @@ type Roster struct {
 
 	// QueuesRemoved is called in the transaction l, which deletes the queues (N1, N2). It ends the work of open runs
 	// in them: it sets the state of these queues of the runs, for the reason.
-	QueuesRemoved func(ctx context.Context, l *LockTx, state, reason string, queues []string) error
+	QueuesRemoved QueuesRemovedFunc
 }
+
+// QueuesRemovedFunc ends the work of open runs in queues that l deletes.
+type QueuesRemovedFunc func(ctx context.Context, l *LockTx, state, reason string, queues []string) error
 
 // QueueEpoch is a queue and the epoch under which a server owns it.
 type QueueEpoch struct {

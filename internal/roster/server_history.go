@@ -13,10 +13,10 @@ import (
 // MoveToHistory moves the rows of servers to the history if their heartbeats are still the ones that were read. It
 // returns the uuids of the rows that it moved. It looks up each row by its key: InnoDB locks each row that a
 // statement reads, and would delay the heartbeats of other servers.
-func (l *LockTx) MoveToHistory(ctx context.Context, reason string, servers []ServerRow) (moved map[string]bool, err error) {
+func MoveToHistory(ctx context.Context, l *LockTx, reason string, servers []ServerRow) (moved map[string]bool, err error) {
 	moved = map[string]bool{}
 	for part := range slices.Chunk(servers, changesPerStatement) {
-		list, err := l.lockServerRows(ctx, part)
+		list, err := lockServerRows(ctx, l, part)
 		if err != nil || len(list) == 0 {
 			return moved, err
 		}
@@ -40,7 +40,7 @@ func (l *LockTx) MoveToHistory(ctx context.Context, reason string, servers []Ser
 }
 
 // lockServerRows locks the rows of servers, and returns those without a newer heartbeat than the one that was read.
-func (l *LockTx) lockServerRows(ctx context.Context, servers []ServerRow) (list []string, err error) {
+func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list []string, err error) {
 	read := make(map[string]time.Time, len(servers))
 	for _, s := range servers {
 		list = append(list, s.UUID)

@@ -6,7 +6,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// The states of a server. Only a SERVING or STANDBY server is eligible: see mayOwn.
+// The states of a server. Only a SERVING or STANDBY server is eligible: see MayOwn.
 const (
 	StateServing  = "SERVING"  // owns queues
 	StateStandby  = "STANDBY"  // owns none: there are more servers than queues; first in line
@@ -22,16 +22,16 @@ func MayOwn(state string) bool { return state == StateServing || state == StateS
 const OwnerStates = `state IN ('` + StateServing + `', '` + StateStandby + `')`
 
 // setState changes the state of a server and rebalances, so that no server has to wait for the next heartbeat.
-func (l *LockTx) setState(ctx context.Context, uuid, state, actor string) error {
-	if err := l.writeState(ctx, uuid, state); err != nil {
+func setState(ctx context.Context, l *LockTx, uuid, state, actor string) error {
+	if err := writeState(ctx, l, uuid, state); err != nil {
 		return err
 	}
-	_, err := l.rebalance(ctx, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}})
+	_, _, err := rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}})
 	return err
 }
 
 // writeState changes the state of a server.
-func (l *LockTx) writeState(ctx context.Context, uuid, state string) error {
+func writeState(ctx context.Context, l *LockTx, uuid, state string) error {
 	if _, err := l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
 		return err
 	}

@@ -43,23 +43,23 @@ func newChangeRow(c plan.Change, version int64) changeRow {
 // changesPerStatement is how many changes go into one statement, as one parameter.
 const changesPerStatement = 2_000
 
-// WritePlan writes the changes whose rows no other transaction holds, and returns them and the skipped ones. A change
+// writePlan writes the changes whose rows no other transaction holds, and returns them and the skipped ones. A change
 // whose row a stalled fenced transaction holds waits for the next plan and delays no other change (L5). Each change
 // is a compare-and-set; if one fails, the transaction is rolled back and everything is planned anew (L4).
-func (l *LockTx) WritePlan(ctx context.Context, changes []plan.Change) (written, skipped []plan.Change, err error) {
-	written, skipped, err = l.lockFreeRows(ctx, changes)
+func writePlan(ctx context.Context, l *LockTx, changes []plan.Change) (written, skipped []plan.Change, err error) {
+	written, skipped, err = lockFreeRows(ctx, l, changes)
 	if err != nil {
 		return nil, nil, err
 	}
-	return written, skipped, l.writeLocked(ctx, written, l.planVersion+1)
+	return written, skipped, writeChanges(ctx, l, written, l.versions.plan+1)
 }
 
-// writeLocked writes changes of rows that this transaction has locked, where the database has row locks. version is
+// writeChanges writes changes of rows that this transaction has locked, where the database has row locks. version is
 // the version of the plan. It is higher than any version in the rows, so that a server that reads the highest version
 // of its rows notices the change.
-func (l *LockTx) writeLocked(ctx context.Context, changes []plan.Change, version int64) error {
+func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version int64) error {
 	if len(changes) == 1 {
-		return l.writeOne(ctx, changes[0], version)
+		return writeChange(ctx, l, changes[0], version)
 	}
 	for part := range slices.Chunk(changes, changesPerStatement) {
 		rows := make([]changeRow, len(part))
@@ -81,8 +81,8 @@ func (l *LockTx) writeLocked(ctx context.Context, changes []plan.Change, version
 	return nil
 }
 
-// writeOne writes one change as the dialect's statement for many does, without its table of changes.
-func (l *LockTx) writeOne(ctx context.Context, c plan.Change, version int64) error {
+// writeChange writes one change as the dialect's statement for many does, without its table of changes.
+func writeChange(ctx context.Context, l *LockTx, c plan.Change, version int64) error {
 	var set strings.Builder
 	var args []any
 	if c.Requester == "" {
@@ -126,12 +126,12 @@ func nextPowerOfTen(n int) string {
 
 // lockFreeRows locks the rows of the changes, skipping those that another transaction holds. It returns the changes
 // of either kind.
-func (l *LockTx) lockFreeRows(ctx context.Context, changes []plan.Change) (free, held []plan.Change, err error) {
+func lockFreeRows(ctx context.Context, l *LockTx, changes []plan.Change) (free, held []plan.Change, err error) {
 	list := make([]string, len(changes))
 	for i, c := range changes {
 		list[i] = c.QueueID
 	}
-	locked, err := l.lockQueueRows(ctx, list)
+	locked, err := lockQueueRows(ctx, l, list)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,7 +147,7 @@ func (l *LockTx) lockFreeRows(ctx context.Context, changes []plan.Change) (free,
 
 // lockQueueRows locks the rows of queues and returns those that it got, without those that another transaction holds.
 // SQLite has no row locks: there a stalled transaction delays each writer.
-func (l *LockTx) lockQueueRows(ctx context.Context, list []string) (got map[string]bool, err error) {
+func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[string]bool, err error) {
 	got = make(map[string]bool, len(list))
 	if l.Dialect.SkipLocked == "" {
 		for _, id := range list {

@@ -1,7 +1,9 @@
 package runs
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/dutyrota/rota/internal/roster"
 )
@@ -37,7 +39,8 @@ func (sw *Sweeps) ClaimAsReadBefore(ctx context.Context, taskType, server, run s
 
 // FireEdited fires the due triggers of a task type. Between the read and the write an operator edits the triggers by hand.
 func (s *Scheduler) FireEdited(ctx context.Context, taskType string) error {
-	_, err := s.roster.TryUnderLock(ctx, taskType, (*roster.LockTx).Lock, func(ctx context.Context, l *roster.LockTx) error {
+	var once error // an error that UnderLock does not retry ends it after one attempt
+	err := s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		firings, err := dueTriggers(ctx, l)
 		if err != nil {
 			return err
@@ -45,7 +48,8 @@ func (s *Scheduler) FireEdited(ctx context.Context, taskType string) error {
 		if _, err := l.Exec(ctx, `UPDATE schedule_trigger SET version = version + 1, status = 'PAUSED'`); err != nil {
 			return err
 		}
-		return advanceTriggers(ctx, l, firings)
+		once = advanceTriggers(ctx, l, firings)
+		return errors.New("roll back")
 	})
-	return err
+	return cmp.Or(once, err)
 }

@@ -61,7 +61,7 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, e
 }
 
 func (f *fleet) plan(ctx context.Context, s *server) error {
-	_, err := s.h.c.Roster().Rebalance(ctx, taskType, roster.RebalanceOptions{Actor: s.uuid, Always: true})
+	_, err := s.h.c.Roster().Planner(taskType, s.uuid).Rebalance(ctx, roster.RebalanceOptions{Always: true})
 	return err
 }
 

@@ -138,7 +138,7 @@ func (s *server) look(ctx context.Context) (err error) {
 	s.stale = true
 	for {
 		if s.stale {
-			if s.view, err = s.h.c.Roster().View(ctx, taskType, s.uuid); err != nil {
+			if s.view, err = s.h.c.Roster().Server(taskType, s.uuid).View(ctx); err != nil {
 				return err
 			}
 			s.stale = false
@@ -158,7 +158,7 @@ func (s *server) look(ctx context.Context) (err error) {
 			return nil
 		}
 		s.stale = true
-		released, err := s.h.c.Roster().Release(ctx, taskType, s.uuid, handovers)
+		released, err := s.h.c.Roster().Server(taskType, s.uuid).Release(ctx, handovers)
 		if err != nil || len(released) == 0 {
 			return err
 		}

@@ -1,0 +1,44 @@
+package roster
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
+)
+
+// BeginLocked begins a transaction and takes the lock row in one attempt: by waiting for it or, with checkOnly, by
+// checking that it is free. The caller rolls the transaction back.
+func (r *Roster) BeginLocked(t testing.TB, taskType string, checkOnly bool) (*sql.Tx, error) {
+	t.Helper()
+	tx, err := r.DB.Begin(t.Context(), r.DB.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &LockTx{Tx: tx, TaskType: taskType, OwnSign: r.OwnSign}
+	if checkOnly {
+		return tx.Raw, l.checkFree(t.Context())
+	}
+	return tx.Raw, l.lockForPlanChange(t.Context())
+}
+
+// WritePlan writes changes under the lock row as Rebalance does.
+func (r *Roster) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
+	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		_, _, err := writePlan(ctx, l, changes)
+		return err
+	})
+}
+
+// ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many servers are alive.
+func (r *Roster) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		old := ServerRow{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDeadInterval: time.Minute}
+		servers, _, err := expire(ctx, l, []ServerRow{old}, RebalanceOptions{Actor: "test", Watched: time.Hour})
+		alive = len(servers)
+		return err
+	})
+	return alive, err
+}

@@ -1,0 +1,64 @@
+package roster_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// F3: where share locks do not reach all writers, the fence writes, and the batches of one queue run one after the
+// other.
+func TestFenceByWriting(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		c.Roster().WriteFence = true
+		centertest.Fence(t, c)
+	})
+}
+
+// F1: the fence locks the rows of its own queues only. InnoDB locks the rows that a statement reads, and with IN the
+// optimizer may choose to read the whole roster.
+func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			c := centertest.Open(t, testdb.URL(t, kind), center.Options{})
+			for _, queues := range []int{4, 16, 100} {
+				task := fmt.Sprint("settle", queues)
+				if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: queues}); err != nil {
+					t.Fatal(err)
+				}
+				execSQL(t, c, "UPDATE schedule_queue SET cur_server = 'A' WHERE task_type = '"+task+"'")
+				for fenced := 1; fenced < queues; fenced *= 2 {
+					if free := freeBeside(t, c, task, fenced); free != queues-fenced {
+						t.Errorf("%d of %d queues are fenced, and %d are free", fenced, queues, free)
+					}
+				}
+			}
+		})
+	}
+}
+
+// freeBeside fences the given number of queues and counts the queues that another transaction can still lock.
+func freeBeside(t *testing.T, c *center.Center, task string, fenced int) (free int) {
+	t.Helper()
+	b := center.Batch{Server: "A", TaskType: task}
+	for i := range fenced {
+		b.Queues = append(b.Queues, center.QueueEpoch{ID: fmt.Sprint(i), Epoch: 1})
+	}
+	ctx := c.Bind(t.Context(), b)
+	tx, err := c.DB().BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := center.Fence(ctx, tx); err != nil {
+		t.Fatal(err)
+	}
+	return countRows(t, c, "SELECT queue_id FROM schedule_queue WHERE task_type = '"+task+"' FOR UPDATE SKIP LOCKED")
+}

@@ -1,0 +1,71 @@
+package roster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
+)
+
+// rebalancing is a rebalance under the lock row: that of Rebalance, or that of a server that leaves or is drained by
+// force.
+type rebalancing struct {
+	RebalanceOptions
+	leaving string   // the uuid of the server that is to own nothing any more; empty for none
+	forced  []string // the queues that it may still have in flight: their change of owner is recorded FORCED
+	reason  string   // why they are forced
+}
+
+// rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
+// rows, and how long the servers that it expired had been silent.
+func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Change, silences []time.Duration, err error) {
+	due := func() bool { return l.versions.planned != l.versions.membership || p.Always }
+	if !due() && p.Watched == 0 {
+		return nil, nil, nil
+	}
+	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	servers, err := r.Servers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.Watched > 0 && p.actorIsCurrent(servers, l.Now) {
+		if servers, silences, err = expire(ctx, l, servers, p.RebalanceOptions); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !due() {
+		return nil, silences, nil
+	}
+	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
+	changes, err := r.plan(ctx, servers, l.removing)
+	if err != nil {
+		return nil, nil, err
+	}
+	written, skipped, err := writePlan(ctx, l, changes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.Record(ctx, p.events(written)...); err != nil {
+		return nil, nil, err
+	}
+	if len(l.removing) > 0 {
+		if err := deleteRemovedQueues(ctx, l, p.Actor); err != nil {
+			return nil, nil, err
+		}
+	}
+	return skipped, silences, recordPlanned(ctx, l, p.Actor, len(written) > 0, len(skipped) == 0)
+}
+
+// recordPlanned writes the plan's versions to the lock row. A plan with skipped changes stays due.
+func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, complete bool) error {
+	if complete {
+		l.versions.planned = l.versions.membership
+	}
+	if changed {
+		l.versions.plan++
+	}
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
+		WHERE task_type = ? AND own_sign = ?`, l.versions.planned, l.versions.plan, actor, l.TaskType, l.OwnSign)
+	return err
+}

@@ -1,0 +1,40 @@
+package roster
+
+import "context"
+
+// versions are the counters in the lock row. A server learns them with its heartbeat. It reads or plans only if one of
+// them has changed (S2, S3).
+type versions struct {
+	partition  int64 // rises with each request for another number of queues, and with its end
+	membership int64 // rises when a server or queue comes, goes or changes its state: a plan is due
+	planned    int64 // the membership of the last complete plan
+	plan       int64 // rises with each change of an owner or requester
+	item       int64 // rises when an operator changes failed items
+}
+
+// membershipChanged makes the servers plan again (S3).
+func (l *LockTx) membershipChanged(ctx context.Context) error {
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
+		WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
+	l.versions.membership++
+	return err
+}
+
+// planChanged makes the servers read their queues again.
+func (l *LockTx) planChanged(ctx context.Context) error {
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET plan_version = plan_version + 1
+		WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
+	l.versions.plan++
+	return err
+}
+
+// queuesChanged writes the list of queues to the lock row, with more queues than before, and makes the servers read
+// their queues and plan again.
+func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
+	l.QueueTotal += more
+	l.versions.plan++
+	l.versions.membership++
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, plan_version = plan_version + 1,
+		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`, l.QueueTotal, l.EpochHigh, l.removing, l.TaskType, l.OwnSign)
+	return err
+}

