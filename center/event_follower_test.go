@@ -211,7 +211,7 @@ func TestEventsOfAServer(t *testing.T) {
 	execAll(t, c, "INSERT INTO schedule_event (task_type, kind, from_server, reason) VALUES ('settle', 'ALERT', '"+web2+"', 'its last')")
 	f.want("its last")
 	for _, task := range []string{"settle", "regions"} {
-		_, err := c.Roster().Register(t.Context(), roster.Server{UUID: "web3:3:" + task, TaskType: task, Host: "web3", PID: 3, JudgeDeadInterval: time.Hour})
+		_, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "web3:3:" + task, TaskType: task, Host: "web3", PID: 3, JudgeDeadInterval: time.Hour})
 		must(t, err)
 	}
 	if _, err := c.Events().List(t.Context(), center.EventFilter{Server: "web3:3"}, 1); !errors.Is(err, center.ErrAmbiguousServer) {

@@ -1,7 +1,6 @@
 package center
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 

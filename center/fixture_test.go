@@ -23,7 +23,7 @@ func servedRoster(t *testing.T, url string) *center.Center {
 	}
 	for _, uuid := range []string{web1, web2} {
 		host, _, _ := strings.Cut(uuid, ":")
-		_, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: "settle", Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+		_, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 		must(t, err)
 		_, err = c.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
 		must(t, err)

@@ -88,7 +88,7 @@ func liveOnce(t *testing.T, c *center.Center) {
 	}
 	for _, host := range []string{"web1", "web2"} {
 		uuid := host + ":1:00000000"
-		if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{}); err != nil {
@@ -194,11 +194,11 @@ func workerLife(t *testing.T, c *center.Center) {
 	must(center.SaveCursor(c.Bind(ctx, center.Batch{Server: web1, TaskType: "settle", Cursor: &cursor, Queues: []center.QueueEpoch{{ID: "0", Epoch: v.Queues[0].Epoch + 1}}})))
 	must(c.Roster().Server("settle", web1).WindowDone(ctx, center.QueueEpoch{ID: "0", Epoch: v.Queues[0].Epoch + 1}, time.Now()))
 	must(c.Roster().Server("settle", web1).Drain(ctx))
-	assign := roster.RebalanceOptions{Actor: web1, Watched: time.Hour, MaxHeartbeatAge: time.Minute, Always: true}
-	_, err = c.Roster().Rebalance(ctx, "settle", assign)
+	assign := roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Minute, Always: true}
+	_, err = c.Roster().Planner("settle", web1).Rebalance(ctx, assign)
 	must(err)
 	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
-	_, err = c.Roster().Rebalance(ctx, "settle", assign)
+	_, err = c.Roster().Planner("settle", web1).Rebalance(ctx, assign)
 	must(err)
 	must(c.Roster().Server("settle", web1).Leave(ctx, nil))
 	time.Sleep(10 * time.Millisecond) // so that there is something older than the retention
@@ -223,7 +223,7 @@ func runLife(t *testing.T, c *center.Center) {
 		_, err := c.Tasks().Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		must(err)
 		uuid := task + ":1:00000000"
-		_, err = c.Roster().Register(ctx, roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
+		_, err = c.Roster().Register(ctx, roster.ServerInfo{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
 		must(err)
 		_, err = c.Roster().Planner(task, uuid).Rebalance(ctx, roster.RebalanceOptions{})
 		must(err)

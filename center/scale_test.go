@@ -50,7 +50,7 @@ func (m *many) exec(format string, args ...any) {
 // the last n expire.
 func (m *many) join() {
 	m.Helper()
-	_, err := m.c.Roster().Register(m.Context(), roster.Server{UUID: "new", TaskType: "settle", JudgeDeadInterval: 24 * time.Hour})
+	_, err := m.c.Roster().Register(m.Context(), roster.ServerInfo{UUID: "new", TaskType: "settle", JudgeDeadInterval: 24 * time.Hour})
 	if err != nil {
 		m.Fatal(err)
 	}

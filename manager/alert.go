@@ -152,7 +152,7 @@ func (a *alerter) logWaits(ctx context.Context, waiting bool) {
 	a.waitLoggedAt = time.Now()
 	ctx, cancel := a.call(ctx)
 	defer cancel()
-	waits, err := a.roster.Roster().PendingHandovers(ctx, a.uuid)
+	waits, err := a.roster.Roster().Server(a.taskType, a.uuid).PendingHandovers(ctx)
 	if err != nil {
 		a.log.WithError(err).Debug("awaited owners not read")
 	}

@@ -209,7 +209,7 @@ func TestDeadServerIsExpiredThoughTheLockRowIsNeverFree(t *testing.T) {
 			return p.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server <> 'short:1:00000000'") == 2
 		}
 		until(t, "it owns all queues", ownsAll)
-		if _, err := p.c.Roster().Register(t.Context(), roster.Server{UUID: "short:1:00000000", TaskType: "settle", Host: "short", JudgeDeadInterval: quick.JudgeDeadInterval}); err != nil {
+		if _, err := p.c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "short:1:00000000", TaskType: "settle", Host: "short", JudgeDeadInterval: quick.JudgeDeadInterval}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := p.c.DB().ExecContext(t.Context(), "UPDATE schedule_queue SET cur_server = 'short:1:00000000', epoch = epoch + 1 WHERE queue_index = 1"); err != nil {

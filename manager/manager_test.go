@@ -298,7 +298,7 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
 		time.Sleep(5 * time.Second)
-		_, err := cl.c.Roster().Register(cl.Context(), roster.Server{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, HeartbeatToken: "x"})
+		_, err := cl.c.Roster().Register(cl.Context(), roster.ServerInfo{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, HeartbeatToken: "x"})
 		if err != nil {
 			cl.Fatal(err)
 		}

@@ -45,9 +45,9 @@ const maxBusy = 3
 func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
 	call, cancel := p.call(ctx)
 	defer cancel()
-	done, err := p.roster.Roster().Rebalance(call, p.taskType, roster.RebalanceOptions{
-		Actor: p.uuid, MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
-		Watched: r.watched, RepliedAt: r.Now, Inherited: r.inherited,
+	done, err := p.roster.Roster().Planner(p.taskType, p.uuid).Rebalance(call, roster.RebalanceOptions{
+		MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
+		Watched:         r.watched, RepliedAt: r.Now, Inherited: r.inherited,
 		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),
 	})
 	if err == nil && done.Busy {

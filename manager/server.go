@@ -141,7 +141,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	session := newSession(s)
 	ctx, cancel := s.call(ctx)
 	defer cancel()
-	reg, err := s.roster.Roster().Register(ctx, roster.Server{
+	reg, err := s.roster.Roster().Register(ctx, roster.ServerInfo{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), GivenSettings: s.task.settings.Given(),

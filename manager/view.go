@@ -99,6 +99,6 @@ func (v *ownView) waits() bool {
 func (v *ownView) unchanged(ctx context.Context) bool {
 	ctx, cancel := v.call(ctx)
 	defer cancel()
-	awaits, err := v.roster.Roster().Incoming(ctx, v.uuid)
+	awaits, err := v.roster.Roster().Server(v.taskType, v.uuid).Incoming(ctx)
 	return err == nil && awaits == v.Incoming(v.uuid)
 }

@@ -54,7 +54,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		if _, err := c.Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatalf("read the settings: error %v, want ErrUnknownTask", err)
 		}
-		if _, err := c.Roster().Rebalance(t.Context(), "nobody", roster.RebalanceOptions{}); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := c.Roster().Planner("nobody", "").Rebalance(t.Context(), roster.RebalanceOptions{}); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatalf("rebalance: error %v, want ErrUnknownTask", err)
 		}
 	})
@@ -89,7 +89,7 @@ func testConcurrent(t *testing.T, c *center.Center) {
 				return err
 			}
 			uuid := fmt.Sprintf("%s:%d", task, i)
-			if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
+			if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute}); err != nil {
 				return err
 			}
 			_, err := c.Roster().Planner(task, uuid).Rebalance(t.Context(), roster.RebalanceOptions{})

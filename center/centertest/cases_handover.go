@@ -149,7 +149,7 @@ func testLeave(t *testing.T, c *center.Center) {
 func testPendingHandovers(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4})
 	r.join("A", "B")
-	pending, err := c.Roster().PendingHandovers(t.Context(), r.uuid("B"))
+	pending, err := c.Roster().Server(r.task, r.uuid("B")).PendingHandovers(t.Context())
 	r.must(err)
 	if len(pending) != 1 || pending[0].Owner != r.uuid("A") || pending[0].Queues != 2 || pending[0].JudgeDeadInterval != 10*time.Second {
 		t.Fatalf("pending hand-overs %+v, want 2 queues of A", pending)
@@ -161,7 +161,7 @@ func testPendingHandovers(t *testing.T, c *center.Center) {
 	if got, want := dead.String(), "queue 3 is held by web1:4711:ab, last heartbeat 6s ago; taken over in 4s"; got != want {
 		t.Errorf("text of a dead owner %q, want %q", got, want)
 	}
-	if pending, err := c.Roster().PendingHandovers(t.Context(), r.uuid("A")); err != nil || len(pending) > 0 {
+	if pending, err := c.Roster().Server(r.task, r.uuid("A")).PendingHandovers(t.Context()); err != nil || len(pending) > 0 {
 		t.Errorf("pending hand-overs %+v of A, want none: %v", pending, err)
 	}
 }

@@ -104,7 +104,7 @@ func (w *walk) view(name string) roster.View {
 	w.Helper()
 	v, err := w.c.Roster().Server(w.task, w.uuid(name)).View(w.Context())
 	w.must(err)
-	awaits, err := w.c.Roster().Incoming(w.Context(), w.uuid(name))
+	awaits, err := w.c.Roster().Server(w.task, w.uuid(name)).Incoming(w.Context())
 	w.must(err)
 	if awaits != v.Incoming(w.uuid(name)) {
 		w.Fatalf("the poll of %s reads %+v, want what its view has: %+v", name, awaits, v)

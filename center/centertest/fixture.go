@@ -82,7 +82,7 @@ func (r *fixture) register(name string) roster.Registration {
 // registerGiven registers a server whose program gives these settings.
 func (r *fixture) registerGiven(name string, given center.Settings) roster.Registration {
 	r.Helper()
-	reg, err := r.c.Roster().Register(r.Context(), roster.Server{
+	reg, err := r.c.Roster().Register(r.Context(), roster.ServerInfo{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
 		JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first", GivenSettings: given.Given(),
 	})

@@ -84,7 +84,7 @@ func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 func TestDoctorHintsNameOneServer(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
-	_, err := s.c.Roster().Register(t.Context(), roster.Server{UUID: "web2:2:00000003", TaskType: "regions", Host: "web2", PID: 2, JudgeDeadInterval: time.Hour})
+	_, err := s.c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "web2:2:00000003", TaskType: "regions", Host: "web2", PID: 2, JudgeDeadInterval: time.Hour})
 	s.must(err)
 	s.run("server pause " + web1)
 	s.run("server pause " + web2)

@@ -77,7 +77,7 @@ func (s *testRoster) join(uuid string) {
 func (s *testRoster) serve(task, uuid string) {
 	s.Helper()
 	host, _, _ := strings.Cut(uuid, ":")
-	_, err := s.c.Roster().Register(s.Context(), roster.Server{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+	_, err := s.c.Roster().Register(s.Context(), roster.ServerInfo{UUID: uuid, TaskType: task, Host: host, PID: 1, JudgeDeadInterval: time.Hour})
 	s.must(err)
 	_, err = s.c.Roster().Planner(task, uuid).Rebalance(s.Context(), roster.RebalanceOptions{})
 	s.must(err)

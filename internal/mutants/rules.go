@@ -167,7 +167,7 @@ var mutants = []mutant{
 	},
 	{
 		"H4", "leave without a hand-over",
-		"Leave", "leaving: uuid, forced: forced",
+		"Leave", "leaving: s.uuid, forced: forced",
 		"forced: forced",
 		"TestConformance",
 	},
@@ -197,7 +197,7 @@ var mutants = []mutant{
 	},
 	{
 		"F1", "the fence ignores the epoch",
-		"fenceByReading", "if owners[q.ID] != (owner{server, q.Epoch}) {",
+		"fenceByReading", "if owners[q.ID] != (owner{s.uuid, q.Epoch}) {",
 		"if owners[q.ID].server != server {",
 		"TestConformance",
 	},

@@ -10,8 +10,8 @@
 //   - A queue has at most one owner at any commit.
 //   - The epoch of a queue rises with every change of owner. No epoch is used twice.
 //   - A queue of a live owner moves only when that owner releases it. An operator can override this with
-//     [Roster.DrainServer] and force.
-//   - A transaction that is fenced with [Roster.FenceQueues] commits only while the server owns the queues of its batch
+//     [Operator.DrainServer] and force.
+//   - A transaction that is fenced with [Server.Fence] commits only while the server owns the queues of its batch
 //     under the epochs under which it selected them.
 //
 // Not guaranteed: that a process does nothing after it was stopped for longer than its lease. The call that it was in
@@ -70,7 +70,7 @@
 // # How it is built
 //
 // Every change of ownership is a transaction, whose first statement writes the lock row of the task type (L1):
-// [Roster.Rebalance], [Roster.Release], [Roster.Retake], [Roster.Leave]. Then it reads the database's clock, which alone
+// [Planner.Rebalance], [Server.Release], [Server.Retake], [Server.Leave]. Then it reads the database's clock, which alone
 // decides whether a server is dead (L2). Writes compare the owner and the epoch, and fail if either has changed (L4). A
 // transaction skips rows that a stalled transaction holds, so that a stalled transaction delays only its own queues (L5).
 // SQLite has one lock for all rows; there it delays every writer.

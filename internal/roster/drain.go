@@ -17,21 +17,21 @@ import (
 // flight. Until then its fenced writes are rejected; e-mails and HTTP calls cannot be undone. DrainServer returns the
 // queues that it could not take because a transaction of the server holds their rows: an operator must end that
 // session in the database, or the process.
-func (r *Roster) DrainServer(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
-	err = r.underServerLock(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
+func (o Operator) DrainServer(ctx context.Context, uuid string, force bool) (held []string, err error) {
+	err = o.underServerLock(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
 		held = nil
 		if now != StateDraining {
-			if err := l.Record(ctx, Event{Kind: EventDraining, to: uuid, Actor: actor}); err != nil {
+			if err := l.Record(ctx, Event{Kind: EventDraining, to: uuid, Actor: o.actor}); err != nil {
 				return err
 			}
 		}
 		if !force {
-			return setState(ctx, l, uuid, StateDraining, actor)
+			return setState(ctx, l, uuid, StateDraining, o.actor)
 		}
 		if err := writeState(ctx, l, uuid, StateDraining); err != nil {
 			return err
 		}
-		skipped, err := forceDrain(ctx, l, uuid, actor)
+		skipped, err := forceDrain(ctx, l, uuid, o.actor)
 		for _, c := range skipped {
 			if c.OldOwner == uuid {
 				held = append(held, c.QueueID)
@@ -57,6 +57,6 @@ func forceDrain(ctx context.Context, l *LockTx, uuid, actor string) (skipped []p
 	if err != nil {
 		return nil, err
 	}
-	skipped, _, err = rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}, leaving: uuid, forced: queues, reason: "by an operator"})
+	skipped, _, err = rebalance(ctx, l, rebalancing{actor: actor, leaving: uuid, forced: queues, reason: "by an operator"})
 	return skipped, err
 }

@@ -10,8 +10,8 @@ import (
 // expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
 // the lock. It returns the others, and how long the removed ones had been silent. A server with a new heartbeat
 // survives: its heartbeat is no longer the one that was read.
-func expire(ctx context.Context, l *LockTx, servers []ServerRow, a RebalanceOptions) (alive []ServerRow, silences []time.Duration, err error) {
-	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !a.expired(s, l.Now) })
+func expire(ctx context.Context, l *LockTx, servers []ServerRow, p rebalancing) (alive []ServerRow, silences []time.Duration, err error) {
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !p.expired(s, l.Now) })
 	if len(dead) == 0 {
 		return servers, nil, nil
 	}
@@ -32,7 +32,7 @@ func expire(ctx context.Context, l *LockTx, servers []ServerRow, a RebalanceOpti
 			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDeadInterval)
 		}
 		silences = append(silences, silent)
-		events = append(events, Event{Kind: EventExpired, from: s.UUID, Actor: a.Actor, Reason: reason})
+		events = append(events, Event{Kind: EventExpired, from: s.UUID, Actor: p.actor, Reason: reason})
 	}
 	if err := l.Record(ctx, events...); err != nil {
 		return nil, nil, err
@@ -44,7 +44,7 @@ func expire(ctx context.Context, l *LockTx, servers []ServerRow, a RebalanceOpti
 // was read after the lock, and close to the time of the heartbeat reply. If they are apart, the clock was set
 // meanwhile, or the call was delayed.
 func (p rebalancing) actorIsCurrent(servers []ServerRow, now time.Time) bool {
-	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.Actor })
+	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.actor })
 	if own < 0 {
 		return false
 	}

@@ -15,7 +15,7 @@ func TestExpirySparesServersWithANewHeartbeat(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := openTask(t, url, "expire", 1)
-		if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if alive, err := c.Roster().ExpireAsReadBefore(t.Context(), "expire", "A"); err != nil || alive != 1 {
@@ -32,7 +32,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		c := openTask(t, url, "settle", 4)
 		for _, uuid := range []string{"web1:1:00000000", "web2:1:00000000"} {
 			host, _, _ := strings.Cut(uuid, ":")
-			if _, err := c.Roster().Register(t.Context(), roster.Server{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
+			if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -41,7 +41,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		if err != nil || !replies["web1:1:00000000"].AnyDead {
 			t.Fatalf("%+v, %v", replies, err)
 		}
-		options := roster.RebalanceOptions{Actor: "web1:1:00000000", Watched: time.Hour, MaxHeartbeatAge: time.Minute}
+		options := roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Minute}
 		for _, seen := range []string{"2999-01-01", ""} { // a reply from before the clock was set proves nothing
 			if seen != "" {
 				if options.RepliedAt, err = time.Parse(time.DateOnly, seen); err != nil {
@@ -50,7 +50,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 			} else {
 				options.RepliedAt = replies["web1:1:00000000"].Now
 			}
-			done, err := c.Roster().Rebalance(t.Context(), "settle", options)
+			done, err := c.Roster().Planner("settle", "web1:1:00000000").Rebalance(t.Context(), options)
 			if err != nil {
 				t.Fatal(err)
 			}

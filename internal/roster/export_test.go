@@ -36,7 +36,7 @@ func (r *Roster) WritePlan(ctx context.Context, taskType string, changes []plan.
 func (r *Roster) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		old := ServerRow{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDeadInterval: time.Minute}
-		servers, _, err := expire(ctx, l, []ServerRow{old}, RebalanceOptions{Actor: "test", Watched: time.Hour})
+		servers, _, err := expire(ctx, l, []ServerRow{old}, rebalancing{actor: "test", RebalanceOptions: RebalanceOptions{Watched: time.Hour}})
 		alive = len(servers)
 		return err
 	})

@@ -180,7 +180,7 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 		registered := make(chan time.Time, 1)
 		var g errgroup.Group
 		g.Go(func() error {
-			reg, err := c.Roster().Register(t.Context(), roster.Server{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
+			reg, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
 			registered <- reg.At
 			return err
 		})

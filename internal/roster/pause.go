@@ -7,13 +7,13 @@ import (
 )
 
 // Pause pauses or resumes a task type. While it is paused, each server drains its queues and keeps them.
-func (r *Roster) Pause(ctx context.Context, taskType string, paused bool, actor string) error {
-	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+func (o Operator) Pause(ctx context.Context, taskType string, paused bool) error {
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.TaskType, l.OwnSign)
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: PauseKind(paused), Actor: actor, Reason: "the task type"})
+		return l.Record(ctx, Event{Kind: PauseKind(paused), Actor: o.actor, Reason: "the task type"})
 	})
 	if err != nil {
 		return fmt.Errorf("%s %w", pauseVerb(paused), err)
@@ -24,19 +24,19 @@ func (r *Roster) Pause(ctx context.Context, taskType string, paused bool, actor 
 // PauseServer pauses or resumes one server. A paused server drains its queues, and other servers take them over.
 // While there are no eligible servers, it keeps its queues and does not work them. Resuming also ends a DrainServer.
 // It returns ErrGone if there is no such server.
-func (r *Roster) PauseServer(ctx context.Context, uuid string, paused bool, actor string) error {
+func (o Operator) PauseServer(ctx context.Context, uuid string, paused bool) error {
 	state := StateStandby // its next heartbeat writes SERVING if it owns queues
 	if paused {
 		state = StatePaused
 	}
-	err := r.underServerLock(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
+	err := o.underServerLock(ctx, uuid, func(ctx context.Context, l *LockTx, now string) error {
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
-		if err := setState(ctx, l, uuid, state, actor); err != nil {
+		if err := setState(ctx, l, uuid, state, o.actor); err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: PauseKind(paused), to: uuid, Actor: actor, Reason: "the server"})
+		return l.Record(ctx, Event{Kind: PauseKind(paused), to: uuid, Actor: o.actor, Reason: "the server"})
 	})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", pauseVerb(paused), uuid, err)

@@ -21,8 +21,8 @@ type PendingHandover struct {
 
 // PendingHandovers returns the owners of the queues that are requested for a server, the oldest request first. It is
 // for people to read; no decision depends on it.
-func (r *Roster) PendingHandovers(ctx context.Context, uuid string) (waits []PendingHandover, err error) {
-	err = r.DB.Each(ctx, func(rows *sql.Rows) error {
+func (s Server) PendingHandovers(ctx context.Context) (waits []PendingHandover, err error) {
+	err = s.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		var w PendingHandover
 		var requested, heartbeat, now time.Time
 		err := rows.Scan(&w.Owner, &w.Queues, &w.FirstQueue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDeadInterval), (*sqldb.Instant)(&now))
@@ -32,9 +32,9 @@ func (r *Roster) PendingHandovers(ctx context.Context, uuid string) (waits []Pen
 	}, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
 		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), {now}
 		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server
-		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, uuid)
+		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, s.uuid)
 	if err != nil {
-		return nil, fmt.Errorf("read the owners that %s waits for: %w", uuid, err)
+		return nil, fmt.Errorf("read the owners that %s waits for: %w", s.uuid, err)
 	}
 	return waits, nil
 }

@@ -9,22 +9,22 @@ import (
 
 // AddQueue adds a named queue, which the next plan assigns (N2), or withdraws its removal. Where queues have numbers,
 // Repartition changes how many there are.
-func (r *Roster) AddQueue(ctx context.Context, taskType, queueID, parameter, actor string) error {
+func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter string) error {
 	if err := ValidName("queue", queueID, 150); err != nil {
 		return fmt.Errorf("add a queue to %s: %w", taskType, err)
 	}
-	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		queues, err := l.NamedQueues(ctx)
 		if err != nil {
 			return err
 		}
 		if there := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID }); there >= 0 {
-			return keepQueue(ctx, l, queues[there], actor)
+			return keepQueue(ctx, l, queues[there], o.actor)
 		}
 		if len(queues) == MaxQueues {
 			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
 		}
-		return addQueue(ctx, l, QueueRow{queueID, queues[len(queues)-1].index + 1, parameter}, actor)
+		return addQueue(ctx, l, QueueRow{queueID, queues[len(queues)-1].index + 1, parameter}, o.actor)
 	})
 	if err != nil {
 		return fmt.Errorf("add queue %q to %w", queueID, err)

@@ -11,33 +11,33 @@ import (
 // WindowDone records that a queue was found empty in the permit window that began at since: its owner does not work
 // it again until the next window begins. It returns ErrFenced if the server does not own the queue under that epoch
 // any more.
-func (r *Roster) WindowDone(ctx context.Context, taskType, server string, q QueueEpoch, since time.Time) error {
-	err := r.DB.Retry(ctx, func() (bool, error) {
-		n, err := r.DB.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
+func (s Server) WindowDone(ctx context.Context, q QueueEpoch, since time.Time) error {
+	err := s.roster.DB.Retry(ctx, func() (bool, error) {
+		n, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			r.DB.Time(since), taskType, r.OwnSign, q.ID, server, q.Epoch)
+			s.roster.DB.Time(since), s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch)
 		if err == nil && n == 0 {
 			err = ErrFenced
 		}
 		return true, err
 	})
 	if err != nil {
-		return fmt.Errorf("record the permit window of queue %s of %s$%s: %w", q.ID, taskType, r.OwnSign, err)
+		return fmt.Errorf("record the permit window of queue %s of %s$%s: %w", q.ID, s.taskType, s.roster.OwnSign, err)
 	}
 	return nil
 }
 
 // Cursor returns how far the source of a queue was read. It returns ErrFenced if the server does not own the queue
 // under that epoch any more.
-func (r *Roster) Cursor(ctx context.Context, taskType, server string, q QueueEpoch) (cursor string, err error) {
-	err = r.DB.Dealers.QueryRowContext(ctx, r.DB.SQL(`SELECT cursor_value FROM schedule_queue
+func (s Server) Cursor(ctx context.Context, q QueueEpoch) (cursor string, err error) {
+	err = s.roster.DB.Dealers.QueryRowContext(ctx, s.roster.DB.SQL(`SELECT cursor_value FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),
-		taskType, r.OwnSign, q.ID, server, q.Epoch).Scan(&cursor)
+		s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch).Scan(&cursor)
 	if sqldb.NoRows(err) {
 		err = ErrFenced
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the cursor of queue %s of %s$%s: %w", q.ID, taskType, r.OwnSign, err)
+		return "", fmt.Errorf("read the cursor of queue %s of %s$%s: %w", q.ID, s.taskType, s.roster.OwnSign, err)
 	}
 	return cursor, nil
 }

@@ -12,8 +12,8 @@ import (
 // RemoveQueue removes a named queue (N2). Its owner first drains it; then the row is deleted. Without an owner it is
 // deleted at once. Items of that name are not processed any more. The last queue cannot be removed: a task type
 // without queues has nothing to do.
-func (r *Roster) RemoveQueue(ctx context.Context, taskType, queueID, actor string) error {
-	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+func (o Operator) RemoveQueue(ctx context.Context, taskType, queueID string) error {
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		queues, err := l.NamedQueues(ctx)
 		if err != nil {
 			return err
@@ -28,7 +28,7 @@ func (r *Roster) RemoveQueue(ctx context.Context, taskType, queueID, actor strin
 		case !staying:
 			return errors.New("it is the last one")
 		}
-		return removeQueue(ctx, l, queues[at], actor)
+		return removeQueue(ctx, l, queues[at], o.actor)
 	})
 	if err != nil {
 		return fmt.Errorf("remove queue %q of %w", queueID, err)
@@ -51,8 +51,8 @@ func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) err
 // FinishRemoval gives up a queue that is being removed and that this server has drained, and deletes its row. It
 // reports whether it did: it does not if the removal was withdrawn. Whatever the reply, the server must not work the
 // queue again under the old epoch: to keep it, it calls Retake (H3).
-func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID string, epoch int64) (done bool, err error) {
-	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+func (s Server) FinishRemoval(ctx context.Context, queueID string, epoch int64) (done bool, err error) {
+	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
 		done = false
 		if !slices.Contains(l.removing, queueID) {
 			return nil
@@ -62,11 +62,11 @@ func (r *Roster) FinishRemoval(ctx context.Context, taskType, uuid, queueID stri
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.TaskType, l.OwnSign, queueID, uuid, epoch)
+			l.TaskType, l.OwnSign, queueID, s.uuid, epoch)
 		if done = n > 0; err != nil || !done {
 			return err
 		}
-		return deleteRemovedQueues(ctx, l, uuid)
+		return deleteRemovedQueues(ctx, l, s.uuid)
 	})
 	if err != nil {
 		return false, fmt.Errorf("remove queue %q of %w", queueID, err)

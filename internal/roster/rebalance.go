@@ -12,9 +12,7 @@ import (
 
 // RebalanceOptions are the options of Rebalance.
 type RebalanceOptions struct {
-	Actor string // the uuid of the server that rebalances
-
-	// Watched is how long the actor has observed the roster without a gap (S7). Rebalance first expires each server
+	// Watched is how long the planning server, the actor, has observed the roster without a gap (S7). Rebalance first expires each server
 	// that has been silent for its judge_dead_interval, if that interval is not longer than Watched. Zero expires no
 	// server.
 	Watched time.Duration
@@ -40,21 +38,21 @@ type RebalanceOptions struct {
 // clock, read the servers, expire, read the queues, plan, write (L3). Without Always it does nothing if another
 // server has planned meanwhile. Then it mostly does not take the lock: in a large roster many servers learn with
 // their heartbeats that a plan is due, and one makes it.
-func (r *Roster) Rebalance(ctx context.Context, taskType string, a RebalanceOptions) (done RebalanceResult, err error) {
-	due, busy, err := r.rebalanceDue(ctx, taskType, a)
+func (p Planner) Rebalance(ctx context.Context, a RebalanceOptions) (done RebalanceResult, err error) {
+	due, busy, err := p.rebalanceDue(ctx, a)
 	if err != nil || !due {
 		return RebalanceResult{Busy: busy}, err
 	}
-	lock := r.UnderLock
+	lock := p.roster.UnderLock
 	if a.NoWait {
-		lock = r.underFreeLock
+		lock = p.roster.underFreeLock
 	}
-	err = lock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+	err = lock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
 		done = RebalanceResult{}
-		skipped, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: a})
+		skipped, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: a, actor: p.actor})
 		done.Silences = silences
 		for _, change := range skipped {
-			if change.OldOwner == a.Actor && change.Requester != "" {
+			if change.OldOwner == p.actor && change.Requester != "" {
 				done.Blocked = append(done.Blocked, change.QueueID)
 			}
 		}
@@ -72,7 +70,7 @@ func (r *Roster) Rebalance(ctx context.Context, taskType string, a RebalanceOpti
 // rebalanceDue reports, with one statement and without waiting, whether there is anything to do. With NoWait it also
 // reports whether another transaction has the lock row. A change right after the statement comes with the next
 // heartbeat reply; correctness does not depend on this check.
-func (r *Roster) rebalanceDue(ctx context.Context, taskType string, a RebalanceOptions) (due, busy bool, err error) {
+func (p Planner) rebalanceDue(ctx context.Context, a RebalanceOptions) (due, busy bool, err error) {
 	if a.Always {
 		return true, false, nil
 	}
@@ -82,25 +80,25 @@ func (r *Roster) rebalanceDue(ctx context.Context, taskType string, a RebalanceO
 	}
 	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
 	if a.NoWait {
-		query += r.DB.SkipLocked
+		query += p.roster.DB.SkipLocked
 	}
 	var free bool
-	err = r.DB.Retry(ctx, func() (bool, error) {
+	err = p.roster.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
 		free = false
-		return true, r.DB.Each(ctx, func(rows *sql.Rows) error {
+		return true, p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 			var n int
 			err := rows.Scan(&n)
 			free, due = true, n == 1
 			return err
-		}, query, taskType, r.OwnSign)
+		}, query, p.taskType, p.roster.OwnSign)
 	})
-	if skips := a.NoWait && r.DB.SkipLocked != ""; err == nil && !free && !skips {
+	if skips := a.NoWait && p.roster.DB.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("rebalance %s$%s: check whether a plan is due: %w", taskType, r.OwnSign, err)
+		return false, false, fmt.Errorf("rebalance %s$%s: check whether a plan is due: %w", p.taskType, p.roster.OwnSign, err)
 	}
 	return due, !free, nil
 }

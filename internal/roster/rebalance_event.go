@@ -10,7 +10,7 @@ import (
 func (p rebalancing) events(changes []plan.Change) []Event {
 	var events []Event
 	for _, c := range changes {
-		e := Event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, Actor: p.Actor}
+		e := Event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, Actor: p.actor}
 		switch {
 		case !c.ChangesOwner() && c.Requester == "":
 			continue // the change withdraws a request
@@ -29,7 +29,7 @@ func (p rebalancing) events(changes []plan.Change) []Event {
 		}
 		events = append(events, e)
 		if c.ChangesOwner() && c.Requester != "" {
-			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.Actor})
+			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.actor})
 		}
 	}
 	return events

@@ -12,6 +12,7 @@ import (
 // force.
 type rebalancing struct {
 	RebalanceOptions
+	actor   string   // the uuid of the server, or the name of the operator, that rebalances
 	leaving string   // the uuid of the server that is to own nothing any more; empty for none
 	forced  []string // the queues that it may still have in flight: their change of owner is recorded FORCED
 	reason  string   // why they are forced
@@ -30,7 +31,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 		return nil, nil, err
 	}
 	if p.Watched > 0 && p.actorIsCurrent(servers, l.Now) {
-		if servers, silences, err = expire(ctx, l, servers, p.RebalanceOptions); err != nil {
+		if servers, silences, err = expire(ctx, l, servers, p); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -50,11 +51,11 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 		return nil, nil, err
 	}
 	if len(l.removing) > 0 {
-		if err := deleteRemovedQueues(ctx, l, p.Actor); err != nil {
+		if err := deleteRemovedQueues(ctx, l, p.actor); err != nil {
 			return nil, nil, err
 		}
 	}
-	return skipped, silences, recordPlanned(ctx, l, p.Actor, len(written) > 0, len(skipped) == 0)
+	return skipped, silences, recordPlanned(ctx, l, p.actor, len(written) > 0, len(skipped) == 0)
 }
 
 // recordPlanned writes the plan's versions to the lock row. A plan with skipped changes stays due.

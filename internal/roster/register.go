@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Server is one registration of one process for one task type.
-type Server struct {
+// ServerInfo is one registration of one process for one task type.
+type ServerInfo struct {
 	UUID     string // host:pid:8hex, never used twice
 	TaskType string
 	Host     string
@@ -37,7 +37,7 @@ type Registration struct {
 // Register inserts the server's row. From now on other servers assign it queues, and expire it if its heartbeats
 // stop. The uuid must never have been registered before. After ErrUnknownCommit the caller registers under another
 // uuid; if there is a row of the first one, it expires.
-func (r *Roster) Register(ctx context.Context, s Server) (reg Registration, err error) {
+func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, err error) {
 	err = r.UnderLock(ctx, s.TaskType, func(ctx context.Context, l *LockTx) error {
 		since, err := watchedSince(ctx, l)
 		if err != nil {

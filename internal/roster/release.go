@@ -23,10 +23,10 @@ type Handover struct {
 // eligible, and no transaction holds its row. The other queues do not change, and the caller reads its rows again.
 // Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep it, it calls
 // Retake (H3).
-func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Handover) (released []string, err error) {
-	err = r.underLockWith(ctx, taskType, (*LockTx).lockForPlanChange, func(ctx context.Context, l *LockTx) error {
+func (s Server) Release(ctx context.Context, queues []Handover) (released []string, err error) {
+	err = s.roster.underLockWith(ctx, s.taskType, (*LockTx).lockForPlanChange, func(ctx context.Context, l *LockTx) error {
 		released = nil
-		changes, version, err := releasable(ctx, l, uuid, queues)
+		changes, version, err := releasable(ctx, l, s.uuid, queues)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
@@ -36,7 +36,7 @@ func (r *Roster) Release(ctx context.Context, taskType, uuid string, queues []Ha
 		var events []Event
 		for _, ch := range changes {
 			released = append(released, ch.QueueID)
-			events = append(events, Event{Kind: EventReleased, queue: ch.QueueID, from: uuid, to: ch.Owner, epoch: ch.OldEpoch + 1, Actor: uuid})
+			events = append(events, Event{Kind: EventReleased, queue: ch.QueueID, from: s.uuid, to: ch.Owner, epoch: ch.OldEpoch + 1, Actor: s.uuid})
 		}
 		return l.Record(ctx, events...)
 	})
@@ -81,15 +81,15 @@ func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) 
 // Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
 // still on its way matches no row (H3). It reports whether it kept the queue: it does not if the queue has moved, or
 // if a transaction holds its row.
-func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epoch int64) (kept bool, err error) {
-	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept bool, err error) {
+	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
 		kept = false
 		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.versions.plan+1, l.TaskType, l.OwnSign, queueID, uuid, epoch)
+			l.versions.plan+1, l.TaskType, l.OwnSign, queueID, s.uuid, epoch)
 		kept = n > 0
 		if err != nil || !kept {
 			return err
@@ -97,7 +97,7 @@ func (r *Roster) Retake(ctx context.Context, taskType, uuid, queueID string, epo
 		if err := l.planChanged(ctx); err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRetaken, queue: queueID, from: uuid, to: uuid, epoch: epoch + 1, Actor: uuid})
+		return l.Record(ctx, Event{Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1, Actor: s.uuid})
 	})
 	if err != nil {
 		return false, fmt.Errorf("retake queue %s of %w", queueID, err)

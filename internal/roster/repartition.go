@@ -14,11 +14,11 @@ import (
 // So nothing changes at once: the servers learn of the request with their next heartbeats, drain all their queues and
 // report it. When all have drained, one of them changes the number (N1). Requesting the present number withdraws the
 // request.
-func (r *Roster) Repartition(ctx context.Context, taskType string, total int, actor string) error {
+func (o Operator) Repartition(ctx context.Context, taskType string, total int) error {
 	if total < 1 || total > MaxQueues {
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
 	}
-	err := r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
 			return cmp.Or(err, errNamedQueues)
 		}
@@ -35,7 +35,7 @@ func (r *Roster) Repartition(ctx context.Context, taskType string, total int, ac
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: fmt.Sprintf("%d queues requested instead of %d", total, l.QueueTotal)})
+		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: fmt.Sprintf("%d queues requested instead of %d", total, l.QueueTotal)})
 	})
 	if err != nil {
 		return fmt.Errorf("repartition %w", err)
@@ -45,8 +45,8 @@ func (r *Roster) Repartition(ctx context.Context, taskType string, total int, ac
 
 // FinishRepartition changes the number of queues if that is requested and each server has drained for it. It reports
 // whether it did. It also waits for a server that is dead but not yet expired.
-func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) (done bool, err error) {
-	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {
+	err = p.roster.UnderLock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
 		done = false
 		var busy int
 		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND drained_partition <> ?`,
@@ -55,10 +55,10 @@ func (r *Roster) FinishRepartition(ctx context.Context, taskType, actor string) 
 			return err
 		}
 		if err := mustHaveNoCursors(ctx, l); err != nil {
-			return withdrawRepartition(ctx, l, actor, err)
+			return withdrawRepartition(ctx, l, p.actor, err)
 		}
 		done = true
-		return changeQueueTotal(ctx, l, actor)
+		return changeQueueTotal(ctx, l, p.actor)
 	})
 	if err != nil {
 		return false, fmt.Errorf("repartition %w", err)

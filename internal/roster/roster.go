@@ -10,8 +10,9 @@ import (
 // DefaultOwnSign is the own_sign of a roster that is opened without one.
 const DefaultOwnSign = "BASE"
 
-// Roster reads and changes the ownership of queues, in one own_sign. Its methods may be called concurrently, except
-// SendHeartbeat.
+// Roster reads and changes the ownership of queues, in one own_sign. Its own methods are what all callers share: the
+// transactions under the lock row, registering, the heartbeat of a process, and alerts. The rest is cut by the caller:
+// Server, Planner and Operator return it. All methods may be called concurrently, except SendHeartbeat.
 type Roster struct {
 	DB      *sqldb.DB
 	OwnSign string
@@ -29,6 +30,33 @@ type Roster struct {
 
 // QueuesRemovedFunc ends the work of open runs in queues that l deletes.
 type QueuesRemovedFunc func(ctx context.Context, l *LockTx, state, reason string, queues []string) error
+
+// Server is a registered server of a task type. Its methods are what a server does with its own queues.
+type Server struct {
+	roster         *Roster
+	taskType, uuid string
+}
+
+// Server returns the server with the uuid. It reads nothing: whether the server is registered shows in its methods.
+func (r *Roster) Server(taskType, uuid string) Server { return Server{r, taskType, uuid} }
+
+// Planner does what any server of a task type does for all of them: it rebalances, audits and finishes a repartition.
+type Planner struct {
+	roster          *Roster
+	taskType, actor string
+}
+
+// Planner returns the planner of a task type for the server with the uuid actor.
+func (r *Roster) Planner(taskType, actor string) Planner { return Planner{r, taskType, actor} }
+
+// Operator writes the requests of operators. The servers carry them out.
+type Operator struct {
+	roster *Roster
+	actor  string
+}
+
+// Operator returns the operator with the name actor, which the events record.
+func (r *Roster) Operator(actor string) Operator { return Operator{r, actor} }
 
 // QueueEpoch is a queue and the epoch under which a server owns it.
 type QueueEpoch struct {

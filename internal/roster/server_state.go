@@ -26,7 +26,7 @@ func setState(ctx context.Context, l *LockTx, uuid, state, actor string) error {
 	if err := writeState(ctx, l, uuid, state); err != nil {
 		return err
 	}
-	_, _, err := rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Actor: actor}})
+	_, _, err := rebalance(ctx, l, rebalancing{actor: actor})
 	return err
 }
 
@@ -39,16 +39,16 @@ func writeState(ctx context.Context, l *LockTx, uuid, state string) error {
 }
 
 // underServerLock runs f under the lock row of the server's task type, with the server's state.
-func (r *Roster) underServerLock(ctx context.Context, uuid string, f func(ctx context.Context, l *LockTx, state string) error) error {
+func (o Operator) underServerLock(ctx context.Context, uuid string, f func(ctx context.Context, l *LockTx, state string) error) error {
 	var taskType string
-	err := r.DB.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, r.OwnSign).Scan(&taskType)
+	err := o.roster.DB.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, o.roster.OwnSign).Scan(&taskType)
 	if sqldb.NoRows(err) {
 		return ErrGone
 	}
 	if err != nil {
 		return err
 	}
-	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+	return o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		var state string
 		err := l.QueryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
 		if sqldb.NoRows(err) {

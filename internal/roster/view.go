@@ -21,7 +21,7 @@ type View struct {
 
 // View reads the queues that the server owns or that are requested for it, and the version of the plan that they
 // belong to.
-func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) {
+func (s Server) View(ctx context.Context) (View, error) {
 	// The uuid alone finds the queues, by an index. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
 	const columns = `SELECT r.plan_version, r.queue_total, r.removing, CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
@@ -30,7 +30,7 @@ func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) 
 		FROM schedule_task_running r `
 	var v View
 	found := false
-	err := r.DB.Each(ctx, func(rows *sql.Rows) error {
+	err := s.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		var q ViewQueue
 		found = true
 		var known int
@@ -44,12 +44,12 @@ func (r *Roster) View(ctx context.Context, taskType, uuid string) (View, error) 
 		return err
 	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
 		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`,
-		uuid, taskType, r.OwnSign, uuid, uuid, taskType, r.OwnSign)
+		s.uuid, s.taskType, s.roster.OwnSign, s.uuid, s.uuid, s.taskType, s.roster.OwnSign)
 	if err == nil && !found {
 		err = ErrUnknownTask
 	}
 	if err != nil {
-		return View{}, fmt.Errorf("read the queues of %s: %w", uuid, err)
+		return View{}, fmt.Errorf("read the queues of %s: %w", s.uuid, err)
 	}
 	slices.SortFunc(v.Queues, func(a, b ViewQueue) int { return strings.Compare(a.ID, b.ID) })
 	return v, nil
@@ -64,16 +64,16 @@ type Incoming struct {
 
 // Incoming reads the sum of the queues that are requested for the server. It costs a fraction of View, for a caller
 // that polls.
-func (r *Roster) Incoming(ctx context.Context, uuid string) (a Incoming, err error) {
-	err = r.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, uuid, uuid).Scan(&a.Queues, &a.PlanVersion)
+func (s Server) Incoming(ctx context.Context) (a Incoming, err error) {
+	err = s.roster.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, s.uuid, s.uuid).Scan(&a.Queues, &a.PlanVersion)
 	if err != nil {
-		return Incoming{}, fmt.Errorf("read the queues requested for %s: %w", uuid, err)
+		return Incoming{}, fmt.Errorf("read the queues requested for %s: %w", s.uuid, err)
 	}
 	return a, nil
 }
 
-// Incoming returns what Roster.Incoming would have returned when the view was read.
+// Incoming returns what Server.Incoming would have returned when the view was read.
 func (v View) Incoming(uuid string) (a Incoming) {
 	for _, q := range v.Queues {
 		if q.Owner != uuid {

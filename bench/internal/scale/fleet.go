@@ -159,7 +159,7 @@ func (h *heart) join(ctx context.Context, number int) (*server, error) {
 	s := &server{h: h, token: "first", pulses: make(chan roster.HeartbeatReply, 1)}
 	for {
 		s.uuid = fmt.Sprintf("host%03d:%d:%s", number%251, 1000+number, strings.ToLower(rand.Text()[:8]))
-		reg, err := h.c.Roster().Register(ctx, roster.Server{
+		reg, err := h.c.Roster().Register(ctx, roster.ServerInfo{
 			UUID: s.uuid, TaskType: taskType, Host: s.uuid[:7], PID: 1000 + number,
 			JudgeDeadInterval: h.f.settings.JudgeDeadInterval, HeartbeatToken: s.token,
 		})

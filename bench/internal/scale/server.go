@@ -111,13 +111,13 @@ func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 // rebalance plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
 // manager does.
 func (s *server) assign(ctx context.Context, p roster.HeartbeatReply) (busy bool, err error) {
-	a := roster.RebalanceOptions{Actor: s.uuid, MaxHeartbeatAge: 2 * s.h.f.settings.HeartbeatInterval, RepliedAt: p.Now}
+	a := roster.RebalanceOptions{MaxHeartbeatAge: 2 * s.h.f.settings.HeartbeatInterval, RepliedAt: p.Now}
 	a.NoWait = !p.AnyDead || s.busy < 3
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
 		a.Watched = watched
 		a.Inherited = s.since.Before(s.joined) && p.Now.Sub(s.joined) < s.h.f.settings.JudgeDeadInterval
 	}
-	done, err := s.h.c.Roster().Rebalance(ctx, taskType, a)
+	done, err := s.h.c.Roster().Planner(taskType, s.uuid).Rebalance(ctx, a)
 	if s.busy++; !done.Busy {
 		s.busy = 0
 	}
@@ -126,7 +126,7 @@ func (s *server) assign(ctx context.Context, p roster.HeartbeatReply) (busy bool
 
 // poll reads the queues if fewer of them are awaited than before.
 func (s *server) poll(ctx context.Context) error {
-	awaits, err := s.h.c.Roster().Incoming(ctx, s.uuid)
+	awaits, err := s.h.c.Roster().Server(taskType, s.uuid).Incoming(ctx)
 	if err != nil || awaits == s.view.Incoming(s.uuid) {
 		return err
 	}
