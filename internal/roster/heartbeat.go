@@ -19,8 +19,8 @@ type Heartbeat struct {
 	Servers []ServerReport
 }
 
-// ServerReport is what one server reports with the heartbeat. Times are by the database's clock, as the caller
-// estimates it; a zero time means never.
+// ServerReport is what one server reports with the heartbeat. It has many fields because most are columns of the
+// server's row. Times are by the database's clock, as the caller estimates it; a zero time means never.
 type ServerReport struct {
 	UUID     string
 	TaskType string // as the server was registered
@@ -61,7 +61,7 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	if len(b.Servers) == 0 {
 		return map[string]HeartbeatReply{}, nil
 	}
-	query, args := r.heartbeatUpdate(b)
+	query, args := b.update(r.DB.Dialect)
 	err := r.DB.Retry(ctx, func() (bool, error) {
 		_, err := r.DB.Heartbeat.ExecContext(ctx, r.DB.SQL(query), args...)
 		return true, err // a repetition does no harm: it finds the token of the first attempt

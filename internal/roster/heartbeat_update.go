@@ -13,12 +13,12 @@ type heartbeatColumn struct {
 	value func(ServerReport) any
 }
 
-func (r *Roster) heartbeatColumns() []heartbeatColumn {
+func heartbeatColumns(d *sqldb.Dialect) []heartbeatColumn {
 	moment := func(t time.Time) any {
 		if t.IsZero() {
 			return nil
 		}
-		return r.DB.Time(t)
+		return d.Time(t)
 	}
 	return []heartbeatColumn{
 		{"fetch_count", func(s ServerReport) any { return s.FetchCount }},
@@ -38,10 +38,10 @@ func (r *Roster) heartbeatColumns() []heartbeatColumn {
 	}
 }
 
-// heartbeatUpdate returns an UPDATE that writes each column as a CASE over the servers: the one form of an UPDATE of
+// update returns an UPDATE that writes each column as a CASE over the servers: the one form of an UPDATE of
 // several rows that all databases know. The column itself in ELSE gives the parameters their type. Most processes
 // have one server; for one server the statement is half as long.
-func (r *Roster) heartbeatUpdate(b Heartbeat) (query string, args []any) {
+func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 	var set strings.Builder
 	value := func(of func(ServerReport) any, otherwise string) {
 		if len(b.Servers) == 1 {
@@ -59,13 +59,13 @@ func (r *Roster) heartbeatUpdate(b Heartbeat) (query string, args []any) {
 	args = append(args, b.Token)
 	// watching_since comes before heartbeat_time, because MySQL evaluates SET from left to right (L6). It is never set to
 	// an earlier time: a heartbeat whose reply was lost may have noticed a gap.
-	since := func(s ServerReport) any { return r.DB.Time(s.WatchingSince) }
+	since := func(s ServerReport) any { return d.Time(s.WatchingSince) }
 	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN watching_since > ")
 	value(since, "watching_since")
 	set.WriteString(" THEN watching_since ELSE ")
 	value(since, "watching_since")
 	set.WriteString(" END, heartbeat_time = {now}")
-	for _, col := range r.heartbeatColumns() {
+	for _, col := range heartbeatColumns(d) {
 		set.WriteString(", " + col.name + " = ")
 		value(col.value, col.name)
 	}
