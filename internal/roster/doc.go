@@ -1,9 +1,8 @@
 // Package roster is the ownership protocol: which server owns which queue, in the tables of package schema. It registers
 // servers, writes heartbeats, rebalances queues under the lock row, expires dead servers and hands queues over. It knows
-// servers, queues and epochs, and nothing of items, settings or runs.
+// servers, queues and epochs. Of items, settings and runs it knows only what a heartbeat carries to the servers.
 //
-// Package manager calls it for each server of a process. The bundles of package center call it for operators. The codes
-// in round brackets are rules; docs/protocol.md defines them and gives their reasons.
+// The codes in round brackets are rules; docs/protocol.md defines them and gives their reasons.
 //
 // # What it guarantees
 //
@@ -21,68 +20,76 @@
 //
 // cur_server is the owner, req_server is the server that is to own the queue next, and epoch counts the owners. In a
 // planned move two servers never work the queue at the same time. Here server A owns queue 1 and server B has just
-// started. Heartbeats are 2 s apart:
+// started. Heartbeats are 2 s apart. The method of each step is in square brackets:
 //
-//	time    who  does                                                   cur  req  epoch
-//	 0.00 s B    registers: it inserts a row in schedule_server and
-//	             raises membership_version                              A    -      7
-//	 0.01 s B    rebalances under the lock row: queue 1 should be B's.
-//	             A is alive, so the plan only requests the queue, and
-//	             raises plan_version                                    A    B      7
-//	 1.40 s A    learns with its heartbeat that its queues have changed
-//	             and reads them. It selects no more from queue 1 and
-//	             drops the items that it has not started. Items in
-//	             flight go on                                           A    B      7
-//	 1.90 s A    finishes its last batch of queue 1: the queue is
-//	             drained. From now on A never works it under epoch 7
-//	             again. It sends the release: "cur_server = req_server,
-//	             epoch + 1 where cur_server = A and epoch = 7 and
-//	             req_server = B", if B is eligible                      B    -      8
-//	 2.05 s B    polls every 200 ms and sees the queue. It selects
-//	             under epoch 8                                          B    -      8
+//	time    by  step                                                    cur  req  epoch
+//	 0.00 s B   registers [Roster.Register]: it inserts a row in
+//	            schedule_server and raises membership_version           A    -      7
+//	 0.01 s B   rebalances under the lock row [Planner.Rebalance]:
+//	            queue 1 should be B's. A is alive, so the plan only
+//	            requests the queue, and raises plan_version             A    B      7
+//	 1.40 s A   learns with its heartbeat [Roster.SendHeartbeat] that
+//	            its queues have changed and reads them [Server.View].
+//	            It selects no more from queue 1 and drops the items
+//	            that it has not started. Items in flight go on          A    B      7
+//	 1.90 s A   finishes its last batch of queue 1: the queue is
+//	            drained. From now on A never works it under epoch 7
+//	            again. It sends the release [Server.Release]:
+//	            "cur_server = req_server, epoch + 1 where cur_server =
+//	            A and epoch = 7 and req_server = B", if B is eligible   B    -      8
+//	 2.05 s B   polls every 200 ms [Server.Incoming] and sees that the
+//	            queue has arrived. It selects under epoch 8             B    -      8
 //
 // If the reply to the release is lost, A reads the row. If the owner is B, the queue has moved. If the owner is still A,
-// A sends the release again. If the request was withdrawn, A retakes the queue under epoch 8: a release that is perhaps
-// still on its way matches no row with epoch 7 (H3).
+// A sends the release again. If the request was withdrawn, A retakes the queue under epoch 8 [Server.Retake]: a release
+// that is perhaps still on its way matches no row with epoch 7 (H3).
 //
 // A take-over needs no consent. It waits until the owner must have stopped by itself. Here B is killed while it owns
 // queue 1; judge_dead_interval is 10 s:
 //
-//	time    who  does                                                   cur  req  epoch
-//	 0.00 s B    sends its last heartbeat                               B    -      8
-//	 0.70 s B    is killed, or merely stopped                           B    -      8
-//	 8.00 s B    if it still runs but cannot reach the database: its
-//	             lease expires, and it cancels what it has in flight    B    -      8
-//	10.90 s A    learns with its heartbeat that a server is dead. A has
-//	             observed the roster for 10 s without a gap, so it may
-//	             expire servers. Under the lock row it reads the
-//	             database's clock, deletes B's row if B has sent no
-//	             heartbeat meanwhile, and plans: queue 1 has no live
-//	             owner and goes to A at once                            A    -      9
-//	10.91 s A    reads its queues and selects under epoch 9             A    -      9
-//	60.00 s B    was only stopped, and wakes up in the middle of a
-//	             transaction. If the transaction was fenced for epoch
-//	             8, it held the row and A had to wait for it. If B asks
-//	             for the fence now, it gets ErrFenced. Its next
-//	             heartbeat finds no row, so B forgets all its queues
-//	             and registers anew                                     A    -      9
+//	time    by  step                                                    cur  req  epoch
+//	 0.00 s B   sends its last heartbeat                                B    -      8
+//	 0.70 s B   is killed, or merely stopped                            B    -      8
+//	 8.00 s B   if it still runs but cannot reach the database: its
+//	            lease expires, and it cancels what it has in flight     B    -      8
+//	10.90 s A   learns with its heartbeat [Roster.SendHeartbeat] that a
+//	            server is dead. A has observed the roster for 10 s
+//	            without a gap, so it may expire servers. It rebalances
+//	            [Planner.Rebalance]: under the lock row it reads the
+//	            database's clock, deletes B's row if B has sent no
+//	            heartbeat meanwhile, and plans. Queue 1 has no live
+//	            owner and goes to A at once                             A    -      9
+//	10.91 s A   reads its queues and selects under epoch 9              A    -      9
+//	60.00 s B   was only stopped, and wakes up in the middle of a
+//	            transaction. If the transaction was fenced for epoch 8
+//	            [Server.Fence], it held the row and A had to wait for
+//	            it. If B asks for the fence now, it gets ErrFenced. Its
+//	            next heartbeat finds no row, so B forgets all its
+//	            queues and registers anew                               A    -      9
 //
 // # How it is built
 //
-// Every change of ownership is a transaction, whose first statement writes the lock row of the task type (L1):
-// [Planner.Rebalance], [Server.Release], [Server.Retake], [Server.Leave]. Then it reads the database's clock, which alone
-// decides whether a server is dead (L2). Writes compare the owner and the epoch, and fail if either has changed (L4). A
-// transaction skips rows that a stalled transaction holds, so that a stalled transaction delays only its own queues (L5).
-// SQLite has one lock for all rows; there it delays every writer.
+// [Roster] is the roster of one environment (own_sign). It has the transactions under the lock row, registering, the
+// heartbeat of a process and the alerts. The rest is cut by the caller. [Server] has the steps of one registered server, which package manager calls
+// for each server of the process. [Planner] has what any server of a task type does for all of them. [Operator] writes the
+// requests of operators; the bundles of package center call it.
 //
-// Package internal/plan computes which server should own which queue. This package reads its input and writes its output.
+// Every change of ownership is a transaction, whose first statement writes the lock row of the task type (L1):
+// [Planner.Rebalance], [Server.Release], [Server.Retake], [Server.Leave]. Before it decides whether a server is dead, it
+// reads the database's clock, and no other clock counts (L2). [LockTx] is such a transaction; the steps in it are
+// functions that take it. Writes compare the owner and the epoch, and fail if either has changed (L4). A transaction skips rows that a stalled
+// transaction holds, so that a stalled transaction delays only its own queues (L5). SQLite has one lock for all rows;
+// there it delays every writer.
+//
+// Package internal/plan computes which server should own which queue. This package reads its input ([Reader]) and writes
+// its output.
 //
 // [Roster.SendHeartbeat] is one UPDATE and one SELECT on a connection of its own, so that nothing delays a heartbeat (S1).
 // Its reply carries version numbers and counts. A server reads more only if one of them has changed.
 //
 // An operator's request is written where no server's transaction delays it. A pause, another number of queues and the
 // queues to be removed are columns of the lock row. The state of a server is a column of its own row. The servers learn
-// of a request with their next heartbeats, drain, and carry it out.
+// of a request with their next heartbeats, drain, and carry it out: [Planner.FinishRepartition], [Server.FinishRemoval].
 //
 // # Alternatives that were rejected
 //
@@ -96,19 +103,19 @@
 //
 // # Files, in reading order
 //
-//	roster.go errors.go event.go           the type, its errors, and the history that each change writes
-//	lock.go lock_tx.go versions.go         transactions under the lock row, and its counters
-//	register.go server_state.go leave.go   how a server joins and leaves, and which states are eligible
-//	heartbeat.go heartbeat_update.go       the heartbeat, its UPDATE,
-//	heartbeat_reply.go watch_range.go      its reply, and the servers that a server watches
-//	rebalance.go rebalancing.go            the planning transaction,
-//	reader.go write_plan.go                its input and its output
-//	rebalance_event.go audit.go            its events, and the periodic check of the rows
-//	expire.go server_history.go            removing dead servers
-//	view.go release.go                     what a server reads of its queues, and handing a queue over
-//	fence.go queue_progress.go             what an owner does under its epoch: fence, cursor, permit window
-//	pause.go drain.go repartition.go       operators: pause, drain, another number of queues,
-//	queue_add.go queue_remove.go           named queues,
-//	queue_named.go queue_insert.go         and the rows of queues
-//	pending_handover.go alert.go names.go  messages to people
+//	roster.go errors.go event.go          the types, the errors, and the history that each change writes
+//	lock.go lock_tx.go versions.go        transactions under the lock row, and its counters
+//	register.go server_state.go leave.go  how a server joins and leaves, and which states are eligible
+//	heartbeat.go heartbeat_update.go      the heartbeat, its UPDATE,
+//	heartbeat_reply.go watch_range.go     its reply, and the servers that a server watches
+//	rebalance.go rebalancing.go           the planning transaction,
+//	reader.go write_plan.go               its input and its output,
+//	rebalance_event.go audit.go           its events, and the periodic check of the rows
+//	expire.go server_history.go           removing dead servers
+//	view.go release.go                    what a server reads of its queues, and handing a queue over
+//	fence.go queue_progress.go            what an owner does under its epoch: fence, cursor, permit window
+//	pause.go drain.go repartition.go      operators: pause, drain, another number of queues,
+//	queue_add.go queue_remove.go          named queues,
+//	queue_named.go queue_insert.go        and the rows of queues
+//	pending_handover.go alert.go names.go messages to people
 package roster

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// EventKinds is each constant, once.
+// EventKinds returns each constant once.
 func TestEventKindsAreAll(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("event.go")

@@ -55,16 +55,16 @@ func (p rebalancing) actorIsCurrent(servers []ServerRow, now time.Time) bool {
 // expired reports whether the actor may expire a server. It may if the server has been silent for long enough, both
 // now and at the heartbeat reply. It also may if the server's last heartbeat lies in a future from which the clock
 // was set back.
-func (a RebalanceOptions) expired(s ServerRow, now time.Time) bool {
-	if a.Watched < s.JudgeDeadInterval {
+func (o RebalanceOptions) expired(s ServerRow, now time.Time) bool {
+	if o.Watched < s.JudgeDeadInterval {
 		return false
 	}
 	first, last := now, now
-	if !a.RepliedAt.IsZero() {
-		first, last = minTime(now, a.RepliedAt), maxTime(now, a.RepliedAt)
+	if !o.RepliedAt.IsZero() {
+		first, last = minTime(now, o.RepliedAt), maxTime(now, o.RepliedAt)
 	}
 	limit := s.JudgeDeadInterval
-	if a.Inherited {
+	if o.Inherited {
 		limit += s.JudgeDeadInterval / 2
 	}
 	return first.Sub(s.Heartbeat) > limit || s.Heartbeat.Sub(last) > s.JudgeDeadInterval

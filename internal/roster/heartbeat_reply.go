@@ -11,7 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// HeartbeatReply is what a server learns with the heartbeat. All of it comes from one statement (S2).
+// HeartbeatReply is what a server learns with the heartbeat. It has many fields because all of it comes from one
+// statement (S2): a second one would be of another time.
 type HeartbeatReply struct {
 	UUID string
 	Now  time.Time // the database's clock

@@ -21,13 +21,13 @@ type PendingHandover struct {
 
 // PendingHandovers returns the owners of the queues that are requested for a server, the oldest request first. It is
 // for people to read; no decision depends on it.
-func (s Server) PendingHandovers(ctx context.Context) (waits []PendingHandover, err error) {
+func (s Server) PendingHandovers(ctx context.Context) (pending []PendingHandover, err error) {
 	err = s.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		var w PendingHandover
 		var requested, heartbeat, now time.Time
 		err := rows.Scan(&w.Owner, &w.Queues, &w.FirstQueue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDeadInterval), (*sqldb.Instant)(&now))
 		w.RequestedFor, w.SilentFor = now.Sub(requested), now.Sub(heartbeat)
-		waits = append(waits, w)
+		pending = append(pending, w)
 		return err
 	}, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
 		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), {now}
@@ -36,7 +36,7 @@ func (s Server) PendingHandovers(ctx context.Context) (waits []PendingHandover, 
 	if err != nil {
 		return nil, fmt.Errorf("read the owners that %s waits for: %w", s.uuid, err)
 	}
-	return waits, nil
+	return pending, nil
 }
 
 // String tells an operator what to expect.

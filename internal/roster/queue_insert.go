@@ -71,8 +71,8 @@ func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
 	return queues, nil
 }
 
-// pastWindows is the window_done_at of a new queue: it counts as done in each permit window that began before now,
-// because missed windows are not made up for.
+// pastWindows returns the window_done_at of a new queue: it counts as done in each permit window that began before now,
+// because a queue does not repeat a window that it missed.
 func pastWindows(l *LockTx) any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
 
 // insertQueueRows inserts queues that count as done in the permit windows up to windowDone. Their epochs start above

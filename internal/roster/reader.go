@@ -90,7 +90,7 @@ func (r Reader) Limit(ctx context.Context) (limit int, err error) {
 	return limit, nil
 }
 
-// Queues returns the queues, marking those to be removed.
+// Queues returns the queues, and marks the ones that are to be removed.
 func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue

@@ -12,9 +12,9 @@ import (
 
 // RebalanceOptions are the options of Rebalance.
 type RebalanceOptions struct {
-	// Watched is how long the planning server, the actor, has observed the roster without a gap (S7). Rebalance first expires each server
-	// that has been silent for its judge_dead_interval, if that interval is not longer than Watched. Zero expires no
-	// server.
+	// Watched is how long the actor, the server that rebalances, has observed the roster without a gap (S7). Rebalance
+	// first expires each server that has been silent for its judge_dead_interval, if that interval is not longer than
+	// Watched. Zero expires no server.
 	Watched time.Duration
 	// MaxHeartbeatAge is the greatest age of the actor's own last heartbeat with which the actor may expire servers.
 	// If it is older, the actor has itself been away, and expires no server.
@@ -36,20 +36,20 @@ type RebalanceOptions struct {
 
 // Rebalance plans the owners of the queues and writes the changes, in one transaction under the lock row: lock,
 // clock, read the servers, expire, read the queues, plan, write (L3). Without Always it does nothing if another
-// server has planned meanwhile. Then it mostly does not take the lock: in a large roster many servers learn with
-// their heartbeats that a plan is due, and one makes it.
-func (p Planner) Rebalance(ctx context.Context, a RebalanceOptions) (done RebalanceResult, err error) {
-	due, busy, err := p.rebalanceDue(ctx, a)
+// server has planned meanwhile, and mostly does not even take the lock: in a large roster many servers learn with their
+// heartbeats that a plan is due, and one makes it.
+func (p Planner) Rebalance(ctx context.Context, o RebalanceOptions) (done RebalanceResult, err error) {
+	due, busy, err := p.rebalanceDue(ctx, o)
 	if err != nil || !due {
 		return RebalanceResult{Busy: busy}, err
 	}
 	lock := p.roster.UnderLock
-	if a.NoWait {
+	if o.NoWait {
 		lock = p.roster.underFreeLock
 	}
 	err = lock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
 		done = RebalanceResult{}
-		skipped, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: a, actor: p.actor})
+		skipped, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: o, actor: p.actor})
 		done.Silences = silences
 		for _, change := range skipped {
 			if change.OldOwner == p.actor && change.Requester != "" {
@@ -70,16 +70,16 @@ func (p Planner) Rebalance(ctx context.Context, a RebalanceOptions) (done Rebala
 // rebalanceDue reports, with one statement and without waiting, whether there is anything to do. With NoWait it also
 // reports whether another transaction has the lock row. A change right after the statement comes with the next
 // heartbeat reply; correctness does not depend on this check.
-func (p Planner) rebalanceDue(ctx context.Context, a RebalanceOptions) (due, busy bool, err error) {
-	if a.Always {
+func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, busy bool, err error) {
+	if o.Always {
 		return true, false, nil
 	}
 	condition := `membership_version <> planned_version`
-	if a.Watched > 0 {
+	if o.Watched > 0 {
 		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
 	}
 	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
-	if a.NoWait {
+	if o.NoWait {
 		query += p.roster.DB.SkipLocked
 	}
 	var free bool
@@ -94,7 +94,7 @@ func (p Planner) rebalanceDue(ctx context.Context, a RebalanceOptions) (due, bus
 			return err
 		}, query, p.taskType, p.roster.OwnSign)
 	})
-	if skips := a.NoWait && p.roster.DB.SkipLocked != ""; err == nil && !free && !skips {
+	if skips := o.NoWait && p.roster.DB.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {

@@ -34,9 +34,9 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 			return err
 		}
 		var events []Event
-		for _, ch := range changes {
-			released = append(released, ch.QueueID)
-			events = append(events, Event{Kind: EventReleased, queue: ch.QueueID, from: s.uuid, to: ch.Owner, epoch: ch.OldEpoch + 1, Actor: s.uuid})
+		for _, c := range changes {
+			released = append(released, c.QueueID)
+			events = append(events, Event{Kind: EventReleased, queue: c.QueueID, from: s.uuid, to: c.Owner, epoch: c.OldEpoch + 1, Actor: s.uuid})
 		}
 		return l.Record(ctx, events...)
 	})
@@ -46,9 +46,8 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 	return released, nil
 }
 
-// releasable locks the rows of the queues that are free, and returns the changes of those that may move, by id, and
-// the version of the plan. It skips a queue whose row a stalled transaction holds, so that no other queue waits for
-// it. The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read
+// releasable locks the free rows of the queues. It returns the changes of the queues that may move, by id, and the
+// version of the plan. It skips a queue if a stalled transaction holds its row, so that no other queue waits for it. The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read
 // and not locked, because a lock would delay its heartbeat.
 func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
 	wanted := make(map[string]Handover, len(queues))

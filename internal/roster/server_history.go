@@ -39,7 +39,8 @@ func MoveToHistory(ctx context.Context, l *LockTx, reason string, servers []Serv
 	return moved, nil
 }
 
-// lockServerRows locks the rows of servers, and returns those without a newer heartbeat than the one that was read.
+// lockServerRows locks the rows of servers. It returns the uuids of the servers that have sent no heartbeat since they
+// were read.
 func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list []string, err error) {
 	read := make(map[string]time.Time, len(servers))
 	for _, s := range servers {

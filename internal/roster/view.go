@@ -22,7 +22,7 @@ type View struct {
 // View reads the queues that the server owns or that are requested for it, and the version of the plan that they
 // belong to.
 func (s Server) View(ctx context.Context) (View, error) {
-	// The uuid alone finds the queues, by an index. The statement does not sort, and the UNION is not part of another
+	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
 	const columns = `SELECT r.plan_version, r.queue_total, r.removing, CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value, q.window_done_at, COALESCE(q.plan_version, 0),
@@ -64,23 +64,23 @@ type Incoming struct {
 
 // Incoming reads the sum of the queues that are requested for the server. It costs a fraction of View, for a caller
 // that polls.
-func (s Server) Incoming(ctx context.Context) (a Incoming, err error) {
+func (s Server) Incoming(ctx context.Context) (in Incoming, err error) {
 	err = s.roster.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, s.uuid, s.uuid).Scan(&a.Queues, &a.PlanVersion)
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, s.uuid, s.uuid).Scan(&in.Queues, &in.PlanVersion)
 	if err != nil {
 		return Incoming{}, fmt.Errorf("read the queues requested for %s: %w", s.uuid, err)
 	}
-	return a, nil
+	return in, nil
 }
 
 // Incoming returns what Server.Incoming would have returned when the view was read.
-func (v View) Incoming(uuid string) (a Incoming) {
+func (v View) Incoming(uuid string) (in Incoming) {
 	for _, q := range v.Queues {
 		if q.Owner != uuid {
-			a.Queues, a.PlanVersion = a.Queues+1, max(a.PlanVersion, q.PlanVersion)
+			in.Queues, in.PlanVersion = in.Queues+1, max(in.PlanVersion, q.PlanVersion)
 		}
 	}
-	return a
+	return in
 }
 
 // Without returns the view without queues that the owner has released since: a Release that succeeded says all that

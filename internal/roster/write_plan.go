@@ -43,8 +43,8 @@ func newChangeRow(c plan.Change, version int64) changeRow {
 // changesPerStatement is how many changes go into one statement, as one parameter.
 const changesPerStatement = 2_000
 
-// writePlan writes the changes whose rows no other transaction holds, and returns them and the skipped ones. A change
-// whose row a stalled fenced transaction holds waits for the next plan and delays no other change (L5). Each change
+// writePlan writes the changes of the rows that no other transaction holds. It returns them, and the changes that it
+// skipped. If a stalled fenced transaction holds the row of a change, the change waits for the next plan and delays no other change (L5). Each change
 // is a compare-and-set; if one fails, the transaction is rolled back and everything is planned anew (L4).
 func writePlan(ctx context.Context, l *LockTx, changes []plan.Change) (written, skipped []plan.Change, err error) {
 	written, skipped, err = lockFreeRows(ctx, l, changes)
@@ -124,9 +124,9 @@ func nextPowerOfTen(n int) string {
 	return strconv.Itoa(most)
 }
 
-// lockFreeRows locks the rows of the changes, skipping those that another transaction holds. It returns the changes
+// lockFreeRows locks the rows of the changes and skips the rows that another transaction holds. It returns the changes
 // of either kind.
-func lockFreeRows(ctx context.Context, l *LockTx, changes []plan.Change) (free, held []plan.Change, err error) {
+func lockFreeRows(ctx context.Context, l *LockTx, changes []plan.Change) (free, skipped []plan.Change, err error) {
 	list := make([]string, len(changes))
 	for i, c := range changes {
 		list[i] = c.QueueID
@@ -139,14 +139,14 @@ func lockFreeRows(ctx context.Context, l *LockTx, changes []plan.Change) (free, 
 		if locked[c.QueueID] {
 			free = append(free, c)
 		} else {
-			held = append(held, c)
+			skipped = append(skipped, c)
 		}
 	}
-	return free, held, nil
+	return free, skipped, nil
 }
 
-// lockQueueRows locks the rows of queues and returns those that it got, without those that another transaction holds.
-// SQLite has no row locks: there a stalled transaction delays each writer.
+// lockQueueRows locks the rows of queues. It skips the rows that another transaction holds, and returns the ids of the
+// others. SQLite has no row locks: there it returns all ids, and a stalled transaction delays each writer.
 func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[string]bool, err error) {
 	got = make(map[string]bool, len(list))
 	if l.Dialect.SkipLocked == "" {
