@@ -53,7 +53,7 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 // Standby counts the eligible servers and the queues, for a message to people.
 func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
 	err = r.DB.QueryRow(ctx, `SELECT
-		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+OwnerStates+`),
+		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+ownerStates+`),
 		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`,
 		taskType, r.OwnSign, taskType, r.OwnSign).Scan(&servers, &queues)
 	if err != nil {

@@ -18,8 +18,8 @@ const (
 // draining server only keeps the queues that no eligible server takes (P7).
 func MayOwn(state string) bool { return state == StateServing || state == StateStandby }
 
-// OwnerStates is MayOwn as a condition on a row of schedule_server.
-const OwnerStates = `state IN ('` + StateServing + `', '` + StateStandby + `')`
+// ownerStates is MayOwn as a condition on a row of schedule_server.
+const ownerStates = `state IN ('` + StateServing + `', '` + StateStandby + `')`
 
 // setState changes the state of a server and rebalances, so that no server has to wait for the next heartbeat.
 func setState(ctx context.Context, l *LockTx, uuid, state, actor string) error {
