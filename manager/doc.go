@@ -36,8 +36,8 @@
 //	configurer  applies changed settings
 //
 // One pure function, decide, decides what is to be done with each queue: it compares the rows as they were read with the
-// queues that the processor has. The tests named Model explore that function and the planner of package center, against a
-// modelled database with lost replies, pauses, crashes and clocks that are set.
+// queues that the processor has. The tests named Model explore that function and package internal/plan, against a modelled
+// database with lost replies, pauses, crashes and clocks that are set.
 //
 // # Goroutines
 //
@@ -67,7 +67,7 @@
 // first, and then the server writes the outcome in a transaction that fences the queue. Before a queue is handed over its
 // sweep is suspended: the next owner continues it, and that counts as no attempt.
 //
-// Scheduler.Tick of internal/runs decides what becomes of the runs themselves. The heartbeat tells whether a run has not
+// Engine.Tick of internal/runs decides what becomes of the runs themselves. The heartbeat tells whether a run has not
 // ended, and when the next trigger is due. Only then does the server tick, once a second or at that instant. To tick every
 // second in any case would cost a database with many idle workers more than all their heartbeats.
 //

@@ -60,7 +60,7 @@ func (s serverRow) eligible() bool { return !s.draining && !s.suspended }
 
 func (w *world) register(c *call) {
 	now := w.dbNow()
-	since := now // as in watchedSince of package center
+	since := now // as in watchedSince of internal/roster
 	for _, s := range w.db.servers {
 		if now.Sub(s.heartbeat).Abs() < modelJudgeDead/2 && s.watched.Before(since) {
 			since = s.watched

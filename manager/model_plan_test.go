@@ -36,7 +36,7 @@ func (w *world) expire(c *call) {
 	}
 }
 
-// rebalance rebalances. With always it does so even if no plan is due, as the audit does.
+// assign rebalances. With always it does so even if no plan is due, as the audit does.
 func (w *world) assign(actor string, always bool) (blocked []string) {
 	if w.db.planned == w.db.membership && !always {
 		return nil

@@ -1,6 +1,6 @@
 package manager
 
-// This file has the transactions of queue.go of package center.
+// This file has the transactions of queue_add.go and queue_remove.go of internal/roster.
 
 // drop is an operator's RemoveQueue.
 func (w *world) drop(q *queueRow) {

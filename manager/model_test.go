@@ -11,15 +11,15 @@ import (
 
 // The model is several servers, their processors, a database and the network between them, in discrete time, small enough
 // to be explored. The real code makes all decisions: plan.Plan, decide, watch, margin and the lease's arithmetic,
-// ownView.matches, statementTimeout. The model only copies what these are embedded in: the transactions of package center
-// as atomic steps (model_database_test.go), the order in which a server takes its steps (model_server_test.go), and what a
+// ownView.matches, statementTimeout. The model only copies what these are embedded in: the transactions of
+// internal/roster as atomic steps (model_database_test.go), the order in which a server takes its steps (model_server_test.go), and what a
 // processor does with queues (model_processor_test.go). The steps are in model_step_test.go, and what must hold is in
 // model_check_test.go.
 
 const (
 	modelHeartbeat = 2 * time.Second
 	modelJudgeDead = 10 * time.Second
-	modelAudit     = 30 * time.Second // center's auditInterval
+	modelAudit     = 30 * time.Second // the auditInterval of internal/roster
 )
 
 // scene is what all states of an exploration have in common.

@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// Scheduler.Tick decides what becomes of the runs of a task type. Every server calls it: there is no leader.
+// Engine.Tick of internal/runs decides what becomes of the runs of a task type. Every server calls it: there is no leader.
 
 const (
 	// tickInterval is the pause between two ticks while a run has not ended.

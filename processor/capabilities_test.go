@@ -8,7 +8,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// plainCursored and the other types have capabilities that contradict each other.
+// plainDiscarder and the other types have capabilities that contradict each other.
 type (
 	plainDiscarder struct{ dealer }
 	setCursored    struct{ setDealer }

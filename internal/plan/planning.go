@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// rebalance is one computation of a plan.
+// planning is one computation of a plan.
 type planning struct {
 	old          []Queue // as read, in natural order of the ids
 	rows         []Queue // the queues to assign, as they become
@@ -88,8 +88,8 @@ func (p *planning) finishRemoving() {
 	}
 }
 
-// rebalance returns for each row the eligible server that should own it. It returns "" where no eligible server has room:
-// the owner then keeps the queue, even an owner that is over its limit or not eligible (P7).
+// assign returns for each row the eligible server that should own it, or "" if no eligible server has room: the owner
+// then keeps the queue, even an owner that is over its limit or not eligible (P7).
 func (p *planning) assign() []string {
 	assigned := make([]string, len(p.rows))
 	n := len(p.eligible)

@@ -180,7 +180,7 @@ func (r *roster) fewestSince(owned map[string]int) int {
 	return int(stage.FewestMoves(owned, now))
 }
 
-// rebalance plans. The other servers see its changes when the transaction has ended.
+// assign plans. The other servers see its changes when the transaction has ended.
 func (r *roster) assign() {
 	changes, took := r.timePlan()
 	r.locked, r.until, r.planned = true, r.now+took, r.membership

@@ -31,7 +31,7 @@ type fleet struct {
 	beating  bool            // false while the servers are only rows
 
 	beats atomic.Int64 // successful heartbeats
-	fails atomic.Int64 // failed calls of the center
+	fails atomic.Int64 // failed calls of internal/roster
 
 	mu    sync.Mutex
 	locks []time.Duration // how long the lock row was held, since the last takeLocks

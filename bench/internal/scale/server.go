@@ -11,7 +11,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// server calls the center like package manager: a heartbeat per interval, a plan when one is due, its queues when they
+// server calls internal/roster as package manager does: a heartbeat per interval, a plan when one is due, its queues when they
 // have changed, and releases. It works no items, so its queues are always drained.
 type server struct {
 	h      *heart
@@ -108,7 +108,7 @@ func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 	return s.look(ctx)
 }
 
-// rebalance plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
+// assign plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
 // manager does.
 func (s *server) assign(ctx context.Context, p roster.HeartbeatReply) (busy bool, err error) {
 	a := roster.RebalanceOptions{MaxHeartbeatAge: 2 * s.h.f.settings.HeartbeatInterval, RepliedAt: p.Now}

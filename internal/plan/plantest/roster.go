@@ -65,7 +65,7 @@ func (r *Roster) Plan() []plan.Change { return plan.Plan(r.Queues, r.Servers, r.
 // Rebalance computes a plan and applies it.
 func (r *Roster) Rebalance() error { return r.Apply(r.Plan()) }
 
-// Apply writes the changes of a plan. Like center, it writes by compare-and-set (L4). It refuses a change that takes a
+// Apply writes the changes of a plan. Like internal/roster, it writes by compare-and-set (L4). It refuses a change that takes a
 // queue from a live owner (P5), and a request that the owner could not carry out.
 func (r *Roster) Apply(changes []plan.Change) error {
 	for _, c := range changes {
