@@ -56,10 +56,10 @@ func (c *Center) Heart() *sql.DB { return c.db.Heartbeat }
 func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
 	t.Helper()
 	c.prepared(t, func(s *sqldb.Statement) error {
-		if !s.At.IsZero() {
-			s.At = s.At.Add(-by)
+		if !s.PreparedAt.IsZero() {
+			s.PreparedAt = s.PreparedAt.Add(-by)
 		}
-		s.Used = s.Used.Add(-by)
+		s.UsedAt = s.UsedAt.Add(-by)
 		return nil
 	})
 }

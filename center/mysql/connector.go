@@ -36,7 +36,7 @@ func connector(u *url.URL, role sqldb.Role) (sqldriver.Connector, error) {
 	// stands between, such as ProxySQL, must send a statement to a server that knows it: the driver names a statement by
 	// the number that the server gave it, and not by a name of its own.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
-	return sqldb.Preparing{Connector: c, May: always, Unprepared: unprepared, Most: preparedStatements}, nil
+	return sqldb.Preparing{Connector: c, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
 // config reads the URL.

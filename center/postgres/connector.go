@@ -38,7 +38,7 @@ func connector(raw string, role sqldb.Role) (driver.Connector, error) {
 	if !role.Brief() {
 		return c, nil
 	}
-	return sqldb.Preparing{Connector: c, May: direct, Unprepared: unprepared, Most: preparedStatements}, nil
+	return sqldb.Preparing{Connector: c, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
 // direct reports whether nothing stands between the program and the server, so that statements may be prepared. Behind

@@ -85,7 +85,7 @@ func openPreparing(t *testing.T, url string) *sql.DB {
 		t.Fatal(err)
 	}
 	preparing := c.(sqldb.Preparing)
-	preparing.May = func(context.Context, sqldb.Conn, net.Conn) bool { return true }
+	preparing.MayPrepare = func(context.Context, sqldb.Conn, net.Conn) bool { return true }
 	db := sql.OpenDB(preparing)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() {

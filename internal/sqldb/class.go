@@ -14,14 +14,14 @@ type Class int
 
 // The classes.
 const (
-	Other       Class = iota // not an answer of the database: for example, the context has ended
+	Other       Class = iota // no answer of the database: for example, the context has ended
 	Refused                  // the database refused, for a reason that lasts
-	RolledBack               // rolled back for certain, a retry may succeed: serialization, deadlock, lock timeout, busy
-	Interrupted              // took too long, or was killed: before the commit was sent this is a rollback, after it unknown
-	Broken                   // the connection is gone: before the commit was sent this is a rollback, after it unknown
-	ReadOnly                 // the server takes no writes
-	NoTable
-	Duplicate // a row with that key exists
+	RolledBack               // certainly rolled back, a retry may succeed: serialization, deadlock, lock timeout, busy
+	Interrupted              // took too long, or was killed; a rollback, or unknown if the commit was sent
+	Broken                   // the connection is gone; a rollback, or unknown if the commit was sent
+	ReadOnly                 // the server refuses writes
+	NoTable                  // a table does not exist
+	Duplicate                // a row with that key exists
 )
 
 // String returns the name of the class.
@@ -37,7 +37,7 @@ var (
 	ErrBusy = errors.New("the lock row is busy")
 
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has
-	// either happened or not. Read again; never guess.
+	// either happened or not. The caller reads again and never guesses.
 	ErrUnknownCommit = errors.New("the outcome of the commit is unknown")
 )
 
@@ -70,15 +70,15 @@ func (d *Dialect) Transient(err error) bool {
 		errors.Is(err, ErrUnknownCommit) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// CommitError returns the meaning of the error of a commit. If the database answers that it rolled back, the answer is
-// true and CommitError returns it. After a lost connection or an ended context the outcome is not known, and it
-// returns ErrUnknownCommit.
+// CommitError returns the meaning of the error of a commit. If the database answers that it rolled back, CommitError
+// returns that answer. After a lost connection or an ended context the outcome is unknown, and CommitError returns
+// ErrUnknownCommit.
 func (d *Dialect) CommitError(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() == nil {
 		return nil
 	}
 	if err == nil {
-		err = context.Cause(ctx) // PostgreSQL may say yes to a commit that its standby never saw
+		err = context.Cause(ctx) // PostgreSQL may confirm a commit that its standby never saw
 	}
 	switch d.Class(err) {
 	case RolledBack, Refused, ReadOnly, NoTable, Duplicate:

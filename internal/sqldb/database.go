@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Database describes a database that was not opened yet: its dialect, its address, and what a program does with
-// databases of its kind only. postgres.URL, mysql.URL and sqlite.URL return one.
+// Database describes a database that is not open yet: its dialect, its address, and what a program does only with
+// databases of its kind. postgres.URL, mysql.URL and sqlite.URL return one.
 type Database struct {
 	Dialect *Dialect
 	Address string // the URL without its password
 	Local   bool   // on this host, so that a mistyped URL cannot create a second roster elsewhere
 	Memory  bool   // the database ends with its connection, so that all roles share one
 
-	// Err is what is wrong with the URL. If it is not nil, nothing else counts.
+	// Err is what is wrong with the URL. If it is not nil, the other fields are not set.
 	Err error
 
 	// Pool returns a pool of connections for a role, which are not connected yet. Without create, a database that does
@@ -25,10 +25,10 @@ type Database struct {
 	// Probe asks the server for its version and refuses one on which the promises of the roster cannot hold.
 	Probe func(context.Context, *sql.DB) (Server, error)
 
-	// CheckTables refuses tables that cannot take part in transactions. Nil if there are none.
+	// CheckTables refuses tables that cannot take part in transactions. Nil if the database has no such tables.
 	CheckTables func(context.Context, *sql.DB) error
 
-	// Notes returns what an operator should know about transactions and connections. Nil if there is nothing.
+	// Notes returns what an operator should know about transactions and connections. Nil if the database has no notes.
 	Notes func(context.Context, *sql.DB) ([]Note, error)
 }
 
@@ -42,12 +42,13 @@ type Server struct {
 // Note is something that an operator should know about a database.
 type Note struct {
 	Check   string // what was looked at
-	OK      bool   // it is as it should be
+	OK      bool   // the finding is as it should be
 	Finding string
 	Hint    string // what to do, if it is not OK
 }
 
-// IsolationNote returns a note about the isolation level. usual says that the level is the server's default or as good.
+// IsolationNote returns a note about the isolation level. usual reports whether the level is the server's default or
+// equivalent to it.
 func IsolationNote(level string, usual bool) Note {
 	if usual {
 		return Note{Check: "database", OK: true, Finding: "isolation " + level}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// DB is an open database: a pool for each role, and counts of what was tried. Its methods may be called concurrently.
+// DB is an open database: a pool for each role, and counts of the attempts. Its methods may be called concurrently.
 type DB struct {
 	*Dialect
 	Database Database
@@ -26,8 +26,8 @@ type DB struct {
 // storeConns is the size of the store's pool.
 const storeConns = 4
 
-// idleDealerConns are kept open for dealers: with the two of database/sql, each batch of a process with more executors
-// would connect again.
+// idleDealerConns is the number of idle connections that stay open for dealers. With the default of database/sql, two,
+// a process with more executors would connect again for each batch.
 const idleDealerConns = 16
 
 // Open opens the pools. It does not connect. Without create, a database that does not exist is an error.
@@ -43,7 +43,7 @@ func Open(d Database, create bool) (*DB, error) {
 		{&db.Dealers, RoleDealers, 0, idleDealerConns},
 	}
 	if d.Dialect.OneWriter {
-		pools[0].max, pools[0].idle = 1, 1 // the roster's writers wait here, where the order is fair, and not by busy_timeout
+		pools[0].max, pools[0].idle = 1, 1 // the roster's writers wait for the pool, which is fair, and not for busy_timeout
 	}
 	for _, p := range pools {
 		if d.Memory && db.Store != nil {
@@ -95,7 +95,7 @@ func (db *DB) Clock(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Counts returns what was counted so far.
+// Counts returns the counts so far.
 func (db *DB) Counts() Counts {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -104,7 +104,7 @@ func (db *DB) Counts() Counts {
 	return c
 }
 
-// Connect connects a pool, so that the error of an unreachable database is one line.
+// Connect opens a connection of a pool. The error of an unreachable database is one line.
 func Connect(ctx context.Context, pool *sql.DB) error {
 	if err := pool.PingContext(ctx); err != nil {
 		return fmt.Errorf("cannot connect: %w", err)

@@ -21,9 +21,9 @@ type Dialect struct {
 
 	QueuesIn      string // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
 	ServersIn     string // FROM ... WHERE of schedule_server AS s: the rows of a JSON array of uuids
-	ByKey         string // follows the name of a table whose rows are to be read in the order of their key
+	ByKey         string // follows the name of a table, so that its rows are read in the order of their key
 	DeleteServers string // deletes the rows of a JSON array of uuids
-	UpsertItem    string // ends an INSERT of failed items: rows that exist are changed
+	UpsertItem    string // ends an INSERT of failed items: the statement then updates the rows that exist
 	ChangeQueues  string // writes a plan; {rows} is at least the number of changes
 
 	Share       string // ends a SELECT that keeps its rows unchanged until the commit
@@ -33,8 +33,8 @@ type Dialect struct {
 	// Limits ends the WHERE of the first statement of a transaction. It makes the server end the transaction when its
 	// client is gone, and bounds the waits for locks.
 	Limits string
-	// WaitInLine is Limits for the statement that takes the lock row: the transaction waits in a line before the row.
-	// A text that names the line is bound to it. Empty if the database needs no line.
+	// WaitInLine is Limits for the statement that takes the lock row: the transaction first waits in a line, which a
+	// bound text names. Empty if the database needs no line.
 	WaitInLine string
 	// TryLine is WaitInLine for a transaction that does not wait.
 	TryLine string

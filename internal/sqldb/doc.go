@@ -1,6 +1,6 @@
 // Package sqldb holds what the databases of a roster share: the SQL fragments in which they differ (Dialect), the
-// description of one database (Database), its open pools (DB), transactions that are tried again (Tx), prepared
-// statements, and helpers that scan rows and bind parameters.
+// description of one database (Database), its open pools (DB), transactions with retries (Tx), prepared statements, and
+// helpers that scan rows and bind parameters.
 //
 // Statements are written once, with ? for parameters, {now} for the database's clock and {ago COLUMN} for the instant
 // COLUMN milliseconds ago; they stand next to the method that uses them. Query builders were tried, and each was wrong

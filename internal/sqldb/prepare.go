@@ -9,14 +9,18 @@ import (
 	"time"
 )
 
-// Preparing makes connections prepare statements that come again. To parse and to plan is four fifths of what a
-// heartbeat costs PostgreSQL, and a quarter of what it costs MariaDB, which plans each time. SQLite does both in our own
-// process.
+// Preparing is a connector whose connections prepare each statement that they execute repeatedly. Parsing and planning are
+// four fifths of the cost of a heartbeat on PostgreSQL, and a quarter on MariaDB, which plans each time. SQLite does both
+// in our own process.
 type Preparing struct {
 	driver.Connector
-	May        func(ctx context.Context, c Conn, dialed net.Conn) bool // whether a connection may prepare; dialed is nil if it is not known
-	Unprepared func(error) bool                                        // the server does not know the statement, or takes no more of them
-	Most       int                                                     // statements of a connection
+
+	// MayPrepare reports whether a connection may prepare statements. dialed is nil if it is unknown.
+	MayPrepare func(ctx context.Context, c Conn, dialed net.Conn) bool
+	// Unprepared reports whether the server does not know the statement, or has no room for another one.
+	Unprepared func(error) bool
+	// MaxStatements is the largest number of prepared statements per connection.
+	MaxStatements int
 }
 
 // Connect implements driver.Connector.
@@ -27,10 +31,10 @@ func (p Preparing) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	c, ok := conn.(Conn)
-	if !ok || !p.May(ctx, c, dialed) {
+	if !ok || !p.MayPrepare(ctx, c, dialed) {
 		return conn, nil
 	}
-	return &PreparingConn{Conn: c, unprepared: p.Unprepared, most: p.Most, Statements: map[string]*Statement{}}, nil
+	return &PreparingConn{Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements, Statements: map[string]*Statement{}}, nil
 }
 
 // dialedKey marks a context whose dialer reports, in a *net.Conn, what it has dialed.
@@ -78,20 +82,20 @@ type Conn interface {
 	driver.Validator
 }
 
-// PreparingConn prepares each statement when it comes for the second time: most statements of a command come once.
+// PreparingConn prepares a statement at its second execution: a command executes most statements once.
 type PreparingConn struct {
 	Conn
 	Statements map[string]*Statement // by text
 
-	unprepared func(error) bool
-	most       int
+	unprepared    func(error) bool
+	maxStatements int
 }
 
 // Statement is a statement that a connection has seen.
 type Statement struct {
-	Prepared Stmt      // nil: not yet, or the server refused
-	At       time.Time // when it was prepared or refused; zero: it came once
-	Used     time.Time
+	Prepared   Stmt      // nil: not yet, or the server refused
+	PreparedAt time.Time // when the server prepared or refused it; zero after one execution
+	UsedAt     time.Time // when it was last executed
 }
 
 // Stmt is what we need of a prepared statement of the drivers.
@@ -101,9 +105,10 @@ type Stmt interface {
 	driver.StmtQueryContext
 }
 
-// preparedFor bounds the age of a plan: a plan that was made while the tables were empty would otherwise stay until an
-// ANALYZE. A statement that was not used for as long makes room, and so does one that came once.
-const preparedFor = 5 * time.Minute
+// maxPlanAge bounds the age of a plan: a plan that was made while the tables were empty would otherwise stay until an
+// ANALYZE. A statement that was not used for as long makes room for others, and so does a statement that was executed
+// only once.
+const maxPlanAge = 5 * time.Minute
 
 // QueryContext implements driver.QueryerContext.
 func (c *PreparingConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -131,7 +136,8 @@ func (c *PreparingConn) ExecContext(ctx context.Context, query string, args []dr
 	return result, c.refuse(query, err)
 }
 
-// prepare returns nil for a statement that comes for the first time, that cannot be prepared, or that is not worth it.
+// prepare returns the prepared statement. It returns nil at the first execution, for a statement without parameters, and
+// for a statement that the server refused.
 func (c *PreparingConn) prepare(ctx context.Context, query string, args []driver.NamedValue) (Stmt, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -141,14 +147,14 @@ func (c *PreparingConn) prepare(ctx context.Context, query string, args []driver
 	if s == nil {
 		return nil, c.note(query, now)
 	}
-	s.Used = now
-	if !s.At.IsZero() && now.Sub(s.At) < preparedFor {
+	s.UsedAt = now
+	if !s.PreparedAt.IsZero() && now.Sub(s.PreparedAt) < maxPlanAge {
 		return s.Prepared, nil
 	}
 	if err := s.close(); err != nil {
 		return nil, err
 	}
-	s.At = now
+	s.PreparedAt = now
 	prepared, err := c.PrepareContext(ctx, query)
 	switch {
 	case err == nil:
@@ -161,11 +167,11 @@ func (c *PreparingConn) prepare(ctx context.Context, query string, args []driver
 	return s.Prepared, err
 }
 
-// note remembers a statement that came once, if there is room.
+// note records the first execution of a statement, if there is room.
 func (c *PreparingConn) note(query string, now time.Time) error {
-	if len(c.Statements) >= c.most {
+	if len(c.Statements) >= c.maxStatements {
 		for text, s := range c.Statements {
-			if !s.At.IsZero() && now.Sub(s.Used) < preparedFor {
+			if !s.PreparedAt.IsZero() && now.Sub(s.UsedAt) < maxPlanAge {
 				continue
 			}
 			delete(c.Statements, text)
@@ -174,13 +180,14 @@ func (c *PreparingConn) note(query string, now time.Time) error {
 			}
 		}
 	}
-	if len(c.Statements) < c.most {
-		c.Statements[query] = &Statement{Used: now}
+	if len(c.Statements) < c.maxStatements {
+		c.Statements[query] = &Statement{UsedAt: now}
 	}
 	return nil
 }
 
-// close fails like a connection that is gone: nothing else was sent.
+// close closes the prepared statement. Its error is that of a lost connection, so that database/sql tries the caller's
+// statement on another connection.
 func (s *Statement) close() error {
 	if s.Prepared == nil {
 		return nil
@@ -193,13 +200,13 @@ func (s *Statement) close() error {
 	return nil
 }
 
-// refuse returns the error unchanged. If the server did not take the statement as prepared, the error is one that is
-// retried, and from then on the connection sends the text for a while: the reason may last.
+// refuse returns the error unchanged. If the server did not accept the prepared statement, the error can be retried, and
+// the connection sends the text of the statement for a while: the reason may last.
 func (c *PreparingConn) refuse(query string, err error) error {
 	if err == nil || !c.unprepared(err) {
 		return err
 	}
 	s := c.Statements[query]
-	s.At = time.Now()
+	s.PreparedAt = time.Now()
 	return cmp.Or(s.close(), err)
 }

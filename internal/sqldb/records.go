@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Records runs a SELECT and scans its rows by the names of T's fields: {columns} stands for their list. A field
-// that is not read has the tag db:"-", one that is read and not told db:"NAME".
+// Records runs a SELECT and scans each row into a T. {columns} in the query stands for the list of T's columns. The name
+// of a column is the json tag of its field, or the db tag if the field has one. A field with the tag db:"-" has no
+// column.
 func Records[T any](ctx context.Context, db *DB, query string, args ...any) (list []T, err error) {
 	names, fields := readFields(reflect.TypeFor[T]())
 	query = strings.Replace(query, "{columns}", strings.Join(names, ", "), 1)
@@ -26,7 +27,8 @@ func Records[T any](ctx context.Context, db *DB, query string, args ...any) (lis
 	return list, err
 }
 
-// readFields returns the columns of a record and the fields that they go to, those of embedded records among them.
+// readFields returns the columns of a record, and the index of the field of each column. It includes the fields of
+// embedded records.
 func readFields(record reflect.Type) (names []string, fields [][]int) {
 	for _, field := range reflect.VisibleFields(record) {
 		name, read := field.Tag.Lookup("db")
@@ -40,7 +42,7 @@ func readFields(record reflect.Type) (names []string, fields [][]int) {
 	return names, fields
 }
 
-// Target is where a value is scanned to, so that it ends up at p.
+// Target returns the destination for Scan that puts a column into *p.
 func Target(p any) any {
 	switch p := p.(type) {
 	case *string:
@@ -85,7 +87,7 @@ func (m maybeInstant) Scan(src any) error {
 	return nil
 }
 
-// Where collects the conditions of an operator's question.
+// Where collects the conditions of a query.
 type Where struct {
 	Text string
 	Args []any

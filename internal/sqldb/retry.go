@@ -11,11 +11,12 @@ import (
 // AttemptTimeout bounds one attempt of a transaction, which has a dozen statements at most.
 const AttemptTimeout = 10 * time.Second
 
-// attempts bounds the attempts of one transaction. The caller tries again at its next heartbeat.
+// attempts is the largest number of attempts of one transaction. After that, the caller tries again at its next
+// heartbeat.
 const attempts = 8
 
-// Retry runs a transaction until it has committed or failed for good (L7). try reports, beside its error, whether it
-// left nothing behind for certain.
+// Retry calls try, which runs a transaction, until it has committed or failed for good (L7). clean reports whether a
+// failed try has certainly changed nothing.
 func (db *DB) Retry(ctx context.Context, try func() (clean bool, err error)) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 5*time.Millisecond, 500*time.Millisecond
@@ -30,12 +31,12 @@ func (db *DB) Retry(ctx context.Context, try func() (clean bool, err error)) err
 	return err
 }
 
-// Counts count what a DB has asked of the database since it was opened. Tries are transactions, and statements outside
-// of transactions: each retry counts.
+// Counts has counts since a DB was opened. A try is one attempt of a transaction, or of a statement outside of
+// transactions.
 type Counts struct {
-	Done   int64 // what succeeded, however often it was tried
-	Tries  int64
-	Errors map[Class]int64 // tries that failed
+	Done   int64           // successes, however many tries they took
+	Tries  int64           // each retry counts
+	Errors map[Class]int64 // failed tries
 }
 
 func (db *DB) count(err error) {

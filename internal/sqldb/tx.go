@@ -28,14 +28,14 @@ func (t Tx) Each(ctx context.Context, scan func(*sql.Rows) error, query string, 
 	return t.Dialect.EachOn(ctx, t.Raw, scan, query, args...)
 }
 
-// Commit reports whether a failure left nothing behind for certain. Otherwise the error is ErrUnknownCommit.
+// Commit commits. After a failure, clean reports whether the transaction has certainly changed nothing. Otherwise the
+// error is ErrUnknownCommit.
 func (t Tx) Commit(ctx context.Context) (clean bool, err error) {
 	err = t.Dialect.CommitError(ctx, t.Raw.Commit())
 	return !errors.Is(err, ErrUnknownCommit), err
 }
 
-// Rollback ends the transaction if Commit has not. Its error is dropped: if the connection is lost, the server rolls
-// back.
+// Rollback ends the transaction if Commit has not. It drops the error: if the connection is lost, the server rolls back.
 func (t Tx) Rollback() { _ = t.Raw.Rollback() }
 
 // limit sets the limits of the dialect with a statement of its own.
@@ -56,8 +56,9 @@ func (db *DB) Begin(ctx context.Context, pool *sql.DB) (Tx, error) {
 	return Tx{Raw: tx, Dialect: db.Dialect}, nil
 }
 
-// Transact runs f in a transaction of a pool that holds no lock row, and retries it. After a commit whose reply was lost
-// f runs once more: it must change rows under conditions, and take what it finds done for its own work.
+// Transact runs f in a transaction of a pool without the lock row, and retries it. After a commit whose reply was lost,
+// Transact runs f once more. Therefore f must change rows under conditions, and must treat a change that is already there
+// as its own.
 func (db *DB) Transact(ctx context.Context, pool *sql.DB, f func(context.Context, Tx) error) error {
 	once := func() error {
 		return db.Retry(ctx, func() (bool, error) { return db.tryTransact(ctx, pool, f) })

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ParseURL parses the URL of a database of one kind. schemes are those of the kind, and want is what the error of
-// another scheme asks for.
+// ParseURL parses the URL of a database of one kind. schemes are the schemes of that kind. The error for another scheme
+// asks for want.
 func ParseURL(raw, want string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
