@@ -49,7 +49,7 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ThreadNumber }, least: 1, most: 10_000,
 	},
 	{
-		Name: "sleep_time_nodata", Column: "sleep_time_nodata_ms", Default: 500 * time.Millisecond, Help: "how long an empty queue is left alone",
+		Name: "sleep_time_nodata", Column: "sleep_time_nodata_ms", Default: 500 * time.Millisecond, Help: "pause of a queue after an empty select",
 		field: func(s *Settings) any { return &s.SleepTimeNoData },
 	},
 	{

@@ -50,7 +50,7 @@ type Settings struct {
 	FetchNumber int
 	// ExecuteNumber is how many items one call of Execute gets at most. Defaults to 1.
 	ExecuteNumber int
-	// SleepTimeNoData is how long an empty queue is left alone. Defaults to 500 ms.
+	// SleepTimeNoData is the pause of a queue after an empty select. Defaults to 500 ms.
 	SleepTimeNoData time.Duration
 	// SleepTimeInterval is the pause between the end of one page of items and the next select. Defaults to none.
 	SleepTimeInterval time.Duration
