@@ -151,7 +151,7 @@ func (p part) profiled(ctx context.Context, servers []*stage.Server, short bool,
 func printGoals(r *report.Report, out string) {
 	for _, p := range r.Parts {
 		for _, g := range p.Goals {
-			fmt.Printf("%-12s %s: %s; got %s, want %s\n", strings.ToUpper(g.Verdict), p.Name, g.What, g.Got, g.Want)
+			fmt.Printf("%-12s %s: %s; got %s, want %s\n", strings.ToUpper(g.Outcome), p.Name, g.What, g.Got, g.Want)
 		}
 	}
 	fmt.Printf("goals missed: %d. %s\n", len(r.Missed()), filepath.Join(out, "report.md"))

@@ -37,7 +37,7 @@ type worker struct {
 	cmd    *exec.Cmd
 	input  io.Closer
 	gone   chan struct{} // closed when the process has ended and its output has been read
-	err    error         // how the process ended; to be read after gone
+	err    error         // how the process ended; read it only after gone
 	killed time.Time     // zero if it was not killed
 }
 
@@ -127,8 +127,8 @@ func (c *crew) dismiss() {
 	}
 }
 
-// work lets the workers work for a time, and until an item of each queue was done: else a move of a queue would not be
-// seen on a slow machine.
+// work lets the workers work for a time, and until an item of each queue is done. Otherwise the move of a queue would not
+// show on a slow machine.
 func (c *crew) work(d time.Duration) error {
 	begin := time.Now()
 	for time.Sleep(d); ; time.Sleep(5 * time.Millisecond) {
@@ -140,7 +140,7 @@ func (c *crew) work(d time.Duration) error {
 	}
 }
 
-// queuesDone returns the number of queues of which an item was begun after the time, and is done.
+// queuesDone returns the number of queues with an item that began after the time and is done.
 func (c *crew) queuesDone(after time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

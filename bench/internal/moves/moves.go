@@ -133,7 +133,7 @@ func (c *crew) play(r *Result) error {
 	}
 	// While the workers leave, the remaining ones have more queues than executors. That is not a gap of a move.
 	c.done = slices.DeleteFunc(c.done, func(s span) bool { return s.begin.After(end) })
-	c.judge(r, calm, from, to)
+	c.evaluate(r, calm, from, to)
 	return nil
 }
 

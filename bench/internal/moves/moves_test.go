@@ -42,7 +42,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestMoved(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	var r Result
 	r.moved(span{end: at(10)}, span{begin: at(30)}, time.Time{})

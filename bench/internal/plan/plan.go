@@ -75,7 +75,7 @@ func (r *roster) deaths(n int) Result {
 	return r.change(fmt.Sprintf("%d servers die", n), func() (since time.Duration) {
 		for _, i := range r.chance.Perm(len(r.watched))[:n] {
 			r.die(r.watched[i])
-			since = max(since, r.watched[i].beaten+deadBeats*r.o.Heartbeat)
+			since = max(since, r.watched[i].heartbeatAt+deadHeartbeats*r.o.Heartbeat)
 		}
 		return since
 	})

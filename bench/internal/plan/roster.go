@@ -14,7 +14,7 @@ import (
 )
 
 // roster simulates the servers of a task type in virtual time. They send heartbeats, plan, read their queues and hand over
-// when worker processes would, and one server at a time holds the lock row. How long a plan takes is real time.
+// at the times at which worker processes would. One server at a time holds the lock row. The duration of a plan is real.
 type roster struct {
 	o      Options
 	chance *rand.Rand
@@ -22,12 +22,12 @@ type roster struct {
 
 	rows      plantest.Roster
 	requested map[string]time.Duration // since when a queue is requested
-	servers   map[string]*server       // also the expired ones
+	servers   map[string]*server       // also expired servers
 	watched   []*server                // the registered servers by uuid: each watches the servers behind it
-	silent    int                      // dead servers that are still registered
+	silent    int                      // the number of dead servers that are still registered
 
-	locked              bool          // a server holds the lock row,
-	until               time.Duration // until then
+	locked              bool          // a server holds the lock row
+	until               time.Duration // when that server frees the lock row
 	membership, planned int
 
 	requests, unknown int             // queues that are requested, and queues whose new owners have not read them yet
@@ -38,21 +38,21 @@ type roster struct {
 
 // server is a server of the roster.
 type server struct {
-	uuid      string
-	beaten    time.Duration // its last heartbeat
-	dead      bool
-	queued    bool     // it waits for the lock row, to plan
-	polling   bool     // it reads its queues again soon
-	requested []string // its queues that other servers wait for
-	waits     int      // queues that it waits for
-	found     int      // queues that it owns and has not read yet
+	uuid        string
+	heartbeatAt time.Duration // its last heartbeat
+	dead        bool
+	queued      bool     // it waits for the lock row, to plan
+	polling     bool     // it reads its queues again soon
+	requested   []string // its queues that other servers wait for
+	waits       int      // queues that it waits for
+	found       int      // queues that it owns and has not read yet
 }
 
 const (
 	idleInterval   = 100 * time.Millisecond // a process that has joined sends its first heartbeat within this time
-	pollInterval   = 200 * time.Millisecond // how often a server reads that waits for a queue
+	pollInterval   = 200 * time.Millisecond // how often a server that waits for a queue reads its queues
 	watchedServers = 32                     // how many servers each server watches
-	deadBeats      = 5                      // after how many intervals of silence a server is dead
+	deadHeartbeats = 5                      // after how many intervals of silence a server is dead
 )
 
 // newRoster returns a balanced roster. Its servers send heartbeats at random moments of the interval.
@@ -61,9 +61,9 @@ func newRoster(o Options) *roster {
 	r.rows.Queues = plantest.Numbered(0, o.Queues)
 	for range o.Servers {
 		s := r.register()
-		r.after(r.upTo(o.Heartbeat), func() { r.beat(s) })
+		r.after(r.upTo(o.Heartbeat), func() { r.heartbeat(s) })
 	}
-	r.assign()
+	r.rebalance()
 	r.settle()
 	return r
 }
@@ -72,7 +72,7 @@ func (r *roster) upTo(d time.Duration) time.Duration { return time.Duration(r.ch
 
 func (r *roster) register() *server {
 	number := len(r.servers)
-	s := &server{uuid: fmt.Sprintf("host%03d:%d:%08x", number%251, 1000+number, number), beaten: r.now}
+	s := &server{uuid: fmt.Sprintf("host%03d:%d:%08x", number%251, 1000+number, number), heartbeatAt: r.now}
 	r.rows.Join(s.uuid)
 	r.servers[s.uuid] = s
 	at, _ := slices.BinarySearchFunc(r.watched, s.uuid, byUUID)
@@ -87,7 +87,7 @@ func byUUID(s *server, uuid string) int { return cmp.Compare(s.uuid, uuid) }
 func (r *roster) join() {
 	s := r.register()
 	r.plan(s)
-	r.after(r.upTo(idleInterval), func() { r.beat(s) })
+	r.after(r.upTo(idleInterval), func() { r.heartbeat(s) })
 }
 
 // die makes a server stop sending heartbeats.
@@ -97,17 +97,17 @@ func (r *roster) die(s *server) {
 	r.unknown -= s.found
 }
 
-// beat is a heartbeat, and what the server does on its reply.
-func (r *roster) beat(s *server) {
+// heartbeat is a heartbeat, and what the server does on its reply.
+func (r *roster) heartbeat(s *server) {
 	if s.dead {
 		return
 	}
-	s.beaten = r.now
+	s.heartbeatAt = r.now
 	if r.membership != r.planned || r.seesDead(s) {
 		r.plan(s)
 	}
-	r.look(s)
-	r.after(r.o.Heartbeat, func() { r.beat(s) })
+	r.refresh(s)
+	r.after(r.o.Heartbeat, func() { r.heartbeat(s) })
 }
 
 // seesDead reports whether the server watches a dead server.
@@ -124,7 +124,7 @@ func (r *roster) seesDead(s *server) bool {
 	return false
 }
 
-func (r *roster) isDead(s *server) bool { return r.now-s.beaten > deadBeats*r.o.Heartbeat }
+func (r *roster) isDead(s *server) bool { return r.now-s.heartbeatAt > deadHeartbeats*r.o.Heartbeat }
 
 // underLock calls do when the lock row is free. The waiting servers get it in the order in which they asked.
 func (r *roster) underLock(do func()) {
@@ -145,9 +145,9 @@ func (r *roster) plan(s *server) {
 		s.queued = false
 		r.expire()
 		if r.membership != r.planned {
-			r.assign()
+			r.rebalance()
 		}
-		r.after(r.until-r.now, func() { r.look(s) })
+		r.after(r.until-r.now, func() { r.refresh(s) })
 	})
 }
 
@@ -180,8 +180,8 @@ func (r *roster) fewestSince(owned map[string]int) int {
 	return int(stage.FewestMoves(owned, now))
 }
 
-// assign plans. The other servers see its changes when the transaction has ended.
-func (r *roster) assign() {
+// rebalance plans. The other servers see its changes when the transaction has ended.
+func (r *roster) rebalance() {
 	changes, took := r.timePlan()
 	r.locked, r.until, r.planned = true, r.now+took, r.membership
 	r.after(took, func() {
@@ -209,7 +209,7 @@ func (r *roster) write(c plan.Change) {
 		panic(err) // the simulation breaks a rule of the planner
 	}
 	if was.Requester != "" {
-		r.answer(was.Requester)
+		r.endRequest(was.Requester)
 	}
 	if c.ChangesOwner() {
 		r.moved(c.Owner)
@@ -223,8 +223,8 @@ func (r *roster) write(c plan.Change) {
 	}
 }
 
-// answer ends a request: the queue has been handed over, or the request is withdrawn.
-func (r *roster) answer(requester string) {
+// endRequest ends a request: the queue has been handed over, or the request is withdrawn.
+func (r *roster) endRequest(requester string) {
 	r.requests--
 	r.servers[requester].waits--
 }
@@ -238,9 +238,9 @@ func (r *roster) moved(uuid string) {
 	}
 }
 
-// look makes a server read its queues. It finds the queues that it has got. It hands over the requested queues whose
+// refresh makes a server read its queues. It finds the queues that it has got. It hands over the requested queues whose
 // requester has sent a heartbeat since. While it waits for something it looks again soon.
-func (r *roster) look(s *server) {
+func (r *roster) refresh(s *server) {
 	if s.dead {
 		return
 	}
@@ -251,7 +251,7 @@ func (r *roster) look(s *server) {
 		q := *r.rows.Queue(id)
 		switch {
 		case q.Owner != s.uuid || q.Requester == "": // withdrawn
-		case r.servers[q.Requester].beaten <= r.requested[id]:
+		case r.servers[q.Requester].heartbeatAt <= r.requested[id]:
 			later = append(later, id)
 		default:
 			r.underLock(func() { r.release(s, id, q.Epoch) })
@@ -260,7 +260,7 @@ func (r *roster) look(s *server) {
 	s.requested = later
 	if (s.waits > 0 || len(later) > 0) && !s.polling {
 		s.polling = true
-		r.after(pollInterval, func() { s.polling = false; r.look(s) })
+		r.after(pollInterval, func() { s.polling = false; r.refresh(s) })
 	}
 }
 
@@ -268,7 +268,7 @@ func (r *roster) look(s *server) {
 func (r *roster) release(s *server, id string, epoch int64) {
 	to := r.rows.Queue(id).Requester
 	if r.rows.Release(id, s.uuid, epoch) {
-		r.answer(to)
+		r.endRequest(to)
 		r.moved(to)
 	}
 }

@@ -32,10 +32,10 @@ func (r *Report) markdown() string {
 	if r.Short {
 		b.WriteString("\n**Short form: the sizes are so small that the figures mean nothing.**\n")
 	}
-	goals := Table{Columns: []string{"goal", "want", "got", "verdict"}}
+	goals := Table{Columns: []string{"goal", "want", "got", "outcome"}}
 	for _, p := range r.Parts {
 		for _, g := range p.Goals {
-			goals.Add(p.Name+": "+g.What, g.Want, g.Got, g.Verdict)
+			goals.Add(p.Name+": "+g.What, g.Want, g.Got, g.Outcome)
 		}
 	}
 	fmt.Fprintf(&b, "\n## Goals\n\n%s", goals.markdown())

@@ -44,10 +44,10 @@ type Goal struct {
 	What    string
 	Want    string
 	Got     string
-	Verdict string
+	Outcome string
 }
 
-// The verdicts on a Goal.
+// The outcomes of a Goal.
 const (
 	Met     = "met"
 	Missed  = "MISSED"
@@ -57,31 +57,31 @@ const (
 // AtLeast returns a goal for a figure of want or more. NaN stands for a figure that was not measured. The format is
 // one of package fmt.
 func AtLeast(what, format string, want, got float64) Goal {
-	return judged(what, "at least "+fmt.Sprintf(format, want), format, got, got >= want)
+	return newGoal(what, "at least "+fmt.Sprintf(format, want), format, got, got >= want)
 }
 
 // Below returns a goal for a figure of less than want.
 func Below(what, format string, want, got float64) Goal {
-	return judged(what, "below "+fmt.Sprintf(format, want), format, got, got < want)
+	return newGoal(what, "below "+fmt.Sprintf(format, want), format, got, got < want)
 }
 
 // AtMost returns a goal for a figure of want or less.
 func AtMost(what, format string, want, got float64) Goal {
-	return judged(what, "at most "+fmt.Sprintf(format, want), format, got, got <= want)
+	return newGoal(what, "at most "+fmt.Sprintf(format, want), format, got, got <= want)
 }
 
 // Exactly returns a goal for the figure want.
 func Exactly(what, format string, want, got float64) Goal {
-	return judged(what, "exactly "+fmt.Sprintf(format, want), format, got, math.Abs(got-want) < 1e-9)
+	return newGoal(what, "exactly "+fmt.Sprintf(format, want), format, got, math.Abs(got-want) < 1e-9)
 }
 
-func judged(what, want, format string, got float64, met bool) Goal {
-	g := Goal{What: what, Want: want, Got: fmt.Sprintf(format, got), Verdict: Missed}
+func newGoal(what, want, format string, got float64, met bool) Goal {
+	g := Goal{What: what, Want: want, Got: fmt.Sprintf(format, got), Outcome: Missed}
 	switch {
 	case math.IsNaN(got):
-		g.Got, g.Verdict = "-", Unknown
+		g.Got, g.Outcome = "-", Unknown
 	case met:
-		g.Verdict = Met
+		g.Outcome = Met
 	}
 	return g
 }
@@ -123,7 +123,7 @@ func cpuName() string {
 func (r *Report) Missed() (missed []Goal) {
 	for _, p := range r.Parts {
 		for _, g := range p.Goals {
-			if g.Verdict == Missed {
+			if g.Outcome == Missed {
 				missed = append(missed, g)
 			}
 		}

@@ -17,7 +17,7 @@ func TestGoals(t *testing.T) {
 		Unknown: {AtLeast("a", "%.1f", 0.9, math.NaN()), Below("b", "%.0f", 1, math.NaN())},
 	} {
 		for _, g := range goals {
-			if g.Verdict != want {
+			if g.Outcome != want {
 				t.Errorf("%+v: want %s", g, want)
 			}
 		}

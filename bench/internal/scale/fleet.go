@@ -23,12 +23,12 @@ const taskType = "scale"
 // fleet is many servers of one roster in one process. Each sends the statements that a worker process would send, at the
 // same times. The servers share connections: no database here has enough connections for all of them.
 type fleet struct {
-	db       *stage.Database
-	settings center.Settings
-	hearts   []*heart
-	running  sync.WaitGroup
-	life     context.Context // of the servers
-	beating  bool            // false while the servers are only rows
+	db           *stage.Database
+	settings     center.Settings
+	heartbeaters []*heartbeater
+	running      sync.WaitGroup
+	ctx          context.Context // of the servers
+	started      bool            // whether the servers send heartbeats; before, they are only rows
 
 	beats atomic.Int64 // successful heartbeats
 	fails atomic.Int64 // failed calls of internal/roster
@@ -37,16 +37,16 @@ type fleet struct {
 	locks []time.Duration // how long the lock row was held, since the last takeLocks
 }
 
-// heart sends the heartbeats of some of the servers, over a connection of its own.
-type heart struct {
+// heartbeater sends the heartbeats of some of the servers, over a connection of its own.
+type heartbeater struct {
 	f       *fleet
 	c       *center.Center
 	mu      sync.Mutex
 	servers []*server
 }
 
-// fleetHearts is the number of hearts of a fleet. They use at most 80 connections.
-const fleetHearts = 16
+// fleetHeartbeaters is the number of heartbeaters of a fleet. They use at most 80 connections.
+const fleetHeartbeaters = 16
 
 func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 	db, err := s.Fresh(ctx)
@@ -58,21 +58,21 @@ func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 		f.close(ctx)
 		return nil, err
 	}
-	for range min(fleetHearts, o.Servers) {
+	for range min(fleetHeartbeaters, o.Servers) {
 		c, err := center.Open(ctx, anydb.URL(db.URL), center.Options{OnLock: f.held})
 		if err != nil {
 			f.close(ctx)
 			return nil, err
 		}
-		f.hearts = append(f.hearts, &heart{f: f, c: c})
+		f.heartbeaters = append(f.heartbeaters, &heartbeater{f: f, c: c})
 	}
 	return f, nil
 }
 
-// close waits for the hearts, whose context must be done, and drops the database.
+// close waits for the heartbeaters, whose context must be done, and drops the database.
 func (f *fleet) close(ctx context.Context) {
 	f.running.Wait()
-	for _, h := range f.hearts {
+	for _, h := range f.heartbeaters {
 		_ = h.c.Close() // no call is in flight
 	}
 	f.db.Close(ctx)
@@ -93,29 +93,29 @@ func (f *fleet) takeLocks() (locks []time.Duration) {
 	return locks
 }
 
-// beat starts the hearts and the registered servers.
-func (f *fleet) beat(ctx context.Context) {
-	f.life, f.beating = ctx, true
-	for _, h := range f.hearts {
+// start starts the heartbeaters and the registered servers.
+func (f *fleet) start(ctx context.Context) {
+	f.ctx, f.started = ctx, true
+	for _, h := range f.heartbeaters {
 		for i, s := range h.servers {
 			s.due = time.Now().Add(f.settings.HeartbeatInterval * time.Duration(i) / time.Duration(len(h.servers)))
 			f.running.Go(func() { s.act(ctx) })
 		}
 	}
-	for _, h := range f.hearts {
+	for _, h := range f.heartbeaters {
 		f.running.Go(func() { h.run(ctx) })
 	}
 }
 
-// register inserts n servers over all hearts in parallel. They start at once if the hearts have started.
+// register inserts n servers over all heartbeaters in parallel. They start at once if the heartbeaters have started.
 func (f *fleet) register(ctx context.Context, n int) ([]*server, error) {
 	var mu sync.Mutex
 	var all []*server
 	first := f.size()
 	g, registering := errgroup.WithContext(ctx)
-	for i, h := range f.hearts {
+	for i, h := range f.heartbeaters {
 		g.Go(func() error {
-			for j := i; j < n; j += len(f.hearts) {
+			for j := i; j < n; j += len(f.heartbeaters) {
 				s, err := h.join(registering, first+j)
 				if err != nil {
 					return err
@@ -132,7 +132,7 @@ func (f *fleet) register(ctx context.Context, n int) ([]*server, error) {
 
 // size returns the number of servers that were ever registered.
 func (f *fleet) size() (n int) {
-	for _, h := range f.hearts {
+	for _, h := range f.heartbeaters {
 		h.mu.Lock()
 		n += len(h.servers)
 		h.mu.Unlock()
@@ -142,7 +142,7 @@ func (f *fleet) size() (n int) {
 
 // known returns the number of queues that their owners know.
 func (f *fleet) known() (n int64) {
-	for _, h := range f.hearts {
+	for _, h := range f.heartbeaters {
 		h.mu.Lock()
 		for _, s := range h.servers {
 			if !s.dead.Load() {
@@ -155,8 +155,8 @@ func (f *fleet) known() (n int64) {
 }
 
 // join registers one server. It tries again with a new uuid after a transient error.
-func (h *heart) join(ctx context.Context, number int) (*server, error) {
-	s := &server{h: h, token: "first", pulses: make(chan roster.HeartbeatReply, 1)}
+func (h *heartbeater) join(ctx context.Context, number int) (*server, error) {
+	s := &server{h: h, token: "first", replies: make(chan roster.HeartbeatReply, 1)}
 	for {
 		s.uuid = fmt.Sprintf("host%03d:%d:%s", number%251, 1000+number, strings.ToLower(rand.Text()[:8]))
 		reg, err := h.c.Roster().Register(ctx, roster.ServerInfo{
@@ -175,14 +175,14 @@ func (h *heart) join(ctx context.Context, number int) (*server, error) {
 	h.mu.Lock()
 	h.servers = append(h.servers, s)
 	h.mu.Unlock()
-	if h.f.beating {
-		h.f.running.Go(func() { s.act(h.f.life) })
+	if h.f.started {
+		h.f.running.Go(func() { s.act(h.f.ctx) })
 	}
 	return s, nil
 }
 
 // run sends a heartbeat for each server once per interval.
-func (h *heart) run(ctx context.Context) {
+func (h *heartbeater) run(ctx context.Context) {
 	interval := h.f.settings.HeartbeatInterval
 	for {
 		s := h.next()
@@ -206,7 +206,7 @@ func (h *heart) run(ctx context.Context) {
 const idleInterval = 100 * time.Millisecond
 
 // next returns the server whose heartbeat is the most overdue, or nil if no heartbeat is due.
-func (h *heart) next() (next *server) {
+func (h *heartbeater) next() (next *server) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.servers {

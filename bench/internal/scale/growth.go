@@ -80,7 +80,7 @@ func (f *fleet) beatAlone(ctx context.Context, g *Growth, s *server, beats int) 
 				return err
 			}
 			defer c.Close()
-			s.h = &heart{f: f, c: c}
+			s.h = &heartbeater{f: f, c: c}
 			start := time.Now()
 			for range times {
 				s.beat(ctx)

@@ -152,7 +152,7 @@ func (f *fleet) populate(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	f.beat(ctx)
+	f.start(ctx)
 	return f.converge(ctx)
 }
 
@@ -175,9 +175,9 @@ func (f *fleet) join(ctx context.Context, n int) error {
 	return err
 }
 
-// lose stops the heartbeats of n servers, heart by heart, and returns the time of their last heartbeat.
+// lose stops the heartbeats of n servers and returns the time of their last heartbeat.
 func (f *fleet) lose(n int) (last time.Time) {
-	for _, h := range f.hearts {
+	for _, h := range f.heartbeaters {
 		h.mu.Lock()
 		for _, s := range h.servers {
 			if n > 0 && !s.dead.Load() {
@@ -268,7 +268,7 @@ func (f *fleet) converge(ctx context.Context) error {
 // converged asks the database only when the servers know all queues, to keep the load of the benchmark itself small.
 func (f *fleet) converged(ctx context.Context) (bool, error) {
 	live := int64(0)
-	for _, h := range f.hearts {
+	for _, h := range f.heartbeaters {
 		h.mu.Lock()
 		for _, s := range h.servers {
 			if !s.dead.Load() {
@@ -299,7 +299,7 @@ func (f *fleet) converged(ctx context.Context) (bool, error) {
 // condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "scale", Data: results, About: fmt.Sprintf(`%d queues and %d servers with heartbeats %s apart. All servers are in one
-process, with %d connections for heartbeats. The database gets the statements that as many processes would send.`, o.Queues, o.Servers, o.Heartbeat, fleetHearts)}
+process, with %d connections for heartbeats. The database gets the statements that as many processes would send.`, o.Queues, o.Servers, o.Heartbeat, fleetHeartbeaters)}
 	idle := report.Table{Title: "When nothing changes", Columns: []string{"database", "statements per heartbeat", "rows read", "rows written", "database CPU per heartbeat", "processors busy", "heartbeats kept"}}
 	changes := report.Table{Title: "Changes", Columns: []string{"database", "change", "converged after", "in heartbeats", "moves", "lock row taken", "held, median", "longest", "failed calls"}}
 	for _, r := range results {

@@ -14,47 +14,47 @@ import (
 // server calls internal/roster as package manager does: a heartbeat per interval, a plan when one is due, its queues when they
 // have changed, and releases. It works no items, so its queues are always drained.
 type server struct {
-	h      *heart
-	uuid   string
-	pulses chan roster.HeartbeatReply // capacity 1: the newest reply
-	dead   atomic.Bool                // it sends no more heartbeats
-	owned  atomic.Int64               // its queues that it knows
+	h       *heartbeater
+	uuid    string
+	replies chan roster.HeartbeatReply // capacity 1: the newest reply
+	dead    atomic.Bool                // it sends no more heartbeats
+	owned   atomic.Int64               // its queues that it knows
 
-	// Of the goroutine of the heart.
-	due   time.Time // the next heartbeat; guarded by the mu of the heart
-	token string
-	ring  roster.WatchRange
+	// The goroutine of the heartbeater uses these.
+	due        time.Time // the next heartbeat; guarded by the mu of the heartbeater
+	token      string
+	watchRange roster.WatchRange
 
 	joined time.Time
 	since  time.Time // when it began to watch
 
-	// Of the goroutine of act.
+	// The goroutine of act uses these.
 	view  roster.View
 	stale bool // the view must be read again
 	busy  int  // how often in succession the lock row was busy
 }
 
-// beat sends a heartbeat and passes the reply to act. The goroutine of the server's heart calls it.
+// beat sends a heartbeat and passes the reply to act. The goroutine of the server's heartbeater calls it.
 func (s *server) beat(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.h.f.settings.JudgeDeadInterval/2)
 	defer cancel()
 	token := rand.Text()
-	pulses, err := s.h.c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
+	replies, err := s.h.c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
 		Token: token, OldTokens: []string{s.token},
-		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, WatchRange: s.ring}},
+		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, WatchRange: s.watchRange}},
 	})
-	p, ok := pulses[s.uuid]
+	p, ok := replies[s.uuid]
 	if err != nil || !ok {
 		s.h.f.fails.Add(1)
 		return
 	}
-	s.token, s.ring = token, p.WatchRange
+	s.token, s.watchRange = token, p.WatchRange
 	s.h.f.beats.Add(1)
 	select { // the newest reply replaces an unread one
-	case <-s.pulses:
+	case <-s.replies:
 	default:
 	}
-	s.pulses <- p
+	s.replies <- p
 }
 
 // pollInterval is the pause between two polls of a server that waits for a queue.
@@ -63,10 +63,10 @@ const pollInterval = 200 * time.Millisecond
 // act follows the roster until ctx is done or the server dies.
 func (s *server) act(ctx context.Context) {
 	s.try(ctx, func(ctx context.Context) error {
-		_, err := s.assign(ctx, roster.HeartbeatReply{})
+		_, err := s.rebalance(ctx, roster.HeartbeatReply{})
 		return err
 	})
-	s.try(ctx, s.look)
+	s.try(ctx, s.refresh)
 	for !s.dead.Load() {
 		var poll <-chan time.Time
 		if s.awaiting() {
@@ -75,7 +75,7 @@ func (s *server) act(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case p := <-s.pulses:
+		case p := <-s.replies:
 			s.try(ctx, func(ctx context.Context) error { return s.follow(ctx, p) })
 		case <-poll:
 			s.try(ctx, s.poll)
@@ -94,9 +94,9 @@ func (s *server) try(ctx context.Context, step func(context.Context) error) {
 }
 
 func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
-	stale := s.stale || !s.matches(p) || s.asksUnaware()
+	stale := s.stale || !s.matches(p) || s.hasUninformedRequester()
 	if p.AnyDead || p.MembershipVersion != p.PlannedVersion {
-		busy, err := s.assign(ctx, p)
+		busy, err := s.rebalance(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -105,12 +105,12 @@ func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 	if !stale {
 		return nil
 	}
-	return s.look(ctx)
+	return s.refresh(ctx)
 }
 
-// assign plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
+// rebalance plans, and evicts expired servers if this server has watched for long enough. It waits for the lock row when
 // manager does.
-func (s *server) assign(ctx context.Context, p roster.HeartbeatReply) (busy bool, err error) {
+func (s *server) rebalance(ctx context.Context, p roster.HeartbeatReply) (busy bool, err error) {
 	a := roster.RebalanceOptions{MaxHeartbeatAge: 2 * s.h.f.settings.HeartbeatInterval, RepliedAt: p.Now}
 	a.NoWait = !p.AnyDead || s.busy < 3
 	if watched := p.Now.Sub(s.since); !p.Now.IsZero() && watched >= s.h.f.settings.JudgeDeadInterval {
@@ -130,11 +130,11 @@ func (s *server) poll(ctx context.Context) error {
 	if err != nil || awaits == s.view.Incoming(s.uuid) {
 		return err
 	}
-	return s.look(ctx)
+	return s.refresh(ctx)
 }
 
-// look reads the queues and hands over the requested ones.
-func (s *server) look(ctx context.Context) (err error) {
+// refresh reads the queues and hands over the requested queues.
+func (s *server) refresh(ctx context.Context) (err error) {
 	s.stale = true
 	for {
 		if s.stale {
@@ -173,8 +173,9 @@ func (s *server) awaiting() bool {
 	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Owner != s.uuid })
 }
 
-// asksUnaware reports whether a requester of one of its queues did not know of the request at the last look.
-func (s *server) asksUnaware() bool {
+// hasUninformedRequester reports whether a requester of one of its queues did not know of the
+// request at the last refresh.
+func (s *server) hasUninformedRequester() bool {
 	return slices.ContainsFunc(s.view.Queues, func(q roster.ViewQueue) bool { return q.Owner == s.uuid && q.Requester != "" && !q.RequesterInformed })
 }
 
