@@ -1,4 +1,4 @@
-# Everything a change has to pass, and what a newcomer tries first. `make` alone lists it.
+# The checks that a change has to pass, and what a newcomer tries first. `make` without a target lists all targets.
 
 LINT_VERSION := v2.15.0
 VULN_VERSION := v1.8.0
@@ -6,8 +6,8 @@ VULN_VERSION := v1.8.0
 # Tools are built into here; nothing outside the repository changes.
 BIN  := .bin
 LINT := $(BIN)/golangci-lint-$(LINT_VERSION)/golangci-lint
-# Built, where `go run` would do, because that one does not pass signals on: a `make test` that is told to
-# end would leave the tests and their servers running.
+# This is built rather than started with `go run`, which passes no signals on: an interrupted `make test` would leave
+# the tests and their servers running.
 WITH_DATABASES := $(BIN)/with-databases
 
 # Most tests wait: for time limits, locks, processes and servers. More of them than cores run at a time.
@@ -25,7 +25,7 @@ test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets
 	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 15m ./...
 
 # The tests of the second line are skipped under the race detector.
-check: $(WITH_DATABASES) ## run all tests under the race detector, long fault scenarios too, and those of the benchmarks
+check: $(WITH_DATABASES) ## run all tests under the race detector, long fault scenarios too, and the tests of the benchmarks
 	ROTA_FAULTS=long $(WITH_DATABASES) -- go test -race $(PLAIN_SQLITE) $(OVERLAP) -timeout 30m ./...
 	go test -run 'Model|RandomHistories' ./manager ./internal/runs
 	$(WITH_DATABASES) -- go -C bench test -timeout 15m ./...
@@ -33,14 +33,14 @@ check: $(WITH_DATABASES) ## run all tests under the race detector, long fault sc
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 	$(WITH_DATABASES) -- go run ./internal/mutants
 
-# How long, where from: MINUTES=60 SEED=1 make faults.
+# Set the duration and the first seed: MINUTES=60 SEED=1 make faults.
 faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUTES (10), and check the histories
 	go test -c -o $(BIN)/faults ./internal/faults
 	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql \
 		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
 
 # Reports go to bench/results, or OUT.
-bench: $(WITH_DATABASES) ## compare with what else one would use, measure moves and scale; about twelve minutes, see bench/README.md
+bench: $(WITH_DATABASES) ## compare with the alternatives, measure moves and scale; about twelve minutes, see bench/README.md
 	go -C bench build -o ../$(BIN)/rota-bench .
 	$(WITH_DATABASES) -- $(BIN)/rota-bench -out $(or $(OUT),bench/results)
 

@@ -103,8 +103,8 @@ func (s *source) queues(path string, n *yaml.Node, to *center.Settings) {
 	}
 }
 
-// after reads a list of task types, each alone or with its rule: "extract" or
-// "extract: FINISHED".
+// after reads a list of task types, each with or without its rule: "extract: FINISHED"
+// or "extract".
 func (s *source) after(path string, n *yaml.Node, to *center.Settings) {
 	if isNull(n) {
 		return

@@ -9,7 +9,7 @@ import (
 	gocron "github.com/netresearch/go-cron"
 )
 
-// field is one field of an expression. The names are those of the values from min on.
+// field is one field of an expression. names has the names of the values, from min on.
 type field struct {
 	name     string
 	min, max int

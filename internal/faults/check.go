@@ -111,7 +111,7 @@ func (c *checker) epochsRise() {
 			}
 			regranted := before.Kind == center.EventRepartitioned && e.From == "" // the smaller number of queues did not include it
 			if e.From != before.To && !regranted {
-				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d is %q's", queue, e.Epoch, e.From, before.Epoch, before.To)
+				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d belongs to %q", queue, e.Epoch, e.From, before.Epoch, before.To)
 			}
 			before = e
 		}
@@ -272,10 +272,10 @@ func (c *checker) healthyLive() {
 			continue
 		}
 		pid := process(e.From)
-		ill := slices.ContainsFunc(c.Windows, func(w Window) bool {
+		inTrouble := slices.ContainsFunc(c.Windows, func(w Window) bool {
 			return w.Process == pid && w.From.Before(e.At) && (w.Kind == Death || w.length() > c.JudgeDead/2 && w.To.After(e.At.Add(-2*c.JudgeDead)))
 		})
-		if !ill {
+		if !inTrouble {
 			c.fault(10, "%s was expired at %s and nothing was wrong with it", e.From, clock(e.At))
 		}
 	}

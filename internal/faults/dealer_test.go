@@ -130,7 +130,7 @@ func tables(kind schema.Dialect) []string {
 	}
 }
 
-// bind replaces the placeholders of a statement by those of the database.
+// bind translates the placeholders of a statement for the database.
 func bind(c *center.Center, query string) string {
 	if c.Dialect() != schema.Postgres {
 		return query

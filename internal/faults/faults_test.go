@@ -65,7 +65,8 @@ func scenarios() (list []scenario) {
 	return list
 }
 
-// TestFaults plays the chosen scenarios. The name of a scenario plays it alone, and the seed plays it again.
+// TestFaults plays the chosen scenarios. go test -run with the name of a scenario plays only that one; the seed repeats
+// its random choices.
 func TestFaults(t *testing.T) {
 	seed := seed(t)
 	list := plays(testdb.Kinds(t))

@@ -84,7 +84,8 @@ func (s *stage) takeConnections() (free func()) {
 }
 
 // readOnly: an administrator or a fail-over makes the server refuse writes. PostgreSQL still accepts writes of
-// transactions that begin with READ WRITE, as those of lib/pq do. Items are therefore done until the trust ends.
+// transactions that begin with READ WRITE, and lib/pq begins all transactions so. Items are therefore done until the trust
+// ends.
 func readOnly(s *stage) {
 	on := map[schema.Dialect][]string{
 		schema.Postgres: {`ALTER SYSTEM SET default_transaction_read_only = on`, `SELECT pg_reload_conf()`},
@@ -230,7 +231,7 @@ func killAtDefaults(s *stage) {
 
 // resumedInTime checks that work is resumed within judge_dead_interval and three heartbeat intervals after the last
 // heartbeat of the killed worker: 16 s at the default settings. The database has recorded that heartbeat. If the
-// heartbeats of the survivors were late, the machine was too busy for a verdict.
+// heartbeats of the survivors were late, the machine was too busy to decide.
 func resumedInTime(s *stage, h *History) {
 	promise := s.settings.JudgeDeadInterval + 3*s.settings.HeartbeatInterval
 	var micros int64
@@ -258,7 +259,7 @@ func resumedInTime(s *stage, h *History) {
 	case taken == 0:
 		s.t.Error("no queue was taken over")
 	case resumed > promise && s.oldest > busy:
-		s.t.Logf("work was resumed too late, but the heartbeats of the survivors were late, too: the machine is too busy for a verdict")
+		s.t.Logf("work was resumed too late, but the heartbeats of the survivors were late, too: the machine is too busy to decide")
 	case resumed > promise:
 		s.t.Errorf("work was resumed %s after the last heartbeat, limit %s", resumed, promise)
 	}

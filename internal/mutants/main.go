@@ -1,11 +1,11 @@
-// Command mutants shows that the tests bite: it breaks one rule after another in a copy of the module
-// and runs the tests that must notice. It exits 1 if a broken rule goes unnoticed.
+// Command mutants checks the tests: it breaks one rule after another in a copy of the module and runs the tests that must
+// notice. It exits 1 if a broken rule goes unnoticed.
 //
 //	go run ./internal/mutants [NAME...]   tries the mutants whose name contains one of the words; all by default
 //	go run ./internal/mutants -list       prints the table of the rules, their mutants and the tests that notice
 //
 // A mutant that does not apply or does not compile is an error. The command needs the databases of the tests; `make mutants`
-// provides them. Where ROTA_TEST_DATABASES omits PostgreSQL, the mutants survive that only its tests notice.
+// provides them. If ROTA_TEST_DATABASES omits PostgreSQL, some mutants survive: only tests on PostgreSQL notice them.
 package main
 
 import (
@@ -59,19 +59,20 @@ func run(words []string) (survivors int, err error) {
 		if !m.named(words) {
 			continue
 		}
-		verdict, err := m.try(source)
+		result, err := m.try(source)
 		if err != nil {
 			return survivors, err
 		}
-		fmt.Printf("%-60s %s\n", m.name(), verdict)
-		if verdict == survived {
+		fmt.Printf("%-60s %s\n", m.name(), result)
+		if result == survived {
 			survivors++
 		}
 	}
 	return survivors, nil
 }
 
-// copyModule copies what the tests need, and not the history and the tools in the dotted folders.
+// copyModule copies the module without the folders whose names begin with a dot: the tests need neither the history nor
+// the tools in them.
 func copyModule(dir string) error {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -109,7 +110,7 @@ const survived = "SURVIVED"
 
 // try breaks the rule in the copy of the module, runs the tests, and restores the file. A mutant that does not apply or
 // does not compile is an error: no test has caught it.
-func (m mutant) try(source *module) (verdict string, err error) {
+func (m mutant) try(source *module) (result string, err error) {
 	p, err := source.find(m)
 	if err != nil {
 		return "", err

@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// mutant breaks a rule by a small change within one declaration. It names the declaration and the tests, and no files:
-// those may move.
+// mutant breaks a rule by a small change within one declaration. It names the declaration and the tests, and no files,
+// because files may move.
 type mutant struct {
 	rule string // in docs/protocol.md; "" for a guarantee without a rule
-	what string // is wrong then
-	in   string // the function, method or variable that is changed
-	from string // occurs once in all declarations of that name
+	what string // what is wrong after the change
+	in   string // the name of the function, method or variable to change
+	from string // the text to replace, which occurs once in all declarations of that name
 	to   string
 	test string // "TestA|TestB", "package.TestA" or "TestA/sub", in one package; then more arguments of go test
 }
@@ -43,7 +43,7 @@ func (p place) mutated(m mutant) string { return p.text[:p.start] + m.to + p.tex
 // module is the source of the module: its declarations by name, and the packages of its tests.
 type module struct {
 	decls map[string][]declaration
-	tests map[string][]string // directories by the name of the test, with that of its package and without
+	tests map[string][]string // directories by the name of the test, with and without the name of its package
 }
 
 type declaration struct {
@@ -51,7 +51,7 @@ type declaration struct {
 	start, stop int
 }
 
-// readModule reads the Go files of the module in dir, without those of modules within it.
+// readModule reads the Go files of the module in dir. It leaves out the modules within it.
 func readModule(dir string) (*module, error) {
 	m := &module{decls: map[string][]declaration{}, tests: map[string][]string{}}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

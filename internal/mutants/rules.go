@@ -10,7 +10,7 @@ var mutants = []mutant{
 		"TestPlanSortsNaturally",
 	},
 	{
-		"P2", "the larger quota goes to the server that holds least",
+		"P2", "the larger quota goes to the server that owns least",
 		"quotas", "return cmp.Compare(owned[b], owned[a]) })",
 		"return cmp.Compare(owned[a], owned[b]) })",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",

@@ -45,6 +45,6 @@ func TestEachRuleHasAMutant(t *testing.T) {
 		}
 	}
 	if len(defined) < 50 {
-		t.Errorf("%d rules are defined, want 50 or more: are they headings no more?", len(defined)-1)
+		t.Errorf("%d rules are defined, want 50 or more: are rules still headings?", len(defined)-1)
 	}
 }

@@ -1,6 +1,6 @@
 // Package plantest keeps a roster in memory: the rows that a plan reads and writes, and the rules by which they change.
 // Tests of the planner, the simulation of large rosters and the walks over real databases use it. It knows neither time
-// nor concurrency; its users add what they need of both.
+// nor concurrency.
 package plantest
 
 import (
@@ -142,7 +142,7 @@ func (r *Roster) eligible(uuid string) bool {
 	return s != nil && s.Eligible
 }
 
-// Owned counts the queues by owner. The queues without owner stand under "".
+// Owned counts the queues by owner. The queues without owner count under "".
 func (r *Roster) Owned() map[string]int {
 	owned := map[string]int{}
 	for _, q := range r.Queues {
