@@ -8,7 +8,6 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
-	"github.com/dutyrota/rota/schema"
 )
 
 // errNoRun refuses {{run_key}} for mode CONTINUOUS.
@@ -18,11 +17,11 @@ func manyQueues(s center.Settings) bool { return s.Queues > 1 || len(s.QueueName
 
 // build parses the statements of a task. Its errors continue the path
 // "tasks.NAME.dealer.sql".
-func build(c config.SQLDealer, dialect schema.Dialect, settings center.Settings) (*Dealer, error) {
+func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, error) {
 	if err := checkKeys(c); err != nil {
 		return nil, err
 	}
-	d := &Dealer{dialect: dialect, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, cursorStart: c.CursorStart}
+	d := &Dealer{syntax: sy, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, cursorStart: c.CursorStart}
 	if c.Key != "" {
 		d.keyed, d.columns = true, []string{c.Key}
 	}
@@ -76,7 +75,7 @@ func checkCursor(c config.SQLDealer, used bool) error {
 }
 
 func (d *Dealer) parse(text string, known ...string) (*statement, error) {
-	s, err := parse(text, d.dialect, known...)
+	s, err := parse(text, d.syntax, known...)
 	if err == nil && !d.modeRun && s.uses(runKey) {
 		err = errNoRun
 	}

@@ -16,7 +16,7 @@ import (
 // may use it.
 type Dealer struct {
 	db          *sql.DB
-	dialect     schema.Dialect
+	syntax      syntax
 	sel         *statement
 	exec        *statement
 	each        bool     // exec runs once per row, not once per batch
@@ -37,7 +37,7 @@ var (
 // before the worker connects or creates anything. The error names the key in the
 // file and the rule.
 func New(task config.Task, d schema.Dialect) (*Dealer, error) {
-	dealer, err := build(task.SQL, d, task.Settings)
+	dealer, err := build(task.SQL, syntaxes[d], task.Settings)
 	if err != nil {
 		return nil, fmt.Errorf("tasks.%s.dealer.sql%w", task.Name, err)
 	}
@@ -116,7 +116,7 @@ func commonArg(name string, s *processor.Selection) any {
 		return s.OwnSign
 	case runKey:
 		if s.Run == nil {
-			return nil // the file says RUN, but the database, which wins, CONTINUOUS
+			return nil // the file says RUN, the database says CONTINUOUS, and the database wins
 		}
 		return s.Run.Key
 	}
@@ -159,7 +159,7 @@ func (d *Dealer) executeEach(ctx context.Context, tx *sql.Tx, rows []Row) error 
 	if err != nil {
 		return fmt.Errorf("prepare execute_each: %w", err)
 	}
-	defer stmt.Close() // before the commit, as PgBouncer then gives the session away
+	defer stmt.Close() // before the commit: after it, PgBouncer gives the session to another client
 	args := make([]any, len(d.exec.names))
 	for _, r := range rows {
 		for i, name := range d.exec.names {

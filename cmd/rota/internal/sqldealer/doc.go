@@ -1,16 +1,19 @@
 // Package sqldealer is the dealer behind "dealer: sql:" in rota.yaml: it
 // selects rows with one statement and executes another for them.
 //
-// Values are bound, never concatenated. A statement is parsed once, into text
-// with the database's own parameter marks and the names of the bound values. text/template and sqlx's named parameters were rejected: the first
-// concatenates, the second takes the colon of a cast for a name.
+// Values are bound, never concatenated. A statement is parsed once, into text with
+// the database's own parameter marks and the names of the bound values.
+// text/template and sqlx's named parameters were rejected: the first concatenates,
+// the second takes the colon of a cast for a name. The parser skips strings and
+// comments, because a {{name}} in them cannot be bound; syntax.go has what differs
+// between databases.
 //
 // Execute runs in center.InTx, which checks the fence first. The writes of a stale
 // owner are rolled back. Each row takes effect exactly once if the statement
 // changes what select filters on, or if select reads from {{cursor}}.
 //
 // {{run_key}} is the key of the run that sweeps the queue; it distinguishes the
-// results of runs. A file that uses it without mode RUN is refused. If the
+// results of runs. New refuses a file that uses it without mode RUN. If the
 // database says CONTINUOUS nevertheless, it is NULL.
 //
 // With execute_each the rows of one call share a transaction. If one row fails,

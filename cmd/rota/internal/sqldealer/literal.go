@@ -3,24 +3,22 @@ package sqldealer
 import (
 	"regexp"
 	"strings"
-
-	"github.com/dutyrota/rota/schema"
 )
 
 var dollarTag = regexp.MustCompile(`^\$([\pL_][\pL\d_]*)?\$`)
 
 // literal returns the string, quoted name or comment that starts at text[i], or
 // "". An unclosed literal extends to the end.
-func literal(text string, i int, d schema.Dialect) string {
+func literal(text string, i int, sy syntax) string {
 	rest := text[i:]
 	switch {
-	case lineComment(rest, d):
+	case lineComment(rest, sy):
 		return through(rest, 0, "\n")
 	case strings.HasPrefix(rest, "/*"):
-		return blockComment(rest, d == schema.Postgres)
-	case rest[0] == '\'', rest[0] == '"', rest[0] == '`' && d != schema.Postgres:
-		return quoted(rest, backslashes(text, i, d))
-	case rest[0] == '$' && d == schema.Postgres:
+		return blockComment(rest, sy.nestedComments)
+	case rest[0] == '\'', rest[0] == '"', rest[0] == '`' && sy.backquotes:
+		return quoted(rest, backslashEscapes(text, i, sy))
+	case rest[0] == '$' && sy.dollarQuotes:
 		if tag := dollarTag.FindString(rest); tag != "" && !wordBefore(text, i) {
 			return through(rest, len(tag), tag)
 		}
@@ -32,12 +30,12 @@ func isComment(literal string) bool {
 	return strings.HasPrefix(literal, "--") || strings.HasPrefix(literal, "/*") || literal[0] == '#'
 }
 
-func lineComment(s string, d schema.Dialect) bool {
-	if d != schema.MySQL {
-		return strings.HasPrefix(s, "--")
+func lineComment(s string, sy syntax) bool {
+	dashes := strings.HasPrefix(s, "--")
+	if !sy.hashComments {
+		return dashes
 	}
-	dashes := strings.HasPrefix(s, "--") && (len(s) == 2 || s[2] <= ' ') // in MySQL 1--1 is 2
-	return dashes || s[0] == '#'
+	return dashes && (len(s) == 2 || s[2] <= ' ') || s[0] == '#'
 }
 
 func blockComment(s string, nests bool) string {
@@ -60,10 +58,10 @@ func blockComment(s string, nests bool) string {
 }
 
 // quoted returns s up to the first quote that is neither doubled nor escaped.
-func quoted(s string, backslashes bool) string {
+func quoted(s string, escapes bool) string {
 	for i := 1; i < len(s); i++ {
 		switch {
-		case backslashes && s[i] == '\\':
+		case escapes && s[i] == '\\':
 			i++
 		case s[i] != s[0]:
 		case i+1 < len(s) && s[i+1] == s[0]:
@@ -75,16 +73,13 @@ func quoted(s string, backslashes bool) string {
 	return s
 }
 
-// backslashes reports whether a backslash escapes in the string that starts at
-// text[i]: in all strings of MySQL, and in E'...' of PostgreSQL.
-func backslashes(text string, i int, d schema.Dialect) bool {
-	switch {
-	case d == schema.MySQL:
+// backslashEscapes reports whether a backslash escapes in the string that starts at
+// text[i].
+func backslashEscapes(text string, i int, sy syntax) bool {
+	if sy.backslashes {
 		return text[i] != '`'
-	case d == schema.Postgres && text[i] == '\'' && i > 0:
-		return (text[i-1] == 'e' || text[i-1] == 'E') && !wordBefore(text, i-1)
 	}
-	return false
+	return sy.backslashesAfter != 0 && text[i] == '\'' && i > 0 && text[i-1]|0x20 == sy.backslashesAfter && !wordBefore(text, i-1)
 }
 
 // wordBefore reports whether text[i] continues a name or a number.

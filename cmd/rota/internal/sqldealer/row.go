@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/processor"
-	"github.com/dutyrota/rota/schema"
 )
 
 // Row has the columns of a selected row that Execute needs.
@@ -84,11 +83,11 @@ func (d *Dealer) newReader(rows *sql.Rows) (*reader, error) {
 			return nil, fmt.Errorf("the result has no column %q: it has %s", column, names(types))
 		}
 		kind := strings.ToUpper(types[i].DatabaseTypeName())
-		if d.dialect == schema.SQLite && changesTimes(kind) {
+		if d.syntax.parsesTimes && isTime(kind) {
 			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s", column, kind)
 		}
 		r.position = append(r.position, i)
-		r.text = append(r.text, d.dialect != schema.SQLite && !isBinary(kind))
+		r.text = append(r.text, d.syntax.textAsBytes && !isBinary(kind))
 	}
 	return r, nil
 }
@@ -115,16 +114,17 @@ type skipped struct{}
 func (skipped) Scan(any) error { return nil }
 
 // isBinary reports whether a column has bytes. Drivers return text as bytes, too:
-// numeric, uuid and enum of PostgreSQL, and every string of MySQL. Bound as bytes,
-// text is sent in the binary format, and is another value or an error.
+// numeric, uuid and enum of PostgreSQL, and every string of MySQL. If such a text
+// is bound as bytes, the driver sends it in the binary format, and it is another
+// value or an error.
 func isBinary(kind string) bool {
 	return kind == "BYTEA" || kind == "BIT" || kind == "GEOMETRY" ||
 		strings.HasSuffix(kind, "BLOB") || strings.HasSuffix(kind, "BINARY")
 }
 
-// changesTimes reports whether SQLite's driver converts the type's text into a
-// time.Time, and writes it back in another form, so that an UPDATE finds no row.
-func changesTimes(kind string) bool {
+// isTime reports whether SQLite's driver parses the texts of a column as times. It
+// writes such a time in another form, so that an UPDATE finds no row.
+func isTime(kind string) bool {
 	return kind == "DATE" || kind == "DATETIME" || kind == "TIMESTAMP"
 }
 

@@ -6,16 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/dutyrota/rota/schema"
 )
 
 // statement is an SQL text cut at its placeholders. It reads
 // parts[0] names[0] parts[1] ... and has one part more than names.
 type statement struct {
-	dialect schema.Dialect
-	parts   []string
-	names   []string
+	syntax syntax
+	parts  []string
+	names  []string
 }
 
 // The names of placeholders.
@@ -34,11 +32,11 @@ var placeholder = regexp.MustCompile(`\{\{\s*[A-Za-z_][\w.]*\s*\}\}`)
 // parse cuts text at its placeholders. Each must be one of known; a known name
 // that ends with a dot accepts all names that start with it. The errors continue
 // the path of the statement.
-func parse(text string, d schema.Dialect, known ...string) (*statement, error) {
-	s := &statement{dialect: d}
+func parse(text string, sy syntax, known ...string) (*statement, error) {
+	s := &statement{syntax: sy}
 	start := 0
 	for i := 0; i < len(text); {
-		switch part := literal(text, i, d); {
+		switch part := literal(text, i, sy); {
 		case part != "":
 			if inside := placeholder.FindString(part); inside != "" && !isComment(part) {
 				return nil, fmt.Errorf("has %s between quotes, where no value can be bound: remove the quotes", inside)
@@ -52,7 +50,7 @@ func parse(text string, d schema.Dialect, known ...string) (*statement, error) {
 			s.parts, s.names = append(s.parts, text[start:i]), append(s.names, name)
 			i += size
 			start = i
-		case isMark(text, i, d):
+		case isMark(text, i, sy):
 			return nil, fmt.Errorf("has the database's own parameter mark %q: use a {{name}} instead", mark(text[i:]))
 		default:
 			i++
@@ -95,8 +93,8 @@ func placeholders(names []string) string {
 
 // isMark reports whether text[i] starts a parameter mark of the database. In the
 // user's text it would take the place of one of ours.
-func isMark(text string, i int, d schema.Dialect) bool {
-	if d != schema.Postgres {
+func isMark(text string, i int, sy syntax) bool {
+	if !sy.numberedMarks {
 		return text[i] == '?'
 	}
 	return text[i] == '$' && len(mark(text[i:])) > 1 && !wordBefore(text, i)
@@ -135,7 +133,7 @@ func (s *statement) text(keyCount int) string {
 }
 
 func (s *statement) writeMark(b *strings.Builder, n int) {
-	if s.dialect != schema.Postgres {
+	if !s.syntax.numberedMarks {
 		b.WriteByte('?')
 		return
 	}

@@ -39,7 +39,7 @@ func TestStatement(t *testing.T) {
 	} {
 		for _, d := range dialects {
 			t.Run(name+"/"+string(d), func(t *testing.T) {
-				s, err := parse(test.in, d, total, index, keys, server, row)
+				s, err := parse(test.in, syntaxes[d], total, index, keys, server, row)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,7 +93,7 @@ func TestLiteralsByDialect(t *testing.T) {
 			schema.Postgres: test.postgres, schema.MySQL: test.mysql, schema.SQLite: test.sqlite,
 		} {
 			t.Run(name+"/"+string(d), func(t *testing.T) {
-				s, err := parse(test.text, d, index)
+				s, err := parse(test.text, syntaxes[d], index)
 				got := ignored
 				switch {
 				case err != nil && strings.Contains(err.Error(), "has {{index}} between quotes"):
@@ -117,19 +117,19 @@ func TestStatementErrors(t *testing.T) {
 		d    schema.Dialect
 		want string
 	}{
-		"unknown":         {"{{indx}}", schema.SQLite, "has the unknown placeholder {{indx}}: known are {{index}}, {{row.COLUMN}}"},
-		"empty":           {"{{}}", schema.SQLite, "has the unknown placeholder {{}}: known are {{index}}, {{row.COLUMN}}"},
-		"row alone":       {"{{row.}}", schema.SQLite, "has the unknown placeholder {{row.}}: known are {{index}}, {{row.COLUMN}}"},
-		"not closed":      {"a = {{index", schema.SQLite, `has a placeholder without }}: "{{index"`},
-		"own mark":        {"a = ?", schema.MySQL, `has the database's own parameter mark "?": use a {{name}} instead`},
-		"own mark, SQL":   {"a = ?7", schema.SQLite, `has the database's own parameter mark "?7": use a {{name}} instead`},
-		"own mark, PG":    {"a = $12", schema.Postgres, `has the database's own parameter mark "$12": use a {{name}} instead`},
-		"PG operator":     {"doc ? 'a' AND a$1 = 2", schema.Postgres, ""},
-		"with a comment":  {"-- ?\n1", schema.MySQL, ""},
-		"with a question": {"'?'", schema.MySQL, ""},
+		"unknown":              {"{{indx}}", schema.SQLite, "has the unknown placeholder {{indx}}: known are {{index}}, {{row.COLUMN}}"},
+		"empty":                {"{{}}", schema.SQLite, "has the unknown placeholder {{}}: known are {{index}}, {{row.COLUMN}}"},
+		"row without a column": {"{{row.}}", schema.SQLite, "has the unknown placeholder {{row.}}: known are {{index}}, {{row.COLUMN}}"},
+		"not closed":           {"a = {{index", schema.SQLite, `has a placeholder without }}: "{{index"`},
+		"own mark":             {"a = ?", schema.MySQL, `has the database's own parameter mark "?": use a {{name}} instead`},
+		"own mark, SQL":        {"a = ?7", schema.SQLite, `has the database's own parameter mark "?7": use a {{name}} instead`},
+		"own mark, PG":         {"a = $12", schema.Postgres, `has the database's own parameter mark "$12": use a {{name}} instead`},
+		"PG operator":          {"doc ? 'a' AND a$1 = 2", schema.Postgres, ""},
+		"with a comment":       {"-- ?\n1", schema.MySQL, ""},
+		"with a question":      {"'?'", schema.MySQL, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parse(test.text, test.d, index, row)
+			_, err := parse(test.text, syntaxes[test.d], index, row)
 			if got := errorText(err); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -152,7 +152,7 @@ func FuzzParse(f *testing.F) {
 	withoutSpace := func(s string) string { return strings.Join(strings.Fields(s), "") }
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, d := range dialects {
-			s, err := parse(text, d, index)
+			s, err := parse(text, syntaxes[d], index)
 			if err != nil {
 				continue
 			}
