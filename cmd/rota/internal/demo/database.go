@@ -1,23 +1,21 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-	_ "github.com/lib/pq" // the driver "postgres"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// database belongs to the demo alone.
+// database is a database, or a schema on a server, that only the demo uses.
 type database struct {
 	name string // without a password
 	url  string
@@ -34,60 +32,46 @@ func newDatabase(ctx context.Context, server, folder string) (*database, error) 
 	if err != nil {
 		return nil, errors.New("--db: not a URL such as postgres://user@host/database") // err quotes the password
 	}
-	schema := "rota_demo_" + strings.ToLower(rand.Text()[:8])
-	redacted, cascade := u.Redacted(), ""
-	var driver, dsn string
+	name := "rota_demo_" + strings.ToLower(rand.Text()[:8])
+	own, cascade, err := inSchema(*u, name)
+	if err == nil {
+		err = execute(ctx, u, "CREATE SCHEMA "+name) // on MySQL this creates a database
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--db %s: %w", u.Redacted(), err)
+	}
+	drop := func(ctx context.Context) error { return execute(ctx, u, "DROP SCHEMA "+name+cascade) }
+	return &database{name: u.Scheme + ", schema " + name, url: own.String(), drop: drop}, nil
+}
+
+// inSchema returns the URL of a schema on the server at u, and how DROP SCHEMA ends there.
+func inSchema(u url.URL, schema string) (own url.URL, cascade string, err error) {
 	switch u.Scheme {
 	case "postgres", "postgresql":
-		driver, dsn, cascade = "postgres", usePostgres(u, schema), " CASCADE"
+		q := u.Query()
+		q.Set("search_path", schema)
+		u.RawQuery = q.Encode()
+		return u, " CASCADE", nil
 	case "mysql":
-		driver = "mysql"
-		dsn, err = useMySQL(u, schema)
-	default:
-		err = fmt.Errorf("unknown scheme %q; want postgres or mysql", u.Scheme)
+		u.Path = "/" + schema
+		return u, "", nil
 	}
-	if err == nil {
-		err = execute(ctx, driver, dsn, "CREATE SCHEMA "+schema) // on MySQL this creates a database
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--db %s: %w", redacted, err)
-	}
-	drop := func(ctx context.Context) error { return execute(ctx, driver, dsn, "DROP SCHEMA "+schema+cascade) }
-	return &database{name: driver + ", schema " + schema, url: u.String(), drop: drop}, nil
+	return u, "", fmt.Errorf("unknown scheme %q; want postgres or mysql", u.Scheme)
 }
 
-// usePostgres returns the data source name of the server and changes u to that of the schema. Connections to this
-// host need no TLS, as for center.
-func usePostgres(u *url.URL, schema string) (dsn string) {
-	q := u.Query()
-	host := cmp.Or(q.Get("host"), u.Hostname())
-	if !q.Has("sslmode") && (host == "localhost" || strings.HasPrefix(host, "/") || net.ParseIP(host).IsLoopback()) {
-		q.Set("sslmode", "disable")
-	}
-	u.RawQuery = q.Encode()
-	dsn = u.String()
-	q.Set("search_path", schema)
-	u.RawQuery = q.Encode()
-	return dsn
-}
-
-// useMySQL does the same for MySQL.
-func useMySQL(u *url.URL, schema string) (dsn string, err error) {
-	c, err := mysql.ParseDSN("tcp(" + u.Host + ")/?" + u.RawQuery)
-	if err != nil {
-		return "", err
-	}
-	c.User = u.User.Username()
-	c.Passwd, _ = u.User.Password()
-	u.Path = "/" + schema
-	return c.FormatDSN(), nil
-}
-
-// execute runs one statement on a connection of its own.
-func execute(ctx context.Context, driver, dsn, statement string) error {
+// execute runs one statement on the server at u, on a connection of its own.
+func execute(ctx context.Context, u *url.URL, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	db, err := sql.Open(driver, dsn)
+	at := *u
+	if at.Scheme == "mysql" && strings.Trim(at.Path, "/") == "" {
+		at.Path = "/information_schema" // each user may connect to it
+	}
+	d := anydb.URL(at.String())
+	if d.Err != nil {
+		return d.Err
+	}
+	db, err := d.Pool(sqldb.RoleDealers, false)
 	if err != nil {
 		return err
 	}
@@ -98,7 +82,7 @@ func execute(ctx context.Context, driver, dsn, statement string) error {
 	return nil
 }
 
-// createOrders makes the user's table of work. The statements are the same on every database.
+// createOrders creates the user's table of work. The statements are the same on every database.
 func createOrders(ctx context.Context, db *sql.DB) error {
 	statements := []string{
 		`CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, state VARCHAR(10) NOT NULL, settled_by VARCHAR(150), effects INTEGER NOT NULL)`,
