@@ -1,5 +1,5 @@
-// Command naivebayes classifies texts in four runs that depend on each other. Hadoop's JobControl was explained with this
-// example:
+// Command naivebayes classifies texts in four runs that depend on each other. The example was first
+// used to explain Hadoop's JobControl:
 //
 //	extract --+--> prior --------+--> predict
 //	          +--> conditional --+

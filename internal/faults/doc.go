@@ -13,8 +13,8 @@
 //	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
 //	MINUTES=60 make faults                                   all plays, again and again, and a table
 //
-// A play is a scenario on one kind of database. Each choice has each kind of database and each family of scenarios. The
-// seed is that of ROTA_FAULTS_SEED or another one each time.
+// A play is a scenario on one kind of database. Each choice has each kind of database and each family of scenarios. ROTA_FAULTS_SEED
+// sets the seed; without it, each run has another seed.
 //
 // A failed scenario prints its seed and the command that plays it again. A seed fixes the random choices but not the timing
 // of the processes. The processes need Linux: they end with the test even while they are stopped, and they stop themselves

@@ -23,7 +23,7 @@ const (
 	closing    step = "UPDATE schedule_run SET items_" // a run ends
 	suspending step = "attempt = attempt - 1"          // the owner hands over a queue during its sweep
 	firing     step = "UPDATE schedule_trigger SET version"
-	settling   step = "o.trigger_name = r.trigger_name" // the upstreams of a run have succeeded
+	resolving  step = "o.trigger_name = r.trigger_name" // the upstreams of a run have succeeded
 	fencing    step = "SELECT q.queue_id, q.cur_server, q.epoch"
 )
 
@@ -35,7 +35,7 @@ var stepScenarios = []scenario{
 	{name: "run-kill-at-closing", play: killAt(closing), variant: sweeping, proxied: true},
 	{name: "run-kill-at-suspending", play: killInDrain, variant: sweeping, proxied: true},
 	{name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), variant: sweeping, proxied: true, quick: true},
-	{name: "run-pause-before-finishing", play: zombieFinishes, variant: sweeping, proxied: true, idle: true, threads: 1, quick: true},
+	{name: "run-pause-before-finishing", play: wakesToFinish, variant: sweeping, proxied: true, idle: true, threads: 1, quick: true},
 	{name: "run-pause-in-finishing", play: pauseInFinishing, variant: sweeping, proxied: true},
 }
 
@@ -142,9 +142,9 @@ func replyLostAt(steps ...step) func(*stage) {
 	}
 }
 
-// zombieFinishes: a worker stands still when it is about to write that a queue is done. The others write that, end the
+// wakesToFinish: a worker stands still when it is about to write that a queue is done. The others write that, end the
 // run and begin another. Then the worker wakes, and its late write must not count.
-func zombieFinishes(s *stage) {
+func wakesToFinish(s *stage) {
 	release, from := make(chan struct{}), time.Now()
 	free := sync.OnceFunc(func() { close(release) })
 	s.t.Cleanup(free)

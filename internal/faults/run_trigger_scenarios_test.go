@@ -15,7 +15,7 @@ var triggerScenarios = []scenario{
 	{name: "run-trigger-wait", play: fireOften(center.OverlapWait), variant: sweeping, kinds: everywhere},
 	{name: "run-kill-at-firing", play: killAtFiring, variant: sweeping, proxied: true},
 	{name: "run-graph", play: killInGraph, variant: graph, kinds: everywhere, quick: true},
-	{name: "run-graph-kill-at-settling", play: killAtSettling, variant: graph, proxied: true},
+	{name: "run-graph-kill-at-resolving", play: killAtResolving, variant: graph, proxied: true},
 	{name: "run-graph-replies-lost", play: replyLostInGraph, variant: graph, proxied: true},
 	{name: "run-dependant-without-servers", play: dependantWithoutServers, variant: sweeping, proxied: true},
 }
@@ -134,22 +134,22 @@ func (s *stage) wantGraph(id string) {
 	}
 }
 
-// killAtSettling kills the worker that settles a dependant whose upstreams have ended.
-func killAtSettling(s *stage) {
+// killAtResolving kills the worker that resolves a dependant whose upstreams have ended.
+func killAtResolving(s *stage) {
 	s.diamond()
 	for _, m := range moments {
-		struck := s.ambush(settling, 0, m, killStrike)
+		struck := s.ambush(resolving, 0, m, killStrike)
 		id := s.submit("")
-		s.dies(s.victim(struck, m.String()+": a run is settled"))
+		s.dies(s.victim(struck, m.String()+": a run is resolved"))
 		s.launch()
 		s.wantGraph(id)
 	}
 }
 
-// replyLostInGraph: the worker that closes a run or settles a dependant does not receive the reply.
+// replyLostInGraph: the worker that closes a run or resolves a dependant does not receive the reply.
 func replyLostInGraph(s *stage) {
 	s.diamond()
-	for _, at := range []step{closing, settling} {
+	for _, at := range []step{closing, resolving} {
 		struck := s.ambush(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
 		id := s.submit("")
 		s.victim(struck, "the reply is lost: "+string(at))
@@ -158,7 +158,7 @@ func replyLostInGraph(s *stage) {
 }
 
 // dependantWithoutServers: no server serves the dependant, and the worker that ends the first run dies before it
-// settles the dependant. The dependant waits for the first server that serves it.
+// resolves the dependant. The dependant waits for the first server that serves it.
 func dependantWithoutServers(s *stage) {
 	_, err := s.c.Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
 	s.must(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/cron"
 )
 
-// The column kind of schedule_trigger.
+// The values of the column kind of schedule_trigger.
 const (
 	KindCron  = "CRON"
 	KindEvery = "EVERY"

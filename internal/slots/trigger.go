@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The column misfire of schedule_trigger: which of the due slots fire if there are several or they are old.
+// The values of the column misfire of schedule_trigger: which due slots fire if there are several, or if they are old.
 const (
 	MisfireOne  = "ONE"  // the newest
 	MisfireSkip = "SKIP" // the newest, if it is younger than misfire_after

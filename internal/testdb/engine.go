@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// engine is the differences between the kinds of server, except for the commands in server.sh.
+// engine has what differs between the kinds of server, except the commands in server.sh.
 type engine struct {
 	daemon   string // the program of the server
 	variable string // the environment variable with the URL of a server to use

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// EndsAndHeals swallows what do sends: do must end, with an error, and must succeed afterwards, when packets pass again.
+// EndsAndHeals calls do while the proxy swallows all packets: do must end with an error. When packets pass again, do must
+// succeed within a minute.
 func (p *Proxy) EndsAndHeals(t testing.TB, do func() error) {
 	t.Helper()
 	p.Swallow(true)
@@ -14,10 +15,10 @@ func (p *Proxy) EndsAndHeals(t testing.TB, do func() error) {
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Fatal("it succeeded without an answer")
+			t.Fatal("the call succeeded without an answer")
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("it hangs")
+		t.Fatal("the call hangs")
 	}
 	p.Swallow(false)
 	deadline := time.Now().Add(time.Minute)

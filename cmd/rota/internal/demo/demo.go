@@ -13,7 +13,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 )
 
-// What the demo shows. queueCount, ownSign and the intervals are also in rota.yaml.
+// The sizes of the demo. queueCount, ownSign and the intervals are also in rota.yaml.
 const (
 	orderCount   = 20_000
 	queueCount   = 8

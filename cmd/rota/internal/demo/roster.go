@@ -51,7 +51,7 @@ func look(ctx context.Context, db querier) (snapshot, error) {
 	return s, nil
 }
 
-// orders is the number of settled orders.
+// orders returns the number of settled orders.
 func (s snapshot) orders() int {
 	total := 0
 	for _, n := range s.settled {

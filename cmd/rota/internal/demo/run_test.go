@@ -157,7 +157,7 @@ func testWhole(t *testing.T, r *run) {
 	r.gone(t)
 }
 
-// The demo leaves the roster and the orders of the user alone.
+// testOnServer checks that the demo does not touch the roster and the orders of the user.
 func testOnServer(t *testing.T, rota, kind string) {
 	url := testdb.URL(t, kind)
 	db := roster(t, url, history...)
@@ -204,7 +204,7 @@ func testKept(t *testing.T, dir, scheme string) {
 	}
 }
 
-// The proof fails if one order takes effect twice and another one never.
+// testTampered checks that the proof fails if one order takes effect twice and another one never.
 func testTampered(t *testing.T, rota string) {
 	keep := t.TempDir()
 	r := start(t, rota, "--keep", keep)
@@ -229,9 +229,9 @@ func testTampered(t *testing.T, rota string) {
 	r.gone(t)
 }
 
-// A failed demo says why and leaves its files.
+// testTimeout checks that a failed demo says why and leaves its files.
 func testTimeout(t *testing.T, rota string) {
-	r := start(t, rota, "--timeout", "6s") // the pauses between the selects alone take longer
+	r := start(t, rota, "--timeout", "6s") // the pauses between the selects take longer
 	code := r.wait(t)
 	if want := `^rota: scene ".+": not within --timeout 6s\n$`; code != 1 || !regexp.MustCompile(want).MatchString(r.stderr.String()) {
 		t.Errorf("exit %d: %s", code, r.stderr.String())
@@ -268,7 +268,7 @@ func testPipeClosed(t *testing.T, rota string) {
 	r.gone(t)
 }
 
-// The workers end with a demo that is killed.
+// testKilled checks that the workers end with a demo that is killed.
 func testKilled(t *testing.T, rota string) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other kernels do not end the children of a killed process")

@@ -98,7 +98,7 @@ func (s *story) play(ctx context.Context, scene scene) error {
 	}
 }
 
-// shared reports whether each running worker holds its share of the queues, and no queue is about to move.
+// shared reports whether each running worker owns its share of the queues, and no queue is about to move.
 func (s *story) shared(now snapshot) bool {
 	holds := map[*worker]int{}
 	for _, q := range now.queues {

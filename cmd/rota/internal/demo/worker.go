@@ -22,7 +22,7 @@ type worker struct {
 	leaving bool   // after SIGTERM
 
 	gone chan struct{} // closed when the process has ended
-	err  error         // how the process ended; to be read after gone
+	err  error         // how the process ended; read it only after gone
 }
 
 func (w *worker) String() string { return fmt.Sprintf("worker %d", w.number) }
