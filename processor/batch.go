@@ -8,8 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// batch is one batch of a page. It has more than 15 methods, because each step of a batch is one: claim, bind, call the
-// dealer, record the result, move the cursor, and finish.
+// batch is one batch of a page. blame is what its failure means for the items, cursorBatch what its end means for the
+// cursor.
 type batch struct {
 	call
 	span
@@ -66,7 +66,7 @@ func (b *batch) perform() error {
 	case discardDue:
 		return b.causeOfDiscard()
 	case passed:
-		return b.recordDead()
+		return cursorBatch{b}.recordDead()
 	}
 	ctx := b.bound
 	if hook := b.env.Hooks.Execute; hook != nil {
@@ -87,7 +87,7 @@ func (b *batch) bind() error {
 	b.bound = b.ctx
 	switch {
 	case b.capabilities.cursored:
-		if err := b.findPosition(); err != nil {
+		if err := (cursorBatch{b}).findPosition(); err != nil {
 			return err
 		}
 		cursor := b.position.cursor
@@ -110,7 +110,7 @@ func (b *batch) conclude() {
 		b.logBatchFailure()
 	}
 	if b.outcome == failed && b.capabilities.cursored && b.lane.sweep != nil {
-		b.checkCommitted()
+		cursorBatch{b}.checkCommitted()
 	}
 	executeErr := b.err
 	b.recordResult()
@@ -132,7 +132,7 @@ func (b *batch) recordResult() {
 	case b.outcome == failed:
 		blame{b}.run()
 	case b.outcome == done && b.capabilities.cursored:
-		b.saveCursor()
+		cursorBatch{b}.saveCursor()
 	}
 	if b.outcome == done && b.mark > ordinary {
 		b.deleteRecords()
@@ -145,14 +145,6 @@ func (b *batch) recordResult() {
 // logBatchFailure logs the error of the batch.
 func (b *batch) logBatchFailure() {
 	b.logFailure("execute", logrus.Fields{"items": b.size()}, func() bool { return !b.page.logged.Swap(true) })
-}
-
-// grantOf returns the queue of the item at index i of the batch.
-func (b *batch) grantOf(i int) *grant {
-	if b.of == nil {
-		return b.grants[0]
-	}
-	return b.parts[b.of[b.from+i]].grant
 }
 
 func countItems(n int) string {
@@ -168,10 +160,10 @@ func (b *batch) finishLocked(s *scheduler) {
 	l.batches--
 	s.stats.countBatch(b)
 	if b.capabilities.cursored {
-		b.finishInOrderLocked(s)
+		cursorBatch{b}.finishInOrderLocked(s)
 	}
 	if l.sweep != nil {
-		b.countInSweepLocked(s)
+		l.sweep.countBatchLocked(s, b)
 	}
 	if r.pause || b.outcome == lost {
 		l.rest.pause, l.rest.retryAfter = true, max(l.rest.retryAfter, r.retryAfter)
@@ -193,4 +185,12 @@ func (b *batch) finishLocked(s *scheduler) {
 func (b *batch) reset() {
 	b.span, b.page, b.parts, b.mark = span{}, nil, nil, ordinary
 	b.bound, b.hookEnd, b.position, b.result = nil, nil, position{}, batchResult{}
+}
+
+// grantOf returns the queue of the item at index i of the batch.
+func (b *batch) grantOf(i int) *grant {
+	if b.of == nil {
+		return b.grants[0]
+	}
+	return b.parts[b.of[b.from+i]].grant
 }

@@ -1,9 +1,6 @@
 package processor
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // cursorState is what is known about the cursor of a Cursored dealer, besides Queue.Cursor.
 type cursorState struct {
@@ -11,9 +8,6 @@ type cursorState struct {
 	suspects   int  // how many of the next items are suspects
 	batchLimit int  // the largest batch of suspects
 }
-
-// errRecordChanged ends a batch whose failed item has another record now, because an operator changed it.
-var errRecordChanged = errors.New("the record of the failed item has changed")
 
 // loadCursor loads the cursor before a select, after a batch that may have moved it.
 func (c *selectCall) loadCursor() error {
@@ -36,15 +30,18 @@ func (g *grant) moveCursorLocked(cursor string, suspects int) {
 	g.queue.Cursor, g.cursor.unknown, g.cursor.suspects = cursor, false, suspects
 }
 
+// cursorBatch is a batch of a Cursored dealer: what its end means for the cursor.
+type cursorBatch struct{ *batch }
+
 // findPosition finds the position of the cursor after the batch.
-func (b *batch) findPosition() (err error) {
+func (b cursorBatch) findPosition() (err error) {
 	b.position.cursor, err = b.items.cursor(b.to - 1)
 	b.position.known = err == nil
 	return err
 }
 
 // recordDead ensures that the dead item of the batch is in the store, before the cursor passes it.
-func (b *batch) recordDead() (err error) {
+func (b cursorBatch) recordDead() (err error) {
 	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
 		return err
 	}
@@ -55,7 +52,7 @@ func (b *batch) recordDead() (err error) {
 // of the batch, its commit succeeded and only the reply was lost. The cursor is loaded at once, because an item that
 // fails alone ends the sweep. If the position of the batch is that of the item before it, the cursor proves nothing, and
 // the batch has failed.
-func (b *batch) checkCommitted() {
+func (b cursorBatch) checkCommitted() {
 	queue := b.grants[0].queue
 	if b.env.Cursors == nil || !b.position.known || b.position.cursor == queue.Cursor {
 		return
@@ -73,7 +70,7 @@ func (b *batch) checkCommitted() {
 
 // saveCursor moves the cursor to the end of a batch that is done. If this fails, the batch has failed, but none of its
 // items.
-func (b *batch) saveCursor() {
+func (b cursorBatch) saveCursor() {
 	if b.env.Cursors != nil {
 		if err := b.env.Cursors.Save(b.bound, b.grants[0].queue, b.position.cursor); err != nil {
 			b.err = fmt.Errorf("save cursor: %w", err)
@@ -89,7 +86,7 @@ func (b *batch) saveCursor() {
 // finishInOrderLocked continues the page of a cursored lane after a success. After any other outcome it drops the rest
 // of the page, which is selected again from the cursor: no item may be executed before all items ahead of it are done
 // (X3).
-func (b *batch) finishInOrderLocked(s *scheduler) {
+func (b cursorBatch) finishInOrderLocked(s *scheduler) {
 	g, n := b.grants[0], b.size()
 	if b.outcome == done && b.position.saved {
 		b.continuePageLocked(s)
@@ -103,7 +100,7 @@ func (b *batch) finishInOrderLocked(s *scheduler) {
 }
 
 // continuePageLocked moves the cursor and makes the rest of the page ready.
-func (b *batch) continuePageLocked(s *scheduler) {
+func (b cursorBatch) continuePageLocked(s *scheduler) {
 	g := b.grants[0]
 	g.moveCursorLocked(b.position.cursor, max(0, g.cursor.suspects-b.size()))
 	if s.asleep || s.stopping {

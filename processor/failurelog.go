@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,6 +15,9 @@ type failureLog struct {
 	gate  *gate      // keeps Load apart from Save and Delete
 	mu    sync.Mutex // guards the failures of the lane's grants; never held during a call of the store
 }
+
+// errRecordChanged ends a batch whose failed item has another record now, because an operator changed it.
+var errRecordChanged = errors.New("the record of the failed item has changed")
 
 func newFailureLog(store ItemStore) *failureLog { return &failureLog{store: store, gate: newGate()} }
 

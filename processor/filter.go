@@ -2,41 +2,6 @@ package processor
 
 import "time"
 
-// filter drops from a page the items that must not be executed now, and marks the items that must be executed in
-// small batches or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
-// neither Keyed nor Cursored.
-func (c *selectCall) filter(p *page) (err error) {
-	if !c.needsFilter() {
-		return nil
-	}
-	f := pageFilter{selectCall: c, page: p, inOrder: c.capabilities.cursored}
-	if err := f.findKeysInFlight(); err != nil {
-		return err
-	}
-	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
-		return err
-	}
-	f.now = time.Now()
-	c.lane.failures.mu.Lock()
-	f.runLocked()
-	c.lane.failures.mu.Unlock()
-	f.apply()
-	return nil
-}
-
-// needsFilter reports whether any item of the select may not be ordinary.
-func (c *selectCall) needsFilter() bool {
-	if len(c.inFlight) > 0 || c.cursor.suspects > 0 {
-		return true
-	}
-	for _, g := range c.grants {
-		if g.failures.all.Load() > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // pageFilter divides the items of a page into ordinary items, items with another mark, and items that are dropped.
 type pageFilter struct {
 	*selectCall
@@ -46,6 +11,40 @@ type pageFilter struct {
 
 	ordinary, marked []int32 // indexes of the items to keep
 	marks            []mark  // of all items; nil while all are ordinary
+}
+
+// filter drops the items that must not be executed now, and marks the items that must be executed in small batches or
+// not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is neither
+// Keyed nor Cursored.
+func (f *pageFilter) filter() (err error) {
+	if !f.needed() {
+		return nil
+	}
+	if err := f.findKeysInFlight(); err != nil {
+		return err
+	}
+	if f.keys, err = f.page.items.keys(f.keys[:0], 0, f.page.items.size()); err != nil {
+		return err
+	}
+	f.inOrder, f.now = f.capabilities.cursored, time.Now()
+	f.lane.failures.mu.Lock()
+	f.divideLocked()
+	f.lane.failures.mu.Unlock()
+	f.apply()
+	return nil
+}
+
+// needed reports whether any item of the select may not be ordinary.
+func (f *pageFilter) needed() bool {
+	if len(f.inFlight) > 0 || f.cursor.suspects > 0 {
+		return true
+	}
+	for _, g := range f.grants {
+		if g.failures.all.Load() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // findKeysInFlight collects the keys of the items that were in flight when the select began.
@@ -65,8 +64,8 @@ func (f *pageFilter) findKeysInFlight() (err error) {
 	return nil
 }
 
-// runLocked needs the lock of the lane's failures.
-func (f *pageFilter) runLocked() {
+// divideLocked finds what becomes of each item. It needs the lock of the lane's failures.
+func (f *pageFilter) divideLocked() {
 	for i, key := range f.keys {
 		if _, inFlight := f.seen[key]; inFlight {
 			continue
@@ -86,19 +85,6 @@ func (f *pageFilter) runLocked() {
 			f.marked = f.keep(f.marked, i, m)
 		}
 	}
-}
-
-func (f *pageFilter) keep(indexes []int32, i int, m mark) []int32 {
-	if m != ordinary {
-		if f.marks == nil {
-			f.marks = make([]mark, len(f.keys))
-		}
-		f.marks[i] = m
-	}
-	if indexes == nil {
-		indexes = make([]int32, 0, len(f.keys))
-	}
-	return append(indexes, int32(i))
 }
 
 // classifyLocked returns the mark of an item, or that it must wait.
@@ -122,6 +108,20 @@ func (f *pageFilter) classifyLocked(g *grant, key string, index int) (m mark, wa
 		return mark(f.cursor.batchLimit), false
 	}
 	return ordinary, false
+}
+
+// keep appends i to indexes and notes its mark.
+func (f *pageFilter) keep(indexes []int32, i int, m mark) []int32 {
+	if m != ordinary {
+		if f.marks == nil {
+			f.marks = make([]mark, len(f.keys))
+		}
+		f.marks[i] = m
+	}
+	if indexes == nil {
+		indexes = make([]int32, 0, len(f.keys))
+	}
+	return append(indexes, int32(i))
 }
 
 // apply drops the other items. Marked items come last, unless the items are in order.

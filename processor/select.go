@@ -8,8 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// selectCall is one select of a lane. It has more than 15 methods, because each step of a select is one: claim, prepare,
-// call the dealer, filter the page, and finish.
+// selectCall is one select of a lane.
 type selectCall struct {
 	call
 	selection Selection
@@ -84,27 +83,6 @@ func (c *selectCall) perform() (err error) {
 	page := newPage(list, n, c.parts)
 	err = c.preparePage(page)
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
-	return err
-}
-
-// preparePage keeps the items that may be executed now, and gives them what their batches need.
-func (c *selectCall) preparePage(p *page) (err error) {
-	if c.capabilities.setSelector {
-		err = p.assignQueues()
-	}
-	if filterErr := c.filter(p); filterErr != nil {
-		p.drop()
-		return filterErr
-	}
-	if c.lane.sweep != nil {
-		if fingerprintErr := c.lane.sweep.fingerprint(c, p); fingerprintErr != nil {
-			p.drop()
-			return fingerprintErr
-		}
-	}
-	if !c.capabilities.cursored { // with cursors each batch has its own context
-		p.bind(c.env.Bind)
-	}
 	return err
 }
 
@@ -195,6 +173,28 @@ func sizeOf(list items) int {
 		return 0
 	}
 	return list.size()
+}
+
+// preparePage keeps the items that may be executed now, and gives them what their batches need.
+func (c *selectCall) preparePage(p *page) (err error) {
+	if c.capabilities.setSelector {
+		err = p.assignQueues()
+	}
+	f := pageFilter{selectCall: c, page: p}
+	if filterErr := f.filter(); filterErr != nil {
+		p.drop()
+		return filterErr
+	}
+	if c.lane.sweep != nil {
+		if fingerprintErr := c.lane.sweep.fingerprint(c, p); fingerprintErr != nil {
+			p.drop()
+			return fingerprintErr
+		}
+	}
+	if !c.capabilities.cursored { // with cursors each batch has its own context
+		p.bind(c.env.Bind)
+	}
+	return err
 }
 
 func (c *selectCall) conclude() {

@@ -13,7 +13,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	}
 	s.stats.countSelect(c)
 	switch {
-	case l.sweep != nil && c.endSweepLocked(s):
+	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 	case c.found != nil && c.found.unstarted() > 0:
 		c.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
@@ -61,7 +61,7 @@ func (c *selectCall) nextSelectAtLocked(s *scheduler) time.Time {
 }
 
 // noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is not
-// certain: they may be selectable again. The end of a sweep is recorded by endSweepLocked.
+// certain: they may be selectable again. endsWithLocked records the end of a sweep.
 func (c *selectCall) noteEmptyLocked(s *scheduler) {
 	if len(c.inFlight) > 0 || c.lane.sweep != nil {
 		return

@@ -62,8 +62,8 @@ func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
 	return nil
 }
 
-// endSweepLocked reports whether the select was the last one of its sweep. It then drops the page.
-func (c *selectCall) endSweepLocked(s *scheduler) bool {
+// endsWithLocked reports whether the select was the last one of the sweep. It then drops the page.
+func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	l := c.lane
 	switch {
 	case l.sweepEnded(): // a batch has failed during the select
@@ -71,11 +71,11 @@ func (c *selectCall) endSweepLocked(s *scheduler) bool {
 		s.failSweepLocked(l, c.err)
 	case c.outcome != done:
 		return false
-	case c.completesSweep():
-		l.sweep.Swept = true
+	case completesSweep(c):
+		w.Swept = true
 		c.grants[0].emptySince = c.began
 		notify(s.signals.emptied)
-	case l.sweep.countRepeatsLocked(c) >= maxRepeats:
+	case w.countRepeatsLocked(c) >= maxRepeats:
 		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already",
 			c.queueIDs(), maxRepeats))
 	default:
@@ -87,9 +87,9 @@ func (c *selectCall) endSweepLocked(s *scheduler) bool {
 	return true
 }
 
-// completesSweep reports whether nothing is left. Failed items still match the user's condition. A page of only failed
+// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition. A page of only failed
 // items therefore completes the sweep only if it had room for other items (R9).
-func (c *selectCall) completesSweep() bool {
+func completesSweep(c *selectCall) bool {
 	return len(c.inFlight) == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
 }
 
@@ -106,10 +106,9 @@ func (w *sweep) countRepeatsLocked(c *selectCall) int {
 	return w.repeats
 }
 
-// countInSweepLocked counts the items of a batch in its sweep, and fails the sweep if the batch cannot be blamed on
-// items (R11).
-func (b *batch) countInSweepLocked(s *scheduler) {
-	w, n := b.lane.sweep, int64(b.size())
+// countBatchLocked counts the items of a batch, and fails the sweep if the batch cannot be blamed on items (R11).
+func (w *sweep) countBatchLocked(s *scheduler, b *batch) {
+	n := int64(b.size())
 	switch {
 	case b.outcome == done:
 		w.ItemsDone += n
