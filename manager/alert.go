@@ -68,7 +68,7 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 	if last, ok := a.raised[key]; ok && time.Since(last) < alertEvery {
 		return
 	}
-	ctx, cancel := a.call(ctx)
+	ctx, cancel := a.withTimeout(ctx)
 	defer cancel()
 	first, err := a.roster.Roster().Alert(ctx, a.taskType, alert, alertEvery)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *alerter) checkStandby(ctx context.Context, p roster.HeartbeatReply) {
 	if time.Since(a.lastBusy) < standbyAlert*a.settings.JudgeDeadInterval {
 		return
 	}
-	query, cancel := a.call(ctx)
+	query, cancel := a.withTimeout(ctx)
 	defer cancel()
 	servers, queues, err := a.roster.Roster().Standby(query, a.taskType)
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *alerter) logWaits(ctx context.Context, waiting bool) {
 		return
 	}
 	a.waitLoggedAt = time.Now()
-	ctx, cancel := a.call(ctx)
+	ctx, cancel := a.withTimeout(ctx)
 	defer cancel()
 	waits, err := a.roster.Roster().Server(a.taskType, a.uuid).PendingHandovers(ctx)
 	if err != nil {

@@ -28,7 +28,7 @@ type base struct {
 // call bounds a call of the roster. Such a call has a dozen statements and each may be slow, so it gets more than one
 // heartbeat; the end of a lease waits for no statement. The signal to leave does not interrupt a call, because its
 // outcome would be unknown.
-func (b *base) call(ctx context.Context) (context.Context, context.CancelFunc) {
+func (b *base) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), max(b.settings.JudgeDeadInterval, 5*time.Second))
 }
 
@@ -45,7 +45,7 @@ func (b *base) moved(kind string, took time.Duration) {
 }
 
 // must logs an error that only a defect of this package can cause.
-func (b *base) must(err error) {
+func (b *base) logInternal(err error) {
 	if err != nil {
 		b.log.WithError(err).Error("internal error")
 	}

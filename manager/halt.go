@@ -19,8 +19,8 @@ type halt struct {
 	barrier int64        // the partition version that all servers drain for; 0 if none
 	drained atomic.Int64 // the barrier for which nothing is in flight, as the heartbeat reports it
 
-	leaving bool
-	giveBy  time.Time // zero, or everything is to be handed over, and requesters are waited for until then
+	leaving    bool
+	handOverBy time.Time // zero, or everything is to be handed over, and requesters are waited for until then
 }
 
 // follow notes what a heartbeat's reply says about pauses and the barrier.
@@ -35,7 +35,7 @@ func (h *halt) follow(p roster.HeartbeatReply) {
 		h.handOver()
 	case !paused && h.handingOver() && !h.leaving:
 		h.log.Info("server resumed by an operator")
-		h.giveBy = time.Time{}
+		h.handOverBy = time.Time{}
 	}
 	h.halted, h.barrier = halted, 0
 	if p.RequestedTotal > 0 {
@@ -54,16 +54,16 @@ func (h *halt) acknowledge() {
 	}
 }
 
-// passes reports whether all servers have drained for the barrier that this server drained for.
-func (h *halt) passes(p roster.HeartbeatReply) bool {
+// barrierPassed reports whether all servers have drained for the barrier that this server drained for.
+func (h *halt) barrierPassed(p roster.HeartbeatReply) bool {
 	return p.AllDrained && h.drained.Load() == p.PartitionVersion
 }
 
 // handOver starts to hand everything over. For a heartbeat and a little more, queues are worked until their requesters
 // know that they are requesters.
-func (h *halt) handOver() { h.giveBy = time.Now().Add(h.settings.HeartbeatInterval * 5 / 4) }
+func (h *halt) handOver() { h.handOverBy = time.Now().Add(h.settings.HeartbeatInterval * 5 / 4) }
 
-func (h *halt) handingOver() bool { return !h.giveBy.IsZero() }
+func (h *halt) handingOver() bool { return !h.handOverBy.IsZero() }
 
 // overdue reports whether everything is to be handed over and requesters are not waited for any more.
-func (h *halt) overdue() bool { return h.handingOver() && !time.Now().Before(h.giveBy) }
+func (h *halt) overdue() bool { return h.handingOver() && !time.Now().Before(h.handOverBy) }

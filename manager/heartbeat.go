@@ -61,14 +61,14 @@ func (h *heartbeater) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			timer.Reset(h.beat(ctx))
+			timer.Reset(h.sendHeartbeat(ctx))
 		}
 	}
 }
 
-// beat sends one heartbeat and returns the pause until the next. After a failure the pause is a quarter of the interval,
+// sendHeartbeat sends one heartbeat and returns the pause until the next. After a failure the pause is a quarter of the interval,
 // so that a short outage costs little of the lease.
-func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
+func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration) {
 	registrations, interval := h.snapshot()
 	if len(registrations) == 0 {
 		return idleInterval
@@ -102,10 +102,6 @@ func (h *heartbeater) beat(ctx context.Context) (pause time.Duration) {
 	return max(0, interval-time.Since(start))
 }
 
-// statementTimeout returns the limit of a heartbeat, which is below the interval, so that a database that does not
-// answer is noticed before the lease expires.
-func statementTimeout(heartbeat time.Duration) time.Duration { return heartbeat * 3 / 4 }
-
 func (h *heartbeater) snapshot() (all []*registration, interval time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,6 +114,10 @@ func (h *heartbeater) snapshot() (all []*registration, interval time.Duration) {
 	return all, interval
 }
 
+// statementTimeout returns the limit of a heartbeat, which is below the interval, so that a database that does not
+// answer is noticed before the lease expires.
+func statementTimeout(heartbeat time.Duration) time.Duration { return heartbeat * 3 / 4 }
+
 // logChange logs the first failure and the recovery, and nothing in between.
 func (h *heartbeater) logChange(ctx context.Context, err error) {
 	switch {
@@ -127,13 +127,6 @@ func (h *heartbeater) logChange(ctx context.Context, err error) {
 		h.log.Info("heartbeats succeed again")
 	}
 	h.failing = err != nil
-}
-
-// expire ends a registration whose row is gone.
-func (h *heartbeater) expire(r *registration) {
-	h.remove(r)
-	r.lease.end()
-	close(r.gone)
 }
 
 // renew renews the lease after a heartbeat and hands the reply to the session. It replaces a reply that the session has
@@ -154,4 +147,11 @@ func (r *registration) renew(token string, start time.Time, p roster.HeartbeatRe
 	default:
 	}
 	r.replies <- reply
+}
+
+// expire ends a registration whose row is gone.
+func (h *heartbeater) expire(r *registration) {
+	h.remove(r)
+	r.lease.end()
+	close(r.gone)
 }

@@ -31,11 +31,11 @@ func (s *session) leaving(stop context.Context) stateFunc {
 // announce marks the server as draining, so that it is dealt no queue and its queues are requested. If the database does
 // not answer soon, requesters are not waited for: handOverAll hands everything over.
 func (s *session) announce(ctx context.Context) {
-	ctx, cancel := context.WithDeadline(ctx, s.halt.giveBy)
+	ctx, cancel := context.WithDeadline(ctx, s.halt.handOverBy)
 	defer cancel()
 	if err := s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx); err != nil {
 		s.log.WithError(err).Debug("drain not announced")
-		s.halt.giveBy = time.Now()
+		s.halt.handOverBy = time.Now()
 	}
 }
 
@@ -63,7 +63,7 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 // does not answer, until the lease expires: after that the other servers take over anyway.
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for {
-		call, cancel := s.call(ctx)
+		call, cancel := s.withTimeout(ctx)
 		err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained)
 		cancel()
 		if err == nil {

@@ -126,7 +126,7 @@ func (k *key) process(p *process) {
 	k.here = k.w.local(p)
 	k.text(p.uuid)
 	k.ints(int64(p.token), int64(p.state), int64(p.sessions))
-	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.entering, p.mustRead, p.auditDue, p.changed, p.drained, !p.giveBy.IsZero(), k.w.overdue(p), p.replan, p.lapsed)
+	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.entering, p.mustRead, p.auditDue, p.changed, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p), p.replan, p.lapsed)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
 	k.heartbeatReply(p.reply)

@@ -20,7 +20,7 @@ func (w *world) join(p *process) {
 	}
 	p.state, p.start, p.retired = joining, w.local(p), nil
 	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
-	p.view, p.reply, p.gone, p.giveBy, p.token = roster.View{}, nil, false, time.Time{}, 0
+	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.lapsed = nil, false
 	w.send(p, call{kind: callRegister})
 }
@@ -55,10 +55,10 @@ func (w *world) refresh(p *process, reply *roster.HeartbeatReply) {
 	}
 	p.auditDue = reply.AuditDue
 	switch paused := reply.State == center.StatePaused; {
-	case paused && p.giveBy.IsZero():
-		p.give(w)
+	case paused && p.handOverBy.IsZero():
+		p.startHandOver(w)
 	case !paused && p.state != leaving:
-		p.giveBy = time.Time{}
+		p.handOverBy = time.Time{}
 	}
 	if dead := reply.AnyDead && p.watched > 0; dead || reply.MembershipVersion != reply.PlannedVersion {
 		c := call{kind: callAssign}
@@ -93,7 +93,7 @@ func (w *world) readOrDecide(p *process) {
 }
 
 func (w *world) decide(p *process) {
-	f := facts{uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.retired, blocked: p.blocked, handingOver: !p.giveBy.IsZero(), overdue: w.overdue(p)}
+	f := facts{uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.retired, blocked: p.blocked, handingOver: !p.handOverBy.IsZero(), overdue: w.overdue(p)}
 	if w.without.retired {
 		f.retired = nil
 	}
@@ -227,18 +227,20 @@ func (w *world) quit(p *process) {
 		return
 	}
 	p.state, p.entering, p.todo, p.handover = leaving, false, nil, nil
-	p.give(w)
+	p.startHandOver(w)
 	w.send(p, call{kind: callAnnounce})
 }
 
-// give is halt.handOver.
-func (p *process) give(w *world) { p.giveBy = w.local(p).Add(modelHeartbeat * 5 / 4) }
+// startHandOver is halt.handOver.
+func (p *process) startHandOver(w *world) { p.handOverBy = w.local(p).Add(modelHeartbeat * 5 / 4) }
 
-func (w *world) overdue(p *process) bool { return !p.giveBy.IsZero() && !w.local(p).Before(p.giveBy) }
+func (w *world) overdue(p *process) bool {
+	return !p.handOverBy.IsZero() && !w.local(p).Before(p.handOverBy)
+}
 
 func (w *world) announced(p *process, err bool) {
 	if err {
-		p.giveBy = w.local(p)
+		p.handOverBy = w.local(p)
 	}
 	p.mustRead = true
 	w.readOrDecide(p)
@@ -262,7 +264,7 @@ func (w *world) end(p *process) {
 
 // mustPoll is that of session.
 func (w *world) mustPoll(p *process) bool {
-	return !p.giveBy.IsZero() && !w.overdue(p) || p.ownView().waits()
+	return !p.handOverBy.IsZero() && !w.overdue(p) || p.ownView().hasIncoming()
 }
 
 // retire copies the map, which other states of the model share.

@@ -103,14 +103,14 @@ type process struct {
 	noHeartbeat, noRoster      bool // the connections of the heartbeater and of the server's own goroutine are cut
 	registered, gone, entering bool
 
-	skew   time.Duration // of the wall clock
-	pace   time.Duration // of its clocks, in percent
-	giveBy time.Time     // zero, or everything is handed over, and requesters are waited for until then
-	start  time.Time     // of the last successful heartbeat
-	tried  time.Time     // when the last heartbeat was sent
-	watch  watch
-	joined time.Time              // by the database's clock
-	reply  *roster.HeartbeatReply // of the last heartbeat, not followed yet
+	skew       time.Duration // of the wall clock
+	pace       time.Duration // of its clocks, in percent
+	handOverBy time.Time     // zero, or everything is handed over, and requesters are waited for until then
+	start      time.Time     // of the last successful heartbeat
+	tried      time.Time     // when the last heartbeat was sent
+	watch      watch
+	joined     time.Time              // by the database's clock
+	reply      *roster.HeartbeatReply // of the last heartbeat, not followed yet
 
 	view     roster.View
 	mustRead bool

@@ -41,7 +41,7 @@ func (p *process) line(trusted bool) string {
 		{p.noHeartbeat, "heartbeater cut"},
 		{p.noRoster, "roster cut"},
 		{p.gone, "row gone"},
-		{!p.giveBy.IsZero(), "handing over"},
+		{!p.handOverBy.IsZero(), "handing over"},
 		{p.reply != nil, "has a reply"},
 		{p.mustRead, "mustRead"},
 		{p.drained, "drained"},

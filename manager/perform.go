@@ -63,7 +63,7 @@ func (r *reconciler) step(ctx context.Context, a action) (changed bool, err erro
 func (r *reconciler) grant(row roster.ViewQueue) {
 	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch}
 	r.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue granted")
-	r.must(r.proc.Grant(q, r.view.QueueTotal))
+	r.logInternal(r.proc.Grant(q, r.view.QueueTotal))
 	r.moved(MoveGranted, 0)
 }
 

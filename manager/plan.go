@@ -43,7 +43,7 @@ const maxBusy = 3
 // would then keep dead servers alive for ever (S7). So a server that sees a dead one waits for the lock row in the end.
 // The next audit makes every other plan.
 func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
-	call, cancel := p.call(ctx)
+	call, cancel := p.withTimeout(ctx)
 	defer cancel()
 	done, err := p.roster.Roster().Planner(p.taskType, p.uuid).Rebalance(call, roster.RebalanceOptions{
 		MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
@@ -92,7 +92,7 @@ func (p *planner) finishRepartition(ctx context.Context) error {
 
 // audit repairs rows that were edited by hand and deletes old ones, once per audit interval and roster (S4).
 func (p *planner) audit(ctx context.Context, r heartbeatReply) error {
-	ctx, cancel := p.call(ctx)
+	ctx, cancel := p.withTimeout(ctx)
 	defer cancel()
 	turn, err := p.roster.Roster().Planner(p.taskType, p.uuid).Audit(ctx)
 	if err != nil || !turn {

@@ -53,7 +53,7 @@ func (s *server) run(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.must(s.proc.Run(processing))
+		s.logInternal(s.proc.Run(processing))
 	}()
 	for rejoin := true; rejoin; {
 		session := s.join(ctx)
@@ -102,7 +102,7 @@ func (s *server) define(ctx context.Context) (err error) {
 }
 
 func (s *server) defineOnce(ctx context.Context) (Settings, error) {
-	ctx, cancel := s.call(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	return s.roster.Tasks().Define(ctx, s.taskType, s.task.settings)
 }
@@ -139,7 +139,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		}
 	}
 	session := newSession(s)
-	ctx, cancel := s.call(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	reg, err := s.roster.Roster().Register(ctx, roster.ServerInfo{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),

@@ -48,7 +48,7 @@ func (c *configurer) followItems(p roster.HeartbeatReply) {
 
 // apply applies settings that were changed in the row. It rejects bad ones: the last good ones stay in force.
 func (c *configurer) apply(ctx context.Context, version int64) error {
-	ctx, cancel := c.call(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	row, err := c.roster.Tasks().Settings(ctx, c.taskType)
 	if err != nil {

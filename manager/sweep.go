@@ -58,7 +58,7 @@ func (s *sweeper) claim(ctx context.Context, free []roster.ViewQueue) error {
 	if len(queues) == 0 || room <= 0 {
 		return nil
 	}
-	ctx, cancel := s.call(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	claimed, err := s.runs.Engine().Sweeps.Claim(ctx, s.taskType, s.uuid, queues, room)
 	for _, sw := range claimed {
@@ -79,7 +79,7 @@ func (s *sweeper) begin(sw runs.Sweep, row roster.ViewQueue) {
 		},
 	}
 	s.queueLog(row.ID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).Debug("sweep begins")
-	s.must(s.proc.Grant(q, sw.QueueTotal))
+	s.logInternal(s.proc.Grant(q, sw.QueueTotal))
 }
 
 // idle returns the queues that must not be worked now: they are not swept, or their run is over or paused.
@@ -105,7 +105,7 @@ func (s *sweeper) saveProgress(ctx context.Context) {
 		if p.ItemsDone == sw.saved.ItemsDone && p.ItemsFailed == sw.saved.ItemsFailed {
 			continue
 		}
-		call, cancel := s.call(ctx)
+		call, cancel := s.withTimeout(ctx)
 		err := s.runs.Engine().Sweeps.Save(call, sw.Sweep, p)
 		cancel()
 		switch {

@@ -94,7 +94,7 @@ func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context,
 }
 
 func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
-	ctx, cancel := s.call(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	err := s.runs.Engine().Sweeps.Finish(ctx, sw.Sweep, sw.last)
 	if err == nil {
@@ -105,7 +105,7 @@ func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
 }
 
 func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool) error {
-	ctx, cancel := s.call(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	failed, err := s.runs.Engine().Sweeps.Fail(ctx, sw.Sweep, sw.last, cause, final)
 	if err == nil {
@@ -120,7 +120,7 @@ func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool)
 }
 
 func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
-	ctx, cancel := s.call(ctx)
+	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	err := s.runs.Engine().Sweeps.Suspend(ctx, sw.Sweep, sw.last)
 	if err == nil {

@@ -55,7 +55,7 @@ func (t *runTicker) at(now, due time.Time) {
 // tick does what is due for the runs and reports whether it succeeded.
 func (t *runTicker) tick(ctx context.Context) bool {
 	t.next = time.Now().Add(tickInterval)
-	ctx, cancel := t.call(ctx)
+	ctx, cancel := t.withTimeout(ctx)
 	defer cancel()
 	found, err := t.runs.Engine().Scheduler.Tick(ctx, t.taskType)
 	if err != nil {

@@ -27,7 +27,7 @@ func (v *ownView) invalidate() { v.fresh = false }
 // finds nothing to change.
 func (v *ownView) change(ctx context.Context, do func(context.Context) error) error {
 	v.invalidate()
-	ctx, cancel := v.call(ctx)
+	ctx, cancel := v.withTimeout(ctx)
 	defer cancel()
 	return do(ctx)
 }
@@ -37,7 +37,7 @@ func (v *ownView) read(ctx context.Context) error {
 	if v.fresh {
 		return nil
 	}
-	ctx, cancel := v.call(ctx)
+	ctx, cancel := v.withTimeout(ctx)
 	defer cancel()
 	rows, err := v.roster.Roster().Server(v.taskType, v.uuid).View(ctx)
 	if err != nil {
@@ -89,15 +89,15 @@ func (v *ownView) requesterUnaware() bool {
 	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner == v.uuid && q.Requester != "" && !q.RequesterInformed })
 }
 
-// waits reports whether the server waits for a queue of another server.
-func (v *ownView) waits() bool {
+// hasIncoming reports whether the server waits for a queue of another server.
+func (v *ownView) hasIncoming() bool {
 	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner != v.uuid })
 }
 
-// unchanged reports whether the queues that the server waits for are still the same. It does so in one statement that
+// incomingUnchanged reports whether the queues that the server waits for are still the same. It does so in one statement that
 // reads no queue (S8), and returns false if it fails.
-func (v *ownView) unchanged(ctx context.Context) bool {
-	ctx, cancel := v.call(ctx)
+func (v *ownView) incomingUnchanged(ctx context.Context) bool {
+	ctx, cancel := v.withTimeout(ctx)
 	defer cancel()
 	awaits, err := v.roster.Roster().Server(v.taskType, v.uuid).Incoming(ctx)
 	return err == nil && awaits == v.Incoming(v.uuid)

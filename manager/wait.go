@@ -56,12 +56,20 @@ func (s *session) wait(ctx context.Context) outcome {
 	return handled
 }
 
+// mustPoll reports whether it is worth to look soon: another server still has a queue that is to be this one's, or this
+// one hands everything over and waits until the requesters know of it. A server that keeps working looks for that with
+// each heartbeat only: when many servers join, every other one has to hand a queue over, and a look by each every 200 ms
+// would be most of what the database does.
+func (s *session) mustPoll() bool {
+	return s.halt.handingOver() && !s.halt.overdue() || s.view.hasIncoming()
+}
+
 // follow does what a heartbeat's reply asks for, and reconciles.
 func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.view.checked = time.Now()
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
 	mustRead := s.lapsed.Swap(false) || s.view.mustRead(r.HeartbeatReply)
-	if err := s.obey(ctx, r); err != nil {
+	if err := s.apply(ctx, r); err != nil {
 		s.window.update()
 		s.retry(err)
 		return
@@ -70,7 +78,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 }
 
 // obey does what the reply asks for and what is not about single queues.
-func (s *session) obey(ctx context.Context, r heartbeatReply) error {
+func (s *session) apply(ctx context.Context, r heartbeatReply) error {
 	s.halt.follow(r.HeartbeatReply)
 	if s.ticker != nil {
 		s.ticker.follow(r.HeartbeatReply)
@@ -78,7 +86,7 @@ func (s *session) obey(ctx context.Context, r heartbeatReply) error {
 	if err := s.config.follow(ctx, r.HeartbeatReply); err != nil {
 		return err
 	}
-	if err := s.planner.follow(ctx, r, s.halt.passes(r.HeartbeatReply)); err != nil {
+	if err := s.planner.follow(ctx, r, s.halt.barrierPassed(r.HeartbeatReply)); err != nil {
 		return err
 	}
 	s.alerter.follow(ctx, r.HeartbeatReply, s.reconciler.restricted())
@@ -87,24 +95,6 @@ func (s *session) obey(ctx context.Context, r heartbeatReply) error {
 		return s.planner.audit(ctx, r)
 	}
 	return nil
-}
-
-// mustPoll reports whether it is worth to look soon: another server still has a queue that is to be this one's, or this
-// one hands everything over and waits until the requesters know of it. A server that keeps working looks for that with
-// each heartbeat only: when many servers join, every other one has to hand a queue over, and a look by each every 200 ms
-// would be most of what the database does.
-func (s *session) mustPoll() bool {
-	return s.halt.handingOver() && !s.halt.overdue() || s.view.waits()
-}
-
-// poll looks whether a queue has arrived. A server that hands everything over reads all its queues, because it waits
-// until their requesters know of it.
-func (s *session) poll(ctx context.Context) {
-	defer func() { s.view.checked = time.Now() }() // at the end, so that a slow database gets a rest
-	if !s.halt.handingOver() && s.view.fresh && s.view.unchanged(ctx) {
-		return
-	}
-	s.reconcile(ctx, true)
 }
 
 // tick does what is due for the runs, and claims queues of the open one.
@@ -120,4 +110,14 @@ func (s *session) tick(ctx context.Context) {
 	if err := s.sweeper.claim(ctx, s.reconciler.claimable()); err != nil {
 		s.log.WithError(err).Debug("queues of the run not claimed; trying again")
 	}
+}
+
+// poll looks whether a queue has arrived. A server that hands everything over reads all its queues, because it waits
+// until their requesters know of it.
+func (s *session) poll(ctx context.Context) {
+	defer func() { s.view.checked = time.Now() }() // at the end, so that a slow database gets a rest
+	if !s.halt.handingOver() && s.view.fresh && s.view.incomingUnchanged(ctx) {
+		return
+	}
+	s.reconcile(ctx, true)
 }

@@ -26,19 +26,6 @@ type permitWindow struct {
 	changesAt time.Time // when the window opens or closes next, by the database's clock; zero: never
 }
 
-// reset makes the window follow changed settings.
-func (w *permitWindow) reset() { w.window = nil }
-
-// parse returns the window of the settings in force.
-func (w *permitWindow) parse() *cron.Window {
-	window, err := cron.ParseWindow(w.settings.PermitRunStartTime, w.settings.PermitRunEndTime, w.settings.TimeZone)
-	if err != nil {
-		w.must(err) // Validate has parsed it
-		return nil
-	}
-	return window.From(w.started)
-}
-
 // update notes the state of the window now, and when that changes.
 func (w *permitWindow) update() {
 	now := w.reg.dbTime(time.Now())
@@ -53,6 +40,16 @@ func (w *permitWindow) update() {
 			w.changesAt = at
 		}
 	}
+}
+
+// parse returns the window of the settings in force.
+func (w *permitWindow) parse() *cron.Window {
+	window, err := cron.ParseWindow(w.settings.PermitRunStartTime, w.settings.PermitRunEndTime, w.settings.TimeZone)
+	if err != nil {
+		w.logInternal(err) // Validate has parsed it
+		return nil
+	}
+	return window.From(w.started)
 }
 
 // timer fires when the window opens or closes. It is nil if it never does.
@@ -101,3 +98,6 @@ func (w *permitWindow) closeEmpty(ctx context.Context, view *ownView) error {
 	}
 	return nil
 }
+
+// reset makes the window follow changed settings.
+func (w *permitWindow) reset() { w.window = nil }

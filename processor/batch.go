@@ -189,8 +189,8 @@ func (b *batch) reset() {
 
 // grantOf returns the queue of the item at index i of the batch.
 func (b *batch) grantOf(i int) *grant {
-	if b.of == nil {
+	if b.partOf == nil {
 		return b.grants[0]
 	}
-	return b.parts[b.of[b.from+i]].grant
+	return b.parts[b.partOf[b.from+i]].grant
 }

@@ -71,8 +71,8 @@ func (f *pageFilter) divideLocked() {
 			continue
 		}
 		g := f.parts[0].grant
-		if f.page.of != nil {
-			g = f.parts[f.page.of[i]].grant
+		if f.page.partOf != nil {
+			g = f.parts[f.page.partOf[i]].grant
 		}
 		m, wait := f.classifyLocked(g, key, i)
 		switch {

@@ -25,7 +25,7 @@ type page struct {
 // a running batch keeps its own.
 type pageItems struct {
 	items        items
-	of           []int32  // index of the item's part; nil if there is only one part
+	partOf       []int32  // index of the item's part; nil if there is only one part
 	fingerprints []uint64 // nil outside of sweeps, and if the items cannot be distinguished
 }
 
@@ -68,7 +68,7 @@ func (p *page) assignQueues() error {
 		index[part.grant.queue.ID] = int32(i)
 	}
 	of, unknown, err := p.items.queuesOf(index)
-	p.of = of
+	p.partOf = of
 	switch n := p.keepParts(func(part int32) bool { return err == nil && part >= 0 }); {
 	case err != nil:
 		return fmt.Errorf("QueueOf: %w", err)
@@ -85,10 +85,10 @@ func (p *page) bind(bind func(context.Context, []Queue, *string) context.Context
 			part.ctx, part.bound = bind(part.ctx, []Queue{part.grant.queue}, nil), true
 		}
 	}
-	if p.of == nil {
+	if p.partOf == nil {
 		one(&p.parts[0])
 	}
-	for _, i := range p.of {
+	for _, i := range p.partOf {
 		one(&p.parts[i])
 	}
 }
@@ -121,16 +121,16 @@ func (p *page) take(end int) span {
 
 // grants appends the queues of the batch that was just taken to dst. It also returns the context of the first of them.
 func (p *page) grants(dst []*grant, s *span) ([]*grant, context.Context) {
-	if p.of == nil {
+	if p.partOf == nil {
 		return append(dst, p.parts[0].grant), p.parts[0].ctx
 	}
-	for _, i := range p.of[s.from:s.to] {
+	for _, i := range p.partOf[s.from:s.to] {
 		if part := &p.parts[i]; part.batch != p.batches {
 			part.batch = p.batches
 			dst = append(dst, part.grant)
 		}
 	}
-	return dst, p.parts[p.of[s.from]].ctx
+	return dst, p.parts[p.partOf[s.from]].ctx
 }
 
 // drop drops all unstarted items and returns their number.
@@ -142,7 +142,7 @@ func (p *page) drop() int {
 
 // dropDraining drops the unstarted items of draining queues and returns their number.
 func (p *page) dropDraining() int {
-	if p.of == nil {
+	if p.partOf == nil {
 		if p.parts[0].grant.draining {
 			return p.drop()
 		}
@@ -153,12 +153,12 @@ func (p *page) dropDraining() int {
 
 // keepParts drops the unstarted items of the parts for which keep is false, and returns their number.
 func (p *page) keepParts(keep func(part int32) bool) int {
-	if !slices.ContainsFunc(p.of[p.next:], func(i int32) bool { return !keep(i) }) {
+	if !slices.ContainsFunc(p.partOf[p.next:], func(i int32) bool { return !keep(i) }) {
 		return 0
 	}
 	all := p.unstarted()
 	indexes := make([]int32, 0, all)
-	for n, i := range p.of[p.next:] {
+	for n, i := range p.partOf[p.next:] {
 		if keep(i) {
 			indexes = append(indexes, int32(p.next+n))
 		}
@@ -169,7 +169,7 @@ func (p *page) keepParts(keep func(part int32) bool) int {
 
 // keep makes the items at indexes, in that order, the unstarted ones.
 func (p *page) keep(indexes []int32) {
-	p.pageItems = pageItems{p.items.pick(indexes), pick(p.of, indexes), pick(p.fingerprints, indexes)}
+	p.pageItems = pageItems{p.items.pick(indexes), pick(p.partOf, indexes), pick(p.fingerprints, indexes)}
 	p.marks = pick(p.marks, indexes)
 	p.next, p.end = 0, len(indexes)
 }

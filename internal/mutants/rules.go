@@ -95,7 +95,7 @@ var mutants = []mutant{
 	},
 	{
 		"S1", "a third statement with each heartbeat",
-		"beat", "\tstart := time.Now()\n\tctx, cancel",
+		"sendHeartbeat", "\tstart := time.Now()\n\tctx, cancel",
 		"\t_, _ = h.roster.DB().ExecContext(ctx, `SELECT CAST($1 AS int)`, 1)\n\tstart := time.Now()\n\tctx, cancel",
 		"TestTwoStatementsPerHeartbeat",
 	},
