@@ -17,35 +17,34 @@ type Alert struct {
 	TaskType, OwnSign string
 }
 
-// Alerter takes alerts to people: to a pager, a chat, a metric. Alert is called from the goroutine of the task type's
-// server, which waits for it, so it must hand slow work over to another goroutine. An alert that persists is repeated
-// once an hour.
+// Alerter takes alerts to people: to a pager, a chat, a metric. The server of the task type calls Alert in its own goroutine
+// and waits for it, so Alert must leave slow work to another goroutine. An alert that persists is repeated once an hour.
 type Alerter interface {
 	Alert(a Alert)
 }
 
 const (
-	// alertEvery is how often an alert that persists is repeated.
+	// alertEvery is the pause after which an alert that persists is repeated.
 	alertEvery = time.Hour
-	// standbyAlert is the number of judge_dead_intervals without a queue after which a server raises an alert.
+	// standbyAlert is the number of judge_dead_intervals on standby after which a server raises an alert.
 	standbyAlert = 6
-	// waitLogEvery is how often a server that waits for queues logs the owners that it waits for.
+	// waitLogEvery is the pause after which a server that waits for queues logs their owners again.
 	waitLogEvery = 10 * time.Second
 )
 
-// alerter raises what an operator should know, with every heartbeat.
+// alerter looks after each heartbeat for what an operator should know, and raises it.
 type alerter struct {
 	*base
 	incoming <-chan center.Alert  // from the executors
 	raised   map[string]time.Time // by kind and queue; outlives the session
 
 	lastBusy     time.Time // when the server last had a queue, or could not have one
-	progress     int64     // selects and items that have ended,
-	progressAt   time.Time // and when the last did
-	waitLoggedAt time.Time // zero: the server waits for no queue
+	progress     int64     // number of selects and items that have ended
+	progressAt   time.Time // when progress last changed
+	waitLoggedAt time.Time // zero while the server waits for no queue
 }
 
-// follow raises the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
+// follow raises the alerts that are due after a heartbeat. restricted says that the server must leave some queues idle now.
 func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, restricted bool) {
 	a.logWaits(ctx, p.Incoming > 0)
 	for more := true; more; {
@@ -61,8 +60,8 @@ func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, restricte
 	a.checkProgress(ctx, p, restricted)
 }
 
-// raise records an alert, unless it was raised within the hour. It tells the log and the Alerter, unless another process
-// has.
+// raise records an alert, unless this process raised it within the hour. It passes the alert to the log and the Alerter,
+// unless another process has recorded it first.
 func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 	key := alert.Kind + "/" + alert.QueueID
 	if last, ok := a.raised[key]; ok && time.Since(last) < alertEvery {
@@ -72,7 +71,7 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 	defer cancel()
 	first, err := a.roster.Roster().Alert(ctx, a.taskType, alert, alertEvery)
 	if err != nil {
-		a.log.WithError(err).Warnf("alert %s not recorded: %s", alert.Kind, alert.Text)
+		a.log.WithError(err).Warnf("recording alert %s failed: %s", alert.Kind, alert.Text)
 		return
 	}
 	a.raised[key] = time.Now()
@@ -85,7 +84,7 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 	}
 }
 
-// checkStandby raises, once for the whole roster, that servers have had no queue for long (S9).
+// checkStandby raises one alert per roster if servers have been on standby for long (S9).
 func (a *alerter) checkStandby(ctx context.Context, p roster.HeartbeatReply) {
 	if p.Owned > 0 || p.Incoming > 0 || p.State != center.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
@@ -98,13 +97,13 @@ func (a *alerter) checkStandby(ctx context.Context, p roster.HeartbeatReply) {
 	defer cancel()
 	servers, queues, err := a.roster.Roster().Standby(query, a.taskType)
 	if err != nil {
-		a.log.WithError(err).Debug("standby servers not counted")
+		a.log.WithError(err).Debug("counting the servers on standby failed")
 		return
 	}
 	a.raise(ctx, center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (queues: %d)", max(0, servers-queues), servers, queues)})
 }
 
-// checkStalled raises calls of the dealer that do not end.
+// checkStalled raises an alert for each call of the dealer that does not end.
 func (a *alerter) checkStalled(ctx context.Context) {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
 		a.raise(ctx, center.Alert{Kind: center.AlertStalled, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
@@ -122,7 +121,7 @@ func stallText(stall processor.Stall) string {
 	return fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(stall.Queues, ", "), time.Since(stall.Since).Round(time.Second))
 }
 
-// checkProgress raises that a server that may work has ended neither a select nor a batch for long.
+// checkProgress raises an alert if the server may work and has ended neither a select nor a batch for long.
 func (a *alerter) checkProgress(ctx context.Context, p roster.HeartbeatReply, restricted bool) {
 	stats := a.proc.Stats()
 	done := stats.FetchCount + stats.SuccessCount + stats.FailureCount
@@ -136,8 +135,8 @@ func (a *alerter) checkProgress(ctx context.Context, p roster.HeartbeatReply, re
 	}
 }
 
-// logWaits logs the owners that the server waits for: first when that has lasted longer than a hand-over takes, and then
-// at intervals.
+// logWaits logs the owners that the server waits for: first after a wait of two heartbeats, which is longer than a hand-over
+// takes, and then once per waitLogEvery.
 func (a *alerter) logWaits(ctx context.Context, waiting bool) {
 	switch {
 	case !waiting:
@@ -154,7 +153,7 @@ func (a *alerter) logWaits(ctx context.Context, waiting bool) {
 	defer cancel()
 	waits, err := a.roster.Roster().Server(a.taskType, a.uuid).PendingHandovers(ctx)
 	if err != nil {
-		a.log.WithError(err).Debug("awaited owners not read")
+		a.log.WithError(err).Debug("reading the owners of awaited queues failed")
 	}
 	for _, w := range waits {
 		a.log.Info("waiting: ", w)

@@ -10,24 +10,23 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// base is what the parts of a server have in common: session, ownView, planner, reconciler, sweeper, runTicker and
-// alerter. Each session has a copy with its own uuid and log.
+// base holds what all parts of a server share. Each session has a copy with its own uuid and log.
 //
-// All calls about ownership go through roster, all calls about runs and their sweeps through runs.
+// Calls about ownership go through roster, calls about runs and their sweeps through runs.
 type base struct {
 	taskType string
 	uuid     string // of the session; empty before the first one
 	roster   *center.Center
 	runs     *center.Center
-	proc     *processor.Processor // one for all sessions, so that a batch that hangs still bars its queue
-	settings *Settings            // in force; for the server's own goroutine
+	proc     *processor.Processor // one for all sessions, so that a queue whose batch hangs is not granted again
+	settings *Settings            // in force; only the server's own goroutine uses them
 	cfg      Config
 	log      logrus.FieldLogger
 }
 
-// call bounds a call of the roster. Such a call has a dozen statements and each may be slow, so it gets more than one
-// heartbeat; the end of a lease waits for no statement. The signal to leave does not interrupt a call, because its
-// outcome would be unknown.
+// withTimeout returns the context for a call of the roster. The call has a dozen statements, and each may be slow, so it
+// may take longer than a heartbeat. The end of a lease does not wait for it. The signal to leave does not interrupt it,
+// because its outcome would be unknown.
 func (b *base) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), max(b.settings.JudgeDeadInterval, 5*time.Second))
 }
@@ -37,14 +36,14 @@ func (b *base) inRuns() bool { return b.settings.Mode == center.ModeRun }
 
 func (b *base) queueLog(id string) logrus.FieldLogger { return b.log.WithField("queue", id) }
 
-// moved tells the observer of a queue that came or went.
+// moved tells the observer that this server got or lost a queue.
 func (b *base) moved(kind string, took time.Duration) {
 	if b.cfg.Observer != nil {
 		b.cfg.Observer.Moved(b.taskType, kind, took)
 	}
 }
 
-// must logs an error that only a defect of this package can cause.
+// logInternal logs an error that only a defect of this package can cause.
 func (b *base) logInternal(err error) {
 	if err != nil {
 		b.log.WithError(err).Error("internal error")

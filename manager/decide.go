@@ -5,19 +5,19 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// verb is what is to be done with a queue.
+// verb says what to do with a queue.
 type verb int
 
 const (
 	grant   verb = iota // start to work it
-	drain               // stop to select and let what is in flight end (H1)
+	drain               // stop selecting, and let what is in flight end (H1)
 	resume              // work on: the request was withdrawn before a release was sent
 	revoke              // the server lost the queue: cancel what is in flight
-	forget              // nothing is in flight, and the queue is not the server's: drop it
-	release             // drained: hand it over to its requester (H2)
-	retake              // a release was sent and did not happen, and no server requests the queue any more: take it back (H3)
-	replan              // drained because its request could not be written: now it can (L5)
-	remove              // drained because it is to be removed: give it up (N2)
+	forget              // the server does not own it, and nothing is in flight: drop it
+	release             // it is drained: hand it over to its requester (H2)
+	retake              // a release was sent and had no effect, and no server requests the queue any more: take it back (H3)
+	replan              // it is drained because its request could not be written: now it can (L5)
+	remove              // it is drained because an operator removes it: give it up (N2)
 )
 
 func (v verb) String() string {
@@ -31,22 +31,22 @@ type action struct {
 	row  roster.ViewQueue // for grant, release, retake, remove
 }
 
-// facts are all that a decision depends on.
+// facts are the input of decide.
 type facts struct {
 	uuid        string
 	rows        []roster.ViewQueue     // as they were last read, ordered by id
 	holdings    []processor.QueueState // the queues that the processor has
 	retired     map[string]int64       // epochs under which a release was sent
-	blocked     map[string]bool        // queues that shall move while our own transactions hold their rows (L5)
+	blocked     map[string]bool        // queues that must move while the server's own transactions hold their rows (L5)
 	closed      map[string]bool        // queues that must not be worked now
-	halted      bool                   // queues are owned, but not worked
+	halted      bool                   // the server owns queues and does not work them
 	handingOver bool                   // the server leaves, or is paused: all queues go to other servers
-	overdue     bool                   // the same, and requesters are not waited for any more
+	overdue     bool                   // the same, and the server no longer waits for requesters
 	inRuns      bool                   // mode RUN: queues are worked for runs, not because they are owned
 }
 
-// decide compares the rows with the queues that the processor has, and returns the steps from one to the other. It is
-// pure. It does not wait: decide is asked again after every heartbeat, every drain and every step.
+// decide compares the rows with the queues that the processor has, and returns the steps that bring the processor in line
+// with the rows. It is pure, and it never waits: the reconciler calls it again after every heartbeat, drain and step.
 func decide(f facts) []action {
 	holdings := make(map[string]processor.QueueState, len(f.holdings))
 	for _, h := range f.holdings {
@@ -64,7 +64,7 @@ func decide(f facts) []action {
 		case !ok:
 			actions = append(actions, f.begin(row)...)
 		case h.Queue.Epoch != row.Epoch:
-			actions = append(actions, lose(h)...) // it was the server's, went away and came back
+			actions = append(actions, lose(h)...) // the server lost the queue and owns it again, under another epoch
 		default:
 			actions = append(actions, f.keep(row, h)...)
 		}
@@ -86,7 +86,7 @@ func (f facts) begin(row roster.ViewQueue) []action {
 	case row.Requester != "":
 		return []action{{release, row.ID, row}} // nothing of it is in flight, so it is drained
 	case f.handingOver, f.halted, f.blocked[row.ID]:
-		return nil // Leave hands it over, or it waits
+		return nil // Leave hands it over, or it waits for the end of the pause or for a plan
 	case retired:
 		return []action{{retake, row.ID, row}}
 	case f.closed[row.ID], f.inRuns:
@@ -97,7 +97,7 @@ func (f facts) begin(row roster.ViewQueue) []action {
 
 // keep decides about an own queue that the processor has under the right epoch.
 func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
-	// A requester that does not know yet that it is one would leave the queue idle for a heartbeat.
+	// A requester that does not know of its request would leave the queue idle for a heartbeat.
 	requested := row.Requester != "" && row.RequesterInformed
 	handedOver := f.handingOver && (row.Requester == "" || f.overdue)
 	mustStop := requested || handedOver || row.Removing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
@@ -116,7 +116,7 @@ func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
 	return nil
 }
 
-// lose decides about a queue that the processor has and the server does not own under that epoch.
+// lose decides about a queue that the processor has under an epoch that the server does not own.
 func lose(h processor.QueueState) []action {
 	id := h.Queue.ID
 	if h.Drained {

@@ -1,6 +1,6 @@
 // Package manager runs the servers of one process. A server joins the roster of a task type that the process serves, sends
-// heartbeats, plans when a plan is due, lets a processor work the queues that it owns, drains the queues that other servers
-// request and hands them over, and leaves in order.
+// heartbeats, and plans when a plan is due. It lets a processor work the queues that it owns. It drains the queues that
+// other servers request, and hands them over. At the end it hands over everything.
 //
 //	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //	...
@@ -24,20 +24,46 @@
 // # Where things are
 //
 //	server      one task type over all sessions: defines it, joins, runs one session after the other
-//	session     one registration, with a method for each state: waits for events and deals with them
+//	session     one registration, with a method for each state: waits for events and handles them
 //	heartbeater sends the heartbeats of all sessions of the process; registration is what it needs of a session
-//	lease       how long the server may believe that it owns its queues; watch: whether it may expire other servers
-//	ownView     the server's queues as they were last read, and whether they must be read again
+//	lease       how long the server may trust that it owns its queues; watch: whether it may expire other servers
+//	ownView     the server's queues as they were last read, and whether it must read them again
 //	planner     rebalances, changes the number of queues, audits
-//	reconciler  reads the view, decides, performs: the way of a queue from the plan to the processor and back
+//	reconciler  reads the view, decides, performs
 //	halt        pauses, the barrier of a repartition, and the hand-over of everything
-//	runTicker   when to look after the runs; sweeper: sweeps queues for the open run
+//	runTicker   when to tick for the runs; sweeper: sweeps queues for the open run
 //	alerter     raises what an operator should know
 //	configurer  applies changed settings
 //
-// One pure function, decide, decides what is to be done with each queue: it compares the rows as they were read with the
-// queues that the processor has. The tests named Model explore that function and package internal/plan, against a modelled
-// database with lost replies, pauses, crashes and clocks that are set.
+// # The way of a queue
+//
+// From the plan to the first select:
+//
+//	planner.rebalance          plans in one transaction, which writes the owner into the queue's row
+//	heartbeater.sendHeartbeat  reads the figures of the server's queues; registration.renew passes on the reply
+//	session.wait               receives the reply
+//	session.follow             finds with ownView.mustRead that the figures differ from its last view
+//	reconciler.reconcile       reads the queue's row with ownView.read
+//	decide                     finds the new queue; facts.begin returns grant
+//	reconciler.perform         calls reconciler.grant
+//	Processor.Grant            makes the queue due for its first select; see package processor
+//
+// The server that plans, and a server that joins, take the last four steps at once (session.serving). A server that waits
+// for another owner polls in between (session.poll). In mode RUN, session.tick calls sweeper.claim instead, and
+// sweeper.begin calls Grant.
+//
+// On the way back, facts.keep returns drain and then release, for a queue that another server requests. reconciler.release
+// makes the processor forget the queue before it sends the release.
+//
+// decide is a pure function. It compares the rows as they were read with the queues that the processor has. The tests named
+// Model explore it and the planner of package internal/plan, against a modelled database with lost replies, pauses, crashes
+// and clocks that are set.
+//
+// # The way of an item
+//
+// Package processor selects and executes items, and its documentation has the steps. It comes back here for what it keeps
+// in the database: server.leaseValid before each select and batch, server.bind for the context of a batch, itemStore after
+// failures, cursorStore for cursors, server.queueAlert for alerts.
 //
 // # Goroutines
 //
@@ -48,33 +74,33 @@
 //
 // # The lease
 //
-// The lease makes a network partition harmless. A server believes that it owns its queues until judge_dead_interval less a
+// The lease makes a network partition harmless. A server trusts that it owns its queues until judge_dead_interval less a
 // margin after the start of its last successful heartbeat, by the larger of the monotonic and the wall clock. Then it
-// cancels what is in flight and starts nothing, while the other servers still wait. A timer does that, so that no statement
-// that hangs can delay it. A process that was stopped for longer may finish the call that it was in. No check can prevent
-// that, but the fence rejects its writes.
+// cancels what is in flight and starts nothing, while the other servers still wait. A timer does that, so that a statement
+// that hangs cannot delay it. A process that was stopped for longer may finish the call that it was in. No check can
+// prevent that, but the fence rejects its writes.
 //
 // # Permit windows
 //
 // Permit windows follow the database's clock, as estimated from the last heartbeat. A timer wakes the server when one opens
-// or closes. A server owns its queues also while they must not be worked, so that no queue moves when a window opens.
+// or closes. A server keeps its queues while the window is closed, so that no queue moves when it opens.
 //
 // # Runs
 //
-// In mode RUN queues are owned as in mode CONTINUOUS, but worked only while a run is open. The server claims own queues for
-// the run, twice as many as it has executors, and grants each to the processor together with the run. That is a sweep. Its
-// progress is saved every 5 s. When a select finds nothing more, or the sweep has failed, the processor forgets the queue
-// first, and then the server writes the outcome in a transaction that fences the queue. Before a queue is handed over its
-// sweep is suspended: the next owner continues it, and that counts as no attempt.
+// In mode RUN a server owns queues as in mode CONTINUOUS, but works them only while a run is open. It claims own queues for
+// the run, twice as many as it has executors, and grants each to the processor together with the run. That is a sweep. The
+// server saves its progress every 5 s. When a select finds nothing more, or the sweep has failed, the processor forgets the
+// queue first. Then the server writes the outcome in a transaction that fences the queue. Before the server hands a queue
+// over, it suspends the sweep: the next owner continues it, and that counts as no attempt.
 //
-// Engine.Tick of internal/runs decides what becomes of the runs themselves. The heartbeat tells whether a run has not
-// ended, and when the next trigger is due. Only then does the server tick, once a second or at that instant. To tick every
-// second in any case would cost a database with many idle workers more than all their heartbeats.
+// Scheduler.Tick of internal/runs opens and ends the runs themselves. The heartbeat tells whether a run is open, and when the next
+// trigger is due. Only then does the server tick, once a second or when the trigger is due. With a tick every second in any
+// case, many idle workers would cost a database more than all their heartbeats.
 //
 // # New uuids
 //
-// A uuid is never registered twice. A server that was expired cannot know what has happened since. If it joined under the
-// old uuid, a release that was sent for the old session would look right for the new one.
+// A server never registers the same uuid twice. A server that was expired cannot know what has happened since. If it joined
+// under the old uuid, a release that was sent for the old session would be valid for the new one.
 //
 // # What is not promised
 //
@@ -83,5 +109,5 @@
 //
 // # Libraries
 //
-// google/uuid makes ids and tokens; x/sync/errgroup runs the servers and ends all when one fails.
+// google/uuid makes ids and tokens. x/sync/errgroup runs the servers, and stops all of them when one fails.
 package manager

@@ -16,7 +16,7 @@ func drainedAll(holdings []processor.QueueState) bool {
 	return true
 }
 
-// lostByFence reports whether a dealer met the fence: then the rows are not what the server has read.
+// lostByFence reports whether the fence rejected a batch. The rows then differ from those that the server has read.
 func lostByFence(holdings []processor.QueueState) bool {
 	for _, h := range holdings {
 		if h.Lost {
@@ -26,7 +26,7 @@ func lostByFence(holdings []processor.QueueState) bool {
 	return false
 }
 
-// forgetDrained forgets the drained queues and returns how many are left.
+// forgetDrained makes the processor forget its drained queues. It returns the number of queues that are left.
 func forgetDrained(p *processor.Processor) (left int) {
 	for _, h := range p.Queues() {
 		if !p.Forget(h.Queue.ID) {
@@ -36,16 +36,16 @@ func forgetDrained(p *processor.Processor) (left int) {
 	return left
 }
 
-// cancelDrain cancels what is in flight, waits for the grace, and returns the queues that do not drain (H5).
+// cancelDrain cancels what is in flight, and returns the queues that do not drain within the grace (H5).
 func cancelDrain(p *processor.Processor, grace time.Duration) (notDrained []string) {
 	for _, h := range p.Queues() {
 		p.Revoke(h.Queue.ID)
 	}
-	over := time.After(grace)
+	timeout := time.After(grace)
 	for !drainedAll(p.Queues()) {
 		select {
 		case <-p.Drained():
-		case <-over:
+		case <-timeout:
 			for _, h := range p.Queues() {
 				if !h.Drained {
 					notDrained = append(notDrained, h.Queue.ID)

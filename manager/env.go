@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// env returns what the processor sees of the roster: whether it may go on, how the fence's batch gets into the contexts
-// of Execute, and where failed items and cursors are kept. Its functions are called from the executors.
+// env returns what connects the processor to the roster: the lease, the fence's batch in the contexts of Execute, and the
+// stores of failed items and cursors. The executors call its functions.
 func (s *server) env() processor.Env {
 	return processor.Env{
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Log: s.cfg.Logger, Hooks: s.cfg.Hooks,
@@ -33,7 +33,7 @@ func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *str
 	return s.roster.Bind(ctx, b)
 }
 
-// queueAlert hands an alert to the server's own goroutine. It drops the alert if too many wait already.
+// queueAlert passes an alert to the server's own goroutine. It drops the alert if the channel is full.
 func (s *server) queueAlert(a processor.Alert) {
 	select {
 	case s.alerts <- center.Alert{Kind: a.Kind, QueueID: a.Queue, Text: a.Text}:

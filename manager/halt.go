@@ -10,20 +10,20 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// halt is what keeps all queues of a server from being worked: the task type is paused, the number of queues is about to
-// change (N1), or everything is to be handed over because the server leaves or is paused (H4).
+// halt knows whether the server must stop work on all its queues: the task type is paused, the number of queues is about to
+// change (N1), or the server hands everything over because it leaves or is paused (H4).
 type halt struct {
 	*base
 
-	halted  bool         // the task type is paused, or a barrier is up: queues are owned, but not worked
-	barrier int64        // the partition version that all servers drain for; 0 if none
-	drained atomic.Int64 // the barrier for which nothing is in flight, as the heartbeat reports it
+	halted  bool         // the task type is paused, or a barrier is up: the server owns queues and does not work them
+	barrier int64        // the partition version for which all servers drain; 0 if none
+	drained atomic.Int64 // the barrier for which this server is drained, as the heartbeat reports it
 
 	leaving    bool
-	handOverBy time.Time // zero, or everything is to be handed over, and requesters are waited for until then
+	handOverBy time.Time // until then the server waits for requesters to know; zero if it hands nothing over
 }
 
-// follow notes what a heartbeat's reply says about pauses and the barrier.
+// follow takes pauses and the barrier from a heartbeat's reply.
 func (h *halt) follow(p roster.HeartbeatReply) {
 	halted := p.Paused || p.RequestedTotal > 0
 	if halted != h.halted {
@@ -46,24 +46,24 @@ func (h *halt) follow(p roster.HeartbeatReply) {
 	}
 }
 
-// acknowledge makes the next heartbeat report that nothing is in flight, and that nothing starts before the number of
-// queues has changed or the request for that is withdrawn (N1).
+// acknowledge makes the next heartbeat report the barrier as drained, if nothing is in flight. Nothing starts before the
+// number of queues has changed or the request for the change is withdrawn (N1).
 func (h *halt) acknowledge() {
 	if h.barrier != 0 && drainedAll(h.proc.Queues()) {
 		h.drained.Store(h.barrier)
 	}
 }
 
-// barrierPassed reports whether all servers have drained for the barrier that this server drained for.
+// barrierPassed reports whether all servers, this one included, have drained for the barrier.
 func (h *halt) barrierPassed(p roster.HeartbeatReply) bool {
 	return p.AllDrained && h.drained.Load() == p.PartitionVersion
 }
 
-// handOver starts to hand everything over. For a heartbeat and a little more, queues are worked until their requesters
-// know that they are requesters.
+// handOver starts to hand everything over. For at most 1.25 heartbeats the server works a queue until its requester knows
+// of the request.
 func (h *halt) handOver() { h.handOverBy = time.Now().Add(h.settings.HeartbeatInterval * 5 / 4) }
 
 func (h *halt) handingOver() bool { return !h.handOverBy.IsZero() }
 
-// overdue reports whether everything is to be handed over and requesters are not waited for any more.
+// overdue reports whether the server hands everything over and no longer waits for requesters.
 func (h *halt) overdue() bool { return h.handingOver() && !time.Now().Before(h.handOverBy) }

@@ -14,8 +14,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// heartbeater sends the heartbeats of all servers of the process at once (S1). It has a goroutine of its own that does
-// nothing else: no plan, no release and no dealer can delay it.
+// heartbeater sends the heartbeats of all servers of the process in one statement (S1). It has a goroutine of its own, so no
+// plan, release or dealer can delay it.
 type heartbeater struct {
 	roster   *center.Center
 	log      logrus.FieldLogger
@@ -24,7 +24,7 @@ type heartbeater struct {
 	mu            sync.Mutex
 	registrations map[string]*registration
 
-	token   string // of the next heartbeat, or of the one under way; kept until one has succeeded
+	token   string // of the next heartbeat; it stays the same until a heartbeat succeeds
 	failing bool   // the last heartbeat failed
 }
 
@@ -50,7 +50,7 @@ func (h *heartbeater) remove(r *registration) {
 	delete(h.registrations, r.uuid)
 }
 
-// idleInterval is how often the heartbeater looks for registrations while there is none.
+// idleInterval is the pause between two looks for registrations while there is none.
 const idleInterval = 100 * time.Millisecond
 
 func (h *heartbeater) run(ctx context.Context) {
@@ -114,11 +114,11 @@ func (h *heartbeater) snapshot() (all []*registration, interval time.Duration) {
 	return all, interval
 }
 
-// statementTimeout returns the limit of a heartbeat, which is below the interval, so that a database that does not
-// answer is noticed before the lease expires.
+// statementTimeout returns the time limit of one heartbeat. It is below the interval, so that the heartbeater notices a
+// database that does not answer before the lease expires.
 func statementTimeout(heartbeat time.Duration) time.Duration { return heartbeat * 3 / 4 }
 
-// logChange logs the first failure and the recovery, and nothing in between.
+// logChange logs the first failure, and the first success after it.
 func (h *heartbeater) logChange(ctx context.Context, err error) {
 	switch {
 	case err != nil && !h.failing && ctx.Err() != context.Canceled:
@@ -129,11 +129,11 @@ func (h *heartbeater) logChange(ctx context.Context, err error) {
 	h.failing = err != nil
 }
 
-// renew renews the lease after a heartbeat and hands the reply to the session. It replaces a reply that the session has
-// not read yet.
+// renew renews the lease after a heartbeat and passes the reply to the session. It replaces a reply that the session has
+// not received yet.
 func (r *registration) renew(token string, start time.Time, p roster.HeartbeatReply) {
 	now := time.Now()
-	r.token, r.ring = token, p.WatchRange
+	r.token, r.watchRange = token, p.WatchRange
 	r.lease.renew(start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)

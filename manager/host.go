@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// newUUID returns an id that people can read in a SELECT: host, process, and eight random digits.
+// newUUID returns an id that people can read in a SELECT: the host, the process ID and eight random digits.
 func newUUID(host string) string {
 	id := uuid.New()
 	return fmt.Sprintf("%.100s:%d:%x", host, os.Getpid(), id[12:])

@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// storeTimeout limits what an executor does with the database, so that a database that does not answer cannot keep a
-// queue from being drained for longer than a dealer may.
+// storeTimeout limits each call of a store, so that a database that does not answer cannot delay the drain of a queue for
+// longer than a dealer may.
 const storeTimeout = 5 * time.Second
 
 // itemStore keeps the processor's failed items in schedule_failed_item.
@@ -50,7 +50,7 @@ func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string)
 	return i.s.runs.Items().Forget(ctx, i.s.taskType, keys)
 }
 
-// cursorStore keeps the processor's cursors in the queues' rows, and those of sweeps in the rows of the run.
+// cursorStore keeps the processor's cursors in the rows of the queues, and the cursors of sweeps in the rows of the run.
 type cursorStore struct{ s *server }
 
 // Load implements processor.CursorStore.

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// lease is the time for which a server may believe that it owns its queues: from the start of its last successful
-// heartbeat, for judge_dead_interval less a margin (S5).
+// lease is the time during which a server may trust that it owns its queues. It begins with the start of the last successful
+// heartbeat and lasts for judge_dead_interval less a margin (S5).
 type lease struct {
 	length time.Duration
 	start  atomic.Pointer[time.Time]
 	alarm  *time.Timer
 }
 
-// newLease returns a lease that begins at start. It calls expired, in a goroutine of its own, whenever the lease runs
-// out, so that what is in flight is cancelled at once, whatever statement the server waits for (S6).
+// newLease returns a lease that begins at start. The lease calls expired in a goroutine of its own whenever it runs out, so
+// that a statement that hangs cannot delay the cancellation of what is in flight (S6).
 func newLease(judgeDead, heartbeat time.Duration, start time.Time, expired func()) *lease {
 	l := &lease{length: leaseLength(judgeDead, heartbeat)}
 	l.start.Store(&start)
@@ -31,8 +31,8 @@ func leaseLength(judgeDead, heartbeat time.Duration) time.Duration {
 	return judgeDead - margin(judgeDead, heartbeat)
 }
 
-// margin returns by how much a lease is shorter than judge_dead_interval: for the time that a heartbeat needs to arrive,
-// and for clocks that run at different speeds.
+// margin returns by how much a lease is shorter than judge_dead_interval. It covers the time that a heartbeat takes to
+// arrive, and clocks that run at different speeds.
 func margin(judgeDead, heartbeat time.Duration) time.Duration {
 	return max(heartbeat, judgeDead*15/100)
 }
@@ -43,10 +43,10 @@ func (l *lease) renew(start time.Time) {
 	l.alarm.Reset(max(0, l.left()))
 }
 
-// stop disarms the alarm, because the server has left.
+// stop stops the alarm, after the server has left.
 func (l *lease) stop() { l.alarm.Stop() }
 
-// end ends the lease at once, because the server's row is gone.
+// end ends the lease at once, after the server's row is gone.
 func (l *lease) end() {
 	l.start.Store(new(time.Time))
 	l.alarm.Reset(0)
@@ -62,8 +62,8 @@ func (l *lease) left() time.Duration {
 
 func (l *lease) valid() bool { return l.left() > 0 }
 
-// elapsed returns the larger of the monotonic and the wall clock's difference: the monotonic clock stands still while
-// the machine sleeps, and the wall clock may be set back.
+// elapsed returns the time from one moment to another, by the monotonic or the wall clock, whichever says more. The
+// monotonic clock stands still while the machine sleeps, and the wall clock may be set back.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// leaving lets the other servers take over, and works on until they know of it, so that no queue is idle for a heartbeat,
-// but not for long. Then it drains everything while the heartbeats go on, hands over the queues that are requested, and
-// the rest in one transaction (H4).
+// leaving announces that the server leaves, and works on for up to 1.25 heartbeats until the requesters know of it, so that
+// no queue is idle for a heartbeat. Then it drains everything while the heartbeats go on. It releases the queues that are
+// requested, and hands over the rest in one transaction (H4).
 func (s *session) leaving(stop context.Context) stateFunc {
 	s.server.state.Store(stateLeaving)
 	ctx := context.WithoutCancel(stop)
@@ -28,8 +28,8 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	return nil
 }
 
-// announce marks the server as draining, so that it is dealt no queue and its queues are requested. If the database does
-// not answer soon, requesters are not waited for: handOverAll hands everything over.
+// announce marks the server as draining, so that the next plan gives it no queue and requests all that it has. If the
+// database does not answer in time, the server does not wait for requesters: handOverAll hands everything over.
 func (s *session) announce(ctx context.Context) {
 	ctx, cancel := context.WithDeadline(ctx, s.halt.handOverBy)
 	defer cancel()
@@ -39,8 +39,8 @@ func (s *session) announce(ctx context.Context) {
 	}
 }
 
-// drainAll waits until nothing is in flight, for drain_timeout at most and only while the lease is valid. Then it
-// cancels, and returns the queues that do not drain even so.
+// drainAll waits until nothing is in flight. If this takes longer than drain_timeout, or the lease expires, drainAll
+// cancels the calls and returns the queues that do not drain within the grace.
 func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
 	defer cancel()
@@ -59,8 +59,8 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	return nil
 }
 
-// handOverAll removes the server from the roster and hands over what it still owns. It repeats that while the database
-// does not answer, until the lease expires: after that the other servers take over anyway.
+// handOverAll removes the server from the roster and hands over what it still owns. It tries again while the database does
+// not answer, until the lease expires. After that the other servers take over.
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for {
 		call, cancel := s.withTimeout(ctx)
@@ -74,7 +74,7 @@ func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 			return
 		}
 		if !s.roster.IsTransient(err) || !s.reg.lease.valid() {
-			s.log.WithError(err).Warn("could not leave in order; the other servers take over after judge_dead_interval")
+			s.log.WithError(err).Warn("leaving failed; the other servers take over after judge_dead_interval")
 			return
 		}
 		sleep(ctx, s.settings.HeartbeatInterval/4)

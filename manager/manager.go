@@ -37,21 +37,21 @@ type Config struct {
 	// Logger receives joins, moves, expired leases and failures, and nothing per item at Info. Defaults to silence.
 	Logger logrus.FieldLogger
 
-	// Grace is how long a call of a dealer may go on after its context was cancelled, before the manager stops to wait
-	// for it. Defaults to 5 s.
+	// Grace is how long the manager waits for a call of a dealer after it has cancelled the call's context. Defaults to
+	// 5 s.
 	Grace time.Duration
 
-	// Observer is told of heartbeats and moves, for metrics. Defaults to none.
+	// Observer receives heartbeats, moves and sweeps, for metrics. Defaults to none.
 	Observer Observer
 
 	// Hooks wrap the calls of the dealers, for spans and metrics. Defaults to none.
 	Hooks processor.Hooks
 
-	// Alerter is told what an operator should know. Alerts are logged and recorded in schedule_event in any case. Defaults
-	// to none.
+	// Alerter receives what an operator should know. The manager also logs alerts and records them in schedule_event.
+	// Defaults to none.
 	Alerter Alerter
 
-	// Retention is how long events and the rows of servers that are gone are kept. Defaults to 7 days.
+	// Retention is how long the database keeps events and the history of servers. Defaults to 7 days.
 	Retention time.Duration
 }
 
@@ -88,8 +88,8 @@ type Manager struct {
 	servers     []*server
 }
 
-// New returns a Manager that is not running yet. It asks no database. It fails if there is no task, if two tasks have one
-// name, or if a setting breaks its rule.
+// New returns a Manager that is not running yet. It asks no database. It returns an error if there is no task, if two tasks
+// have the same name, or if a setting breaks its rule.
 func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -124,12 +124,12 @@ func validate(tasks []Task) error {
 
 // Run serves all tasks until ctx is done. Then it drains, hands everything over and returns nil. Run may be called once.
 //
-// It returns an error if a task cannot be defined or joined for a reason that will not pass, or if a dealer did not return
-// in time; the other tasks are handed over first. A dealer that ignores its context for longer than the grace goes on
+// Run returns an error if defining or joining a task fails with an error that is not transient, or if a dealer does not
+// return in time. It hands the other tasks over first. A dealer that ignores its context for longer than the grace goes on
 // after Run has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
-	beating, stop := context.WithCancel(context.WithoutCancel(ctx)) // heartbeats go on while draining
+	beating, stop := context.WithCancel(context.WithoutCancel(ctx)) // heartbeats go on while the servers drain
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -144,8 +144,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return err
 }
 
-// Ready returns nil if every task has joined and its lease is valid, and else an error that names a task and its state. It
-// asks no database.
+// Ready returns nil if every task has joined and its lease is valid. Otherwise it returns an error that names a task and its
+// state. It asks no database.
 func (m *Manager) Ready() error {
 	for _, s := range m.servers {
 		if state := s.state.Load().(string); state != stateServing {

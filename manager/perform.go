@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// perform takes the steps and reports whether there may be more to take at once. Releases come last, in one transaction.
+// perform takes the steps, and reports whether decide may find more at once. Releases come last, in one transaction.
 func (r *reconciler) perform(ctx context.Context, actions []action) (again bool, err error) {
 	var handovers []roster.Handover
 	replanNeeded := false
@@ -39,7 +39,7 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool,
 	return again, nil
 }
 
-// step takes one step that concerns a single queue, and reports whether that makes another step possible.
+// step takes one step of a single queue, and reports whether it makes another step possible.
 func (r *reconciler) step(ctx context.Context, a action) (changed bool, err error) {
 	switch a.verb {
 	case grant:
@@ -72,7 +72,7 @@ func (r *reconciler) drain(id string) {
 	r.proc.Drain(id)
 }
 
-// drainedFor returns how long ago the drain of a queue began; 0 if nothing of it was ever in flight.
+// drainedFor returns how long ago the drain of a queue began. It returns 0 if the processor never had the queue.
 func (r *reconciler) drainedFor(id string) time.Duration {
 	if begin, ok := r.drains[id]; ok {
 		return time.Since(begin)
@@ -80,7 +80,8 @@ func (r *reconciler) drainedFor(id string) time.Duration {
 	return 0
 }
 
-// revoke cancels what is in flight of a lost queue. It is repeated until the dealer obeys, and logs the loss once.
+// revoke cancels what is in flight of a lost queue. Each reconciliation repeats it until the dealer returns. It logs the
+// loss once.
 func (r *reconciler) revoke(id string) {
 	if !r.lost[id] {
 		r.lost[id] = true
@@ -96,14 +97,14 @@ func (r *reconciler) forget(id string) bool {
 	return r.proc.Forget(id)
 }
 
-// retire makes the processor forget a queue, and notes that the queue is never worked again under this epoch.
+// retire makes the processor forget a queue, and keeps the server from working it again under this epoch (H3).
 func (r *reconciler) retire(id string, epoch int64) {
 	r.proc.Forget(id)
 	r.retired[id] = epoch
 }
 
-// release hands drained queues over. As soon as the release is sent the queues are not worked again under these epochs,
-// whatever the reply (H3), so the processor forgets them first. It reports whether some were handed over.
+// release hands drained queues over, and reports whether it handed over any. Once it is sent, the server must not work the
+// queues again under these epochs, whatever the reply (H3). So the processor forgets them first.
 func (r *reconciler) release(ctx context.Context, handovers []roster.Handover) (some bool, err error) {
 	if r.sweeper != nil {
 		for _, h := range handovers {
@@ -119,7 +120,7 @@ func (r *reconciler) release(ctx context.Context, handovers []roster.Handover) (
 		released, err = r.roster.Roster().Server(r.taskType, r.uuid).Release(ctx, handovers)
 		return err
 	})
-	if len(released) == len(handovers) { // the outcome is known: when many servers join, this saves half of all reads
+	if len(released) == len(handovers) { // the rows are known without a read; when many servers join, this saves half of all reads
 		r.view.replace(r.view.Without(released))
 		r.view.fresh = fresh
 	}
@@ -132,7 +133,7 @@ func (r *reconciler) release(ctx context.Context, handovers []roster.Handover) (
 	return len(released) > 0, err
 }
 
-// remove gives up a drained queue that is to be removed (N2). Its epoch is retired as by a release.
+// remove gives up a drained queue that an operator removes (N2). It retires the epoch as release does.
 func (r *reconciler) remove(ctx context.Context, row roster.ViewQueue) (removed bool, err error) {
 	r.retire(row.ID, row.Epoch)
 	err = r.view.change(ctx, func(ctx context.Context) error {
@@ -146,7 +147,7 @@ func (r *reconciler) remove(ctx context.Context, row roster.ViewQueue) (removed 
 	return removed, err
 }
 
-// retake takes a queue back whose release was sent and did not happen, under a new epoch (H3).
+// retake takes a queue back under a new epoch, after a release that was sent and had no effect (H3).
 func (r *reconciler) retake(ctx context.Context, row roster.ViewQueue) (kept bool, err error) {
 	err = r.view.change(ctx, func(ctx context.Context) error {
 		kept, err = r.roster.Roster().Server(r.taskType, r.uuid).Retake(ctx, row.ID, row.Epoch)

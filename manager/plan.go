@@ -6,20 +6,20 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// planner makes the calls that change the whole roster and not only this server's queues: it rebalances, changes the
-// number of queues, and audits.
+// planner makes the calls that change the whole roster, not only this server's queues: it rebalances, changes the number of
+// queues, and audits.
 type planner struct {
 	*base
 	view *ownView
 
-	busy    int             // how often in succession the lock row was busy
-	blocked map[string]bool // queues that shall move while this server's own transactions hold their rows (L5)
+	busy    int             // consecutive attempts that found the lock row busy
+	blocked map[string]bool // queues that must move while this server's own transactions hold their rows (L5)
 }
 
 // follow rebalances, or changes the number of queues, if a heartbeat's reply says that this is due.
 func (p *planner) follow(ctx context.Context, r heartbeatReply, barrierPassed bool) error {
 	if r.MembershipVersion == r.PlannedVersion {
-		p.blocked = nil // the plan is written, by this server or another
+		p.blocked = nil // this server or another has written the plan
 	}
 	if r.AnyDead && r.watched > 0 || r.MembershipVersion != r.PlannedVersion {
 		if err := p.rebalance(ctx, r, false); err != nil {
@@ -32,16 +32,16 @@ func (p *planner) follow(ctx context.Context, r heartbeatReply, barrierPassed bo
 	return nil
 }
 
-// maxBusy is how often in succession a server that is not the only one to plan backs off when the lock row is busy.
+// maxBusy is the number of consecutive attempts after which a server that sees a dead one waits for the lock row (S3).
 const maxBusy = 3
 
-// rebalance deals the queues. It expires dead servers first if the reply says that this server has watched for long
-// enough; the zero reply expires none.
+// rebalance plans which server should own which queue, and writes the plan. It expires dead servers first if the reply says
+// that this server has watched for long enough. With the zero reply it expires none.
 //
-// Unless mustPlan is set, it backs off when the lock row is busy: most likely another server makes the same plan, and
-// the next heartbeat tells if it is still due. A lock row that is never free, as when runs are submitted without a pause,
-// would then keep dead servers alive for ever (S7). So a server that sees a dead one waits for the lock row in the end.
-// The next audit makes every other plan.
+// Unless mustPlan is set, it backs off when the lock row is busy: most likely another server makes the same plan, and the
+// next heartbeat tells whether a plan is still due. But if the lock row is never free, for instance because runs are
+// submitted without a pause, dead servers would stay in the roster for ever (S3). So a server that sees a dead one waits
+// for the lock row after maxBusy attempts. All other plans can wait for the next audit.
 func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
 	call, cancel := p.withTimeout(ctx)
 	defer cancel()
@@ -71,7 +71,7 @@ func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool
 	return nil
 }
 
-// replan rebalances again, after the queues are drained whose rows this server's own transactions held (L5). It reports
+// replan rebalances again, after the server has drained the queues whose rows its own transactions held (L5). It reports
 // whether fewer queues are blocked now.
 func (p *planner) replan(ctx context.Context) (fewer bool, err error) {
 	before := len(p.blocked)
@@ -79,7 +79,7 @@ func (p *planner) replan(ctx context.Context) (fewer bool, err error) {
 	return len(p.blocked) < before, err
 }
 
-// finishRepartition changes the number of queues, after all servers have drained (N1).
+// finishRepartition changes the number of queues after all servers have drained (N1).
 func (p *planner) finishRepartition(ctx context.Context) error {
 	return p.view.change(ctx, func(ctx context.Context) error {
 		done, err := p.roster.Roster().Planner(p.taskType, p.uuid).FinishRepartition(ctx)
@@ -90,7 +90,7 @@ func (p *planner) finishRepartition(ctx context.Context) error {
 	})
 }
 
-// audit repairs rows that were edited by hand and deletes old ones, once per audit interval and roster (S4).
+// audit repairs rows that were edited by hand, and deletes old rows. One server per roster and audit interval does it (S4).
 func (p *planner) audit(ctx context.Context, r heartbeatReply) error {
 	ctx, cancel := p.withTimeout(ctx)
 	defer cancel()

@@ -8,6 +8,8 @@ import (
 )
 
 // reconciler brings the processor and the roster in line: it reads the server's rows, decides, and performs the steps.
+//
+// It has 16 methods: nine in perform.go are the verbs of decide, which all change the same three maps.
 type reconciler struct {
 	*base
 	view    *ownView
@@ -18,7 +20,7 @@ type reconciler struct {
 
 	drains  map[string]time.Time // when the drain of a queue began
 	lost    map[string]bool      // queues that were taken away and have not drained yet
-	retired map[string]int64     // epochs under which a release was sent: never worked again (H3)
+	retired map[string]int64     // epochs under which a release was sent: the server never works them again (H3)
 }
 
 // reconcile takes all steps that can be taken at once. A step that waits for something is taken by a later call: there is
@@ -54,7 +56,7 @@ func (r *reconciler) facts() facts {
 	}
 }
 
-// closed returns the queues that must not be worked now.
+// closed returns the queues that the server must not work now.
 func (r *reconciler) closed() map[string]bool {
 	if r.sweeper != nil {
 		return r.sweeper.idle(r.view.Queues)
@@ -62,12 +64,12 @@ func (r *reconciler) closed() map[string]bool {
 	return r.window.closed(r.view.Queues)
 }
 
-// restricted reports whether some queues must not be worked now.
+// restricted reports whether the server must leave some queues idle now.
 func (r *reconciler) restricted() bool {
 	return r.halt.halted || r.halt.handingOver() || len(r.window.closed(r.view.Queues)) > 0
 }
 
-// claimable returns the queues that a sweep may begin with: own ones that are to stay.
+// claimable returns the queues that the server may begin to sweep: it owns them, and they are not about to move.
 func (r *reconciler) claimable() (free []roster.ViewQueue) {
 	for _, row := range r.view.Queues {
 		if row.Owner == r.uuid && row.Requester == "" && !row.Removing && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {

@@ -7,37 +7,37 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// registration is a server's row in schedule_server, as the heartbeater keeps it alive. It belongs to one session.
+// registration is a server's row in schedule_server, and what the heartbeater needs to renew it. It belongs to one session.
 type registration struct {
 	uuid     string
 	interval time.Duration // between heartbeats
 	lease    *lease
-	report   func() roster.ServerReport // called from the heartbeater's goroutine
+	report   func() roster.ServerReport // the heartbeater calls it, in its own goroutine
 	joined   time.Time                  // by the database's clock
 
 	replies chan heartbeatReply // capacity 1, the newest; only the heartbeater sends
 	gone    chan struct{}       // closed by the heartbeater when the row is gone
 	clock   atomic.Pointer[clockPair]
 
-	// The heartbeater alone uses what follows, once it has the registration.
+	// From heartbeater.add on, only the heartbeater uses these fields.
 
-	token string // the last that was confirmed
-	watch watch
-	ring  roster.WatchRange // the servers that this one watches
+	token      string // of the last successful heartbeat
+	watch      watch
+	watchRange roster.WatchRange // the servers that this one watches
 }
 
-// heartbeatReply is what a heartbeat has brought.
+// heartbeatReply is the reply to a heartbeat, with what the server's own watch says about it.
 type heartbeatReply struct {
 	roster.HeartbeatReply
-	watched   time.Duration // for how long the server has watched the others; 0: too short to expire one
+	watched   time.Duration // how long the server has watched the others; 0 if that is too short to expire one
 	inherited bool          // other servers watched for a part of that time
 }
 
 // clockPair is the database's clock and the local clock at one moment.
 type clockPair struct{ db, local time.Time }
 
-// newRegistration returns a registration under a new uuid. Its lease begins now, before the row is there; expired is
-// called when the lease runs out.
+// newRegistration returns a registration under a new uuid. Its lease begins now, before the row is there. The lease calls
+// expired when it runs out.
 func newRegistration(host string, s *Settings, expired func()) *registration {
 	return &registration{
 		uuid:     newUUID(host),
@@ -50,7 +50,7 @@ func newRegistration(host string, s *Settings, expired func()) *registration {
 	}
 }
 
-// confirm notes the reply of the database to the registration.
+// confirm takes the database's clock and the watch from the reply to the registration.
 func (r *registration) confirm(reg roster.Registration) {
 	now := time.Now()
 	r.joined = reg.At

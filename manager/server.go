@@ -14,21 +14,21 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// server is this process's part in one task type, over all its sessions.
+// server serves one task type in this process, over all its sessions.
 type server struct {
 	base
 	task        Task
 	host        string
 	heartbeater *heartbeater
 
-	started  time.Time                        // by the database's clock
+	started  time.Time                        // of the first session, by the database's clock
 	alerts   chan center.Alert                // from the executors to the session's alerter
 	raised   map[string]time.Time             // for the alerter
-	rejected atomic.Pointer[rejectedSettings] // nil: the settings in the row are in force
+	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
 	session atomic.Pointer[session] // the present one, for executors, the lease and Status; nil before the first
-	state   atomic.Value            // its name, for Ready
-	err     error                   // what run returns
+	state   atomic.Value            // the name of the state, for Ready
+	err     error                   // the result of run
 }
 
 func newServer(m *Manager, t Task) *server {
@@ -63,14 +63,14 @@ func (s *server) run(ctx context.Context) error {
 	select {
 	case <-ended:
 	case <-time.After(s.cfg.Grace):
-		s.fail(fmt.Errorf("task %s: a dealer went on for more than %s after its context was cancelled", s.taskType, s.cfg.Grace))
+		s.fail(fmt.Errorf("stop task %s: a dealer still runs %s after its context was cancelled", s.taskType, s.cfg.Grace))
 	}
 	return s.err
 }
 
-// define writes the task type's rows if they are missing, and makes the processor. It repeats that until ctx is done while
-// the database is busy or away, and while a task type that this one runs after is not defined: that may be another
-// program's, which starts later. If ctx is done first it makes no processor: there is nothing to serve or hand over.
+// define writes the task type's rows if they are missing, and makes the processor. It tries again while the database is
+// busy or away, and while a task type that this one runs after is not defined, because another program may define it later.
+// If ctx is done first, define makes no processor: there is nothing to serve or hand over.
 func (s *server) define(ctx context.Context) (err error) {
 	given := s.task.settings
 	*s.settings = given.WithDefaults()
@@ -108,7 +108,7 @@ func (s *server) defineOnce(ctx context.Context) (Settings, error) {
 }
 
 // join registers, under a new uuid each time, and returns the session. It returns nil when ctx is done, or if the first
-// registration fails for a reason that will not pass.
+// registration fails with an error that is not transient.
 func (s *server) join(ctx context.Context) *session {
 	s.state.Store(stateJoining)
 	first := s.session.Load() == nil
@@ -124,13 +124,13 @@ func (s *server) join(ctx context.Context) *session {
 			s.fail(fmt.Errorf("task %s: %w", s.taskType, err))
 			return nil
 		}
-		s.log.WithError(err).Warn("could not join; trying again")
+		s.log.WithError(err).Warn("registration failed; trying again")
 		sleep(ctx, s.settings.HeartbeatInterval)
 	}
 	return nil
 }
 
-// register writes the row of a new session. Before a session that is not the first it defines the task type again, because
+// register writes the row of a new session. Before each session except the first it defines the task type again, because
 // the roster may have been deleted while this process was away.
 func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	if !first {
@@ -157,7 +157,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	return session, nil
 }
 
-// fail notes the first error.
+// fail keeps the first error, for run.
 func (s *server) fail(err error) {
 	if s.err == nil {
 		s.err = err

@@ -22,7 +22,8 @@ const (
 // goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session, under
 // a new uuid (S6).
 //
-// Its methods are the states, the events that they wait for, and the steps of leaving. They share all fields.
+// It has 17 methods: three states, six for the events of wait, four for the steps of leaving, and four that these share.
+// They use the same parts, so a second type would hold the same fields.
 type session struct {
 	*base
 	server      *server
@@ -36,11 +37,11 @@ type session struct {
 	window     *permitWindow
 	alerter    *alerter
 	config     *configurer
-	ticker     *runTicker // nil in mode CONTINUOUS,
-	sweeper    *sweeper   // and so is this
+	ticker     *runTicker // nil in mode CONTINUOUS
+	sweeper    *sweeper   // nil in mode CONTINUOUS
 
 	lapsed atomic.Bool // the lease has expired since the last reply: the rows must be read again
-	rejoin bool        // the row is gone, and another session is to begin
+	rejoin bool        // the row is gone, and another session must begin
 }
 
 // newSession returns a session that is not registered yet.
@@ -75,7 +76,7 @@ func newSession(s *server) *session {
 // stateFunc is a state. It runs until the session leaves it and returns the next one, or nil at the end of the session.
 type stateFunc func(context.Context) stateFunc
 
-// run goes through the states and reports whether another session is to begin.
+// run goes through the states and reports whether another session must begin.
 func (s *session) run(ctx context.Context) (rejoin bool) {
 	for state := s.serving; state != nil; {
 		state = state(ctx)
@@ -102,7 +103,7 @@ func (s *session) serving(ctx context.Context) stateFunc {
 	}
 }
 
-// reconcile brings processor and roster in line. With reread it reads the rows again first, whatever it knows of them.
+// reconcile brings processor and roster in line. With reread it reads the rows again first, even if they are fresh.
 func (s *session) reconcile(ctx context.Context, reread bool) {
 	if reread {
 		s.view.invalidate()
@@ -112,7 +113,7 @@ func (s *session) reconcile(ctx context.Context, reread bool) {
 	}
 }
 
-// retry lets the next heartbeat's reply try again what has failed.
+// retry logs a failure. After the next heartbeat the session reads its rows and tries again.
 func (s *session) retry(err error) {
 	s.view.invalidate()
 	if !s.roster.IsTransient(err) && !errors.Is(err, context.Canceled) {
@@ -122,9 +123,9 @@ func (s *session) retry(err error) {
 	s.log.WithError(err).Debug("reconciliation with the roster failed; trying again")
 }
 
-// fenced cancels what is in flight and starts nothing, because the server no longer believes that it owns its queues (S6).
-// If the row is still there when the database answers again, work resumes under the same epochs after a fresh read. If
-// the row is gone, another session begins when the old batches have ended, or after the grace.
+// fenced cancels what is in flight and starts nothing, because the lease has expired or the row is gone (S6). If the row
+// is still there when the database answers again, work resumes under the same epochs after a fresh read. If the row is
+// gone, another session begins when the old batches have ended, or after the grace.
 func (s *session) fenced(ctx context.Context) stateFunc {
 	s.server.state.Store(stateFenced)
 	s.cancelAll()
@@ -139,7 +140,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 		case <-s.reg.gone:
 		}
 	}
-	s.log.Warn("expired by another server; joining again without queues")
+	s.log.Warn("the row is gone, because another server expired this one; joining again without queues")
 	grace := time.After(s.cfg.Grace)
 	for forgetDrained(s.proc) > 0 {
 		select {
@@ -147,7 +148,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			return nil // there is nothing left to hand over
 		case <-s.proc.Drained():
 		case <-grace:
-			s.log.Warn("a dealer still works a lost queue; the queue is not granted again before the dealer returns")
+			s.log.Warn("a dealer still works a lost queue; the processor does not get the queue again before the dealer returns")
 			s.rejoin = true
 			return nil
 		}
@@ -156,7 +157,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	return nil
 }
 
-// cancelAll cancels what is in flight. It may be called from any goroutine.
+// cancelAll cancels what is in flight. Any goroutine may call it.
 func (s *session) cancelAll() {
 	s.lapsed.Store(true)
 	for _, h := range s.proc.Queues() {
@@ -164,7 +165,7 @@ func (s *session) cancelAll() {
 	}
 }
 
-// report returns what the heartbeat tells of this server. It is called from the heartbeater's goroutine.
+// report returns what the heartbeat writes about this server. The heartbeater calls it, in its own goroutine.
 func (s *session) report() roster.ServerReport {
 	stats := s.proc.Stats()
 	b := roster.ServerReport{
@@ -173,7 +174,7 @@ func (s *session) report() roster.ServerReport {
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
 		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInFlight: s.reg.dbTime(stats.OldestCallSince),
-		WatchingSince: s.reg.watch.since, WatchRange: s.reg.ring, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
+		WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
 	}
 	if w := s.window.state.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd

@@ -11,16 +11,16 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// unknownVersion makes the first reply read the settings again.
+// unknownVersion makes the configurer read the settings after the first heartbeat.
 const unknownVersion = -2
 
-// rejectedSettings says why the settings in the row are not in force, and since when.
+// rejectedSettings says why and since when the settings in the row are not in force.
 type rejectedSettings struct {
 	text string
 	at   time.Time
 }
 
-// configurer applies what an operator has changed: the task type's settings, and its failed items.
+// configurer applies what an operator has changed: the settings of the task type, and its failed items.
 type configurer struct {
 	*base
 	window   *permitWindow
@@ -46,7 +46,7 @@ func (c *configurer) followItems(p roster.HeartbeatReply) {
 	}
 }
 
-// apply applies settings that were changed in the row. It rejects bad ones: the last good ones stay in force.
+// apply reads the settings from the row and applies them. If they break a rule, the last good settings stay in force.
 func (c *configurer) apply(ctx context.Context, version int64) error {
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
@@ -69,7 +69,7 @@ func (c *configurer) apply(ctx context.Context, version int64) error {
 		return nil
 	}
 	c.rejected.Store(nil)
-	// The intervals stay what this server's row tells the others. Another mode needs another process.
+	// The other servers know the intervals from this server's row, and the mode of a process never changes. Both stay.
 	row.Mode = c.settings.Mode
 	row.HeartbeatInterval, row.JudgeDeadInterval = c.settings.HeartbeatInterval, c.settings.JudgeDeadInterval
 	*c.settings = row

@@ -7,25 +7,24 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// Status is a task type as this process sees it, for metrics and for people.
+// Status is the state of one task type in this process, for metrics and for people.
 type Status struct {
 	TaskType, OwnSign string
 	Server            string        // uuid; empty before the server has joined
 	State             string        // joining, serving, fenced or leaving
-	LeaseValid        bool          // the server may believe that it owns its queues
+	LeaseValid        bool          // the server may trust that it owns its queues
 	HeartbeatAge      time.Duration // since the start of the last successful heartbeat; 0 before the server has joined
-	Queues            int           // that the server owns, as of its last read
-	Draining          int           // of these
+	Queues            int           // number of queues that the server owned at its last read
+	Draining          int           // number of queues that drain
 	Work              processor.Stats
 
-	// In mode RUN: how many queues are being swept here, and what the last tick found.
-	InRuns bool
-	Sweeps int
-	Runs   runs.TickResult
+	InRuns bool            // the mode is RUN, and the server has ticked
+	Sweeps int             // number of queues that this process sweeps
+	Runs   runs.TickResult // of the last tick
 }
 
-// Status returns all task types of this process, in the order in which they were given to New. It asks no database, and
-// may be called at any time.
+// Status returns all task types of this process, in the order of the tasks of New. It asks no database, and may be called at
+// any time.
 func (m *Manager) Status() []Status {
 	list := make([]Status, len(m.servers))
 	for i, s := range m.servers {

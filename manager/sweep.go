@@ -19,30 +19,30 @@ type sweep struct {
 	before  runs.Progress // of earlier sweeps of the queue in this run
 	saved   runs.Progress
 	savedAt time.Time
-	last    runs.Progress // as the processor reported it last
-	over    bool          // the queue of the run is not this sweep's any more
-	end     func(context.Context, *sweep) error
+	last    runs.Progress                       // the processor's last report
+	over    bool                                // the run is over, or another sweep has the queue
+	end     func(context.Context, *sweep) error // saves how the sweep has ended; nil while it goes on
 }
 
-// progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor, which is saved
-// with each batch: the processor's may be behind the row.
+// progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor: each batch saves it,
+// and the processor's cursor may be behind the row.
 func (sw *sweep) progress(h processor.QueueState) runs.Progress {
 	return runs.Progress{ItemsDone: sw.before.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.before.ItemsFailed + h.Sweep.ItemsFailed}
 }
 
-// sweeper sweeps queues for runs, in mode RUN. The processor does not get a queue because the server owns it, but because
-// the server has claimed it for the open run. When the sweep ends the processor forgets the queue.
+// sweeper sweeps queues for runs, in mode RUN. The processor gets a queue when the server has claimed it for the open run,
+// not when the server owns it. When the sweep ends, the processor forgets the queue.
 type sweeper struct {
 	*base
 	ticker *runTicker
 	sweeps map[string]*sweep // by queue
 }
 
-// saveInterval is how often the progress of a sweep is saved.
+// saveInterval is the pause between two saves of the progress of a sweep.
 const saveInterval = 5 * time.Second
 
-// claim begins sweeps of some of the free queues, as many as keep the executors busy. It claims no more, because after
-// a crash a queue that was claimed and not worked looks like work without progress.
+// claim begins sweeps of some of the free queues, as many as keep the executors busy. It claims no more, because after a
+// crash a queue that was claimed and not worked counts as a sweep without progress.
 func (s *sweeper) claim(ctx context.Context, free []roster.ViewQueue) error {
 	for _, h := range s.proc.Queues() {
 		free = slices.DeleteFunc(free, func(row roster.ViewQueue) bool { return row.ID == h.Queue.ID })
@@ -68,7 +68,7 @@ func (s *sweeper) claim(ctx context.Context, free []roster.ViewQueue) error {
 }
 
 func (s *sweeper) begin(sw runs.Sweep, row roster.ViewQueue) {
-	before := runs.Progress{ItemsDone: sw.ItemsDone} // failed items are tried again, however the earlier sweep ended
+	before := runs.Progress{ItemsDone: sw.ItemsDone} // failed items are tried again, so they do not count
 	now := time.Now()
 	s.sweeps[sw.QueueID] = &sweep{Sweep: sw, began: now, before: before, saved: before, savedAt: now}
 	q := processor.Queue{
@@ -82,7 +82,7 @@ func (s *sweeper) begin(sw runs.Sweep, row roster.ViewQueue) {
 	s.logInternal(s.proc.Grant(q, sw.QueueTotal))
 }
 
-// idle returns the queues that must not be worked now: they are not swept, or their run is over or paused.
+// idle returns the queues that the processor must not work now: they have no sweep, or their run is over or paused.
 func (s *sweeper) idle(rows []roster.ViewQueue) map[string]bool {
 	open, paused := s.ticker.open()
 	idle := map[string]bool{}
@@ -93,7 +93,7 @@ func (s *sweeper) idle(rows []roster.ViewQueue) map[string]bool {
 	return idle
 }
 
-// saveProgress saves every 5 s how far each sweep has come.
+// saveProgress saves the progress of each sweep, at most once per saveInterval.
 func (s *sweeper) saveProgress(ctx context.Context) {
 	for _, h := range s.proc.Queues() {
 		sw := s.sweeps[h.Queue.ID]
@@ -114,7 +114,7 @@ func (s *sweeper) saveProgress(ctx context.Context) {
 		case errors.Is(err, center.ErrRunOver):
 			sw.over = true
 		default:
-			s.queueLog(h.Queue.ID).WithError(err).Debug("progress of a sweep not saved")
+			s.queueLog(h.Queue.ID).WithError(err).Debug("saving the progress of a sweep failed")
 		}
 	}
 }

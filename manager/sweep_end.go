@@ -11,13 +11,13 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// endSweeps takes the queues of sweeps that have ended, or must end, from the processor, and saves how the sweeps ended.
+// endSweeps takes the queues of sweeps that have ended, or must end, from the processor. Then it saves how they ended.
 func (s *sweeper) endSweeps(ctx context.Context, view *ownView) {
 	s.dropLost(view)
 	for _, h := range s.proc.Queues() {
 		switch sw := s.sweeps[h.Queue.ID]; {
 		case sw == nil:
-			s.proc.Forget(h.Queue.ID) // once it is drained
+			s.proc.Forget(h.Queue.ID) // it does nothing until the queue is drained
 		case sw.end == nil:
 			s.checkEnd(sw, h)
 		}
@@ -28,18 +28,18 @@ func (s *sweeper) endSweeps(ctx context.Context, view *ownView) {
 		}
 		err := sw.end(ctx, sw)
 		if err != nil && s.runs.IsTransient(err) {
-			s.queueLog(id).WithError(err).Debug("end of a sweep not saved; trying again")
+			s.queueLog(id).WithError(err).Debug("saving the end of a sweep failed; trying again")
 			continue
 		}
 		if err != nil && !errors.Is(err, center.ErrRunOver) && !center.IsFenced(err) {
-			s.queueLog(id).WithError(err).Error("end of a sweep not saved")
+			s.queueLog(id).WithError(err).Error("saving the end of a sweep failed")
 		}
 		delete(s.sweeps, id)
 		s.ticker.soon() // there may be room for another sweep, or for another run
 	}
 }
 
-// dropLost forgets the sweeps of queues that this server does not own any more. Their owners continue them.
+// dropLost forgets the sweeps of queues that this server does not own any more. The new owners continue them.
 func (s *sweeper) dropLost(view *ownView) {
 	own := map[string]int64{}
 	for _, row := range view.Queues {
@@ -55,7 +55,7 @@ func (s *sweeper) dropLost(view *ownView) {
 	}
 }
 
-// checkEnd notes how a sweep is to end, if it has ended or must, and its queue is drained.
+// checkEnd sets sw.end if the sweep has ended or must end, as soon as its queue is drained.
 func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
 	sw.last = sw.progress(h)
 	end := s.endOf(sw, h)
@@ -72,14 +72,14 @@ func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
 func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context, *sweep) error {
 	open, paused := s.ticker.open()
 	switch {
-	case sw.over || sw.RunID != open: // the run was cancelled, or is past its deadline
+	case sw.over || sw.RunID != open: // the run was cancelled, or its deadline has passed
 		s.proc.Revoke(h.Queue.ID)
 		return func(context.Context, *sweep) error {
 			s.ended(sw, SweepLost)
 			return nil
 		}
 	case h.Sweep.Failed, h.Sweep.Swept && sw.last.ItemsFailed > 0:
-		cause := fmt.Sprintf("items that failed: %d", sw.last.ItemsFailed)
+		cause := fmt.Sprintf("items failed: %d", sw.last.ItemsFailed)
 		if h.Sweep.Err != nil {
 			cause = h.Sweep.Err.Error() + "; " + cause
 		}
@@ -136,8 +136,8 @@ func (s *sweeper) ended(sw *sweep, result string) {
 	}
 }
 
-// suspend suspends the sweeps of drained queues that are about to be handed over, so that the next owner continues where
-// they stopped. If that fails, the next owner continues from what was saved last.
+// suspend suspends the sweeps of drained queues before the server hands them over, so that the next owner continues where
+// they stopped. If it fails, the next owner continues from the last saved progress.
 func (s *sweeper) suspend(ctx context.Context, queues ...string) {
 	for _, h := range s.proc.Queues() {
 		if sw := s.sweeps[h.Queue.ID]; sw != nil && slices.Contains(queues, h.Queue.ID) {
@@ -151,10 +151,10 @@ func (s *sweeper) suspend(ctx context.Context, queues ...string) {
 		}
 		delete(s.sweeps, id)
 		if sw.end != nil {
-			continue // how it ended could not be saved, and the next owner finds it out again
+			continue // saving its end failed, so the next owner sweeps the queue once more to find the end
 		}
 		if err := s.suspendOne(ctx, sw); err != nil {
-			s.queueLog(id).WithError(err).Debug("sweep not suspended")
+			s.queueLog(id).WithError(err).Debug("suspending a sweep failed")
 		}
 	}
 }

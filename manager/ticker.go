@@ -9,31 +9,30 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// Engine.Tick of internal/runs decides what becomes of the runs of a task type. Every server calls it: there is no leader.
-
 const (
-	// tickInterval is the pause between two ticks while a run has not ended.
+	// tickInterval is the pause between two ticks while a run is open.
 	tickInterval = time.Second
-	// idleTickInterval is the pause while every run has ended and no heartbeat's reply asks for a tick.
+	// idleTickInterval is the pause between two ticks while every run has ended and no heartbeat asks for a tick.
 	idleTickInterval = time.Minute
 )
 
-// runTicker decides when the server ticks, and keeps what the last tick found. The heartbeat tells of new runs and of
-// triggers, so that no server asks while there is nothing to do.
+// runTicker decides when the server ticks, and keeps what the last tick found. A tick opens, ends and fires what is due in
+// the runs of a task type. Every server ticks: there is no leader. The heartbeat tells of new runs and of triggers, so that
+// no server ticks while there is nothing to do.
 type runTicker struct {
 	*base
 	next   time.Time                       // when to tick
-	active bool                            // a run has not ended, as of the last heartbeat
+	active bool                            // at the last heartbeat a run was open
 	last   atomic.Pointer[runs.TickResult] // what the last tick found; nil before the first
 }
 
-// timer fires when it is time to tick.
+// timer returns a channel that fires at the time of the next tick.
 func (t *runTicker) timer() <-chan time.Time { return time.After(max(0, time.Until(t.next))) }
 
 // soon makes the server tick at once.
 func (t *runTicker) soon() { t.next = time.Now() }
 
-// follow takes from a heartbeat's reply when to tick.
+// follow takes the time of the next tick from a heartbeat's reply.
 func (t *runTicker) follow(p roster.HeartbeatReply) {
 	if p.OpenRuns && !t.active {
 		t.soon()
@@ -42,7 +41,7 @@ func (t *runTicker) follow(p roster.HeartbeatReply) {
 	t.at(p.Now, p.NextFire)
 }
 
-// at makes the server tick when a trigger is due, both by the database's clock.
+// at makes the server tick when a trigger is due. Both times are by the database's clock.
 func (t *runTicker) at(now, due time.Time) {
 	if due.IsZero() {
 		return

@@ -9,22 +9,22 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// ownView is the server's part of the roster as it was last read: the queues that it owns or waits for. Every call that
-// may change the roster goes through change, because after it the rows must be read again.
+// ownView is the server's part of the roster as it was last read: the queues that it owns or waits for. Each call that may
+// change the roster goes through change, because the rows must be read again after it.
 type ownView struct {
 	*base
 	roster.View
 
-	fresh   bool         // nothing has happened since the read that could have changed the rows
+	fresh   bool         // nothing since the last read could have changed the rows
 	checked time.Time    // when the rows were last read or compared with the roster
-	owned   atomic.Int64 // how many queues the server owns; also read by the heartbeater and by Status
+	owned   atomic.Int64 // number of queues that the server owns; the heartbeater and Status read it too
 }
 
 // invalidate makes the next reconciliation read the rows again.
 func (v *ownView) invalidate() { v.fresh = false }
 
-// change makes a call that may change the roster. The rows must be read again afterwards, also if the call fails or
-// finds nothing to change.
+// change makes a call that may change the roster. The rows must be read again after it, even if the call fails or finds
+// nothing to change.
 func (v *ownView) change(ctx context.Context, do func(context.Context) error) error {
 	v.invalidate()
 	ctx, cancel := v.withTimeout(ctx)
@@ -64,10 +64,10 @@ func (v *ownView) mustRead(p roster.HeartbeatReply) bool {
 	return !v.matches(p) || v.requesterUnaware()
 }
 
-// matches reports whether the rows are still what the heartbeat saw (S2). Whatever changes the owner or the requester of
-// a queue gives its row a higher plan_version. A plan that changed only other servers' queues does not count, because in
-// a large roster that happens with each heartbeat. The number of queues and requests and the sum of the epochs reveal
-// edits by hand, too.
+// matches reports whether the rows are the same as those that the heartbeat saw (S2). Each change of a queue's owner or
+// requester raises plan_version in its row. A plan that changed only other servers' queues does not count, because in a
+// large roster that happens with each heartbeat. The numbers of queues and requests and the sum of the epochs reveal edits
+// by hand too.
 func (v *ownView) matches(p roster.HeartbeatReply) bool {
 	var owned, requested, epochs, newest, awaited int64
 	for _, q := range v.Queues {
@@ -84,7 +84,7 @@ func (v *ownView) matches(p roster.HeartbeatReply) bool {
 		requested == p.Requested && awaited == p.Incoming
 }
 
-// requesterUnaware reports whether a requester of an own queue did not know at the last read that it is one (H4).
+// requesterUnaware reports whether a requester of an own queue did not know of its request at the last read (H4).
 func (v *ownView) requesterUnaware() bool {
 	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner == v.uuid && q.Requester != "" && !q.RequesterInformed })
 }
@@ -94,11 +94,11 @@ func (v *ownView) hasIncoming() bool {
 	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner != v.uuid })
 }
 
-// incomingUnchanged reports whether the queues that the server waits for are still the same. It does so in one statement that
-// reads no queue (S8), and returns false if it fails.
+// incomingUnchanged reports whether the queues that the server waits for are still the same. It sends one statement, which
+// reads no view (S8), and returns false if the statement fails.
 func (v *ownView) incomingUnchanged(ctx context.Context) bool {
 	ctx, cancel := v.withTimeout(ctx)
 	defer cancel()
-	awaits, err := v.roster.Roster().Server(v.taskType, v.uuid).Incoming(ctx)
-	return err == nil && awaits == v.Incoming(v.uuid)
+	incoming, err := v.roster.Roster().Server(v.taskType, v.uuid).Incoming(ctx)
+	return err == nil && incoming == v.Incoming(v.uuid)
 }

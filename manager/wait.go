@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// pollInterval is how often a server that waits for a requested queue looks whether the queue has arrived (S8).
+// pollInterval is the pause between two polls of a server that waits for a requested queue (S8).
 const pollInterval = 200 * time.Millisecond
 
-// outcome is how a wait ended.
+// outcome says how a wait ended.
 type outcome int
 
 const (
-	handled   outcome = iota // something happened and was dealt with
+	handled   outcome = iota // the session has handled an event
 	stopped                  // the context is done
 	leaseLost                // the row is gone, or the lease has expired
 )
 
-// wait waits for the next event of a session whose lease is valid, and deals with it.
+// wait waits for the next event and handles it. It returns leaseLost as soon as the lease is not valid.
 func (s *session) wait(ctx context.Context) outcome {
 	var poll, tick <-chan time.Time
 	if s.mustPoll() {
@@ -56,18 +56,18 @@ func (s *session) wait(ctx context.Context) outcome {
 	return handled
 }
 
-// mustPoll reports whether it is worth to look soon: another server still has a queue that is to be this one's, or this
-// one hands everything over and waits until the requesters know of it. A server that keeps working looks for that with
-// each heartbeat only: when many servers join, every other one has to hand a queue over, and a look by each every 200 ms
-// would be most of what the database does.
+// mustPoll reports whether to poll before the next heartbeat: the server waits for a queue of another server, or it hands
+// everything over and waits until the requesters know. An owner that stays in the roster reads its requesters only after
+// its heartbeats. When many servers join, every other server has a queue to hand over, and a poll by each of them every
+// 200 ms would be most of what the database does.
 func (s *session) mustPoll() bool {
 	return s.halt.handingOver() && !s.halt.overdue() || s.view.hasIncoming()
 }
 
-// follow does what a heartbeat's reply asks for, and reconciles.
+// follow applies a heartbeat's reply, and reconciles.
 func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.view.checked = time.Now()
-	s.proc.Wake() // the lease was renewed; executors that met its end ask again
+	s.proc.Wake() // the lease was renewed, and executors that saw it expired must ask again
 	mustRead := s.lapsed.Swap(false) || s.view.mustRead(r.HeartbeatReply)
 	if err := s.apply(ctx, r); err != nil {
 		s.window.update()
@@ -77,7 +77,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.reconcile(ctx, mustRead)
 }
 
-// obey does what the reply asks for and what is not about single queues.
+// apply does what the reply asks of the server as a whole. reconcile does the rest, for each queue.
 func (s *session) apply(ctx context.Context, r heartbeatReply) error {
 	s.halt.follow(r.HeartbeatReply)
 	if s.ticker != nil {
@@ -97,7 +97,7 @@ func (s *session) apply(ctx context.Context, r heartbeatReply) error {
 	return nil
 }
 
-// tick does what is due for the runs, and claims queues of the open one.
+// tick does what is due for the runs, and claims queues of the open run.
 func (s *session) tick(ctx context.Context) {
 	if !s.ticker.tick(ctx) {
 		return
@@ -108,14 +108,14 @@ func (s *session) tick(ctx context.Context) {
 		return
 	}
 	if err := s.sweeper.claim(ctx, s.reconciler.claimable()); err != nil {
-		s.log.WithError(err).Debug("queues of the run not claimed; trying again")
+		s.log.WithError(err).Debug("claiming queues of the run failed; trying again")
 	}
 }
 
-// poll looks whether a queue has arrived. A server that hands everything over reads all its queues, because it waits
-// until their requesters know of it.
+// poll finds out whether a queue has arrived. A server that hands everything over reads all its queues, because it waits
+// until their requesters know.
 func (s *session) poll(ctx context.Context) {
-	defer func() { s.view.checked = time.Now() }() // at the end, so that a slow database gets a rest
+	defer func() { s.view.checked = time.Now() }() // at the end, so that a slow database has a pause between two polls
 	if !s.halt.handingOver() && s.view.fresh && s.view.incomingUnchanged(ctx) {
 		return
 	}

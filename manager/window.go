@@ -10,23 +10,23 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// permitWindow is the time in which the queues of a task type may be worked, by the database's clock as this process
-// estimates it.
+// permitWindow decides when the permit window allows work on the queues, by the database's clock as this process estimates
+// it.
 //
-// A window without an end closes queue by queue, at the first empty select, for every owner of the queue until the
-// window's next start. The queue's row says so in window_done_at. If only memory said so, a crash would lose it, and the
-// new owner would begin a window again that had ended, or end one that had not.
+// A window without an end closes for each queue on its own, at the first empty select, until the window's next start. The
+// queue's column window_done_at holds that, because later owners of the queue must know it. In memory it would be lost in
+// a crash or a move: the new owner would open a window again that had ended, or end one that had not.
 type permitWindow struct {
 	*base
 	reg     *registration
 	started time.Time // of the process, by the database's clock: a window may begin with it
 
-	window    *cron.Window // nil: parse it from the settings
+	window    *cron.Window // nil before update parses it from the settings
 	state     atomic.Pointer[cron.WindowState]
-	changesAt time.Time // when the window opens or closes next, by the database's clock; zero: never
+	changesAt time.Time // when the window opens or closes next, by the database's clock; zero if never
 }
 
-// update notes the state of the window now, and when that changes.
+// update computes the present state of the window, and when it changes.
 func (w *permitWindow) update() {
 	now := w.reg.dbTime(time.Now())
 	if w.window == nil {
@@ -52,7 +52,7 @@ func (w *permitWindow) parse() *cron.Window {
 	return window.From(w.started)
 }
 
-// timer fires when the window opens or closes. It is nil if it never does.
+// timer returns a channel that fires when the window opens or closes next. It returns nil if it never does.
 func (w *permitWindow) timer() <-chan time.Time {
 	if w.changesAt.IsZero() {
 		return nil
@@ -60,7 +60,7 @@ func (w *permitWindow) timer() <-chan time.Time {
 	return time.After(max(0, w.changesAt.Sub(w.reg.dbTime(time.Now()))))
 }
 
-// closed returns the queues that the window does not permit to work now.
+// closed returns the queues that the window does not allow work on now.
 func (w *permitWindow) closed(rows []roster.ViewQueue) map[string]bool {
 	state := w.state.Load()
 	if state.Open && !state.OpenEnded {
@@ -89,15 +89,15 @@ func (w *permitWindow) closeEmpty(ctx context.Context, view *ownView) error {
 			return w.roster.Roster().Server(w.taskType, w.uuid).WindowDone(ctx, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch}, state.Since)
 		})
 		if center.IsFenced(err) {
-			continue // the new owner will find the queue empty, too
+			continue // the new owner closes the window after its own empty select
 		}
 		if err != nil {
 			return err
 		}
-		w.queueLog(h.Queue.ID).Info("queue empty; its window is closed until the next start")
+		w.queueLog(h.Queue.ID).Info("queue is empty; its permit window is closed until the next start")
 	}
 	return nil
 }
 
-// reset makes the window follow changed settings.
+// reset makes the next update parse the window again, after the settings have changed.
 func (w *permitWindow) reset() { w.window = nil }

@@ -2,21 +2,33 @@
 // TaskDealer. Package manager has a Processor for every task type and tells it which queues it may work. The package
 // knows no SQL and nothing about the roster. Env connects it to both.
 //
-// # One item through the files
+// # The way of an item
 //
-// An item passes these files in this order:
+// An executor takes every step. It holds the scheduler's lock in the methods whose names end in Locked.
 //
-//	dealer.go      the user's code, with the capabilities of capabilities.go; source.go calls it
-//	lane.go        the lane of the item's queue; lanes.go orders the lanes
-//	scheduler.go   decides which lane is selected and which batch is executed next
-//	executor.go    claims a call, runs it, and finishes it
-//	select.go      the select that returns the item; filter.go leaves out what must not be executed now
-//	page.go        the page that the item is on
-//	batch.go       the batch that executes the item
-//	call.go        the outcome of a select or a batch
-//	blame.go       after a failure: which items failed; failurelog.go and failures.go keep them
-//	cursor.go      the cursor of the queue
-//	sweep.go       the sweep of the queue, in mode RUN
+//	Processor.Grant            puts the lane of the queue into the due lanes
+//	executor.next              claims the next call; scheduler.nextSelectLocked finds the due lane
+//	selectCall.claimLocked     takes the select of the lane
+//	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
+//	selectCall.prepare         loads the failed items and the cursor, and sets the limit
+//	selectCall.selectItems     calls the user's Select, which returns the item
+//	selectCall.preparePage     makes the page; pageFilter.filter leaves out what must not be executed now
+//	selectCall.finishLocked    makes the page ready for batches
+//	executor.next              claims the next call; scheduler.nextBatchLocked finds the lane whose turn it is
+//	batch.claimLocked          takes the next items of the page
+//	batch.perform              calls the user's Execute with the item
+//	batch.conclude             finds the outcome; blame.run records failed items, cursorBatch.saveCursor moves the cursor
+//	batch.finishLocked         counts the items, and lets the lane rest after its last batch
+//
+// source.go calls the user's code. A batch that fails sends its items back to the start: the next select returns them, and
+// the filter marks them. In mode RUN, sweep.endsWithLocked ends the sweep after a select, and sweep.countBatchLocked
+// counts a batch.
+//
+// # The way of a queue
+//
+// Package manager plans and calls Grant. Its documentation has the steps up to that call. Grant adds a lane to the due
+// lanes and wakes an executor, which selects the lane as above. Drain (drainLocked) takes the lane out of the cycle, Drained
+// signals that nothing of it is in flight, and Forget ends the grant.
 //
 // # Lanes
 //
