@@ -32,17 +32,17 @@ func TestStalledDealerRaisesAlerts(t *testing.T) {
 		cl.serveAlerted(alerts, &work{cl: cl, takes: time.Hour, stub: true}, manager.Settings{Queues: 1, StallAfter: time.Minute, DrainTimeout: time.Second})
 		time.Sleep(50 * time.Second)
 		if kinds := alerts.kinds(); len(kinds) > 0 {
-			cl.Fatalf("alerts too early: %v", kinds)
+			cl.Fatalf("alerts before stall_after: %v, want none", kinds)
 		}
 		time.Sleep(20 * time.Minute)
 		kinds := alerts.kinds()
 		slices.Sort(kinds)
 		if !slices.Equal(kinds, []string{center.AlertNoFetch, center.AlertStalled}) {
-			cl.Fatalf("alerts: %v", kinds)
+			cl.Fatalf("alerts: %v, want %s and %s", kinds, center.AlertNoFetch, center.AlertStalled)
 		}
 		i := slices.IndexFunc(alerts.all, func(a manager.Alert) bool { return a.Kind == center.AlertStalled })
 		if a := alerts.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
-			cl.Fatalf("%+v", a)
+			cl.Fatalf("the alert is %+v, want one of this server about queue 0, execute of 1 item, for 1m", a)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestIdleServerRaisesNoAlert(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if kinds := alerts.kinds(); len(kinds) > 0 {
-			cl.Fatalf("alerts: %v", kinds)
+			cl.Fatalf("alerts: %v, want none", kinds)
 		}
 	})
 }
@@ -104,21 +104,21 @@ func TestFailedItems(t *testing.T) {
 		var attempts int
 		cl.scan("SELECT MIN(attempts) FROM schedule_failed_item WHERE state = 'RETRY'", &attempts)
 		if attempts == 0 || attempts > 4 {
-			cl.Fatalf("%d attempts", attempts)
+			cl.Fatalf("%d attempts, want 1 to 4", attempts)
 		}
 		cl.serveAlerted(alerts, k, s)
 		time.Sleep(2 * time.Minute)
 		items, err := cl.c.Items().Load(cl.Context(), "settle", "", 0)
 		if err != nil || len(items) != 3 {
-			cl.Fatal(items, err)
+			cl.Fatalf("failed items are %+v (error %v), want 3", items, err)
 		}
 		for _, i := range items {
 			if i.State != center.ItemDead || i.Attempts != 5 || i.LastError == "" {
-				cl.Fatalf("%+v", i)
+				cl.Fatalf("the failed item is %+v, want State %v, Attempts 5 and LastError", i, center.ItemDead)
 			}
 		}
 		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
-			cl.Fatal(n, err)
+			cl.Fatalf("%d items are retried (error %v), want 1", n, err)
 		}
 		time.Sleep(time.Minute)
 		cl.scan("SELECT COUNT(*) FROM schedule_failed_item WHERE item_key = 'a' AND attempts = 5 AND state = 'DEAD'", &attempts)
@@ -163,7 +163,7 @@ func TestCursorsMove(t *testing.T) {
 		cl.serveAlerted(alerts, c, s)
 		time.Sleep(time.Minute)
 		if c.left() != 1 || c.doubled() { // 0 is not in the source
-			cl.Fatalf("%d items are left, twice: %t", c.left(), c.doubled())
+			cl.Fatalf("%d items are left, twice: %t, want 1, false", c.left(), c.doubled())
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
 			time.Sleep(5 * time.Second)
 			if age := cl.lastError().LastErrorAge; age == nil || *age < 1 || *age > 5 {
-				cl.Errorf("%s: the error is %v s old", set, age)
+				cl.Errorf("%s: the error is %v s old, want 1 s to 5 s", set, age)
 			}
 			var got string
 			cl.scan("SELECT last_error FROM schedule_server", &got)
@@ -193,7 +193,7 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 			cl.exec("UPDATE schedule_task_type SET processor_type = 'SLEEP', mode = 'CONTINUOUS', permit_run_start_time = '', thread_number = 5, time_zone = 'UTC', version = version + 1")
 			time.Sleep(5 * time.Second)
 			if s := cl.lastError(); s.LastError != "" || s.LastErrorAt != nil {
-				cl.Errorf("%s: still %s, at %v", set, s.LastError, s.LastErrorAt)
+				cl.Errorf("%s: the error is %q, at %v, want none", set, s.LastError, s.LastErrorAt)
 			}
 		}
 	})
@@ -204,7 +204,7 @@ func (cl *cluster) lastError() center.ServerRecord {
 	cl.Helper()
 	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
 	if err != nil || len(servers) != 1 {
-		cl.Fatal(servers, err)
+		cl.Fatalf("servers are %+v (error %v), want one", servers, err)
 	}
 	return servers[0]
 }
@@ -222,7 +222,7 @@ func TestAServerReportsItself(t *testing.T) {
 		}
 		// The first select failed at once, and the queue is idle for an hour.
 		if s.LastError == "" || s.LastErrorAge == nil || *s.LastErrorAge < 55 || *s.LastErrorAge > 61 {
-			cl.Errorf("%s, %v s ago", s.LastError, s.LastErrorAge)
+			cl.Errorf("the last error is %q, %v s ago, want one 55 s to 61 s ago", s.LastError, s.LastErrorAge)
 		}
 	})
 }

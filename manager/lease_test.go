@@ -31,7 +31,7 @@ func TestLease(t *testing.T) {
 		l.end()
 		synctest.Wait()
 		if l.valid() || expiries != 2 {
-			t.Errorf("not expired when the row is gone: valid %t, called %d times", l.valid(), expiries)
+			t.Errorf("after the row is gone: valid %t, called %d times, want false, 2", l.valid(), expiries)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func TestWaitIsLogged(t *testing.T) {
 		cl.start("b", nil, slow)
 		time.Sleep(30 * time.Second)
 		if got := cl.logged.String(); strings.Count(got, "waiting: queue 1 and 2 more are held by ") != 2 || !strings.Contains(got, "requested 4s ago") || !strings.Contains(got, "requested 14s ago") {
-			cl.Fatalf("the owner that b waits for was not logged twice:\n%s", got)
+			cl.Fatalf("the owner that b waits for was not logged twice, 4 s and 14 s after the request:\n%s", got)
 		}
 	})
 }
@@ -93,7 +93,7 @@ func TestHandOverIsNoticedAtOnce(t *testing.T) {
 			cl.Fatal(err)
 		}
 		if gap := cl.first["b"].Sub(at); gap > 250*time.Millisecond {
-			cl.Fatalf("the new owner started %s after the release", gap)
+			cl.Fatalf("the new owner started %s after the release, want at most 250 ms", gap)
 		}
 	})
 }
@@ -167,11 +167,11 @@ func TestLeaveCancelsAfterDrainTimeout(t *testing.T) {
 			cl.Fatal(err)
 		}
 		if took := time.Since(started); took < fast.DrainTimeout || took > fast.DrainTimeout+time.Second {
-			cl.Fatalf("left after %s, drain_timeout is %s", took, fast.DrainTimeout)
+			cl.Fatalf("left after %s, want drain_timeout (%s) and at most 1 s more", took, fast.DrainTimeout)
 		}
 		cl.wantOwners()
 		if n := cl.events("FORCED"); n != 0 {
-			cl.Fatalf("%d queues were recorded as FORCED, though nothing was in flight any more", n)
+			cl.Fatalf("%d queues were recorded as FORCED, though nothing was in flight any more, want 0", n)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestLeaveWithAHungDealer(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		err := cl.leave(a)
 		if err == nil || !strings.Contains(err.Error(), "stop task settle: a dealer still runs 1s after its context was cancelled") {
-			cl.Fatalf("%v", err)
+			cl.Fatalf("the error is %v, want \"stop task settle: a dealer still runs 1s after its context was cancelled\"", err)
 		}
 		cl.wantOwners()
 		if n := cl.events("FORCED"); n != 5 { // one for each executor
@@ -230,7 +230,7 @@ func TestOutage(t *testing.T) {
 		before := cl.executed("a")
 		time.Sleep(time.Minute)
 		if after := cl.executed("a"); after != before {
-			cl.Fatalf("%d batches were started after the lease had expired", after-before)
+			cl.Fatalf("%d batches were started after the lease had expired, want 0", after-before)
 		}
 		if err := block.Rollback(); err != nil {
 			cl.Fatal(err)
@@ -284,7 +284,7 @@ func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = 1000, version = version + 1")
 		time.Sleep(10 * time.Second)
 		if n := cl.executed("a"); n < 5 {
-			cl.Fatalf("%d executions: the new settings are not in force", n)
+			cl.Fatalf("%d executions: the new settings are not in force, want at least 5", n)
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
@@ -304,12 +304,12 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second) // it is named, and has sent no heartbeat
 		if n := cl.events(center.EventReleased); n != 0 || cl.events(center.EventRequested) == 0 {
-			cl.Fatalf("%d queues were released to a requester that does not know", n)
+			cl.Fatalf("%d queues were released to a requester that does not know, want 0, and a request", n)
 		}
 		cl.exec("UPDATE schedule_server SET heartbeat_time = ? WHERE uuid = 'b'", time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
 		time.Sleep(5 * time.Second) // two heartbeats; without a fresh read the next audit would find it
 		if n := cl.events(center.EventReleased); n != cl.events(center.EventRequested) {
-			cl.Fatalf("%d queues were released", n)
+			cl.Fatalf("%d queues were released, want all that were requested", n)
 		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
@@ -493,7 +493,7 @@ func TestNamedQueues(t *testing.T) {
 		before := cl.executed("a") + cl.executed("b")
 		time.Sleep(10 * time.Second)
 		if n := cl.executed("a") + cl.executed("b") - before; n < 9 {
-			cl.Fatalf("%d items in 10 s, by 3 queues whose items take 3 s each", n)
+			cl.Fatalf("%d items in 10 s, by 3 queues whose items take 3 s each, want at least 9", n)
 		}
 		for _, w := range []*worker{a, b} {
 			if err := cl.leave(w); err != nil {

@@ -56,7 +56,7 @@ func TestStandbyIsRaisedOnce(t *testing.T) {
 		}
 		a := alerts.all[0]
 		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
-			cl.Fatalf("%+v", a)
+			cl.Fatalf("the alert is %+v, want Text \"2 of 3 servers stand by (queues: 1)\", TaskType \"settle\", OwnSign %v", a, center.DefaultOwnSign)
 		}
 		if n := cl.events("ALERT"); n != 1 {
 			cl.Fatalf("%d events, want 1", n)
@@ -91,10 +91,10 @@ func TestForcedDrain(t *testing.T) {
 		cl.mu.Unlock()
 		time.Sleep(5 * time.Second)
 		if cl.executed("b") == 0 || cl.inFlightOf("a") > 0 {
-			cl.Fatalf("b has executed %d times, a still executes %d", cl.executed("b"), cl.inFlightOf("a"))
+			cl.Fatalf("b has executed %d times, a still executes %d, want more than 0, and 0", cl.executed("b"), cl.inFlightOf("a"))
 		}
 		if err := a.Ready(); err != nil {
-			cl.Fatalf("it is not ready: %v", err)
+			cl.Fatalf("not ready: %v", err)
 		}
 		if err := cl.c.Servers().Resume(cl.Context(), first, "test"); err != nil {
 			cl.Fatal(err)

@@ -102,7 +102,7 @@ func TestRunMoves(t *testing.T) {
 		}
 		for _, q := range queues {
 			if q.Attempt != 1 || q.Recoveries > 0 {
-				cl.Errorf("a planned move counted as an attempt: %+v", q)
+				cl.Errorf("a planned move counted as an attempt: %+v, want Attempt 1, Recoveries 0", q)
 			}
 		}
 	})
@@ -133,7 +133,7 @@ func TestRunIsTakenOver(t *testing.T) {
 		cl.exec("DELETE FROM schedule_server")
 		r := cl.ends(id, 10*time.Minute)
 		if r.State != center.RunSuccess || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < 150 { // items that were not saved before the loss are not counted
-			cl.Fatalf("%s, %d items done, %d left", r.State, r.ItemsDone, s.left())
+			cl.Fatalf("run %s with %d items done and %d left, want %s with 150 to 200 and 0", r.State, r.ItemsDone, s.left(), center.RunSuccess)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestRunFails(t *testing.T) {
 			}
 		}
 		if k.left() != 3 {
-			cl.Fatalf("%d items are left", k.left())
+			cl.Fatalf("%d items are left, want 3", k.left())
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestRunFailsForGood(t *testing.T) {
 		}
 		cl.run(m)
 		if r := cl.ends(cl.submit(""), time.Minute); r.State != center.RunFailed || calls.Load() != 4 {
-			cl.Fatal(r.State, calls.Load())
+			cl.Fatalf("the run is %s after %d calls, want %s after 4", r.State, calls.Load(), center.RunFailed)
 		}
 	})
 }
@@ -269,7 +269,7 @@ func TestRunIsCancelledAndPaused(t *testing.T) {
 			cl.Fatal(err)
 		}
 		if r := cl.ends(id, 10*time.Second); r.State != center.RunCancelled {
-			cl.Fatal(r.State)
+			cl.Fatalf("the run is %s, want %s", r.State, center.RunCancelled)
 		}
 		time.Sleep(5 * time.Second)
 		left = s.left()
@@ -301,15 +301,15 @@ func TestTriggerAndDependant(t *testing.T) {
 		sleepUntil(0, 6, 0)
 		runs, err := cl.c.Runs().List(cl.Context(), center.RunFilter{}, 10)
 		if err != nil || len(runs) != 2 {
-			cl.Fatal(runs, err)
+			cl.Fatalf("runs are %+v (error %v), want 2", runs, err)
 		}
 		for _, r := range runs {
 			if r.State != center.RunSuccess {
-				cl.Errorf("%s is %s: %s", r.TaskType, r.State, r.Message)
+				cl.Errorf("%s is %s: %s, want %v", r.TaskType, r.State, r.Message, center.RunSuccess)
 			}
 		}
 		if s.left() > 0 || len(reports) != 1 {
-			cl.Fatalf("%d items are left; %d reports", s.left(), len(reports))
+			cl.Fatalf("%d items are left; %d reports, want 0, 1", s.left(), len(reports))
 		}
 	})
 }
@@ -355,7 +355,7 @@ func TestRunWithASetSelectorIsRefused(t *testing.T) {
 		w := cl.serveAlerted(new(alertLog), &setter{}, inRuns)
 		<-w.done
 		if w.err == nil || w.err.Error() != "settings of task type settle: mode (RUN) needs a select per queue, and the dealer is a SetSelector" {
-			cl.Fatal(w.err)
+			cl.Fatalf("the error is %v, want mode (RUN) refused", w.err)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	statements := bytes.Count(sent, endOfStatement)
 	// A heartbeat that is under way at either end may be counted on one side only.
 	if got, want := int64(statements), 2*counted; got < want-4 || got > want+4 {
-		t.Fatalf("%d statements in %d heartbeats", got, counted)
+		t.Fatalf("%d statements in %d heartbeats, want %d, give or take 4", got, counted, want)
 	}
 }
 
@@ -53,65 +54,84 @@ func TestHandOverIsReadOnce(t *testing.T) {
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, manager.Settings{
 		Queues: 3, HeartbeatInterval: 300 * time.Millisecond, JudgeDeadInterval: time.Minute, // leaves time for a poll in between
 	}))
-	roster, err := center.Open(t.Context(), anydb.URL(direct), center.Options{})
+	o := newRosterEditor(t, direct)
+	o.until("COUNT(cur_server) = 3 FROM schedule_queue")
+	// The other server knows of each request, and is not dead for an hour.
+	o.change(`INSERT INTO schedule_server (uuid, task_type, own_sign, state, heartbeat_time, judge_dead_interval_ms)
+		VALUES ('other', 'settle', 'BASE', 'SERVING', clock_timestamp() + interval '10 minutes', 3600000)`)
+	o.beats()
+
+	views, polls := viewsAndPolls(proxy.Listen(func() {
+		o.change(`UPDATE schedule_queue SET req_server = 'other', req_since = clock_timestamp(), plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
+		o.until("COUNT(*) = 1 FROM schedule_queue WHERE cur_server = 'other'")
+		o.beats()
+	}))
+	if views != 1 || polls != 0 {
+		t.Errorf("the owner has read its queues %d times, and polled %d times, want 1, 0", views, polls)
+	}
+	views, polls = viewsAndPolls(proxy.Listen(func() {
+		o.change(`UPDATE schedule_queue SET req_server = (SELECT uuid FROM schedule_server WHERE uuid <> 'other'), req_since = clock_timestamp(), plan_version = r.plan_version
+			FROM r WHERE queue_id = '0'`)
+		for range 5 {
+			o.beats()
+		}
+		o.change(`UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1, plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
+		o.beats()
+	}))
+	if views != 2 || polls < 2 { // when it is named, and when the queue has arrived
+		t.Errorf("the requester has read its queues %d times, and polled %d times, want 2, and at least 2", views, polls)
+	}
+	stop()
+}
+
+// viewsAndPolls counts the statements that read queues and those that poll.
+func viewsAndPolls(sent []byte) (views, polls int) {
+	return bytes.Count(sent, []byte("q.window_done_at")) / 2, bytes.Count(sent, []byte("MAX(plan_version), 0) FROM"))
+}
+
+// rosterEditor plays another server beside the only real one, by SQL.
+type rosterEditor struct {
+	*testing.T
+	db *sql.DB
+}
+
+func newRosterEditor(t *testing.T, url string) rosterEditor {
+	t.Helper()
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer roster.Close()
-	until := func(condition string) {
-		t.Helper()
-		var yes bool
-		for deadline := time.Now().Add(time.Minute); !yes; time.Sleep(10 * time.Millisecond) {
-			if err := roster.DB().QueryRowContext(t.Context(), "SELECT "+condition).Scan(&yes); err != nil || time.Now().After(deadline) {
-				t.Fatalf("%s: %v", condition, err)
-			}
-		}
-	}
-	beats := func() {
-		t.Helper()
-		var n int64
-		if err := roster.DB().QueryRowContext(t.Context(), "SELECT beat_count FROM schedule_server WHERE uuid <> 'other'").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		until(fmt.Sprintf("(SELECT beat_count FROM schedule_server WHERE uuid <> 'other') >= %d", n+2))
-	}
-	change := func(query string) {
-		t.Helper()
-		// No server is to plan or audit.
-		if _, err := roster.DB().ExecContext(t.Context(), `WITH r AS (UPDATE schedule_task_running SET plan_version = plan_version + 1, audited_at = clock_timestamp() RETURNING plan_version) `+query); err != nil {
-			t.Fatal(err)
-		}
-	}
-	until("COUNT(cur_server) = 3 FROM schedule_queue")
-	// The other server knows of each request, and is not dead for an hour.
-	change(`INSERT INTO schedule_server (uuid, task_type, own_sign, state, heartbeat_time, judge_dead_interval_ms)
-		VALUES ('other', 'settle', 'BASE', 'SERVING', clock_timestamp() + interval '10 minutes', 3600000)`)
-	beats()
+	t.Cleanup(func() { c.Close() })
+	return rosterEditor{t, c.DB()}
+}
 
-	count := func(sent []byte) (views, polls int) {
-		return bytes.Count(sent, []byte("q.window_done_at")) / 2, bytes.Count(sent, []byte("MAX(plan_version), 0) FROM"))
-	}
-	views, polls := count(proxy.Listen(func() {
-		change(`UPDATE schedule_queue SET req_server = 'other', req_since = clock_timestamp(), plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
-		until("COUNT(*) = 1 FROM schedule_queue WHERE cur_server = 'other'")
-		beats()
-	}))
-	if views != 1 || polls != 0 {
-		t.Errorf("the owner has read its queues %d times, and polled %d times", views, polls)
-	}
-	views, polls = count(proxy.Listen(func() {
-		change(`UPDATE schedule_queue SET req_server = (SELECT uuid FROM schedule_server WHERE uuid <> 'other'), req_since = clock_timestamp(), plan_version = r.plan_version
-			FROM r WHERE queue_id = '0'`)
-		for range 5 {
-			beats()
+// until waits until a condition of the database is true.
+func (o rosterEditor) until(condition string) {
+	o.Helper()
+	var yes bool
+	for deadline := time.Now().Add(time.Minute); !yes; time.Sleep(10 * time.Millisecond) {
+		if err := o.db.QueryRowContext(o.Context(), "SELECT "+condition).Scan(&yes); err != nil || time.Now().After(deadline) {
+			o.Fatalf("waited for %s: %v", condition, err)
 		}
-		change(`UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1, plan_version = r.plan_version FROM r WHERE queue_id = '0'`)
-		beats()
-	}))
-	if views != 2 || polls < 2 { // when it is named, and when the queue has arrived
-		t.Errorf("the requester has read its queues %d times, and polled %d times", views, polls)
 	}
-	stop()
+}
+
+// beats waits for two heartbeats of the real server.
+func (o rosterEditor) beats() {
+	o.Helper()
+	var n int64
+	if err := o.db.QueryRowContext(o.Context(), "SELECT beat_count FROM schedule_server WHERE uuid <> 'other'").Scan(&n); err != nil {
+		o.Fatal(err)
+	}
+	o.until(fmt.Sprintf("(SELECT beat_count FROM schedule_server WHERE uuid <> 'other') >= %d", n+2))
+}
+
+// change changes the roster as a plan does. It keeps the real server from planning and auditing.
+func (o rosterEditor) change(query string) {
+	o.Helper()
+	if _, err := o.db.ExecContext(o.Context(), `WITH r AS (UPDATE schedule_task_running SET plan_version = plan_version + 1, audited_at = clock_timestamp() RETURNING plan_version) `+query); err != nil {
+		o.Fatal(err)
+	}
 }
 
 // overheard runs a process whose statements pass through a proxy, until it is stopped. direct bypasses the proxy.

@@ -120,17 +120,17 @@ func TestWindow(t *testing.T) {
 		at := s.executed()
 		first, last := at[0].UTC(), at[len(at)-1].UTC()
 		if first.Sub(time.Date(2000, 1, 1, 1, 0, 30, 0, time.UTC)) > 4*time.Second || last.After(time.Date(2000, 1, 1, 1, 10, 4, 0, time.UTC)) {
-			cl.Fatalf("executed from %s to %s", first, last)
+			cl.Fatalf("executed from %s to %s, want from 01:00:30 to 01:10:04, give or take 4 s", first, last)
 		}
 		var start string
 		cl.scan("SELECT next_run_start_time FROM schedule_server", &start)
 		if start != "2000-01-02 01:00:30.000000" {
-			cl.Fatalf("next_run_start_time %s", start)
+			cl.Fatalf("next_run_start_time is %s, want 2000-01-02 01:00:30.000000", start)
 		}
 		n := len(at)
 		time.Sleep(24 * time.Hour)
 		if s.doubled() || len(s.executed()) <= n {
-			cl.Fatalf("items twice: %t; %d executed on the second day", s.doubled(), len(s.executed())-n)
+			cl.Fatalf("items twice: %t; %d executed on the second day, want false, and more than 0", s.doubled(), len(s.executed())-n)
 		}
 	})
 }
@@ -149,7 +149,7 @@ func TestOpenEndedWindow(t *testing.T) {
 		}
 		sleepUntil(16, 1, 0)
 		if s.left() != 0 {
-			cl.Fatalf("%d items are left", s.left())
+			cl.Fatalf("%d items are left, want 0", s.left())
 		}
 		s.put(20)
 		selects := s.selected()
@@ -168,7 +168,7 @@ func TestOpenEndedWindow(t *testing.T) {
 		}
 		sleepUntil(17, 1, 0)
 		if s.left() != 0 || s.doubled() {
-			cl.Fatalf("%d items are left, twice: %t", s.left(), s.doubled())
+			cl.Fatalf("%d items are left, twice: %t, want 0, false", s.left(), s.doubled())
 		}
 		if err := cl.leave(b); err != nil {
 			cl.Fatal(err)
@@ -233,7 +233,7 @@ func TestWindowOpensWhileItDrains(t *testing.T) {
 		s.put(10)
 		time.Sleep(time.Hour)
 		if s.left() != 0 || s.doubled() {
-			cl.Fatalf("%d items are left, twice: %t", s.left(), s.doubled())
+			cl.Fatalf("%d items are left, twice: %t, want 0, false", s.left(), s.doubled())
 		}
 	})
 }

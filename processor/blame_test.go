@@ -29,19 +29,17 @@ func TestPoisonItemCostsOthersNoAttempt(t *testing.T) {
 		w.start(t, r, processor.Env{Items: failedItems{m}}, limited(), "a")
 		synctest.Wait()
 		if !slices.Equal(r.open, []string{"a42"}) || r.fails["a42"] != 1 {
-			t.Errorf("at once: open %v, failed alone %v", r.open, r.fails)
+			t.Errorf("at once: open %v, failed alone %v, want [a42], a42 failed 1", r.open, r.fails)
 		}
 		if s := w.Stats(); s.FailureCount != 111 || s.SuccessCount != 99 || s.Parked != 1 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 111, SuccessCount 99, Parked 1", s)
 		}
 		time.Sleep(time.Minute)
 		w.stop()
 		if r.fails["a42"] != 3 || w.Stats().DeadCount != 1 {
-			t.Errorf("failed alone %v, stats %+v", r.fails, w.Stats())
+			t.Errorf("failed alone %v, stats %+v, want a42 failed 3, DeadCount 1", r.fails, w.Stats())
 		}
-		if want := []string{"load a", "save a42 1 false", "save a42 2 false", "save a42 3 true"}; !slices.Equal(m.journal(), want) {
-			t.Errorf("store: %v", m.calls)
-		}
+		m.expect(t, "load a", "save a42 1 false", "save a42 2 false", "save a42 3 true")
 	})
 }
 
@@ -55,7 +53,7 @@ func TestSuspectsAreRetriedAtOnce(t *testing.T) {
 		w.start(t, r, processor.Env{}, s, "a")
 		synctest.Wait()
 		if !slices.Equal(r.open, []string{"a7"}) {
-			t.Errorf("open: %v", r.open)
+			t.Errorf("open: %v, want [a7]", r.open)
 		}
 	})
 }
@@ -95,11 +93,12 @@ func TestSuccessDeletesTheRecord(t *testing.T) {
 		r.mu.Unlock()
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if want := []string{"load a", "save a1 1 false", "delete a1"}; !slices.Equal(m.journal(), want) || len(m.items) != 0 {
-			t.Errorf("store: %v", m.items)
+		m.expect(t, "load a", "save a1 1 false", "delete a1")
+		if len(m.items) != 0 {
+			t.Errorf("records in the store: %v, want none", m.items)
 		}
 		if n := w.Stats().Parked; n != 0 {
-			t.Errorf("%d items are parked", n)
+			t.Errorf("%d items are parked, want 0", n)
 		}
 	})
 }
@@ -126,11 +125,9 @@ func TestFailuresNameTheItems(t *testing.T) {
 		r.bad["a1"], r.bad["a3"] = errBroken, processor.Permanent(errBroken)
 		w.start(t, partly{r}, processor.Env{Items: failedItems{m}}, limited(), "a")
 		w.expect(t, "0s [a0]", "0s [a1]", "0s [a2]", "0s [a3]", "0s [a4]") // no item twice
-		if want := []string{"load a", "save a1 1 false", "save a3 1 true"}; !slices.Equal(m.journal(), want) {
-			t.Errorf("store: %v", m.calls)
-		}
+		m.expect(t, "load a", "save a1 1 false", "save a3 1 true")
 		if s := w.Stats(); s.FailureCount != 2 || s.SuccessCount != 3 || s.DeadCount != 1 || !errors.Is(s.LastError, errBroken) {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 2, SuccessCount 3, DeadCount 1, LastError %v", s, errBroken)
 		}
 	})
 }
@@ -153,7 +150,7 @@ func TestFailuresOutsideTheBatchFailTheWholeBatch(t *testing.T) {
 			w.start(t, d, processor.Env{}, settings(), "a")
 			synctest.Wait()
 			if s := w.Stats(); s.FailureCount != 2 || s.Parked != 0 {
-				t.Errorf("stats: %+v", s)
+				t.Errorf("stats: %+v, want FailureCount 2, Parked 0", s)
 			}
 		})
 	}
@@ -205,20 +202,16 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 		s.RetryMax = s.Retry
 		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
 		w.expect(t, "0s [a1]", "0s discard a1: broken [a:7]")
-		if want := []string{"load a", "save a1 3 false"}; !slices.Equal(m.journal(), want) {
-			t.Errorf("store: %v", m.calls)
-		}
+		m.expect(t, "load a", "save a1 3 false")
 		b.mu.Lock()
 		b.err = nil
 		b.mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := strings.Count(w.text(), "discard"); n != 1 || strings.Contains(w.text(), "[a1]") {
-			t.Errorf("journal: %s", w.text())
+			t.Errorf("journal: %s, want one discard, and no [a1]", w.text())
 		}
-		if want := []string{"save a1 3 true"}; !slices.Equal(m.journal(), want) {
-			t.Errorf("store: %v", m.calls)
-		}
+		m.expect(t, "save a1 3 true")
 	})
 }
 
@@ -230,7 +223,7 @@ func TestPanicOfACapabilityIsAFailure(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.stop()
 		if s := w.Stats(); s.InFlight != 0 || s.FetchCount > 12 || s.FetchCount < 3 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want InFlight 0, FetchCount 3 to 12", s)
 		}
 	})
 }

@@ -66,10 +66,10 @@ func TestFailuresPauseTheLaneWithGrowth(t *testing.T) {
 					t.Errorf("the other queue was selected %d times, want 2001", others)
 				}
 				if !errors.Is(w.Stats().LastError, errBroken) || !strings.Contains(w.Stats().LastError.Error(), "queue a") {
-					t.Errorf("last error: %v", w.Stats().LastError)
+					t.Errorf("last error: %v, want %v of queue a", w.Stats().LastError, errBroken)
 				}
 				if age := time.Since(w.Stats().LastErrorTime); age < 0 || age > 2*s.RetryMax {
-					t.Errorf("the last error is %s old", age)
+					t.Errorf("the last error is %s old, want at most %s", age, 2*s.RetryMax)
 				}
 			})
 		})
@@ -80,7 +80,7 @@ func TestFailuresPauseTheLaneWithGrowth(t *testing.T) {
 func checkGrowth(t *testing.T, pauses []time.Duration, s processor.Settings) {
 	t.Helper()
 	if len(pauses) < 6 {
-		t.Fatalf("only %d pauses", len(pauses))
+		t.Fatalf("only %d pauses, want at least 6", len(pauses))
 	}
 	different, nominal := false, s.Retry
 	for i, d := range pauses {
@@ -110,7 +110,7 @@ func TestSuccessResetsThePause(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		pauses := w.pauses()
 		if pauses[4] < 8*time.Second || pauses[5] != 0 || pauses[6] > 1500*time.Millisecond {
-			t.Errorf("pauses: %v", pauses)
+			t.Errorf("pauses: %v, want 8 s or more at 4, 0 at 5, and 1.5 s or less at 6", pauses)
 		}
 	})
 }
@@ -128,14 +128,14 @@ func TestPageGoesOnAfterAFailedBatch(t *testing.T) {
 		w.start(t, d, processor.Env{}, settings(), "a")
 		synctest.Wait()
 		if s := w.Stats(); s.FailureCount != 4 || s.SuccessCount != 1 || s.FetchCount != 1 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 4, SuccessCount 1, FetchCount 1", s)
 		}
 		if n := w.logged(logrus.ErrorLevel); n != 1 {
-			t.Errorf("%d errors logged for one page", n)
+			t.Errorf("%d errors logged for one page, want 1", n)
 		}
 		e := w.logs.AllEntries()[0]
 		if e.Data["task_type"] != "settle" || e.Data["own_sign"] != "TEST" || e.Data["queue"] != "a" || !errors.Is(e.Data["err"].(error), errBroken) {
-			t.Errorf("fields: %v", e.Data)
+			t.Errorf("fields: %v, want task_type settle, own_sign TEST, queue a, err %v", e.Data, errBroken)
 		}
 	})
 }
@@ -156,13 +156,13 @@ func TestPanicIsAFailureWithItsStack(t *testing.T) {
 				w.start(t, failing(w, inSelect, explode), processor.Env{}, settings(), "a", "b")
 				synctest.Wait()
 				if n := w.logged(logrus.ErrorLevel); n != 1 {
-					t.Errorf("%d errors logged", n)
+					t.Errorf("%d errors logged, want 1", n)
 				}
 				if stack := fmt.Sprint(w.logs.AllEntries()[0].Data["stack"]); !strings.Contains(stack, "explode") {
-					t.Errorf("stack: %s", stack)
+					t.Errorf("stack: %s, want explode in it", stack)
 				}
 				if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "panic: boom") {
-					t.Errorf("last error: %v", err)
+					t.Errorf("last error: %v, want one with \"panic: boom\"", err)
 				}
 				time.Sleep(1600 * time.Millisecond)
 				synctest.Wait()
@@ -185,7 +185,7 @@ func TestGoexitIsAFailure(t *testing.T) {
 		w.start(t, d, processor.Env{}, s, "a", "b")
 		time.Sleep(1600 * time.Millisecond)
 		if s := w.Stats(); s.FailureCount < 6 || s.FailureCount%3 != 0 || s.FetchCount < 4 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount at least 6, a multiple of 3, FetchCount at least 4", s)
 		}
 	})
 }
@@ -208,10 +208,10 @@ func TestOwnCancellationIsNoFailure(t *testing.T) {
 		synctest.Wait()
 		w.stop()
 		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 0, SkipCount 0, no LastError, SuccessCount 0, InFlight 0", s)
 		}
 		if n := w.logged(logrus.ErrorLevel) + w.logged(logrus.WarnLevel); n != 0 {
-			t.Errorf("logged: %v", w.logs.AllEntries())
+			t.Errorf("logged: %v, want no errors and warnings", w.logs.AllEntries())
 		}
 	})
 }
@@ -233,13 +233,13 @@ func TestLostQueueStops(t *testing.T) {
 		w.start(t, d, env, s, "a", "b")
 		w.expect(t, "0s select a", "0s select b")
 		if h := w.holding(t, "a"); !h.Lost || !h.Draining || !h.Drained || !w.signalled() {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want Lost, Draining, Drained, a signal", h)
 		}
 		if s := w.Stats(); s.FailureCount != 0 || s.LastError != nil || s.SkipCount != 3 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 0, no LastError, SkipCount 3", s)
 		}
 		if w.logged(logrus.ErrorLevel) != 0 || w.logged(logrus.WarnLevel) != 1 {
-			t.Errorf("logged: %v", w.logs.AllEntries())
+			t.Errorf("logged: %v, want no error and 1 warning", w.logs.AllEntries())
 		}
 		time.Sleep(100 * time.Millisecond)
 		w.Resume("a") // a wrong Resume must not cause a loop without pauses

@@ -46,7 +46,7 @@ func TestContradictingCapabilities(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := p.Configure(s); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Configure: %v", err)
+			t.Errorf("Configure: %v, want one with %v", err, c.want)
 		}
 	}
 }

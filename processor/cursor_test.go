@@ -81,11 +81,9 @@ func TestCursoredBatchesRunOneByOne(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		w.expect(t, "0s a01-a02 a02", "1s a03-a04 a04", "2s a05-a05 a05", "3s a06-a06 a06")
-		if want := []string{"cursor a a02", "cursor a a04", "cursor a a05", "cursor a a06"}; !slices.Equal(m.journal(), want) {
-			t.Errorf("store: %v", m.calls)
-		}
+		m.expect(t, "cursor a a02", "cursor a a04", "cursor a a05", "cursor a a06")
 		if !slices.Equal(d.selected[:3], []string{"a00", "a05", "a06"}) || w.holding(t, "a").Queue.Cursor != "a06" {
-			t.Errorf("selected after cursors %v, held %+v", d.selected, w.holding(t, "a"))
+			t.Errorf("selected after cursors %v, held %+v, want [a00 a05 a06 ...], cursor a06", d.selected, w.holding(t, "a"))
 		}
 	})
 }
@@ -109,7 +107,7 @@ func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 			after = append(after, strings.Fields(line)[1])
 		}
 		if !slices.Equal(after, []string{"a01-a01", "a02-a02", "a03-a04"}) {
-			t.Errorf("after the pause: %v", after)
+			t.Errorf("after the pause: %v, want [a01-a01 a02-a02 a03-a04]", after)
 		}
 		want := []string{
 			"load a", "load cursor a", "cursor a a00", "save a01 1 false", "load cursor a", "save a01 2 true",
@@ -119,7 +117,7 @@ func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 			t.Errorf("store:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		if s := w.Stats(); s.DeadCount != 1 || s.SuccessCount != 4 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want DeadCount 1, SuccessCount 4, InFlight 0", s)
 		}
 	})
 }
@@ -149,10 +147,10 @@ func TestCursorSaveError(t *testing.T) {
 		synctest.Wait()
 		text := w.text()
 		if n := strings.Count(text, "a00-a01"); n < 2 || strings.Contains(text, "a02") {
-			t.Errorf("journal: %s", text)
+			t.Errorf("journal: %s, want a00-a01 twice or more, and no a02", text)
 		}
 		if s := w.Stats(); s.Parked != 0 || s.SuccessCount != 0 || !errors.Is(s.LastError, m.moveErr) {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want Parked 0, SuccessCount 0, LastError %v", s, m.moveErr)
 		}
 		m.mu.Lock()
 		m.moveErr = nil
@@ -160,7 +158,7 @@ func TestCursorSaveError(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if m.cursors["a"] != "a03" {
-			t.Errorf("cursor %s", m.cursors["a"])
+			t.Errorf("cursor %s, want a03", m.cursors["a"])
 		}
 	})
 }
@@ -174,10 +172,10 @@ func TestDeadItemIsRecordedBeforeTheCursorPasses(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if m.cursors["a"] != "a00" {
-			t.Errorf("cursor %s", m.cursors["a"])
+			t.Errorf("cursor %s, want a00", m.cursors["a"])
 		}
 		if n := strings.Count(w.text(), "a01-a01"); n != 1 {
-			t.Errorf("a dead item was executed %d times", n)
+			t.Errorf("a dead item was executed %d times, want 1", n)
 		}
 		m.mu.Lock()
 		m.saveErr = nil
@@ -185,7 +183,7 @@ func TestDeadItemIsRecordedBeforeTheCursorPasses(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if m.cursors["a"] != "a02" || !m.items["a01"].Dead {
-			t.Errorf("cursor %s, items %v", m.cursors["a"], m.items)
+			t.Errorf("cursor %s, items %v, want a02, and a01 dead", m.cursors["a"], m.items)
 		}
 	})
 }
@@ -208,7 +206,7 @@ func TestCursorDoesNotPassUnstartedBatch(t *testing.T) {
 		time.Sleep(time.Second)
 		w.expect(t, "0s a00-a01 <nil>", "0s a02-a03 <nil>", "0s a04-a05 <nil>")
 		if !slices.Equal(d.selected[:2], []string{"", "a01"}) {
-			t.Errorf("selected after cursors %v", d.selected)
+			t.Errorf("selected after cursors %v, want \"\" and a01 first", d.selected)
 		}
 	})
 }
@@ -230,10 +228,10 @@ func TestCursorAfterRevoke(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if m.cursors["a"] != "a03" {
-					t.Errorf("cursor %s", m.cursors["a"])
+					t.Errorf("cursor %s, want a03", m.cursors["a"])
 				}
 				if n := strings.Count(w.text(), "a00-a01"); (n == 1) != (name == "drain") {
-					t.Errorf("journal: %s", w.text())
+					t.Errorf("journal: %s, want a00-a01 once after Drain, and again after Revoke", w.text())
 				}
 			})
 		})
@@ -262,10 +260,10 @@ func TestCursorOfALostQueue(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.expect(t, "0s a00-a01 <nil>")
 		if h := w.holding(t, "a"); !h.Lost || !h.Drained || h.Queue.Cursor != "" {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want Lost, Drained, no Cursor", h)
 		}
 		if s := w.Stats(); s.FailureCount != 0 || s.LastError != nil || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 0, no LastError, InFlight 0", s)
 		}
 	})
 }

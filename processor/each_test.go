@@ -112,11 +112,11 @@ func TestEachIsRefusedInContinuous(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.expect(t)
 		if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "task type settle is made by Each, which needs mode RUN") {
-			t.Errorf("error: %v", err)
+			t.Errorf("error: %v, want one with \"task type settle is made by Each, which needs mode RUN\"", err)
 		}
 	})
 	if _, err := processor.RunOnce(t.Context(), processor.Each(nil), processor.TestOptions{}); err == nil || !strings.Contains(err.Error(), "mode RUN") {
-		t.Errorf("error: %v", err)
+		t.Errorf("error: %v, want one with \"mode RUN\"", err)
 	}
 }
 
@@ -133,12 +133,12 @@ func TestRunOnceSweeps(t *testing.T) {
 		stats, err := processor.RunOnce(t.Context(), d, o)
 		if _, ok := d.(plain); ok {
 			if err != nil || stats.SuccessCount != 30 {
-				t.Errorf("%v, stats %+v", err, stats)
+				t.Errorf("%v, stats %+v, want no error, SuccessCount 30", err, stats)
 			}
 			return
 		}
 		if !errors.Is(err, errBroken) || stats.SuccessCount != done || stats.DeadCount != 0 || stats.InFlight != 0 {
-			t.Errorf("%v, stats %+v", err, stats)
+			t.Errorf("%v, stats %+v, want err %v, SuccessCount %v, DeadCount 0, InFlight 0", err, stats, errBroken, done)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestRunOnceReturnsTheErrorOfASweep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := processor.RunOnce(t.Context(), &c.d, processor.TestOptions{Run: nightly()})
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error: %v", err)
+				t.Errorf("error: %v, want one with %v, in one line", err, c.want)
 			}
 		})
 	}

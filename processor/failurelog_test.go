@@ -37,7 +37,7 @@ func TestFailedItemsAreLoaded(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		if text := w.text(); !strings.Contains(text, "[a1]") || strings.Contains(text, "a3") {
-			t.Errorf("journal: %s", text)
+			t.Errorf("journal: %s, want [a1], and no a3", text)
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestLoadErrorFailsTheSelect(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.expect(t)
 		if s := w.Stats(); !errors.Is(s.LastError, errBroken) || len(r.limits) > 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want LastError %v, and no select", s, errBroken)
 		}
 		m.mu.Lock()
 		m.err = nil
@@ -58,7 +58,7 @@ func TestLoadErrorFailsTheSelect(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(r.open) != 0 {
-			t.Errorf("open: %v", r.open)
+			t.Errorf("open: %v, want none", r.open)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func TestStoreErrorThatMeansLostQueue(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.expect(t, "0s [a1]")
 		if h := w.holding(t, "a"); !h.Lost || !h.Drained {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want Lost, Drained", h)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(r.open) != 30 || len(alerts) != 0 || slices.Max(r.limits) != 35 {
-			t.Errorf("%d are left, alerts %v, limits %v", len(r.open), alerts, r.limits)
+			t.Errorf("%d are left, alerts %v, limits %v, want 30, none, 35 at most", len(r.open), alerts, r.limits)
 		}
 		r.mu.Lock()
 		more := numbered("a", 200)[100:]
@@ -127,7 +127,7 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || slices.Max(r.limits) != 50 {
-			t.Errorf("alerts %v, limit up to %d", alerts, slices.Max(r.limits))
+			t.Errorf("alerts %v, limit up to %d, want one %s of queue a, limit up to 50", alerts, slices.Max(r.limits), processor.AlertParked)
 		}
 	})
 }
@@ -142,11 +142,9 @@ func TestSetFailedItems(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.stop()
 		if !slices.Equal(r.open, []string{"b1"}) || r.fails["b1"] != 3 {
-			t.Errorf("open %v, failed alone %v", r.open, r.fails)
+			t.Errorf("open %v, failed alone %v, want [b1], b1 failed 3", r.open, r.fails)
 		}
-		if want := []string{"load a", "load b", "save b1 1 false", "save b1 2 false", "save b1 3 true"}; !slices.Equal(m.journal(), want) {
-			t.Errorf("store: %v", m.calls)
-		}
+		m.expect(t, "load a", "load b", "save b1 1 false", "save b1 2 false", "save b1 3 true")
 	})
 }
 

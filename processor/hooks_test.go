@@ -81,7 +81,7 @@ func TestHooksEndWithPanics(t *testing.T) {
 		if want := []string{
 			"selected a: 1 <nil>", "executed settle TEST a 1: failed, failed 1, dead 0, panic: boom in 0s", "selected a: 0 panic: boom",
 		}; !slices.Equal(what[:3], want) {
-			t.Errorf("journal: %v", what)
+			t.Errorf("journal: %v, want %v first", what, want)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestBatchTimeout(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if s := w.Stats(); s.FailureCount != 1 || s.DeadCount != 1 || !errors.Is(s.LastError, context.DeadlineExceeded) {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 1, DeadCount 1, LastError %v", s, context.DeadlineExceeded)
 		}
 	})
 	bubble(t, func(t *testing.T, w *world) {
@@ -116,7 +116,7 @@ func TestBatchTimeout(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		synctest.Wait()
 		if s := w.Stats(); !errors.Is(s.LastError, context.DeadlineExceeded) {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want LastError %v", s, context.DeadlineExceeded)
 		}
 	})
 	bubble(t, func(t *testing.T, w *world) {
@@ -128,7 +128,7 @@ func TestBatchTimeout(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if s := w.Stats(); s.SuccessCount != 1 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SuccessCount 1", s)
 		}
 	})
 }
@@ -150,10 +150,10 @@ func TestStalled(t *testing.T) {
 		synctest.Wait()
 		all := w.Stalled(5 * time.Second)
 		if len(all) != 2 || all[0].Select || all[0].Items != 1 || !all[1].Select || !slices.Equal(all[1].Queues, []string{"b"}) {
-			t.Errorf("stalled: %+v", all)
+			t.Errorf("stalled: %+v, want a batch of 1 item, then a select of queue b", all)
 		}
 		if all = w.Stalled(15 * time.Second); len(all) != 1 || all[0].Since != w.begin {
-			t.Errorf("stalled: %+v", all)
+			t.Errorf("stalled: %+v, want one since %v", all, w.begin)
 		}
 	})
 }
@@ -179,13 +179,13 @@ func TestEmptySince(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		synctest.Wait()
 		if at := w.holding(t, "a").EmptySince.Sub(w.begin); at != 100*time.Millisecond || len(w.Emptied()) != 1 {
-			t.Errorf("empty since %s", at)
+			t.Errorf("empty since %s, want 100ms and a signal", at)
 		}
 		<-w.Emptied()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if at := w.holding(t, "a").EmptySince.Sub(w.begin); at != 1200*time.Millisecond || len(w.Emptied()) != 0 {
-			t.Errorf("empty since %s", at) // the last empty select counts, but sends no new signal
+			t.Errorf("empty since %s, want 1.2s and no signal", at) // the last empty select counts, but sends no new signal
 		}
 		page.Store(&[]string{"a2"})
 		time.Sleep(2 * time.Second)

@@ -23,7 +23,7 @@ func TestPageIsDividedIntoBatches(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.expect(t, "0s [a1 a2]", "0s [a3 a4]", "1s [a5]")
 		if s := w.Stats(); s.SuccessCount != 5 || s.FetchItemCount != 5 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SuccessCount 5, FetchItemCount 5, InFlight 0", s)
 		}
 	})
 }
@@ -100,12 +100,12 @@ func TestOldestCallInFlight(t *testing.T) {
 		synctest.Wait()
 		s := w.Stats()
 		if s.InFlight != 4 || s.OldestCallSince.Sub(w.begin) != time.Second || s.LastFetchTime.Sub(w.begin) != 2*time.Second || !s.LastErrorTime.IsZero() {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want InFlight 4, OldestCallSince 1 s, LastFetchTime 2 s after the start, LastErrorTime zero", s)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if s := w.Stats(); s.InFlight != 0 || !s.OldestCallSince.IsZero() || s.ExecuteTime != 30*time.Second {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want InFlight 0, OldestCallSince zero, ExecuteTime 30 s", s)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestRateIsSharedByQueues(t *testing.T) {
 		rate(2000)
 		w.Drain("b")
 		if h := w.holding(t, "b"); !h.Drained {
-			t.Errorf("the rate holds up a drain: %+v", h)
+			t.Errorf("the rate holds up a drain: %+v, want Drained", h)
 		}
 		rate(1000)
 		w.Resume("b")
@@ -55,7 +55,7 @@ func TestRateIsSharedByQueues(t *testing.T) {
 		}
 		rate(20)
 		if a, b := strings.Count(w.text(), "of a"), strings.Count(w.text(), "of b"); a < b || b < a/3 {
-			t.Errorf("batches: %d of a, %d of b", a, b)
+			t.Errorf("batches: %d of a, %d of b, want fewer of b, but at least a third", a, b)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestNotSleepDropsItemsInFlightDuringTheSelect(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.expect(t, "0s [a1]", "0s limit 11", "2s [a2]")
 		if s := w.Stats(); s.SkipCount != 1 || s.SuccessCount != 2 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 1, SuccessCount 2, InFlight 0", s)
 		}
 	})
 }
@@ -76,14 +76,14 @@ func TestNotSleepRestsWithoutNewItems(t *testing.T) {
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 8 { // 0, 0, 5, 10, ... 30 s
-			t.Errorf("%d selects", n)
+			t.Errorf("%d selects, want 8", n)
 		}
 		if !w.holding(t, "a").EmptySince.IsZero() {
 			t.Error("a queue with items in flight counts as empty")
 		}
 		w.Drain("a")
 		if h := w.holding(t, "a"); h.Drained || h.InFlight != 1 {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want no Drained, InFlight 1", h)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -102,7 +102,7 @@ func TestConfigureMode(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 1 {
-			t.Errorf("%d selects in SLEEP", n)
+			t.Errorf("%d selects in SLEEP, want 1", n)
 		}
 		if err := w.Configure(notSleep()); err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestConfigureMode(t *testing.T) {
 		time.Sleep(9500 * time.Millisecond)
 		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 11 {
-			t.Errorf("%d selects in NOTSLEEP", n-1)
+			t.Errorf("%d selects in NOTSLEEP, want 10", n-1)
 		}
 		if err := w.Configure(settings()); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestConfigureMode(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if n := w.Stats().FetchCount; n != 11 {
-			t.Errorf("%d selects in SLEEP again", n-11)
+			t.Errorf("%d selects in SLEEP again, want 0", n-11)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

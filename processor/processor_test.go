@@ -57,7 +57,7 @@ func TestRunWaitsForCallsInFlight(t *testing.T) {
 		w.stop()
 		w.expect(t, "11s [a1 a2]", "11s [a3 a4]")
 		if s := w.Stats(); s.SkipCount != 1 || s.FailureCount != 0 || s.InFlight != 0 || !s.OldestCallSince.IsZero() {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 1, FailureCount 0, InFlight 0, OldestCallSince zero", s)
 		}
 		w.Drain("a")
 		if !w.Forget("a") {
@@ -82,7 +82,7 @@ func TestRunEndsDuringSelect(t *testing.T) {
 		w.stop()
 		w.expect(t)
 		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 2, InFlight 0", s)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestContextDerivesFromRun(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- p.Run(ctx) }()
 		if v := <-got; v != "value" {
-			t.Errorf("value %v", v)
+			t.Errorf("the value is %v, want value", v)
 		}
 		cancel()
 		if err := <-ended; err != nil {
@@ -177,7 +177,7 @@ func TestConfigureSizesAndSleeps(t *testing.T) {
 		bad := s
 		bad.ExecuteNumber = 0
 		if err := w.Configure(bad); err == nil || !strings.Contains(err.Error(), "execute_number") {
-			t.Errorf("error: %v", err)
+			t.Errorf("error: %v, want one with \"execute_number\"", err)
 		}
 		time.Sleep(time.Second)
 		w.expect(t) // the settings have not changed
@@ -200,7 +200,7 @@ func TestNoAllocationPerItem(t *testing.T) {
 		"notsleep": allocations(t, k, k.endless, inNotSleep),
 	} {
 		if n > 0.1 {
-			t.Errorf("%s: %.3f allocations per item", name, n)
+			t.Errorf("%s: %.3f allocations per item, want at most 0.1", name, n)
 		}
 	}
 }

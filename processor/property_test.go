@@ -156,7 +156,7 @@ func (h *hand) forget(rt *rapid.T) {
 	synctest.Wait()
 	before, held := h.held(q)
 	if got := h.p.Forget(q); got != (!held || before.Drained) {
-		rt.Fatalf("forget of %+v: %t", before, got)
+		rt.Fatalf("Forget of %+v (held %t) returned %t", before, held, got)
 	}
 }
 
@@ -228,6 +228,6 @@ func (h *hand) checkEnd() {
 		}
 	}
 	if s := h.p.Stats(); s.InFlight != 0 || !h.kind.discards && s.FetchItemCount != s.SkipCount+h.handed {
-		h.rt.Errorf("%d items were executed, stats: %+v", h.handed, s)
+		h.rt.Errorf("stats: %+v, want InFlight 0, and FetchItemCount SkipCount + %d executed items", s, h.handed)
 	}
 }

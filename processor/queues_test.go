@@ -40,21 +40,21 @@ func TestDrain(t *testing.T) {
 		w.Drain("nobody's")
 		h := w.holding(t, "a")
 		if !h.Draining || h.Drained || h.InFlight != 1 || w.signalled() || w.Forget("a") {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want Draining, no Drained, InFlight 1, no signal, Forget false", h)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		h = w.holding(t, "a")
 		if !h.Drained || h.InFlight != 0 || !w.signalled() || w.signalled() {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want Drained, InFlight 0, one signal", h)
 		}
 		time.Sleep(3 * time.Second)
 		w.expect(t, "2s [b3 b4]", "2s [b5]") // the other queue goes on, and nothing of a starts
 		if s := w.Stats(); s.SkipCount != 3 || s.SuccessCount != 7 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 3, SuccessCount 7, InFlight 0", s)
 		}
 		if !w.Forget("a") || len(w.Queues()) != 1 {
-			t.Errorf("held: %+v", w.Queues())
+			t.Errorf("held: %+v, want Forget true, one queue", w.Queues())
 		}
 	})
 }
@@ -95,12 +95,12 @@ func TestDrainDuringSelect(t *testing.T) {
 		synctest.Wait()
 		w.Drain("a")
 		if h := w.holding(t, "a"); h.Drained || h.InFlight != 1 {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want no Drained, InFlight 1", h)
 		}
 		time.Sleep(time.Second)
 		w.expect(t)
 		if !w.holding(t, "a").Drained || !w.signalled() || w.Stats().SkipCount != 1 {
-			t.Errorf("holding: %+v, stats: %+v", w.holding(t, "a"), w.Stats())
+			t.Errorf("holding: %+v, stats: %+v, want Drained, a signal, SkipCount 1", w.holding(t, "a"), w.Stats())
 		}
 	})
 }
@@ -141,11 +141,11 @@ func TestRevokeCancelsCallsInFlight(t *testing.T) {
 		w.Revoke("a")
 		synctest.Wait()
 		if !w.holding(t, "a").Drained || !w.signalled() {
-			t.Errorf("holding: %+v", w.holding(t, "a"))
+			t.Errorf("holding: %+v, want Drained, a signal", w.holding(t, "a"))
 		}
 		text := w.text()
 		if strings.Count(text, "context canceled") == 0 || strings.Contains(text, "b") {
-			t.Errorf("journal: %s", text)
+			t.Errorf("journal: %s, want cancelled calls of a, and none of b", text)
 		}
 		w.Resume("a")
 		w.Drain("b")
@@ -171,7 +171,7 @@ func TestRevokeBeforeTheCall(t *testing.T) {
 		w.start(t, slow(w, "a"), env, s, "a")
 		w.expect(t)
 		if s := w.Stats(); s.SkipCount != 5 || s.InFlight != 0 || !w.holding(t, "a").Drained {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 5, InFlight 0, Drained", s)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func TestGrantOfAHeldQueueIsRefused(t *testing.T) {
 		for _, epoch := range []int64{6, 7, 8} {
 			err := w.Grant(processor.Queue{ID: "a", Epoch: epoch}, 1)
 			if err == nil || !strings.Contains(err.Error(), "still held under epoch 7") {
-				t.Errorf("grant under epoch %d: %v", epoch, err)
+				t.Errorf("grant under epoch %d: %v, want one with \"still held under epoch 7\"", epoch, err)
 			}
 		}
 		w.Drain("a")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/processor"
@@ -150,4 +151,12 @@ func (m *memory) journal() []string {
 	calls := m.calls
 	m.calls = nil
 	return calls
+}
+
+// expect compares the calls since the last journal with the given ones.
+func (m *memory) expect(t *testing.T, calls ...string) {
+	t.Helper()
+	if got := m.journal(); !slices.Equal(got, calls) {
+		t.Errorf("calls of the store: %v, want %v", got, calls)
+	}
 }

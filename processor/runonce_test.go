@@ -16,7 +16,7 @@ func TestRunOnce(t *testing.T) {
 		r := newRows(w, append(numbered("a", 30), numbered("b", 5)...)...)
 		stats, err := processor.RunOnce(t.Context(), r, processor.TestOptions{Names: []string{"a", "b", "c"}, ExecuteNumber: 4, FetchNumber: 7})
 		if err != nil || stats.SuccessCount != 35 || stats.InFlight != 0 || len(r.open) != 0 {
-			t.Errorf("%v, stats %+v, open %v", err, stats, r.open)
+			t.Errorf("%v, stats %+v, open %v, want no error, SuccessCount 35, InFlight 0, none open", err, stats, r.open)
 		}
 	})
 }
@@ -29,7 +29,7 @@ func TestRunOnceReturnsTheFailuresOfItems(t *testing.T) {
 			o := processor.TestOptions{ExecuteNumber: 10, ThreadNumber: 2, NotSleep: notSleep}
 			stats, err := processor.RunOnce(t.Context(), b, o)
 			if !errors.Is(err, errBroken) || stats.SuccessCount != 29 || stats.DeadCount != 1 || !slices.Equal(b.open, []string{"017"}) {
-				t.Errorf("%v, stats %+v, open %v", err, stats, b.open)
+				t.Errorf("%v, stats %+v, open %v, want err %v, SuccessCount 29, DeadCount 1, open [017]", err, stats, b.open, errBroken)
 			}
 		}
 	})
@@ -42,7 +42,7 @@ func TestRunOnceGivesUpAFailingQueue(t *testing.T) {
 				d := failing(w, inSelect, explode)
 				_, err := processor.RunOnce(t.Context(), d, processor.TestOptions{Names: []string{"a", "b"}})
 				if err == nil || !strings.Contains(err.Error(), name+" ") || !strings.Contains(err.Error(), "panic: boom") {
-					t.Errorf("error %v", err)
+					t.Errorf("the error is %v, want one with %s and panic: boom", err, name)
 				}
 			})
 		})
@@ -59,7 +59,7 @@ func TestRunOnceEndsWithItsContext(t *testing.T) {
 		defer cancel()
 		stats, err := processor.RunOnce(ctx, d, processor.TestOptions{})
 		if !errors.Is(err, context.DeadlineExceeded) || stats.SuccessCount < 59 {
-			t.Errorf("%v, stats %+v", err, stats)
+			t.Errorf("%v, stats %+v, want err %v, SuccessCount at least 59", err, stats, context.DeadlineExceeded)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestRunOnceReadsASourceToItsEnd(t *testing.T) {
 		o := processor.TestOptions{Names: []string{"a"}, Cursors: map[string]string{"a": "a02"}, ExecuteNumber: 5}
 		stats, err := processor.RunOnce(t.Context(), d, o)
 		if !errors.Is(err, errBroken) || stats.SuccessCount != 16 || stats.DeadCount != 1 {
-			t.Errorf("%v, stats %+v", err, stats)
+			t.Errorf("%v, stats %+v, want err %v, SuccessCount 16, DeadCount 1", err, stats, errBroken)
 		}
 	})
 }

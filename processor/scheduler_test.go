@@ -33,21 +33,21 @@ func TestNothingStartsWithoutTrust(t *testing.T) {
 				time.Sleep(time.Hour)
 				w.expect(t, "0s [a1 a2]")
 				if n := asked.Load(); n != 3 { // the select of a, a batch, the next batch
-					t.Errorf("Trusted was called %d times", n)
+					t.Errorf("Trusted was called %d times, want 3", n)
 				}
 				if s := w.Stats(); s.SkipCount != 3 || s.FetchCount != 1 || s.InFlight != 0 {
-					t.Errorf("stats: %+v", s)
+					t.Errorf("stats: %+v, want SkipCount 3, FetchCount 1, InFlight 0", s)
 				}
 				wake(w) // too early: it asks once, and sleeps again
 				time.Sleep(time.Hour)
 				if n := asked.Load(); n != 4 {
-					t.Errorf("Trusted was called %d times", n)
+					t.Errorf("Trusted was called %d times, want 4", n)
 				}
 				no.Store(false)
 				wake(w)
 				synctest.Wait()
 				if s := w.Stats(); s.FetchCount < 3 {
-					t.Errorf("stats after wake: %+v", s)
+					t.Errorf("stats after wake: %+v, want FetchCount at least 3", s)
 				}
 			})
 		})
@@ -71,7 +71,7 @@ func TestWakeIsNotLost(t *testing.T) {
 		w.start(t, slow(w, "a"), env, s, "a")
 		time.Sleep(10 * time.Second)
 		if n := w.Stats().SuccessCount; n != 5 {
-			t.Errorf("%d items executed", n)
+			t.Errorf("%d items executed, want 5", n)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func TestEmptyLanesLeaveExecutorsToPages(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := w.Stats().SuccessCount; n < 500 {
-			t.Errorf("only %d items in a minute", n)
+			t.Errorf("only %d items in a minute, want at least 500", n)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func TestLanesTakeTurns(t *testing.T) {
 		w.stop()
 		// d rests from 0.9 s to 1.9 s. At that time b and c have been due for longer. a ends at 2.1 s and is due later.
 		if got := strings.Join(order, ""); !strings.HasPrefix(got, "abcdabcabcda") {
-			t.Errorf("order of selects: %s", got)
+			t.Errorf("order of selects: %s, want abcdabcabcda first", got)
 		}
 	})
 }
@@ -223,7 +223,7 @@ func TestAtMostThreadNumberCalls(t *testing.T) {
 			t.Errorf("%d calls at once, want 3", most.Load())
 		}
 		if n := w.Stats().SuccessCount; n < 200 { // 3 executors, 60 s, 1 select for 3 batches with 5 items
-			t.Errorf("only %d items: executors idle while there is work", n)
+			t.Errorf("%d items: executors idle while there is work, want at least 200", n)
 		}
 	})
 }

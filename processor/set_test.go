@@ -28,7 +28,7 @@ func TestSetBatchesSpanQueues(t *testing.T) {
 		plain := d.selSet
 		d.selSet = func(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
 			if s.Total != 2 || s.Limit != 10 || s.Queue != (processor.Queue{}) || len(owned) != 2 || owned[1].Epoch != 7 {
-				t.Errorf("selection: %+v %+v", s, owned)
+				t.Errorf("selection %+v of queues %+v, want Total 2, Limit 10, no Queue, 2 queues under epoch 7", s, owned)
 			}
 			w.note("select")
 			return plain(ctx, s, owned)
@@ -37,7 +37,7 @@ func TestSetBatchesSpanQueues(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		w.expect(t, "0s [a1 b1] [a:7 b:7]", "0s [a2] [a:7]", "0s [b2 b3] [b:7]", "0s select", "1s select", "2s select")
 		if s := w.Stats(); s.SuccessCount != 5 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SuccessCount 5, InFlight 0", s)
 		}
 	})
 }
@@ -51,17 +51,17 @@ func TestSetDrain(t *testing.T) {
 		w.expect(t, "0s [a1 b1] []", "0s [b2 b3] []")
 		w.Drain("a")
 		if h := w.holding(t, "a"); h.Drained || h.InFlight != 1 {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want no Drained, InFlight 1", h)
 		}
 		time.Sleep(time.Second)
 		w.expect(t, "1s [b4 b5] []")
 		if h := w.holding(t, "a"); !h.Drained || !w.signalled() || !w.Forget("a") {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want Drained, a signal, Forget true", h)
 		}
 		time.Sleep(10 * time.Second)
 		w.expect(t)
 		if s := w.Stats(); s.SkipCount != 2 || s.SuccessCount != 6 || s.InFlight != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 2, SuccessCount 6, InFlight 0", s)
 		}
 	})
 }
@@ -79,12 +79,12 @@ func TestSetDrainDuringSelect(t *testing.T) {
 		synctest.Wait()
 		w.Drain("a")
 		if h := w.holding(t, "a"); h.InFlight != 1 || h.Drained {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want InFlight 1, no Drained", h)
 		}
 		time.Sleep(time.Second)
 		w.expect(t, "1s [b1] [b:7]")
 		if !w.holding(t, "a").Drained {
-			t.Errorf("holding: %+v", w.holding(t, "a"))
+			t.Errorf("holding: %+v, want Drained", w.holding(t, "a"))
 		}
 	})
 }
@@ -103,12 +103,12 @@ func TestSetRevoke(t *testing.T) {
 		w.Revoke("a")
 		w.expect(t, "0s [a1 b1] context canceled", "0s [a2 a3] context canceled")
 		if !w.holding(t, "a").Drained || w.holding(t, "b").InFlight != 2 {
-			t.Errorf("held: %+v", w.Queues())
+			t.Errorf("held: %+v, want Drained, InFlight 2", w.Queues())
 		}
 		time.Sleep(1500 * time.Millisecond)
 		w.expect(t, "1s [b2 b3] <nil>", "1s [b4 c1] <nil>")
 		if s := w.Stats(); s.FailureCount != 0 || s.SuccessCount != 4 || s.FetchCount < 2 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want FailureCount 0, SuccessCount 4, FetchCount at least 2", s)
 		}
 	})
 }
@@ -166,17 +166,17 @@ func TestSetReportsAnUnknownQueue(t *testing.T) {
 				time.Sleep(time.Minute)
 				w.stop()
 				if strings.ContainsAny(strings.Join(executed, ""), "xy") || len(executed) != int(w.Stats().SuccessCount) {
-					t.Errorf("executed: %v", executed)
+					t.Errorf("executed: %v, want no x and y, and SuccessCount %d items", executed, w.Stats().SuccessCount)
 				}
 				got := w.Stats()
 				if got.LastError == nil || !strings.Contains(got.LastError.Error(), `queue "x"`) {
-					t.Errorf("last error: %v", got.LastError)
+					t.Errorf("last error: %v, want one with queue \"x\"", got.LastError)
 				}
 				if got.FetchCount < 4 || got.FetchCount > 8 {
-					t.Errorf("%d selects in a minute: no growing pauses", got.FetchCount)
+					t.Errorf("%d selects in a minute, want 4 to 8, with growing pauses", got.FetchCount)
 				}
 				if got.SkipCount+got.SuccessCount != got.FetchItemCount || got.SkipCount == 0 || got.InFlight != 0 {
-					t.Errorf("stats: %+v", got)
+					t.Errorf("stats: %+v, want SkipCount + SuccessCount %d, SkipCount not 0, InFlight 0", got, got.FetchItemCount)
 				}
 			})
 		})
@@ -190,10 +190,10 @@ func TestSetQueueOfPanics(t *testing.T) {
 		w.start(t, d, processor.Env{}, settings(), "a")
 		synctest.Wait()
 		if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "QueueOf: panic: boom") {
-			t.Errorf("last error: %v", err)
+			t.Errorf("last error: %v, want one with \"QueueOf: panic: boom\"", err)
 		}
 		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 || w.logged(logrus.ErrorLevel) != 1 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 2, InFlight 0, 1 logged error", s)
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestSetLost(t *testing.T) {
 		synctest.Wait()
 		for _, h := range w.Queues() {
 			if h.Lost != (h.Queue.ID != "c") || h.Lost != h.Drained {
-				t.Errorf("holding: %+v", h)
+				t.Errorf("holding: %+v, want a and b Lost and Drained, and c neither", h)
 			}
 		}
 	})
@@ -232,7 +232,7 @@ func TestSetDoesNotWriteToTheDealersSlice(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.expect(t, "0s [a1] []", "1s [b1] []", "2s [b2] []", "3s [b3] []")
 		if strings.Join(page, "") != "a1x1b1a2b2b3" {
-			t.Errorf("page: %v", page)
+			t.Errorf("page: %v, want a1 x1 b1 a2 b2 b3", page)
 		}
 	})
 }

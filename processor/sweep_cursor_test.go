@@ -31,7 +31,7 @@ func TestSweepWithACursorEndsAtAFailedItem(t *testing.T) {
 				state := w.failedWith(t, "a", errBroken.Error())
 				want := []string{"load cursor a", "cursor a a01", "cursor a a02", "load cursor a"}
 				if calls := m.journal(); state.Cursor != "a02" || state.ItemsDone != 2 || state.ItemsFailed != 1 || !slices.Equal(calls, want) || w.Stats().DeadCount > 0 {
-					t.Errorf("sweep: %+v, store %v", state, calls)
+					t.Errorf("sweep: %+v, store %v, want Cursor a02, ItemsDone 2, ItemsFailed 1, calls %v, DeadCount 0", state, calls, want)
 				}
 				w.expect(t, "0s a01-a01 a01", "0s a01-a03 a03", "0s a02-a02 a02", "0s a03-a03 a03")
 			})
@@ -55,7 +55,7 @@ func TestSweepLoadsTheCursorAfterAnError(t *testing.T) {
 				s.ExecuteNumber = number
 				w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}}, s, "a")
 				if state := w.swept(t, "a", 9, 0); state.Cursor != "a08" || strings.Count(w.text(), "-") != 9/number {
-					t.Errorf("sweep: %+v\n%s", state, w.text())
+					t.Errorf("sweep: %+v, want Cursor a08, and %d batches\n%s", state, 9/number, w.text())
 				}
 			})
 		})
@@ -102,7 +102,7 @@ func TestSweepWithACoarseCursorCountsFailedItems(t *testing.T) {
 		s.ExecuteNumber, s.FetchNumber = 1, 2
 		w.sweep(t, coarse{d}, processor.Env{Cursors: cursorsOf{m}}, s, "a")
 		if state := w.failedWith(t, "a", errBroken.Error()); state.ItemsDone != 1 || state.ItemsFailed != 1 {
-			t.Errorf("sweep: %+v", state)
+			t.Errorf("sweep: %+v, want ItemsDone 1, ItemsFailed 1", state)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestSweepFailsWithItsCursorStore(t *testing.T) {
 				w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}, Bind: bindCursor}, s, "a")
 				state := w.failedWith(t, "a", errBroken.Error())
 				if state.ItemsDone != 3 || state.ItemsFailed != 0 || state.Cursor != "a02" || strings.Contains(w.text(), "a04") {
-					t.Errorf("sweep: %+v\n%s", state, w.text())
+					t.Errorf("sweep: %+v, want ItemsDone 3, ItemsFailed 0, Cursor a02, no a04\n%s", state, w.text())
 				}
 			})
 		})
@@ -144,7 +144,7 @@ func TestSweepReportsItsProgress(t *testing.T) {
 		time.Sleep(4500 * time.Millisecond)
 		h := w.holding(t, "a")
 		if h.Sweep.Ended() || h.Sweep.Cursor != "a03" || h.Sweep.ItemsDone != 4 || h.Sweep.ItemsFailed != 0 {
-			t.Errorf("sweep: %+v", h.Sweep)
+			t.Errorf("sweep: %+v, want not ended, Cursor a03, ItemsDone 4, ItemsFailed 0", h.Sweep)
 		}
 		if w.emptied() {
 			t.Error("the signal came before the end")
@@ -184,7 +184,7 @@ func TestSweepFailsIfCursorPanics(t *testing.T) {
 				w.sweep(t, with(&lostTape{newTape(w, 9), "a03"}), processor.Env{}, s, "a")
 				state := w.failedWith(t, "a", "panic: boom")
 				if state.ItemsDone != 3 || state.Cursor != "a02" || strings.Contains(w.text(), "a04") {
-					t.Errorf("sweep: %+v\n%s", state, w.text())
+					t.Errorf("sweep: %+v, want ItemsDone 3, Cursor a02, no a04\n%s", state, w.text())
 				}
 			})
 		})

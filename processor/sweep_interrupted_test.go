@@ -33,7 +33,7 @@ func TestSweepNotSleepWaitsForBatchesInFlight(t *testing.T) {
 		w.sweep(t, d, processor.Env{}, notSleep(), "a")
 		time.Sleep(119 * time.Second)
 		if w.holding(t, "a").Sweep.Ended() || w.emptied() {
-			t.Errorf("holding: %+v", w.holding(t, "a"))
+			t.Errorf("holding: %+v, want not ended, no signal", w.holding(t, "a"))
 		}
 		w.expect(t, "0s [a1 a2]", "0s [a3]", "0s select", "0s select", "1m0s [a4]", "1m0s select", "1m0s select")
 		time.Sleep(time.Hour)
@@ -52,7 +52,7 @@ func TestSweepNotSleepRetriesSuspectsAtOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if s := w.holding(t, "a").Sweep; s.ItemsDone != 1 || s.ItemsFailed != 1 || s.Ended() {
-			t.Errorf("sweep: %+v\n%s", s, w.text())
+			t.Errorf("sweep: %+v, want ItemsDone 1, ItemsFailed 1, not ended\n%s", s, w.text())
 		}
 		time.Sleep(time.Minute)
 		w.swept(t, "a", 3, 1)
@@ -97,7 +97,7 @@ func TestSweepThatFailsDuringASelect(t *testing.T) {
 		w.failedWith(t, "a", "broken")
 		w.expect(t, "0s [a1]")
 		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 || s.FetchCount != 2 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want SkipCount 2, InFlight 0, FetchCount 2", s)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func TestSweepThatFailsDuringARest(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.failedWith(t, "a", "broken")
 		if n := w.Stats().FetchCount; n != 1 {
-			t.Errorf("%d selects", n)
+			t.Errorf("%d selects, want 1", n)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestSweepGoesOnAfterAnInterruption(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				if h := w.holding(t, "a"); h.Sweep.Ended() || !h.Drained || h.Sweep.Err != nil || w.emptied() {
-					t.Errorf("holding: %+v", h)
+					t.Errorf("holding: %+v, want not ended, Drained, no Err, no signal", h)
 				}
 				w.Resume("a")
 				time.Sleep(time.Minute)
@@ -177,10 +177,10 @@ func TestSweepIgnoresTheResultOfACancelledSelect(t *testing.T) {
 				synctest.Wait()
 				h := w.holding(t, "a")
 				if h.Sweep.Swept || h.Sweep.Failed != (name == "timeout") {
-					t.Errorf("holding: %+v", h)
+					t.Errorf("holding: %+v, want not Swept, and Failed only after the time-out", h)
 				}
 				if name == "timeout" && !errors.Is(h.Sweep.Err, context.DeadlineExceeded) {
-					t.Errorf("error: %v", h.Sweep.Err)
+					t.Errorf("the error is %v, want %v", h.Sweep.Err, context.DeadlineExceeded)
 				}
 			})
 		})
@@ -196,7 +196,7 @@ func TestSweepDoesNotFailWithALostQueue(t *testing.T) {
 				w.sweep(t, d, processor.Env{Lost: func(err error) bool { return errors.Is(err, errBroken) }}, settings(), "a")
 				synctest.Wait()
 				if h := w.holding(t, "a"); !h.Lost || !h.Drained || h.Sweep.Ended() || h.Sweep.ItemsFailed > 0 || h.Sweep.Err != nil {
-					t.Errorf("holding: %+v", h)
+					t.Errorf("holding: %+v, want Lost, Drained, not ended, ItemsFailed 0, no Err", h)
 				}
 				w.Resume("a") // a wrong Resume must not cause a loop without pauses
 				time.Sleep(300 * time.Millisecond)
@@ -219,7 +219,7 @@ func TestSweepWithoutTrust(t *testing.T) {
 		trusted.Store(false)
 		time.Sleep(time.Hour)
 		if s := w.holding(t, "a").Sweep; s.Ended() || s.ItemsDone != 4 {
-			t.Errorf("sweep: %+v", s)
+			t.Errorf("sweep: %+v, want not ended, ItemsDone 4", s)
 		}
 		trusted.Store(true)
 		w.Wake()

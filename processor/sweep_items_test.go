@@ -46,17 +46,18 @@ func TestSweepPassesFailedItems(t *testing.T) {
 					w.sweep(t, b, processor.Env{Items: failedItems{m}, Cursors: cursorsOf{m}}, s, "a")
 					state := w.swept(t, "a", 36, 4)
 					if !slices.Equal(r.open, []string{"a7", "a17", "a27", "a37"}) || time.Since(w.begin) > 0 {
-						t.Errorf("open after %s: %v", time.Since(w.begin), r.open)
+						t.Errorf("open after %s: %v, want [a7 a17 a27 a37], at once", time.Since(w.begin), r.open)
 					}
-					if len(m.journal()) > 0 || b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InFlight != 0 || w.Stats().Parked != 4 {
-						t.Errorf("store %v, %d discarded, stats %+v", m.calls, b.discards, w.Stats())
+					m.expect(t)
+					if b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InFlight != 0 || w.Stats().Parked != 4 {
+						t.Errorf("%d discarded, stats %+v, want 0 discarded, DeadCount 0, InFlight 0, Parked 4", b.discards, w.Stats())
 					}
 					if !strings.Contains(state.Err.Error(), "execute") || state.Permanent != (name == "permanent" || name == "by name, permanent") {
-						t.Errorf("permanent %t, error: %v", state.Permanent, state.Err)
+						t.Errorf("Permanent %t, error %v, want Permanent only if all failures are, and an error of execute", state.Permanent, state.Err)
 					}
 					for _, item := range r.open {
 						if n := strings.Count(w.text(), "alone "+item); !strings.HasPrefix(name, "by name") && n != 1 {
-							t.Errorf("%s failed alone %d times", item, n)
+							t.Errorf("%s failed alone %d times, want 1", item, n)
 						}
 					}
 				})
@@ -115,11 +116,11 @@ func TestSweepPageOfFailedItemsIsNotEmpty(t *testing.T) {
 			w.sweep(t, r, processor.Env{}, s, "a")
 			w.swept(t, "a", 10, 20)
 			if got := r.limits[:2]; !notSleep && !slices.Equal(got, []int{3, 6}) {
-				t.Errorf("limits %v", r.limits)
+				t.Errorf("limits %v, want 3 and 6 first", r.limits)
 			}
 			for item, n := range r.fails {
 				if n != 1 {
-					t.Errorf("%s was executed %d times", item, n)
+					t.Errorf("%s was executed %d times, want 1", item, n)
 				}
 			}
 		})
@@ -142,10 +143,10 @@ func TestSweepWithTooManyFailedItemsIsNotComplete(t *testing.T) {
 			t.Error("the queue counts as empty")
 		}
 		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked {
-			t.Errorf("alerts: %v", alerts)
+			t.Errorf("alerts: %v, want one %s", alerts, processor.AlertParked)
 		}
 		if s := w.Stats(); s.InFlight != 0 || s.SuccessCount != 0 {
-			t.Errorf("stats: %+v", s)
+			t.Errorf("stats: %+v, want InFlight 0, SuccessCount 0", s)
 		}
 	})
 }
@@ -168,7 +169,7 @@ func TestSweepFailsIfKeyPanics(t *testing.T) {
 				w.sweep(t, d, processor.Env{}, s, "a")
 				w.failedWith(t, "a", map[bool]string{true: "panic: no key", false: "broken"}[silent])
 				if s := w.Stats(); s.InFlight != 0 || s.FetchCount != 1 {
-					t.Errorf("stats: %+v", s)
+					t.Errorf("stats: %+v, want InFlight 0, FetchCount 1", s)
 				}
 			})
 		})

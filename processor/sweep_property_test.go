@@ -33,15 +33,9 @@ func sweeps(rt *rapid.T, k kind, disturbed bool) {
 	for q, list := range f.open {
 		items[q] = slices.Clone(list)
 	}
-	trusted := true
 	g := &gardener{field: f, rt: rt, all: items, cursors: map[string]string{}}
 	var err error
-	g.p, err = processor.New(f.dealer(), processor.Env{Trusted: func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return trusted
-	}}, g.settings())
-	if err != nil {
+	if g.p, err = processor.New(f.dealer(), processor.Env{Trusted: g.trusted}, g.settings()); err != nil {
 		rt.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(rt.Context())
@@ -51,43 +45,14 @@ func sweeps(rt *rapid.T, k kind, disturbed bool) {
 		g.grant(q)
 	}
 	if disturbed {
-		rt.Repeat(map[string]func(*rapid.T){
-			"drain":  func(rt *rapid.T) { g.p.Drain(queue(rt)) },
-			"revoke": func(rt *rapid.T) { g.revoke(queue(rt)) },
-			"resume": func(rt *rapid.T) { g.p.Resume(queue(rt)) },
-			"wait": func(rt *rapid.T) {
-				time.Sleep(time.Duration(rapid.IntRange(0, 5000).Draw(rt, "wait")) * time.Millisecond)
-			},
-			"configure": func(*rapid.T) { _ = g.p.Configure(g.settings()) },
-			"trust": func(rt *rapid.T) {
-				f.mu.Lock()
-				trusted = rapid.Bool().Draw(rt, "trust")
-				f.mu.Unlock()
-				g.p.Wake()
-			},
-			"grant": func(rt *rapid.T) { g.again(queue(rt)) },
-			"":      g.check,
-		})
-		f.mu.Lock()
-		trusted = true
-		f.mu.Unlock()
-		g.p.Wake()
+		g.disturb()
 	}
 	for _, q := range []string{"a", "b", "c", "d"} {
 		g.p.Resume(q)
 		g.grant(q)
 	}
 	time.Sleep(30 * time.Minute)
-	g.check(rt)
-	for _, h := range g.p.Queues() {
-		if !h.Sweep.Ended() || h.InFlight > 0 {
-			rt.Errorf("the sweep has not ended: %+v", h)
-		}
-		g.checkHarvest(h)
-	}
-	if s := g.p.Stats(); s.InFlight != 0 || s.DeadCount != 0 {
-		rt.Errorf("stats: %+v", s)
-	}
+	g.checkEnd()
 	cancel()
 	if err := <-ended; err != nil {
 		rt.Fatal(err)
@@ -102,6 +67,53 @@ type gardener struct {
 	all     map[string][]string
 	cursors map[string]string // as the manager saves them
 	began   map[string]string // the cursors at the start of the grants
+
+	distrust bool
+}
+
+func (g *gardener) trusted() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.distrust
+}
+
+// trust sets what Trusted returns.
+func (g *gardener) trust(yes bool) {
+	g.mu.Lock()
+	g.distrust = !yes
+	g.mu.Unlock()
+	g.p.Wake()
+}
+
+// disturb performs random operations on the processor. At the end the processor is trusted again.
+func (g *gardener) disturb() {
+	g.rt.Repeat(map[string]func(*rapid.T){
+		"drain":  func(rt *rapid.T) { g.p.Drain(queue(rt)) },
+		"revoke": func(rt *rapid.T) { g.revoke(queue(rt)) },
+		"resume": func(rt *rapid.T) { g.p.Resume(queue(rt)) },
+		"wait": func(rt *rapid.T) {
+			time.Sleep(time.Duration(rapid.IntRange(0, 5000).Draw(rt, "wait")) * time.Millisecond)
+		},
+		"configure": func(*rapid.T) { _ = g.p.Configure(g.settings()) },
+		"trust":     func(rt *rapid.T) { g.trust(rapid.Bool().Draw(rt, "trust")) },
+		"grant":     func(rt *rapid.T) { g.again(queue(rt)) },
+		"":          g.check,
+	})
+	g.trust(true)
+}
+
+// checkEnd expects that all sweeps have ended, with all items accounted for.
+func (g *gardener) checkEnd() {
+	g.check(g.rt)
+	for _, h := range g.p.Queues() {
+		if !h.Sweep.Ended() || h.InFlight > 0 {
+			g.rt.Errorf("the sweep has not ended: %+v, want ended, InFlight 0", h)
+		}
+		g.checkHarvest(h)
+	}
+	if s := g.p.Stats(); s.InFlight != 0 || s.DeadCount != 0 {
+		g.rt.Errorf("stats: %+v, want InFlight 0, DeadCount 0", s)
+	}
 }
 
 func (g *gardener) settings() processor.Settings {
@@ -191,7 +203,7 @@ func (g *gardener) checkHarvest(h processor.QueueState) {
 			g.rt.Errorf("queue %s is swept, but item %s is neither done nor failed", q, item)
 		}
 		if g.poison[item] && got.done[item] > 0 {
-			g.rt.Errorf("item %s is done", item)
+			g.rt.Errorf("item %s always fails and is done", item)
 		}
 	}
 }

@@ -101,14 +101,14 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 		var selects int
 		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
 			if selects++; s.Run == nil || *s.Run != *nightly() || s.Queue.Run != s.Run {
-				t.Errorf("selection: %+v", s)
+				t.Errorf("selection: %+v, want the run %+v in Run and in Queue", s, *nightly())
 			}
 			return ctx, nil
 		}}}
 		w.sweep(t, d, env, s, "a")
 		w.swept(t, "a", 35, 0)
 		if selects != 5 && !s.NotSleep || time.Since(w.begin) > 0 || !w.emptied() || w.emptied() {
-			t.Errorf("%d selects in %s", selects, time.Since(w.begin))
+			t.Errorf("%d selects in %s, want 5 (in SLEEP) at once, and one signal", selects, time.Since(w.begin))
 		}
 		selects = 0
 		if err := w.Configure(s); err != nil {
@@ -121,7 +121,7 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
 		if selects != 0 {
-			t.Errorf("%d selects of a queue that is swept", selects)
+			t.Errorf("%d selects of a queue that is swept, want 0", selects)
 		}
 		w.Drain("a")
 		if !w.Forget("a") {
@@ -148,7 +148,7 @@ func TestSweepAgain(t *testing.T) {
 		r.Attempt = 3 // Grant has copied the run
 		synctest.Wait()
 		if h := w.holding(t, "a"); !h.Sweep.Swept || h.Queue.Run.Attempt != 2 || runs[0] == runs[len(runs)-1] || !runs[len(runs)-1].Recovering {
-			t.Errorf("holding: %+v", h)
+			t.Errorf("holding: %+v, want Swept, and a Run of its own with Attempt 2 and Recovering", h)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestSweepBesideAQueueWithoutRun(t *testing.T) {
 		w.swept(t, "a", 29, 1)
 		h := w.holding(t, "b")
 		if h.Sweep != (processor.SweepState{}) || h.Queue.Run != nil || r.fails["a3"] != 1 || r.fails["b3"] < 4 {
-			t.Errorf("holding: %+v, failed %v", h, r.fails)
+			t.Errorf("holding: %+v, failed %v, want no Sweep and no Run, a3 failed once, b3 at least 4 times", h, r.fails)
 		}
 	})
 }
@@ -203,17 +203,17 @@ func TestSweepEndsWithAFailedBatch(t *testing.T) {
 				time.Sleep(time.Second)
 				state := w.failedWith(t, "a", "execute 2 items")
 				if state.ItemsDone != 0 || state.ItemsFailed != 2 || w.holding(t, "a").InFlight != 1 {
-					t.Errorf("sweep: %+v", state)
+					t.Errorf("sweep: %+v, want ItemsDone 0, ItemsFailed 2, InFlight 1", state)
 				}
 				w.Drain("a")
 				time.Sleep(time.Hour)
 				w.expect(t, "0s [a1 a2]", "0s [a3 a4]")
 				h := w.holding(t, "a")
 				if h.Sweep.ItemsDone != 2 || h.Sweep.Swept || !h.Drained { // the batch in flight counts
-					t.Errorf("holding: %+v", h)
+					t.Errorf("holding: %+v, want ItemsDone 2, no Swept, Drained", h)
 				}
 				if s := w.Stats(); s.SkipCount != 1 || s.InFlight != 0 || s.FetchCount != 2 {
-					t.Errorf("stats: %+v", s)
+					t.Errorf("stats: %+v, want SkipCount 1, InFlight 0, FetchCount 2", s)
 				}
 				w.swept(t, "b", 0, 0)
 			})
@@ -252,6 +252,6 @@ func TestSweepNeedsASelectPerQueue(t *testing.T) {
 	}
 	err = p.Grant(processor.Queue{ID: "a", Run: nightly()}, 1)
 	if err == nil || !strings.Contains(err.Error(), "mode RUN needs a select per queue") || len(p.Queues()) > 0 {
-		t.Errorf("error %v, held %v", err, p.Queues())
+		t.Errorf("error %v, held %v, want one with \"mode RUN needs a select per queue\", none held", err, p.Queues())
 	}
 }

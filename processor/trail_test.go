@@ -36,7 +36,7 @@ func TestSweepWithoutProgressFails(t *testing.T) {
 				time.Sleep(time.Minute)
 				w.failedWith(t, "a", "no progress: 3 selects")
 				if n < 4 || n > lasts || w.Stats().InFlight != 0 {
-					t.Errorf("%d selects, stats %+v", n, w.Stats())
+					t.Errorf("%d selects, stats %+v, want 4 to %d, InFlight 0", n, w.Stats(), lasts)
 				}
 			})
 		})
@@ -112,7 +112,7 @@ func TestSweepOfPointersGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s := p.Queues()[0].Sweep; !s.Swept || s.ItemsDone != 20 {
-			t.Errorf("sweep: %+v", s)
+			t.Errorf("sweep: %+v, want Swept, ItemsDone 20", s)
 		}
 	})
 }

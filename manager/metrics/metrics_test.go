@@ -103,11 +103,11 @@ rota_queue_moves_total{kind="granted",task_type="settle"} 1
 			t.Error(err)
 		}
 		if age := valuesOf(t, registry, "rota_heartbeat_age_seconds")["BASE"]; age < 0.1 || age > 2.1 { // heartbeats are 2 s apart, with jitter
-			t.Errorf("the last heartbeat is %g s old", age)
+			t.Errorf("the last heartbeat is %g s old, want 0.1 s to 2.1 s", age)
 		}
 		lint, err := testutil.GatherAndLint(registry)
 		if err != nil || len(lint) > 0 {
-			t.Errorf("Prometheus's conventions: %v, %v", lint, err)
+			t.Errorf("Prometheus's conventions: %v, %v, want no problem and no error", lint, err)
 		}
 	})
 }
@@ -148,11 +148,11 @@ rota_trigger_next_fire_timestamp_seconds{own_sign="BASE",task_type="sweep"} 9.46
 			t.Error(err)
 		}
 		if lint, err := testutil.GatherAndLint(registry); err != nil || len(lint) > 0 {
-			t.Errorf("Prometheus's conventions: %v, %v", lint, err)
+			t.Errorf("Prometheus's conventions: %v, %v, want no problem and no error", lint, err)
 		}
 		sweeps := valuesOf(t, registry, "rota_sweep_duration_seconds")
 		if sweeps["done"] != 1 || sweeps["failed"] != 1 {
-			t.Error(sweeps)
+			t.Errorf("sweeps by result are %v, want 1 done and 1 failed", sweeps)
 		}
 	})
 }
@@ -234,6 +234,6 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	if len(asked) < 12 {
-		t.Errorf("the dashboard asks for %d metrics", len(asked))
+		t.Errorf("the dashboard asks for %d metrics, want at least 12", len(asked))
 	}
 }
