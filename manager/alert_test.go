@@ -1,28 +1,38 @@
 package manager_test
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
-	"github.com/dutyrota/rota/processor"
 )
 
-// serveAlerted starts a worker that records its alerts.
-func (cl *cluster) serveAlerted(alerts *alertLog, d processor.TaskDealer[int], s manager.Settings) *worker {
-	cl.Helper()
-	m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Grace: time.Second}, manager.Serve("settle", d, s))
-	if err != nil {
-		cl.Fatal(err)
+// alertLog records the alerts of a worker.
+type alertLog struct {
+	mu  sync.Mutex
+	all []manager.Alert
+}
+
+// Alert implements manager.Alerter.
+func (a *alertLog) Alert(one manager.Alert) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, one)
+}
+
+func (a *alertLog) kinds() (list []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.all {
+		list = append(list, one.Kind)
 	}
-	return cl.run(m)
+	return list
 }
 
 // A dealer that hangs raises one alert, and one more when all executors hang.
@@ -64,172 +74,37 @@ func TestIdleServerRaisesNoAlert(t *testing.T) {
 	})
 }
 
-// keyed is a dealer with items that fail.
-type keyed struct{ store }
-
-// Key implements processor.Keyed.
-func (k *keyed) Key(i int) string { return string(rune('a' + i)) }
-
-// Execute fails for items below 3.
-func (k *keyed) Execute(ctx context.Context, items []int) error {
-	var failed processor.Failures
-	for n, i := range items {
-		if i < 3 {
-			failed.Add(n, context.DeadlineExceeded)
-			continue
-		}
-		if err := k.store.Execute(ctx, []int{i}); err != nil {
-			return err
-		}
-	}
-	return failed.Err()
-}
-
-// Items that fail are recorded in schedule_failed_item, survive their owner, die, and are tried again when an operator asks
-// for it.
-func TestFailedItems(t *testing.T) {
+// S9: one of the servers without a queue raises an alert, once.
+func TestStandbyIsRaisedOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		k := &keyed{store{items: map[int]bool{}}}
-		k.put(10)
-		s := manager.Settings{Queues: 2, ExecuteNumber: 10, ItemMaxAttempts: 5, ItemRetry: time.Second, ItemRetryMax: 10 * time.Second}
 		alerts := new(alertLog)
-		a := cl.serveAlerted(alerts, k, s)
-		time.Sleep(3 * time.Second)
-		if k.left() != 3 {
-			cl.Fatalf("%d items are left, want the 3 that fail", k.left())
-		}
-		if err := cl.leave(a); err != nil {
-			cl.Fatal(err)
-		}
-		var attempts int
-		cl.scan("SELECT MIN(attempts) FROM schedule_failed_item WHERE state = 'RETRY'", &attempts)
-		if attempts == 0 || attempts > 4 {
-			cl.Fatalf("%d attempts, want 1 to 4", attempts)
-		}
-		cl.serveAlerted(alerts, k, s)
-		time.Sleep(2 * time.Minute)
-		items, err := cl.c.Items().Load(cl.Context(), "settle", "", 0)
-		if err != nil || len(items) != 3 {
-			cl.Fatalf("failed items are %+v (error %v), want 3", items, err)
-		}
-		for _, i := range items {
-			if i.State != center.ItemDead || i.Attempts != 5 || i.LastError == "" {
-				cl.Fatalf("the failed item is %+v, want State %v, Attempts 5 and LastError", i, center.ItemDead)
+		log := logrus.New()
+		log.SetOutput(cl.logged)
+		s := fast
+		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeInterval = 1, 20*time.Second, 100*time.Second, time.Minute
+		for range 3 {
+			m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: log},
+				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
+			if err != nil {
+				cl.Fatal(err)
 			}
+			cl.run(m)
+			time.Sleep(100 * time.Second)
 		}
-		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
-			cl.Fatalf("%d items are retried (error %v), want 1", n, err)
+		time.Sleep(30 * time.Minute)
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != center.AlertStandby {
+			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, center.AlertStandby)
 		}
-		time.Sleep(time.Minute)
-		cl.scan("SELECT COUNT(*) FROM schedule_failed_item WHERE item_key = 'a' AND attempts = 5 AND state = 'DEAD'", &attempts)
-		if attempts != 1 {
-			cl.Fatal("the item that an operator retried was not executed again")
+		a := alerts.all[0]
+		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
+			cl.Fatalf("the alert is %+v, want Text \"2 of 3 servers stand by (queues: 1)\", TaskType \"settle\", OwnSign %v", a, center.DefaultOwnSign)
+		}
+		if n := cl.events("ALERT"); n != 1 {
+			cl.Fatalf("%d events, want 1", n)
+		}
+		time.Sleep(time.Hour)
+		if n := len(alerts.kinds()); n != 2 {
+			cl.Fatalf("%d alerts in an hour and a half, want 2", n)
 		}
 	})
-}
-
-// cursored reads a source in order.
-type cursored struct{ store }
-
-// Select returns the items after the cursor.
-func (c *cursored) Select(_ context.Context, sel processor.Selection) (items []int, err error) {
-	for i := 1; i <= 100 && len(items) < 10; i++ {
-		if i%sel.Total == sel.Queue.Index && c.Cursor(i) > sel.Queue.Cursor {
-			items = append(items, i)
-		}
-	}
-	return items, nil
-}
-
-// Cursor implements processor.Cursored.
-func (c *cursored) Cursor(i int) string { return string(rune(1000 + i)) }
-
-// Cursors survive their owners: each item of an append-only source is executed once.
-func TestCursorsMove(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		c := &cursored{store{items: map[int]bool{}, takes: 50 * time.Millisecond}}
-		c.put(101)
-		s := manager.Settings{Queues: 2, ExecuteNumber: 3}
-		alerts := new(alertLog)
-		a := cl.serveAlerted(alerts, c, s)
-		time.Sleep(300 * time.Millisecond)
-		if err := cl.leave(a); err != nil {
-			cl.Fatal(err)
-		}
-		if c.left() < 20 {
-			cl.Fatal("nothing is left for the next worker")
-		}
-		cl.serveAlerted(alerts, c, s)
-		cl.serveAlerted(alerts, c, s)
-		time.Sleep(time.Minute)
-		if c.left() != 1 || c.doubled() { // 0 is not in the source
-			cl.Fatalf("%d items are left, twice: %t, want 1, false", c.left(), c.doubled())
-		}
-	})
-}
-
-// Bad settings are rejected while a worker runs, and the server's row says why until they are corrected.
-func TestRejectedSettingsAreReported(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		cl.serveAlerted(new(alertLog), idle{}, manager.Settings{Queues: 1})
-		time.Sleep(5 * time.Second)
-		for set, want := range map[string]string{
-			"processor_type = 'NOTSLEEP'":            "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
-			"permit_run_start_time = '0 0 0 30 2 ?'": "settings rejected: permit_run_start_time",
-			"mode = 'RUN'":                           "settings rejected: mode (RUN) takes effect when the worker starts again",
-			"thread_number = -1":                     "settings rejected: thread_number (-1) must be between 1 and 10000",
-			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings rejected: time_zone",
-		} {
-			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
-			time.Sleep(5 * time.Second)
-			if age := cl.lastError().LastErrorAge; age == nil || *age < 1 || *age > 5 {
-				cl.Errorf("%s: the error is %v s old, want 1 s to 5 s", set, age)
-			}
-			var got string
-			cl.scan("SELECT last_error FROM schedule_server", &got)
-			if !strings.HasPrefix(got, want) {
-				cl.Errorf("%s:\n got %s\nwant %s", set, got, want)
-			}
-			cl.exec("UPDATE schedule_task_type SET processor_type = 'SLEEP', mode = 'CONTINUOUS', permit_run_start_time = '', thread_number = 5, time_zone = 'UTC', version = version + 1")
-			time.Sleep(5 * time.Second)
-			if s := cl.lastError(); s.LastError != "" || s.LastErrorAt != nil {
-				cl.Errorf("%s: the error is %q, at %v, want none", set, s.LastError, s.LastErrorAt)
-			}
-		}
-	})
-}
-
-// lastError returns the row of the only server.
-func (cl *cluster) lastError() center.ServerRecord {
-	cl.Helper()
-	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
-	if err != nil || len(servers) != 1 {
-		cl.Fatalf("servers are %+v (error %v), want one", servers, err)
-	}
-	return servers[0]
-}
-
-// A server's row has the settings that its program gave, and when its dealer failed.
-func TestAServerReportsItself(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		given := manager.Settings{Queues: 1, ExecuteNumber: 3, ItemRetry: time.Hour, ItemRetryMax: time.Hour}
-		cl.serveAlerted(new(alertLog), broken{}, given)
-		time.Sleep(time.Minute)
-		s := cl.lastError()
-		want := map[string]string{"queues": "1", "execute_number": "3", "item_retry": "1h0m0s", "item_retry_max": "1h0m0s"}
-		if diff := cmp.Diff(want, s.GivenSettings); diff != "" {
-			cl.Errorf("(-want +got):\n%s", diff)
-		}
-		// The first select failed at once, and the queue is idle for an hour.
-		if s.LastError == "" || s.LastErrorAge == nil || *s.LastErrorAge < 55 || *s.LastErrorAge > 61 {
-			cl.Errorf("the last error is %q, %v s ago, want one 55 s to 61 s ago", s.LastError, s.LastErrorAge)
-		}
-	})
-}
-
-// broken cannot select.
-type broken struct{ idle }
-
-func (broken) Select(context.Context, processor.Selection) ([]int, error) {
-	return nil, errors.New("no such table")
 }

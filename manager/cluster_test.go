@@ -262,3 +262,28 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.text.String()
 }
+
+// serveAlerted starts a worker that records its alerts.
+func (cl *cluster) serveAlerted(alerts *alertLog, d processor.TaskDealer[int], s manager.Settings) *worker {
+	cl.Helper()
+	m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Grace: time.Second}, manager.Serve("settle", d, s))
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return cl.run(m)
+}
+
+func (cl *cluster) serve(s *store, set manager.Settings) *worker {
+	cl.Helper()
+	s.cl, s.items = cl, map[int]bool{}
+	return cl.serveAlso(s, set)
+}
+
+func (cl *cluster) serveAlso(s *store, set manager.Settings) *worker {
+	cl.Helper()
+	m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("settle", s, set))
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return cl.run(m)
+}

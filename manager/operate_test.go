@@ -1,72 +1,9 @@
 package manager_test
 
 import (
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/sirupsen/logrus"
-
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/manager"
 )
-
-// alertLog records the alerts of a worker.
-type alertLog struct {
-	mu  sync.Mutex
-	all []manager.Alert
-}
-
-// Alert implements manager.Alerter.
-func (a *alertLog) Alert(one manager.Alert) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all = append(a.all, one)
-}
-
-func (a *alertLog) kinds() (list []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, one := range a.all {
-		list = append(list, one.Kind)
-	}
-	return list
-}
-
-// S9: one of the servers without a queue raises an alert, once.
-func TestStandbyIsRaisedOnce(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		alerts := new(alertLog)
-		log := logrus.New()
-		log.SetOutput(cl.logged)
-		s := fast
-		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeInterval = 1, 20*time.Second, 100*time.Second, time.Minute
-		for range 3 {
-			m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: log},
-				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
-			if err != nil {
-				cl.Fatal(err)
-			}
-			cl.run(m)
-			time.Sleep(100 * time.Second)
-		}
-		time.Sleep(30 * time.Minute)
-		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != center.AlertStandby {
-			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, center.AlertStandby)
-		}
-		a := alerts.all[0]
-		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {
-			cl.Fatalf("the alert is %+v, want Text \"2 of 3 servers stand by (queues: 1)\", TaskType \"settle\", OwnSign %v", a, center.DefaultOwnSign)
-		}
-		if n := cl.events("ALERT"); n != 1 {
-			cl.Fatalf("%d events, want 1", n)
-		}
-		time.Sleep(time.Hour)
-		if n := len(alerts.kinds()); n != 2 {
-			cl.Fatalf("%d alerts in an hour and a half, want 2", n)
-		}
-	})
-}
 
 // H5: an operator takes the queues from a live server. Other servers work them at once, and the old owner cancels what is in
 // flight when it learns of it.
@@ -130,6 +67,42 @@ func TestDeletedEnvironmentComesBack(t *testing.T) {
 		cl.wantOwners(6)
 		if cl.executed("a") == before {
 			cl.Fatal("work does not go on")
+		}
+	})
+}
+
+// A pause, of a task type or of a server, drains and keeps the queues. Work goes on when it ends.
+func TestPause(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		pauses := map[string]func(paused bool) error{
+			"task": func(paused bool) error { return cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", paused) },
+			"server": func(paused bool) error {
+				return cl.c.Roster().Operator("test").PauseServer(cl.Context(), cl.uuid(), paused)
+			},
+		}
+		for name, pause := range pauses {
+			if err := pause(true); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			before := cl.executed("a")
+			time.Sleep(time.Minute)
+			if cl.executed("a") != before {
+				cl.Fatalf("%s: work goes on", name)
+			}
+			cl.wantOwners(6)
+			if err := pause(false); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			if cl.executed("a") == before {
+				cl.Fatalf("%s: work does not go on", name)
+			}
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
 		}
 	})
 }

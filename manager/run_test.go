@@ -2,9 +2,7 @@ package manager_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,109 +136,6 @@ func TestRunIsTakenOver(t *testing.T) {
 	})
 }
 
-// Items that fail are skipped and tried again with their queue. Then the queue has failed, and with it the run.
-func TestRunFails(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		k := &keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}
-		k.put(40)
-		cl.serveAlerted(new(alertLog), k, inRuns)
-		id := cl.submit("")
-		r := cl.ends(id, 5*time.Minute)
-		cl.wantRun(r, center.RunFailed, 37, 3)
-		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
-		if err != nil {
-			cl.Fatal(err)
-		}
-		for _, q := range queues {
-			want := center.RunQueueFailed
-			if q.QueueID == "3" {
-				want = center.RunQueueDone
-			}
-			if q.State != want || want == center.RunQueueFailed && q.Attempt != 3 {
-				cl.Errorf("%+v, want %s", q, want)
-			}
-		}
-		if k.left() != 3 {
-			cl.Fatalf("%d items are left, want 3", k.left())
-		}
-	})
-}
-
-// curable fails as keyed does until it is cured.
-type curable struct {
-	keyed
-	cured atomic.Bool
-}
-
-// Execute implements processor.TaskDealer.
-func (c *curable) Execute(ctx context.Context, items []int) error {
-	if c.cured.Load() {
-		return c.store.Execute(ctx, items)
-	}
-	return c.keyed.Execute(ctx, items)
-}
-
-// A rerun starts without the failures of the first run.
-func TestRunSucceedsAfterTheCure(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		c := &curable{keyed: keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}}
-		c.put(40)
-		s := inRuns
-		s.QueueMaxAttempts = 1
-		cl.serveAlerted(new(alertLog), c, s)
-		id := cl.submit("")
-		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 37, 3)
-		c.cured.Store(true)
-		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
-			cl.Fatal(err)
-		}
-		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 40, 0)
-	})
-}
-
-// A select that fails ends the sweep of its queue, and is tried again with it.
-func TestRunWithAFailingSelect(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		s := &failing{store: store{cl: cl, items: map[int]bool{}}, times: 2}
-		s.put(8)
-		cl.serveAlerted(new(alertLog), s, inRuns)
-		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), center.RunSuccess, 8, 0)
-	})
-}
-
-// A Permanent failure is not tried again.
-func TestRunFailsForGood(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		var calls atomic.Int32
-		hopeless := processor.Each(func(context.Context, processor.Selection) error {
-			calls.Add(1)
-			return fmt.Errorf("look: %w", processor.Permanent(errors.New("no such file")))
-		})
-		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", hopeless, inRuns))
-		if err != nil {
-			cl.Fatal(err)
-		}
-		cl.run(m)
-		if r := cl.ends(cl.submit(""), time.Minute); r.State != center.RunFailed || calls.Load() != 4 {
-			cl.Fatalf("the run is %s after %d calls, want %s after 4", r.State, calls.Load(), center.RunFailed)
-		}
-	})
-}
-
-type failing struct {
-	store
-	times int
-}
-
-// Select fails a few times for queue 0.
-func (f *failing) Select(ctx context.Context, sel processor.Selection) ([]int, error) {
-	if sel.Queue.Index == 0 && f.times > 0 { // only the select of queue 0 reads and writes it
-		f.times--
-		return nil, errors.New("no")
-	}
-	return f.store.Select(ctx, sel)
-}
-
 // A pause suspends the sweeps of a run, and a cancellation ends them.
 func TestRunIsCancelledAndPaused(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
@@ -334,28 +229,6 @@ func TestRunWaitsForItsUpstream(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if err := m.Ready(); err != nil {
 			cl.Fatal(err)
-		}
-	})
-}
-
-// setter selects for all queues at once.
-type setter struct{ store }
-
-// SelectSet implements processor.SetSelector.
-func (*setter) SelectSet(context.Context, processor.Selection, []processor.Queue) ([]int, error) {
-	return nil, nil
-}
-
-// QueueOf implements processor.SetSelector.
-func (*setter) QueueOf(int) string { return "0" }
-
-// Mode RUN needs a select per queue: a SetSelector is rejected at the start.
-func TestRunWithASetSelectorIsRefused(t *testing.T) {
-	inBubble(t, func(cl *cluster) {
-		w := cl.serveAlerted(new(alertLog), &setter{}, inRuns)
-		<-w.done
-		if w.err == nil || w.err.Error() != "settings of task type settle: mode (RUN) needs a select per queue, and the dealer is a SetSelector" {
-			cl.Fatalf("the error is %v, want mode (RUN) refused", w.err)
 		}
 	})
 }

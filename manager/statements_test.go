@@ -12,14 +12,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
-	"github.com/dutyrota/rota/processor"
 )
-
-// idle is a dealer without work.
-type idle struct{}
-
-func (idle) Select(context.Context, processor.Selection) ([]int, error) { return nil, nil }
-func (idle) Execute(context.Context, []int) error                       { return nil }
 
 // S1 S2 S3: a process that serves two task types, one of them in mode RUN, pays one UPDATE and one SELECT per heartbeat when
 // nothing changes: it takes no lock. It does not read its queues when only other servers' queues change, which in a large

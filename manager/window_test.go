@@ -1,98 +1,11 @@
 package manager_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/manager"
-	"github.com/dutyrota/rota/processor"
 )
-
-// store is a source of items that exist until they are executed: numbers, divided by mod(item, total) = index.
-type store struct {
-	cl    *cluster
-	takes time.Duration
-
-	mu      sync.Mutex
-	items   map[int]bool
-	at      []time.Time // when each was executed
-	twice   bool
-	selects int
-}
-
-func (s *store) Select(_ context.Context, sel processor.Selection) (items []int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.selects++
-	for i := range s.items {
-		if i%sel.Total == sel.Queue.Index && len(items) < sel.Limit {
-			items = append(items, i)
-		}
-	}
-	return items, nil
-}
-
-func (s *store) Execute(_ context.Context, items []int) error {
-	time.Sleep(s.takes)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, i := range items {
-		s.twice = s.twice || !s.items[i]
-		delete(s.items, i)
-		s.at = append(s.at, time.Now())
-	}
-	return nil
-}
-
-func (s *store) put(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range n {
-		s.items[i] = true
-	}
-}
-
-// doubled reports whether an item was executed twice.
-func (s *store) doubled() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.twice
-}
-
-func (s *store) selected() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.selects
-}
-
-func (s *store) left() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.items)
-}
-
-func (s *store) executed() []time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]time.Time(nil), s.at...)
-}
-
-func (cl *cluster) serve(s *store, set manager.Settings) *worker {
-	cl.Helper()
-	s.cl, s.items = cl, map[int]bool{}
-	return cl.serveAlso(s, set)
-}
-
-func (cl *cluster) serveAlso(s *store, set manager.Settings) *worker {
-	cl.Helper()
-	m, err := manager.New(cl.c, manager.Config{Grace: time.Second}, manager.Serve("settle", s, set))
-	if err != nil {
-		cl.Fatal(err)
-	}
-	return cl.run(m)
-}
 
 // The bubble begins at midnight UTC on 2000-01-01.
 func sleepUntil(hour, minute, second int) {

@@ -1,0 +1,158 @@
+package manager_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// S7: a dead server is expired and its queues are taken over, by a server that has watched for judge_dead_interval.
+func TestTakeOver(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(time.Second)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'dead', epoch = epoch + 1")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		time.Sleep(8 * time.Second)
+		if n := cl.events("EXPIRED"); n != 0 {
+			cl.Fatal("expired before its judge_dead_interval")
+		}
+		time.Sleep(8 * time.Second)
+		cl.wantOwners(6)
+		if n := cl.events("TAKEN_OVER"); n != 6 {
+			cl.Fatalf("%d queues were recorded as taken over, want 6", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// S7: a process that is started again and again, each time for less than judge_dead_interval, still expires dead servers.
+func TestShortSessionsStillRepair(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(time.Second)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'dead', epoch = epoch + 1 WHERE queue_id = '0'")
+		for range 5 {
+			time.Sleep(4 * time.Second)
+			next := cl.start("a", nil, fast) // the next session begins while the heartbeat of the last one is fresh
+			time.Sleep(time.Second)
+			if err := cl.leave(a); err != nil {
+				cl.Fatal(err)
+			}
+			a = next
+		}
+		if n := cl.events("EXPIRED"); n != 1 {
+			cl.Fatalf("%d servers were recorded as expired, want 1", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// A server that was expired forgets everything and joins under a new uuid (S6).
+func TestExpiredServerJoinsAgain(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: 3 * time.Second}, fast)
+		time.Sleep(5 * time.Second)
+		old := cl.uuid()
+		cl.exec("DELETE FROM schedule_server")
+		cl.exec("UPDATE schedule_queue SET cur_server = 'thief', epoch = epoch + 1 WHERE queue_id = '2'")
+		cl.exec("UPDATE schedule_task_running SET membership_version = membership_version + 1, plan_version = plan_version + 1")
+		time.Sleep(15 * time.Second)
+		if now := cl.uuid(); now == old {
+			cl.Fatalf("the old uuid %s was used again", old)
+		}
+		cl.wantOwners(6)
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// The loss of a queue is logged once, also if the dealer goes on with it.
+func TestLossIsLoggedOnce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.start("a", &work{takes: time.Minute, stub: true}, fast)
+		time.Sleep(5 * time.Second)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'other', epoch = epoch + 1 WHERE queue_index = 0")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		time.Sleep(30 * time.Second)
+		if log := cl.logged.String(); strings.Count(log, "queue lost") != 1 {
+			cl.Errorf("the loss of a queue is not logged once:\n%s", log)
+		}
+	})
+}
+
+// A server without heartbeats stops before other servers may take its queues, and resumes under the same epochs when the
+// database is back (S5, S6).
+func TestOutage(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		uuid := cl.uuid()
+		block, err := cl.c.DB().BeginTx(cl.Context(), nil) // the only connection: no statement gets an answer
+		if err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(9 * time.Second) // the lease is 10 s less 2 s, from the last heartbeat
+		if err := a.Ready(); err == nil {
+			cl.Fatal("ready although no heartbeat succeeded")
+		}
+		before := cl.executed("a")
+		time.Sleep(time.Minute)
+		if after := cl.executed("a"); after != before {
+			cl.Fatalf("%d batches were started after the lease had expired, want 0", after-before)
+		}
+		if err := block.Rollback(); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if cl.executed("a") == before || cl.uuid() != uuid {
+			cl.Fatal("the work did not resume in the old session")
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// S6: an outage that ends at about the time when the lease does, while the server waits for a statement, must not leave the
+// executors asleep.
+func TestOutageAboutAsLongAsTheLease(t *testing.T) {
+	for ms := 7000; ms <= 8600; ms += 100 {
+		inBubble(t, func(cl *cluster) {
+			s := fast
+			s.Queues = 2
+			a := cl.start("a", &work{takes: 10 * time.Millisecond}, s)
+			time.Sleep(3 * time.Second)
+			// Another server has a queue that is to be a's, so that a polls.
+			cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
+			cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_id = '1'", cl.uuidOf("register_time < '2900'"))
+			cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+			time.Sleep(3130 * time.Millisecond)
+			block, err := cl.c.DB().BeginTx(cl.Context(), nil)
+			if err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(time.Duration(ms) * time.Millisecond)
+			if err := block.Rollback(); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(20 * time.Second)
+			before := cl.executed("a")
+			time.Sleep(time.Minute)
+			if cl.executed("a") == before {
+				cl.Fatalf("after an outage of %d ms nothing is executed any more", ms)
+			}
+			cl.exec("DELETE FROM schedule_server WHERE uuid = 'other'")
+			if err := cl.leave(a); err != nil {
+				cl.Fatal(err)
+			}
+		})
+	}
+}

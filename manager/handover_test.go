@@ -1,0 +1,177 @@
+package manager_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		b := cl.start("b", nil, fast)
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(3, 3)
+		if cl.executed("b") == 0 {
+			cl.Fatal("the new worker executes nothing")
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantOwners(6)
+		before := cl.executed("b")
+		time.Sleep(5 * time.Second)
+		if cl.executed("b") == before {
+			cl.Fatal("no worker goes on")
+		}
+		if err := cl.leave(b); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// S8: a server that waits for a queue looks for it every 200 ms, and not only with its heartbeats.
+func TestHandOverIsNoticedAtOnce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		cl.start("b", nil, fast)
+		time.Sleep(10 * time.Second)
+		var released string
+		if err := cl.c.DB().QueryRowContext(cl.Context(), "SELECT MIN(event_time) FROM schedule_event WHERE kind = 'RELEASED'").Scan(&released); err != nil {
+			cl.Fatal(err)
+		}
+		at, err := time.Parse("2006-01-02 15:04:05.000000", released)
+		if err != nil {
+			cl.Fatal(err)
+		}
+		if gap := cl.first["b"].Sub(at); gap > 250*time.Millisecond {
+			cl.Fatalf("the new owner started %s after the release, want at most 250 ms", gap)
+		}
+	})
+}
+
+// S8: a server that waits for a queue polls also while it hands over queues of its own, one after the other.
+func TestServerThatHandsOverStillPolls(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		many := fast
+		many.Queues, many.ThreadNumber = 60, 60
+		a := cl.start("a", &work{takes: time.Second, more: 100 * time.Millisecond}, many)
+		time.Sleep(5 * time.Second)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
+		cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_index = 0", cl.uuidOf("register_time < '2900'"))
+		cl.exec("UPDATE schedule_queue SET req_server = 'other', req_since = rota_now() WHERE queue_index > 0")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		for cl.events("RELEASED") == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		cl.exec("UPDATE schedule_queue SET cur_server = req_server, req_server = NULL, epoch = epoch + 1 WHERE queue_index = 0")
+		cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		time.Sleep(250 * time.Millisecond)
+		if log := cl.logged.String(); !strings.Contains(log, `msg="queue granted" epoch=4 own_sign=BASE queue=0 `) {
+			cl.Errorf("the queue is not granted 250 ms after it has arrived:\n%s", log)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// H1: a slow batch delays the hand-over of its queue, and the two workers never execute one queue at once. inBubble fails if
+// they do.
+func TestReleaseWaitsForTheDrain(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		slow := fast
+		slow.ThreadNumber = slow.Queues
+		a := cl.start("a", &work{takes: 20 * time.Second}, slow)
+		time.Sleep(5 * time.Second)
+		b := cl.start("b", nil, slow)
+		time.Sleep(5 * time.Second)
+		cl.wantOwners(6) // requested, not released: a's batches run until the 20th second
+		time.Sleep(20 * time.Second)
+		cl.wantOwners(3, 3)
+		if err := errors.Join(cl.leave(b), cl.leave(a)); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// H4: an owner works on until its requester knows. The requester's next heartbeat changes nothing else. The owner reads its
+// queues again with its own next heartbeat, and hands the queue over.
+func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		_, err := cl.c.Roster().Register(cl.Context(), roster.ServerInfo{UUID: "b", TaskType: "settle", JudgeDeadInterval: time.Hour, HeartbeatToken: "x"})
+		if err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(5 * time.Second) // it is named, and has sent no heartbeat
+		if n := cl.events(center.EventReleased); n != 0 || cl.events(center.EventRequested) == 0 {
+			cl.Fatalf("%d queues were released to a requester that does not know, want 0, and a request", n)
+		}
+		cl.exec("UPDATE schedule_server SET heartbeat_time = ? WHERE uuid = 'b'", time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
+		time.Sleep(5 * time.Second) // two heartbeats; without a fresh read the next audit would find it
+		if n := cl.events(center.EventReleased); n != cl.events(center.EventRequested) {
+			cl.Fatalf("%d queues were released, want all that were requested", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// A worker that waits for a queue logs the owner and since when it waits.
+func TestWaitIsLogged(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		slow := fast
+		slow.ThreadNumber = slow.Queues
+		cl.start("a", &work{takes: 20 * time.Second}, slow)
+		time.Sleep(5 * time.Second)
+		cl.start("b", nil, slow)
+		time.Sleep(30 * time.Second)
+		if got := cl.logged.String(); strings.Count(got, "waiting: queue 1 and 2 more are held by ") != 2 || !strings.Contains(got, "requested 4s ago") || !strings.Contains(got, "requested 14s ago") {
+			cl.Fatalf("the owner that b waits for was not logged twice, 4 s and 14 s after the request:\n%s", got)
+		}
+	})
+}
+
+// H4 H5: a drain that takes too long is cancelled. A worker whose dealer obeys has left in order.
+func TestLeaveCancelsAfterDrainTimeout(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: time.Hour}, fast)
+		time.Sleep(5 * time.Second)
+		started := time.Now()
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		if took := time.Since(started); took < fast.DrainTimeout || took > fast.DrainTimeout+time.Second {
+			cl.Fatalf("left after %s, want drain_timeout (%s) and at most 1 s more", took, fast.DrainTimeout)
+		}
+		cl.wantOwners()
+		if n := cl.events("FORCED"); n != 0 {
+			cl.Fatalf("%d queues were recorded as FORCED, though nothing was in flight any more, want 0", n)
+		}
+	})
+}
+
+// A dealer that ignores its context does not keep the process from leaving: its queues are recorded as FORCED.
+func TestLeaveWithAHungDealer(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: time.Minute, stub: true}, fast)
+		time.Sleep(5 * time.Second)
+		err := cl.leave(a)
+		if err == nil || !strings.Contains(err.Error(), "stop task settle: a dealer still runs 1s after its context was cancelled") {
+			cl.Fatalf("the error is %v, want \"stop task settle: a dealer still runs 1s after its context was cancelled\"", err)
+		}
+		cl.wantOwners()
+		if n := cl.events("FORCED"); n != 5 { // one for each executor
+			cl.Fatalf("%d queues were recorded as FORCED, want 5", n)
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package manager_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// shared is a dealer whose items are numbers, 0 to 11, dealt by mod(item, total) = index: an item's
+// queue depends on the number of queues.
+type shared struct {
+	cl    *cluster
+	name  string
+	takes time.Duration
+}
+
+func (s *shared) Select(_ context.Context, sel processor.Selection) (items []int, err error) {
+	for i := range 12 {
+		if i%sel.Total == sel.Queue.Index {
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+func (s *shared) Execute(_ context.Context, items []int) error {
+	s.cl.enter(s.name, items[0])
+	defer s.cl.exit(items[0])
+	time.Sleep(s.takes)
+	return nil
+}
+
+// N1: without the barrier an item would have two valid owners while the number of queues changes: that of the old queue and
+// that of the new one. inBubble fails if two workers ever execute an item at once.
+func TestRepartition(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := manager.Settings{Queues: 2, ThreadNumber: 12}
+		var workers []*worker
+		for _, name := range []string{"a", "b"} {
+			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", &shared{cl, name, 3 * time.Second}, s))
+			if err != nil {
+				cl.Fatal(err)
+			}
+			workers = append(workers, cl.run(m))
+			time.Sleep(7 * time.Second)
+		}
+		for _, total := range []int{3, 5, 2} {
+			if err := cl.c.Queues().Repartition(cl.Context(), "settle", total, "test"); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			owners, ownerless := cl.owners()
+			if sum := owners[0] + owners[1]; sum != total || ownerless > 0 || owners[0]-owners[1] > 1 {
+				cl.Fatalf("%d queues: %v per owner, %d have none", total, owners, ownerless)
+			}
+			before := cl.executed("a") + cl.executed("b")
+			time.Sleep(10 * time.Second)
+			if cl.executed("a")+cl.executed("b") == before {
+				cl.Fatalf("%d queues: no worker executes anything", total)
+			}
+		}
+		for _, w := range workers {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
+// N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and added
+// again at once, the queue would have two owners: inBubble fails if two workers ever execute a queue at once.
+func TestNamedQueues(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := fast
+		s.Queues, s.QueueNames = 0, []string{"north", "south", "west"}
+		slow := func() *work { return &work{takes: 3 * time.Second} }
+		a := cl.start("a", slow(), s)
+		time.Sleep(time.Second)
+		b := cl.start("b", slow(), s)
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(2, 1)
+		names := func(verb func(name string) error, list ...string) {
+			cl.Helper()
+			for _, name := range list {
+				if err := verb(name); err != nil {
+					cl.Fatal(err)
+				}
+			}
+		}
+		add := func(name string) error { return cl.c.Queues().Add(cl.Context(), "settle", name, "", "test") }
+		remove := func(name string) error { return cl.c.Queues().Remove(cl.Context(), "settle", name, "test") }
+
+		names(add, "east")
+		time.Sleep(6 * time.Second)
+		cl.wantOwners(2, 2)
+
+		names(remove, "north", "west")
+		time.Sleep(500 * time.Millisecond)
+		names(add, "west") // kept after all, or added again
+		time.Sleep(10 * time.Second)
+		if n := cl.events("REMOVED"); n == 0 {
+			cl.Fatal("north is not removed")
+		}
+		cl.wantOwners(2, 1)
+
+		for range 5 { // at all stages of the removal
+			names(remove, "west")
+			time.Sleep(1300 * time.Millisecond)
+			if err := add("west"); err != nil {
+				cl.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		cl.wantOwners(2, 1)
+		before := cl.executed("a") + cl.executed("b")
+		time.Sleep(10 * time.Second)
+		if n := cl.executed("a") + cl.executed("b") - before; n < 9 {
+			cl.Fatalf("%d items in 10 s, by 3 queues whose items take 3 s each, want at least 9", n)
+		}
+		for _, w := range []*worker{a, b} {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
+// N2: a queue is removed, and comes back for another server, while its owner executes an item of it.
+func TestRemovalWaitsForTheDrain(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := fast
+		s.Queues, s.QueueNames = 0, []string{"north", "south"}
+		cl.start("a", &work{takes: 20 * time.Second, stub: true}, s)
+		time.Sleep(time.Second)
+		cl.start("b", &work{takes: 20 * time.Second, stub: true}, s)
+		time.Sleep(30 * time.Second)
+		cl.wantOwners(1, 1)
+		owner := cl.uuidOf("uuid = (SELECT cur_server FROM schedule_queue WHERE queue_id = 'south')")
+		before := cl.executed("a") + cl.executed("b")
+		for cl.executed("a")+cl.executed("b") < before+2 { // both have just started an item
+			time.Sleep(100 * time.Millisecond)
+		}
+		for _, verb := range []func() error{
+			func() error { return cl.c.Queues().Remove(cl.Context(), "settle", "south", "test") },
+			func() error { return cl.c.Servers().Pause(cl.Context(), owner, "test") },
+			func() error { return cl.c.Queues().Add(cl.Context(), "settle", "south", "", "test") },
+		} {
+			if err := verb(); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		time.Sleep(30 * time.Second)
+		cl.wantOwners(2)
+	})
+}

@@ -1,0 +1,158 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// Bad settings are rejected while a worker runs, and the server's row says why until they are corrected.
+func TestRejectedSettingsAreReported(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.serveAlerted(new(alertLog), idle{}, manager.Settings{Queues: 1})
+		time.Sleep(5 * time.Second)
+		for set, want := range map[string]string{
+			"processor_type = 'NOTSLEEP'":            "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
+			"permit_run_start_time = '0 0 0 30 2 ?'": "settings rejected: permit_run_start_time",
+			"mode = 'RUN'":                           "settings rejected: mode (RUN) takes effect when the worker starts again",
+			"thread_number = -1":                     "settings rejected: thread_number (-1) must be between 1 and 10000",
+			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings rejected: time_zone",
+		} {
+			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
+			time.Sleep(5 * time.Second)
+			if age := cl.lastError().LastErrorAge; age == nil || *age < 1 || *age > 5 {
+				cl.Errorf("%s: the error is %v s old, want 1 s to 5 s", set, age)
+			}
+			var got string
+			cl.scan("SELECT last_error FROM schedule_server", &got)
+			if !strings.HasPrefix(got, want) {
+				cl.Errorf("%s:\n got %s\nwant %s", set, got, want)
+			}
+			cl.exec("UPDATE schedule_task_type SET processor_type = 'SLEEP', mode = 'CONTINUOUS', permit_run_start_time = '', thread_number = 5, time_zone = 'UTC', version = version + 1")
+			time.Sleep(5 * time.Second)
+			if s := cl.lastError(); s.LastError != "" || s.LastErrorAt != nil {
+				cl.Errorf("%s: the error is %q, at %v, want none", set, s.LastError, s.LastErrorAt)
+			}
+		}
+	})
+}
+
+// lastError returns the row of the only server.
+func (cl *cluster) lastError() center.ServerRecord {
+	cl.Helper()
+	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+	if err != nil || len(servers) != 1 {
+		cl.Fatalf("servers are %+v (error %v), want one", servers, err)
+	}
+	return servers[0]
+}
+
+// A server's row has the settings that its program gave, and when its dealer failed.
+func TestAServerReportsItself(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		given := manager.Settings{Queues: 1, ExecuteNumber: 3, ItemRetry: time.Hour, ItemRetryMax: time.Hour}
+		cl.serveAlerted(new(alertLog), broken{}, given)
+		time.Sleep(time.Minute)
+		s := cl.lastError()
+		want := map[string]string{"queues": "1", "execute_number": "3", "item_retry": "1h0m0s", "item_retry_max": "1h0m0s"}
+		if diff := cmp.Diff(want, s.GivenSettings); diff != "" {
+			cl.Errorf("(-want +got):\n%s", diff)
+		}
+		// The first select failed at once, and the queue is idle for an hour.
+		if s.LastError == "" || s.LastErrorAge == nil || *s.LastErrorAge < 55 || *s.LastErrorAge > 61 {
+			cl.Errorf("the last error is %q, %v s ago, want one 55 s to 61 s ago", s.LastError, s.LastErrorAge)
+		}
+	})
+}
+
+// broken cannot select.
+type broken struct{ idle }
+
+func (broken) Select(context.Context, processor.Selection) ([]int, error) {
+	return nil, errors.New("no such table")
+}
+
+// Settings that are changed in the row take effect at once. Bad ones are rejected.
+func TestSettingsTakeEffectWhileRunning(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a := cl.start("a", &work{takes: time.Millisecond}, manager.Settings{Queues: 1, SleepTimeInterval: time.Hour})
+		time.Sleep(5 * time.Second)
+		if n := cl.executed("a"); n != 1 {
+			cl.Fatalf("%d executions, want 1", n)
+		}
+		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = -1, version = version + 1")
+		time.Sleep(5 * time.Second)
+		if n := cl.executed("a"); n != 1 {
+			cl.Fatal("bad settings were applied")
+		}
+		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = 1000, version = version + 1")
+		time.Sleep(10 * time.Second)
+		if n := cl.executed("a"); n < 5 {
+			cl.Fatalf("%d executions: the new settings are not in force, want at least 5", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+// A zero in the row is the default, as it is in code. A task type whose row was deleted goes on.
+func TestSpoiledRows(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		if _, err := cl.c.Tasks().Define(cl.Context(), "settle", fast); err != nil {
+			cl.Fatal(err)
+		}
+		cl.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 0, judge_dead_interval_ms = 0, drain_timeout_ms = 0")
+		a := cl.start("a", nil, fast)
+		time.Sleep(5 * time.Second)
+		cl.wantOwners(6)
+		cl.exec("DELETE FROM schedule_task_type")
+		uuid := cl.uuid()
+		time.Sleep(5 * time.Minute)
+		if cl.uuid() != uuid {
+			cl.Fatal("joined again")
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	dealer := &work{}
+	runsAfter := func(upstream string) manager.Settings {
+		return manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: upstream}}}
+	}
+	cases := map[string]struct {
+		tasks []manager.Task
+		want  string
+	}{
+		"none": {nil, "no task: a manager needs at least one"},
+		"a cycle": {
+			[]manager.Task{manager.Serve("x", dealer, runsAfter("y")), manager.Serve("y", dealer, runsAfter("x"))},
+			"task x: after makes a cycle: x after y after x",
+		},
+		"after what has no runs": {
+			[]manager.Task{manager.Serve("x", dealer, runsAfter("y")), manager.Serve("y", dealer, fast)},
+			"task x: after y: mode is CONTINUOUS, and only task types of mode RUN have runs",
+		},
+		"twice": {[]manager.Task{manager.Serve("x", dealer, fast), manager.Serve("x", dealer, fast)}, "task x was given twice: a process serves a task type once"},
+		"dead":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{Queues: 1, JudgeDeadInterval: 8 * time.Second})}, "task x: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
+		"zero":  {[]manager.Task{manager.Serve("x", dealer, manager.Settings{})}, "task x: queues (0) must be between 1 and 100000"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := manager.New(nil, manager.Config{}, c.tasks...); err == nil || err.Error() != c.want {
+				t.Fatalf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
