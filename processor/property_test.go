@@ -32,16 +32,16 @@ func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
 	}
 }
 
-// history performs random operations on a processor, then ends all trouble, and expects that every item is done or dead.
+// history performs random operations on a processor, then ends all failures, and expects that every item is done or dead.
 func history(rt *rapid.T, k kind) {
-	f := newFarm(rt, k)
+	f := newRandomSource(rt, k)
 	d := f.dealer()
-	env := processor.Env{Bind: bindBoth, Items: farmItems{f}, Cursors: farmCursors{f}, Trusted: func() bool {
+	env := processor.Env{Bind: bindBoth, Items: randomItems{f}, Cursors: randomCursors{f}, Trusted: func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return !f.distrust
 	}}
-	h := &hand{farm: f, rt: rt}
+	h := &operator{randomSource: f, rt: rt}
 	var err error
 	if h.p, err = processor.New(d, env, h.settings()); err != nil {
 		rt.Fatal(err)
@@ -64,15 +64,15 @@ func history(rt *rapid.T, k kind) {
 	h.check(rt)
 }
 
-// hand performs the operations. It acts when all goroutines are blocked, so that every claimed call has begun, and every
+// operator performs the operations. It does so when all goroutines are blocked, so that every claimed call has begun, and every
 // call that begins later must be allowed.
-type hand struct {
-	*farm
+type operator struct {
+	*randomSource
 	rt *rapid.T
 	p  *processor.Processor
 }
 
-func (h *hand) settings() processor.Settings {
+func (h *operator) settings() processor.Settings {
 	return processor.Settings{
 		ThreadNumber:      rapid.IntRange(1, 6).Draw(h.rt, "thread_number"),
 		FetchNumber:       rapid.IntRange(1, 12).Draw(h.rt, "fetch_number"),
@@ -81,7 +81,7 @@ func (h *hand) settings() processor.Settings {
 		SleepTimeInterval: time.Duration(rapid.IntRange(0, 1000).Draw(h.rt, "interval")) * time.Millisecond,
 		Retry:             time.Second, RetryMax: 10 * time.Second,
 		NotSleep:        h.kind.keyed && !h.kind.cursored && rapid.Bool().Draw(h.rt, "notsleep"),
-		ItemMaxAttempts: farmAttempts,
+		ItemMaxAttempts: randomMaxAttempts,
 		RatePerSecond:   float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),
 	}
 }
@@ -91,7 +91,7 @@ func queue(rt *rapid.T) string {
 }
 
 // held returns the state of q.
-func (h *hand) held(q string) (processor.QueueState, bool) {
+func (h *operator) held(q string) (processor.QueueState, bool) {
 	all := h.p.Queues()
 	i := slices.IndexFunc(all, func(o processor.QueueState) bool { return o.Queue.ID == q })
 	if i < 0 {
@@ -100,9 +100,9 @@ func (h *hand) held(q string) (processor.QueueState, bool) {
 	return all[i], true
 }
 
-func (h *hand) grant(rt *rapid.T) { h.grantOne(queue(rt)) }
+func (h *operator) grant(rt *rapid.T) { h.grantOne(queue(rt)) }
 
-func (h *hand) grantOne(q string) {
+func (h *operator) grantOne(q string) {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,14 +120,14 @@ func (h *hand) grantOne(q string) {
 	}
 }
 
-func (h *hand) drain(rt *rapid.T) {
+func (h *operator) drain(rt *rapid.T) {
 	q := queue(rt)
 	synctest.Wait()
 	h.p.Drain(q)
 	h.close(q)
 }
 
-func (h *hand) revoke(rt *rapid.T) {
+func (h *operator) revoke(rt *rapid.T) {
 	q := queue(rt)
 	synctest.Wait()
 	h.p.Revoke(q)
@@ -135,15 +135,15 @@ func (h *hand) revoke(rt *rapid.T) {
 }
 
 // close forbids new calls for q.
-func (h *hand) close(q string) {
+func (h *operator) close(q string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed[q] = true
 }
 
-func (h *hand) resume(rt *rapid.T) { h.resumeOne(queue(rt)) }
+func (h *operator) resume(rt *rapid.T) { h.resumeOne(queue(rt)) }
 
-func (h *hand) resumeOne(q string) {
+func (h *operator) resumeOne(q string) {
 	h.mu.Lock()
 	_, held := h.held(q)
 	h.closed[q] = !held
@@ -151,7 +151,7 @@ func (h *hand) resumeOne(q string) {
 	h.p.Resume(q)
 }
 
-func (h *hand) forget(rt *rapid.T) {
+func (h *operator) forget(rt *rapid.T) {
 	q := queue(rt)
 	synctest.Wait()
 	before, held := h.held(q)
@@ -160,13 +160,13 @@ func (h *hand) forget(rt *rapid.T) {
 	}
 }
 
-func (h *hand) configure(rt *rapid.T) {
+func (h *operator) configure(rt *rapid.T) {
 	if err := h.p.Configure(h.settings()); err != nil {
 		rt.Fatal(err)
 	}
 }
 
-func (h *hand) trust(rt *rapid.T) {
+func (h *operator) trust(rt *rapid.T) {
 	synctest.Wait()
 	h.mu.Lock()
 	h.distrust = rapid.Bool().Draw(rt, "distrust")
@@ -174,12 +174,12 @@ func (h *hand) trust(rt *rapid.T) {
 	h.p.Wake()
 }
 
-func (h *hand) wait(rt *rapid.T) {
+func (h *operator) wait(rt *rapid.T) {
 	time.Sleep(time.Duration(rapid.IntRange(0, 5000).Draw(rt, "wait")) * time.Millisecond)
 }
 
 // check compares the calls that the processor reports as in flight with the running calls, when all goroutines are blocked.
-func (h *hand) check(rt *rapid.T) {
+func (h *operator) check(rt *rapid.T) {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,10 +196,10 @@ func (h *hand) check(rt *rapid.T) {
 	}
 }
 
-// heal ends all trouble.
-func (h *hand) heal() {
+// heal ends all failures.
+func (h *operator) heal() {
 	h.mu.Lock()
-	h.trouble, h.distrust = 0, false
+	h.failureRate, h.distrust = 0, false
 	h.mu.Unlock()
 	for _, q := range []string{"a", "b", "c", "d"} {
 		if _, held := h.held(q); held {
@@ -211,7 +211,7 @@ func (h *hand) heal() {
 	h.p.Wake()
 }
 
-func (h *hand) checkEnd() {
+func (h *operator) checkEnd() {
 	h.check(h.rt)
 	h.mu.Lock()
 	defer h.mu.Unlock()

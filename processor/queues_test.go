@@ -199,7 +199,7 @@ func TestGrantOfAHeldQueueIsRefused(t *testing.T) {
 	})
 }
 
-func TestHeldIsInOrder(t *testing.T) {
+func TestQueuesAreInOrder(t *testing.T) {
 	p, err := processor.New(&dealer{}, processor.Env{}, settings())
 	if err != nil {
 		t.Fatal(err)

@@ -107,9 +107,9 @@ func TestSweepWithACoarseCursorCountsFailedItems(t *testing.T) {
 	})
 }
 
-// If the cursor cannot be loaded or saved, the sweep fails at the last known cursor.
+// If the cursor cannot be loaded, the sweep fails at the last known cursor.
 func TestSweepFailsWithItsCursorStore(t *testing.T) {
-	for name, trouble := range map[string]func(*memory){
+	for name, breakStore := range map[string]func(*memory){
 		"load": func(m *memory) { m.err = errors.New("gone") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestSweepFailsWithItsCursorStore(t *testing.T) {
 				d.commit = func(string) { // the commit fails
 					m.mu.Lock()
 					defer m.mu.Unlock()
-					trouble(m)
+					breakStore(m)
 				}
 				s := settings()
 				s.ExecuteNumber = 1

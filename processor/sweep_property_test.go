@@ -28,12 +28,12 @@ func TestEverySweepEnds(t *testing.T) {
 
 // sweeps grants queues with runs, disturbs them or not, and expects that every sweep ends with all items accounted for.
 func sweeps(rt *rapid.T, k kind, disturbed bool) {
-	f := newField(rt, k)
+	f := newSweptSource(rt, k)
 	items := map[string][]string{}
 	for q, list := range f.open {
 		items[q] = slices.Clone(list)
 	}
-	g := &gardener{field: f, rt: rt, all: items, cursors: map[string]string{}}
+	g := &sweepOperator{sweptSource: f, rt: rt, all: items, cursors: map[string]string{}}
 	var err error
 	if g.p, err = processor.New(f.dealer(), processor.Env{Trusted: g.trusted}, g.settings()); err != nil {
 		rt.Fatal(err)
@@ -59,9 +59,9 @@ func sweeps(rt *rapid.T, k kind, disturbed bool) {
 	}
 }
 
-// gardener runs the sweeps of the field.
-type gardener struct {
-	*field
+// sweepOperator grants the queues of a sweptSource, disturbs their sweeps, and checks them.
+type sweepOperator struct {
+	*sweptSource
 	rt      *rapid.T
 	p       *processor.Processor
 	all     map[string][]string
@@ -71,14 +71,14 @@ type gardener struct {
 	distrust bool
 }
 
-func (g *gardener) trusted() bool {
+func (g *sweepOperator) trusted() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.distrust
 }
 
 // trust sets what Trusted returns.
-func (g *gardener) trust(yes bool) {
+func (g *sweepOperator) trust(yes bool) {
 	g.mu.Lock()
 	g.distrust = !yes
 	g.mu.Unlock()
@@ -86,7 +86,7 @@ func (g *gardener) trust(yes bool) {
 }
 
 // disturb performs random operations on the processor. At the end the processor is trusted again.
-func (g *gardener) disturb() {
+func (g *sweepOperator) disturb() {
 	g.rt.Repeat(map[string]func(*rapid.T){
 		"drain":  func(rt *rapid.T) { g.p.Drain(queue(rt)) },
 		"revoke": func(rt *rapid.T) { g.revoke(queue(rt)) },
@@ -103,20 +103,20 @@ func (g *gardener) disturb() {
 }
 
 // checkEnd expects that all sweeps have ended, with all items accounted for.
-func (g *gardener) checkEnd() {
+func (g *sweepOperator) checkEnd() {
 	g.check(g.rt)
 	for _, h := range g.p.Queues() {
 		if !h.Sweep.Ended() || h.InFlight > 0 {
 			g.rt.Errorf("the sweep has not ended: %+v, want ended, InFlight 0", h)
 		}
-		g.checkHarvest(h)
+		g.checkResult(h)
 	}
 	if s := g.p.Stats(); s.InFlight != 0 || s.DeadCount != 0 {
 		g.rt.Errorf("stats: %+v, want InFlight 0, DeadCount 0", s)
 	}
 }
 
-func (g *gardener) settings() processor.Settings {
+func (g *sweepOperator) settings() processor.Settings {
 	return processor.Settings{
 		ThreadNumber:      rapid.IntRange(1, 6).Draw(g.rt, "thread_number"),
 		FetchNumber:       rapid.IntRange(5, 12).Draw(g.rt, "fetch_number"), // ten times this number is more than all items
@@ -129,7 +129,7 @@ func (g *gardener) settings() processor.Settings {
 }
 
 // grant grants a queue that is not held.
-func (g *gardener) grant(q string) {
+func (g *sweepOperator) grant(q string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if slices.ContainsFunc(g.p.Queues(), func(h processor.QueueState) bool { return h.Queue.ID == q }) {
@@ -138,28 +138,28 @@ func (g *gardener) grant(q string) {
 	if g.began == nil {
 		g.began = map[string]string{}
 	}
-	g.grants[q] = &harvest{done: map[string]int{}, blamed: map[string]bool{}}
+	g.grants[q] = &grantResult{done: map[string]int{}, blamed: map[string]bool{}}
 	g.began[q] = g.cursors[q]
 	if err := g.p.Grant(processor.Queue{ID: q, Index: int(q[0] - 'a'), Cursor: g.cursors[q], Run: nightly()}, 4); err != nil {
 		g.fault("%v", err)
 	}
 }
 
-// revoke revokes a queue when all goroutines are blocked, so that the field and the processor agree on the cancelled calls.
-func (g *gardener) revoke(q string) {
+// revoke revokes a queue when all goroutines are blocked, so that the source and the processor agree on the cancelled calls.
+func (g *sweepOperator) revoke(q string) {
 	synctest.Wait()
 	g.p.Revoke(q)
 }
 
 // again takes a queue away, at any state of its sweep, and grants it again from the cursor that it had.
-func (g *gardener) again(q string) {
+func (g *sweepOperator) again(q string) {
 	g.revoke(q)
 	time.Sleep(3 * time.Second)
 	synctest.Wait()
 	for _, h := range g.p.Queues() {
 		if h.Queue.ID == q && h.Drained {
 			g.cursors[q] = h.Sweep.Cursor
-			g.checkHarvest(h)
+			g.checkResult(h)
 		}
 	}
 	if !g.p.Forget(q) {
@@ -168,7 +168,7 @@ func (g *gardener) again(q string) {
 	g.grant(q)
 }
 
-func (g *gardener) check(rt *rapid.T) {
+func (g *sweepOperator) check(rt *rapid.T) {
 	synctest.Wait()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,8 +182,8 @@ func (g *gardener) check(rt *rapid.T) {
 	}
 }
 
-// checkHarvest compares the state of a sweep with nothing in flight with what the field has counted.
-func (g *gardener) checkHarvest(h processor.QueueState) {
+// checkResult compares the state of a sweep with nothing in flight with what the source has counted.
+func (g *sweepOperator) checkResult(h processor.QueueState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q, s := h.Queue.ID, h.Sweep

@@ -13,32 +13,32 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// field is a finite source that is swept. Calls take random times. They fail, panic and ignore their context at random. Some
+// sweptSource is a finite source that is swept. Calls take random times. They fail, panic and ignore their context at random. Some
 // items always fail.
-type field struct {
-	mu      sync.Mutex
-	kind    kind
-	rnd     *rand.Rand
-	trouble float64
-	open    map[string][]string
-	poison  map[string]bool
-	busy    map[string]bool
-	running map[string]int // calls by queue
-	grants  map[string]*harvest
-	faults  []string
+type sweptSource struct {
+	mu          sync.Mutex
+	kind        kind
+	rnd         *rand.Rand
+	failureRate float64
+	open        map[string][]string
+	poison      map[string]bool
+	busy        map[string]bool
+	running     map[string]int // calls by queue
+	grants      map[string]*grantResult
+	faults      []string
 }
 
-// harvest is the result of one grant of a queue.
-type harvest struct {
+// grantResult is what one grant of a queue came to.
+type grantResult struct {
 	done    map[string]int  // how often an item was executed successfully
 	blamed  map[string]bool // items that failed alone or by name
 	failure bool            // a failure that no item could be blamed for
 }
 
-func newField(rt *rapid.T, k kind) *field {
-	f := &field{
-		kind: k, rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), trouble: rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(rt, "trouble"),
-		open: map[string][]string{}, poison: map[string]bool{}, busy: map[string]bool{}, running: map[string]int{}, grants: map[string]*harvest{},
+func newSweptSource(rt *rapid.T, k kind) *sweptSource {
+	f := &sweptSource{
+		kind: k, rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), failureRate: rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(rt, "failureRate"),
+		open: map[string][]string{}, poison: map[string]bool{}, busy: map[string]bool{}, running: map[string]int{}, grants: map[string]*grantResult{},
 	}
 	for _, q := range []string{"a", "b", "c", "d"} {
 		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {
@@ -50,24 +50,20 @@ func newField(rt *rapid.T, k kind) *field {
 	return f
 }
 
-func (f *field) fault(format string, args ...any) {
+func (f *sweptSource) fault(format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf(format, args...))
 }
 
-// begin draws the duration and the end of a call: 1 fails, 2 panics, 3 ignores its context.
-func (f *field) begin(q string, trouble float64) (d time.Duration, how int) {
+// begin draws the duration and the end of a call.
+func (f *sweptSource) begin(q string, failureRate float64) (d time.Duration, how ending) {
 	f.running[q]++
-	if f.rnd.Float64() < trouble {
-		how = 1 + f.rnd.IntN(3)
+	if f.rnd.Float64() < failureRate {
+		how = fails + ending(f.rnd.IntN(3))
 	}
 	return time.Duration(f.rnd.IntN(2000)) * time.Millisecond, how
 }
 
-func (f *field) spend(ctx context.Context, d time.Duration, how int) error {
-	return (&farm{}).spend(ctx, d, how)
-}
-
-func (f *field) Select(ctx context.Context, s processor.Selection) (page []string, err error) {
+func (f *sweptSource) Select(ctx context.Context, s processor.Selection) (page []string, err error) {
 	q := s.Queue.ID
 	f.mu.Lock()
 	if f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
@@ -82,18 +78,18 @@ func (f *field) Select(ctx context.Context, s processor.Selection) (page []strin
 		f.rnd.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
 	}
 	page = page[:min(len(page), s.Limit)]
-	d, how := f.begin(q, f.trouble/10)
-	f.grants[q].failure = f.grants[q].failure || how == 1 || how == 2
+	d, how := f.begin(q, f.failureRate/10)
+	f.grants[q].failure = f.grants[q].failure || how == fails || how == panics
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.running[q]--
 	}()
-	return page, f.spend(ctx, d, how)
+	return page, spend(ctx, d, how)
 }
 
-func (f *field) Execute(ctx context.Context, items []string) (err error) {
+func (f *sweptSource) Execute(ctx context.Context, items []string) (err error) {
 	q := items[0][:1]
 	f.mu.Lock()
 	for _, item := range items {
@@ -108,7 +104,7 @@ func (f *field) Execute(ctx context.Context, items []string) (err error) {
 	if f.kind.cursored && f.running[q] > 0 {
 		f.fault("a batch of queue %s is executed while another one runs", q)
 	}
-	d, how := f.begin(q, f.trouble)
+	d, how := f.begin(q, f.failureRate)
 	bad := f.bad(items, &how)
 	f.mu.Unlock()
 	defer func() {
@@ -117,20 +113,20 @@ func (f *field) Execute(ctx context.Context, items []string) (err error) {
 		f.running[q]--
 		f.end(ctx, q, items, bad, how, err)
 	}()
-	if err := f.spend(ctx, d, how); err != nil {
+	if err := spend(ctx, d, how); err != nil {
 		return err
 	}
 	return bad.err(how)
 }
 
 // bad returns the items of a batch that fail, and makes the batch fail if there are any.
-func (f *field) bad(items []string, how *int) names {
+func (f *sweptSource) bad(items []string, how *ending) names {
 	bad := make(names, len(items))
 	for i, item := range items {
 		bad[i] = f.poison[item]
 	}
 	if slices.Contains(bad, true) {
-		*how = []int{1, 2, byName}[f.rnd.IntN(btoi(f.kind.keyed && !f.kind.cursored)+2)]
+		*how = []ending{fails, panics, byName}[f.rnd.IntN(btoi(f.kind.keyed && !f.kind.cursored)+2)]
 	}
 	return bad
 }
@@ -143,9 +139,9 @@ func btoi(b bool) int {
 }
 
 // end notes the result of a batch. Items that are done leave the source, unless there is a cursor.
-func (f *field) end(ctx context.Context, q string, items []string, bad names, how int, err error) {
+func (f *sweptSource) end(ctx context.Context, q string, items []string, bad names, how ending, err error) {
 	g := f.grants[q]
-	panicked := how == 2 && err == nil
+	panicked := how == panics && err == nil
 	cancelled := ctx.Err() != nil && !panicked
 	for i, item := range items {
 		f.busy[item] = false
@@ -165,27 +161,27 @@ func (f *field) end(ctx context.Context, q string, items []string, bad names, ho
 	}
 }
 
-// The field with capabilities.
+// A sweptSource with capabilities.
 type (
-	fieldKeyed    struct{ *field }
-	fieldCursored struct{ *field }
-	fieldBoth     struct{ fieldKeyed }
+	sweptKeyed    struct{ *sweptSource }
+	sweptCursored struct{ *sweptSource }
+	sweptBoth     struct{ sweptKeyed }
 )
 
-func (fieldKeyed) Key(item string) string { return item }
+func (sweptKeyed) Key(item string) string { return item }
 
-func (fieldCursored) Cursor(item string) string { return item }
+func (sweptCursored) Cursor(item string) string { return item }
 
-func (fieldBoth) Cursor(item string) string { return item }
+func (sweptBoth) Cursor(item string) string { return item }
 
-func (f *field) dealer() processor.TaskDealer[string] {
+func (f *sweptSource) dealer() processor.TaskDealer[string] {
 	switch {
 	case f.kind.cursored && f.kind.keyed:
-		return fieldBoth{fieldKeyed{f}}
+		return sweptBoth{sweptKeyed{f}}
 	case f.kind.cursored:
-		return fieldCursored{f}
+		return sweptCursored{f}
 	case f.kind.keyed:
-		return fieldKeyed{f}
+		return sweptKeyed{f}
 	}
 	return f
 }

@@ -10,19 +10,14 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// farmAttempts is the number of attempts after which an item of the farm is dead.
-const farmAttempts = 3
-
-// More ways in which an Execute of the farm ends, in addition to those of spend.
-const (
-	byName   = 4 // it names the failed items in Failures
-	thenFail = 5 // it commits and returns an error
-)
+// randomMaxAttempts is the number of attempts after which an item of a randomSource is dead.
+const randomMaxAttempts = 3
 
 // names says for each item of a batch whether it fails.
 type names []bool
 
-func (n names) err(how int) error {
+// err returns the error of an Execute that ends like this. spend has returned the other errors.
+func (n names) err(how ending) error {
 	switch how {
 	case byName:
 		var f processor.Failures
@@ -32,14 +27,14 @@ func (n names) err(how int) error {
 			}
 		}
 		return fmt.Errorf("wrapped: %w", f.Err())
-	case thenFail:
+	case commits:
 		return errBroken
 	}
 	return nil
 }
 
-// doom makes batches with poison items fail, and draws how.
-func (f *farm) doom(items []string, how *int) names {
+// drawFailures makes batches with poison items fail, and draws how.
+func (f *randomSource) drawFailures(items []string, how *ending) names {
 	named := make(names, len(items))
 	poisoned := false
 	for i, item := range items {
@@ -50,12 +45,12 @@ func (f *farm) doom(items []string, how *int) names {
 	case !f.kind.tracks():
 		return named
 	case poisoned && f.kind.cursored:
-		*how = 1 + f.rnd.IntN(2)
+		*how = []ending{fails, panics}[f.rnd.IntN(2)]
 	case poisoned:
-		*how = []int{1, 2, byName}[f.rnd.IntN(3)]
-	case *how == 1 && f.kind.cursored && f.rnd.IntN(2) == 0:
-		*how = thenFail
-	case *how == 1 && f.kind.keyed && !f.kind.cursored && f.rnd.IntN(2) == 0:
+		*how = []ending{fails, panics, byName}[f.rnd.IntN(3)]
+	case *how == fails && f.kind.cursored && f.rnd.IntN(2) == 0:
+		*how = commits
+	case *how == fails && f.kind.keyed && !f.kind.cursored && f.rnd.IntN(2) == 0:
 		*how = byName
 		named[f.rnd.IntN(len(named))] = true
 	}
@@ -64,7 +59,7 @@ func (f *farm) doom(items []string, how *int) names {
 
 // checkOrder expects that a batch of a cursored source begins with the first item that is neither done nor dead, and that
 // no other call of its queue runs (X3).
-func (f *farm) checkOrder(items []string) {
+func (f *randomSource) checkOrder(items []string) {
 	if !f.kind.cursored {
 		return
 	}
@@ -81,7 +76,7 @@ func (f *farm) checkOrder(items []string) {
 }
 
 // checkPassed expects that all items of a queue ahead of the given one are done or dead (X3).
-func (f *farm) checkPassed(q, before string, batch []string) {
+func (f *randomSource) checkPassed(q, before string, batch []string) {
 	for _, item := range f.open[q] {
 		if item < before && !f.store.items[item].Dead && !slices.Contains(batch, item) {
 			f.fault("item %s is neither done nor dead, and passed by %s", item, before)
@@ -90,7 +85,7 @@ func (f *farm) checkPassed(q, before string, batch []string) {
 }
 
 // commit saves the cursor of the batch, as the fence does.
-func (f *farm) commit(ctx context.Context) {
+func (f *randomSource) commit(ctx context.Context) {
 	both := ctx.Value(bothKey{}).(boundBoth)
 	q := both.queues[0].ID
 	f.checkPassed(q, *both.cursor+"~", nil)
@@ -109,16 +104,16 @@ func bindBoth(ctx context.Context, queues []processor.Queue, cursor *string) con
 	return bind(context.WithValue(ctx, bothKey{}, boundBoth{queues, cursor}), queues, nil)
 }
 
-// farmItems and farmCursors are the stores of the farm. They fail at random.
+// randomItems and randomCursors are the stores of a randomSource. They fail at random.
 type (
-	farmItems   struct{ *farm }
-	farmCursors struct{ *farm }
+	randomItems   struct{ *randomSource }
+	randomCursors struct{ *randomSource }
 )
 
 // delay takes a random time, and reports whether the store fails.
-func (f *farm) delay() bool {
+func (f *randomSource) delay() bool {
 	f.mu.Lock()
-	d, bad := time.Duration(f.rnd.IntN(500))*time.Millisecond, f.rnd.Float64() < f.trouble/2
+	d, bad := time.Duration(f.rnd.IntN(500))*time.Millisecond, f.rnd.Float64() < f.failureRate/2
 	f.storing++
 	f.mu.Unlock()
 	time.Sleep(d)
@@ -128,7 +123,7 @@ func (f *farm) delay() bool {
 	return bad
 }
 
-func (s farmItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, _ error) {
+func (s randomItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, _ error) {
 	s.mu.Lock()
 	s.admitted[q.ID] = true
 	for key, item := range s.store.items {
@@ -144,8 +139,8 @@ func (s farmItems) Load(_ context.Context, q processor.Queue) (list []processor.
 }
 
 // Save fails only for a source with cursors, where a dead item must not be passed before it is recorded. For the other
-// sources the farm would not know which items are dead.
-func (s farmItems) Save(_ context.Context, q processor.Queue, items []processor.FailedItem) error {
+// sources the source would not know which items are dead.
+func (s randomItems) Save(_ context.Context, q processor.Queue, items []processor.FailedItem) error {
 	if s.delay() && s.kind.cursored {
 		return errBroken
 	}
@@ -155,10 +150,10 @@ func (s farmItems) Save(_ context.Context, q processor.Queue, items []processor.
 		if item.Key[:1] != q.ID {
 			s.fault("item %s is saved for queue %s", item.Key, q.ID)
 		}
-		if item.Attempts > s.alone[item.Key] && item.Attempts > farmAttempts {
+		if item.Attempts > s.alone[item.Key] && item.Attempts > randomMaxAttempts {
 			s.fault("%+v, but it was blamed %d times", item, s.alone[item.Key])
 		}
-		if item.Dead && item.Attempts < farmAttempts {
+		if item.Dead && item.Attempts < randomMaxAttempts {
 			s.fault("%+v is dead too early", item)
 		}
 		s.store.items[item.Key] = item
@@ -166,7 +161,7 @@ func (s farmItems) Save(_ context.Context, q processor.Queue, items []processor.
 	return nil
 }
 
-func (s farmItems) Delete(_ context.Context, _ processor.Queue, keys []string) error {
+func (s randomItems) Delete(_ context.Context, _ processor.Queue, keys []string) error {
 	if s.delay() {
 		return errBroken
 	}
@@ -181,7 +176,7 @@ func (s farmItems) Delete(_ context.Context, _ processor.Queue, keys []string) e
 	return nil
 }
 
-func (s farmCursors) Load(_ context.Context, q processor.Queue) (string, error) {
+func (s randomCursors) Load(_ context.Context, q processor.Queue) (string, error) {
 	s.mu.Lock()
 	s.admitted[q.ID] = true
 	s.mu.Unlock()
@@ -193,7 +188,7 @@ func (s farmCursors) Load(_ context.Context, q processor.Queue) (string, error) 
 	return s.store.cursors[q.ID], nil
 }
 
-func (s farmCursors) Save(ctx context.Context, q processor.Queue, cursor string) error {
+func (s randomCursors) Save(ctx context.Context, q processor.Queue, cursor string) error {
 	if s.delay() {
 		return errBroken
 	}
@@ -207,55 +202,55 @@ func (s farmCursors) Save(ctx context.Context, q processor.Queue, cursor string)
 	return nil
 }
 
-// The farm with capabilities.
+// A randomSource with capabilities.
 type (
-	farmKeyed      struct{ *farm }
-	farmBin        struct{ farmKeyed }
-	farmKeyedSet   struct{ farmSet }
-	farmTape       struct{ *farm }
-	farmTapeAndBin struct {
-		farmBin
-		tape farmTape
+	randomKeyed      struct{ *randomSource }
+	randomBin        struct{ randomKeyed }
+	randomKeyedSet   struct{ randomSet }
+	randomTape       struct{ *randomSource }
+	randomTapeAndBin struct {
+		randomBin
+		tape randomTape
 	}
 )
 
-func (f *farm) dealer() processor.TaskDealer[string] {
+func (f *randomSource) dealer() processor.TaskDealer[string] {
 	switch k := f.kind; {
 	case k.cursored && k.keyed:
-		return farmTapeAndBin{farmBin{farmKeyed{f}}, farmTape{f}}
+		return randomTapeAndBin{randomBin{randomKeyed{f}}, randomTape{f}}
 	case k.cursored:
-		return farmTape{f}
+		return randomTape{f}
 	case k.keyed && k.set:
-		return farmKeyedSet{farmSet{f}}
+		return randomKeyedSet{randomSet{f}}
 	case k.discards:
-		return farmBin{farmKeyed{f}}
+		return randomBin{randomKeyed{f}}
 	case k.keyed:
-		return farmKeyed{f}
+		return randomKeyed{f}
 	case k.set:
-		return farmSet{f}
+		return randomSet{f}
 	}
 	return f
 }
 
-func (farmKeyed) Key(item string) string    { return item }
-func (farmKeyedSet) Key(item string) string { return item }
+func (randomKeyed) Key(item string) string    { return item }
+func (randomKeyedSet) Key(item string) string { return item }
 
-func (b farmBin) Discard(_ context.Context, item string, cause error) error {
+func (b randomBin) Discard(_ context.Context, item string, cause error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.busy[item] || b.store.items[item].Dead || b.done[item] || cause == nil {
 		b.fault("item %s is discarded: busy %t, done %t, %+v", item, b.busy[item], b.done[item], b.store.items[item])
 	}
-	if b.rnd.Float64() < b.trouble {
+	if b.rnd.Float64() < b.failureRate {
 		return errors.New("no room")
 	}
 	return nil
 }
 
-func (t farmTape) Cursor(item string) string { return item }
+func (t randomTape) Cursor(item string) string { return item }
 
 // Select returns the items after the cursor, done or not.
-func (t farmTape) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+func (t randomTape) Select(ctx context.Context, s processor.Selection) ([]string, error) {
 	q := s.Queue.ID
 	t.mu.Lock()
 	all := t.open[q]
@@ -274,8 +269,8 @@ func (t farmTape) Select(ctx context.Context, s processor.Selection) ([]string, 
 	return behind, nil
 }
 
-func (t farmTapeAndBin) Cursor(item string) string { return item }
+func (t randomTapeAndBin) Cursor(item string) string { return item }
 
-func (t farmTapeAndBin) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+func (t randomTapeAndBin) Select(ctx context.Context, s processor.Selection) ([]string, error) {
 	return t.tape.Select(ctx, s)
 }

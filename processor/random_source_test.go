@@ -13,31 +13,31 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// farm is a source of items that checks how the processor treats them. An item is open until its Execute succeeds. Calls
+// randomSource is a source of items that checks what the processor does with them. An item is open until its Execute succeeds. Calls
 // take random times. They fail, panic and ignore their context at random.
-type farm struct {
-	mu        sync.Mutex
-	rnd       *rand.Rand
-	trouble   float64 // probability that a call fails
-	open      map[string][]string
-	busy      map[string]bool  // items being executed
-	selecting map[string]bool  // queues being selected
-	running   map[string]int   // calls by queue
-	closed    map[string]bool  // drained queues: no call of them may start
-	epochs    map[string]int64 // the epoch of each grant
-	handed    int64            // items passed to Execute
-	kind      kind
-	done      map[string]bool // items whose Execute succeeded
-	poison    map[string]bool // items that always fail
-	alone     map[string]int  // how often an item failed alone or by name
-	store     *memory
-	storing   int             // running calls of the stores
-	admitted  map[string]bool // queues whose failed items or cursor are loaded for a select
-	distrust  bool
-	faults    []string
+type randomSource struct {
+	mu          sync.Mutex
+	rnd         *rand.Rand
+	failureRate float64 // probability that a call fails
+	open        map[string][]string
+	busy        map[string]bool  // items being executed
+	selecting   map[string]bool  // queues being selected
+	running     map[string]int   // calls by queue
+	closed      map[string]bool  // drained queues: no call of them may start
+	epochs      map[string]int64 // the epoch of each grant
+	handed      int64            // items passed to Execute
+	kind        kind
+	done        map[string]bool // items whose Execute succeeded
+	poison      map[string]bool // items that always fail
+	alone       map[string]int  // how often an item failed alone or by name
+	store       *memory
+	storing     int             // running calls of the stores
+	admitted    map[string]bool // queues whose failed items or cursor are loaded for a select
+	distrust    bool
+	faults      []string
 }
 
-func (f *farm) fault(format string, args ...any) {
+func (f *randomSource) fault(format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf(format, args...))
 }
 
@@ -48,7 +48,7 @@ type kind struct{ set, keyed, cursored, discards bool }
 func (k kind) tracks() bool { return k.keyed || k.cursored }
 
 // begin notes the start of a call, and draws its duration and its end.
-func (f *farm) begin(queues []string, admitted bool) (time.Duration, int) {
+func (f *randomSource) begin(queues []string, admitted bool) (time.Duration, ending) {
 	for _, q := range queues {
 		if f.closed[q] && !admitted {
 			f.fault("a call for queue %s began after Drain", q)
@@ -58,16 +58,28 @@ func (f *farm) begin(queues []string, admitted bool) (time.Duration, int) {
 	if f.distrust && !admitted {
 		f.fault("a call for %v began without trust", queues)
 	}
-	how := 0
-	if f.rnd.Float64() < f.trouble {
-		how = 1 + f.rnd.IntN(3)
+	how := succeeds
+	if f.rnd.Float64() < f.failureRate {
+		how = fails + ending(f.rnd.IntN(3))
 	}
 	return time.Duration(f.rnd.IntN(2000)) * time.Millisecond, how
 }
 
-// spend takes the duration of the call and ends it: 1 fails, 2 panics, 3 ignores its context and succeeds.
-func (f *farm) spend(ctx context.Context, d time.Duration, how int) error {
-	if how == 3 {
+// ending says how a call ends.
+type ending int
+
+const (
+	succeeds ending = iota
+	fails
+	panics
+	ignoresContext // and succeeds
+	byName         // an Execute names the failed items in Failures
+	commits        // an Execute commits and returns an error
+)
+
+// spend takes the duration of the call and ends it.
+func spend(ctx context.Context, d time.Duration, how ending) error {
+	if how == ignoresContext {
 		time.Sleep(d)
 		return nil
 	}
@@ -75,15 +87,15 @@ func (f *farm) spend(ctx context.Context, d time.Duration, how int) error {
 		return err
 	}
 	switch how {
-	case 1:
+	case fails:
 		return errBroken
-	case 2:
+	case panics:
 		panic("boom")
 	}
 	return nil
 }
 
-func (f *farm) fetch(ctx context.Context, limit int, queues ...string) ([]string, error) {
+func (f *randomSource) fetch(ctx context.Context, limit int, queues ...string) ([]string, error) {
 	f.mu.Lock()
 	for _, q := range queues {
 		if f.selecting[q] || f.running[q] > 0 && (!f.kind.keyed || f.kind.cursored) {
@@ -112,14 +124,14 @@ func (f *farm) fetch(ctx context.Context, limit int, queues ...string) ([]string
 			f.running[q]--
 		}
 	}()
-	return page, f.spend(ctx, d, how)
+	return page, spend(ctx, d, how)
 }
 
-func (f *farm) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+func (f *randomSource) Select(ctx context.Context, s processor.Selection) ([]string, error) {
 	return f.fetch(ctx, s.Limit, s.Queue.ID)
 }
 
-func (f *farm) Execute(ctx context.Context, items []string) (err error) {
+func (f *randomSource) Execute(ctx context.Context, items []string) (err error) {
 	f.mu.Lock()
 	var queues []string
 	for _, item := range items {
@@ -142,7 +154,7 @@ func (f *farm) Execute(ctx context.Context, items []string) (err error) {
 	f.handed += int64(len(items))
 	f.checkContext(ctx, queues)
 	d, how := f.begin(queues, false)
-	named := f.doom(items, &how)
+	named := f.drawFailures(items, &how)
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
@@ -152,14 +164,14 @@ func (f *farm) Execute(ctx context.Context, items []string) (err error) {
 			f.running[q]--
 		}
 	}()
-	if err := f.spend(ctx, d, how); err != nil {
+	if err := spend(ctx, d, how); err != nil {
 		return err
 	}
 	return named.err(how)
 }
 
 // checkContext expects that the context carries the queues of the batch under the epochs of their grants.
-func (f *farm) checkContext(ctx context.Context, queues []string) {
+func (f *randomSource) checkContext(ctx context.Context, queues []string) {
 	var want []string
 	for _, q := range queues {
 		want = append(want, fmt.Sprint(q, ":", f.epochs[q]))
@@ -170,14 +182,14 @@ func (f *farm) checkContext(ctx context.Context, queues []string) {
 }
 
 // end notes the result of a batch. Items that are done leave the source.
-func (f *farm) end(ctx context.Context, items []string, named names, how int, err error) {
+func (f *randomSource) end(ctx context.Context, items []string, named names, how ending, err error) {
 	for i, item := range items {
 		f.busy[item] = false
-		bad := how == 2 || err != nil
+		bad := how == panics || err != nil
 		if how == byName && err != nil && ctx.Err() == nil {
 			bad = named[i]
 		}
-		if how == thenFail && ctx.Err() == nil {
+		if how == commits && ctx.Err() == nil {
 			bad = false
 		}
 		switch {
@@ -187,21 +199,21 @@ func (f *farm) end(ctx context.Context, items []string, named names, how int, er
 			f.alone[item]++
 		}
 	}
-	if f.kind.cursored && how != 2 && (err == nil || how == thenFail && ctx.Err() == nil) {
+	if f.kind.cursored && how != panics && (err == nil || how == commits && ctx.Err() == nil) {
 		f.commit(ctx)
 	}
 }
 
-func (f *farm) finish(item string) {
+func (f *randomSource) finish(item string) {
 	q := item[:1]
 	f.done[item] = true
 	f.open[q] = slices.DeleteFunc(f.open[q], func(other string) bool { return other == item })
 }
 
-// farmSet is the farm as a SetSelector.
-type farmSet struct{ *farm }
+// randomSet is a randomSource that is a SetSelector.
+type randomSet struct{ *randomSource }
 
-func (f farmSet) SelectSet(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
+func (f randomSet) SelectSet(ctx context.Context, s processor.Selection, owned []processor.Queue) ([]string, error) {
 	var queues []string
 	for _, q := range owned {
 		queues = append(queues, q.ID)
@@ -209,14 +221,14 @@ func (f farmSet) SelectSet(ctx context.Context, s processor.Selection, owned []p
 	return f.fetch(ctx, s.Limit, queues...)
 }
 
-func (f farmSet) QueueOf(item string) string { return item[:1] }
+func (f randomSet) QueueOf(item string) string { return item[:1] }
 
-func newFarm(rt *rapid.T, k kind) *farm {
-	f := &farm{
+func newRandomSource(rt *rapid.T, k kind) *randomSource {
+	f := &randomSource{
 		kind: k, done: map[string]bool{}, poison: map[string]bool{}, alone: map[string]int{}, admitted: map[string]bool{}, store: newMemory(),
-		rnd:     rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
-		trouble: rapid.Float64Range(0, 0.5).Draw(rt, "trouble"),
-		open:    map[string][]string{}, busy: map[string]bool{}, selecting: map[string]bool{},
+		rnd:         rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
+		failureRate: rapid.Float64Range(0, 0.5).Draw(rt, "failureRate"),
+		open:        map[string][]string{}, busy: map[string]bool{}, selecting: map[string]bool{},
 		running: map[string]int{}, closed: map[string]bool{}, epochs: map[string]int64{},
 	}
 	for _, q := range []string{"a", "b", "c", "d"} {
