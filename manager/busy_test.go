@@ -106,7 +106,7 @@ func (e endless) Execute(ctx context.Context, _ []int) error {
 }
 
 // L5: the request for a queue cannot be written while its owner holds the row, and with one fenced transaction after the
-// other it would never be written. The owner, which plans, too, drains the queue for that.
+// other it would never be written. So the owner, which plans too, drains the queue.
 func TestQueuesMoveFromAnOwnerThatIsAlwaysBusy(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
@@ -200,7 +200,7 @@ func TestLeaveEndsThoughTheLockRowIsHeld(t *testing.T) {
 }
 
 // S7: a server that wants to expire another one finds the lock row busy each time, because each holder passes it on to a
-// transaction that waits. The server waits, too, in the end.
+// transaction that waits. In the end the server waits too.
 func TestDeadServerIsExpiredThoughTheLockRowIsNeverFree(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {

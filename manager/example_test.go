@@ -17,8 +17,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// settle settles orders: those of a queue are the ones whose id leaves the queue's index when it is
-// divided by the number of queues.
+// settle settles orders. An order belongs to the queue whose index is the order's id modulo the number of queues.
 type settle struct{ db *sql.DB }
 
 // Select returns the next orders of one queue.

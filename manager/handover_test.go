@@ -141,7 +141,7 @@ func TestWaitIsLogged(t *testing.T) {
 	})
 }
 
-// H4 H5: a drain that takes too long is cancelled. A worker whose dealer obeys has left in order.
+// H4 H5: a drain that takes too long is cancelled. A worker whose dealer returns then leaves in order.
 func TestLeaveCancelsAfterDrainTimeout(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", &work{takes: time.Hour}, fast)

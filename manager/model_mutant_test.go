@@ -4,7 +4,7 @@ import "testing"
 
 // mutants lack a rule each, and the walks must notice. Some rules have no mutant here, because the model has shown that
 // other rules cover them. S2, queues read before the version, or not stamped with it: a heartbeat's reply is compared by
-// counts and sums, too, and a release for an earlier requester is rejected. S6, a fresh read before work resumes: while the
+// counts and sums too, and a release for an earlier requester is rejected. S6, a fresh read before work resumes: while the
 // row is there no other server has taken a queue, and the retired epochs are known. S6, a heartbeat that inserts the row
 // again: heartbeats from the future count as dead, and the epochs have risen meanwhile.
 var mutants = []struct {
