@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,11 +33,15 @@ const (
 	waitLogEvery = 10 * time.Second
 )
 
-// alerter looks after each heartbeat for what an operator should know, and raises it.
+// alerter raises what an operator should know. It looks with every heartbeat, and records what it has found in a job.
 type alerter struct {
 	*base
 	incoming <-chan center.Alert  // from the executors
 	raised   map[string]time.Time // by kind and queue; outlives the session
+
+	found      []center.Alert // to be recorded
+	standbyDue bool           // servers that stand by are to be counted
+	waitsDue   bool           // owners that the server waits for are to be logged
 
 	lastBusy     time.Time // when the server last had a queue, or could not have one
 	progress     int64     // number of selects and items that have ended
@@ -44,37 +49,82 @@ type alerter struct {
 	waitLoggedAt time.Time // zero while the server waits for no queue
 }
 
-// follow raises the alerts that are due after a heartbeat. restricted says that the server must leave some queues idle now.
-func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, restricted bool) {
-	a.logWaits(ctx, p.Incoming > 0)
+// follow notes the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
+func (a *alerter) follow(p roster.HeartbeatReply, restricted bool) {
+	a.checkWaits(p.Incoming > 0)
 	for more := true; more; {
 		select {
 		case alert := <-a.incoming:
-			a.raise(ctx, alert)
+			a.note(alert)
 		default:
 			more = false
 		}
 	}
-	a.checkStandby(ctx, p)
-	a.checkStalled(ctx)
-	a.checkProgress(ctx, p, restricted)
+	a.checkStandby(p)
+	a.checkStalled()
+	a.checkProgress(p, restricted)
 }
 
-// raise records an alert, unless this process raised it within the hour. It passes the alert to the log and the Alerter,
-// unless another process has recorded it first.
-func (a *alerter) raise(ctx context.Context, alert center.Alert) {
-	key := alert.Kind + "/" + alert.QueueID
-	if last, ok := a.raised[key]; ok && time.Since(last) < alertEvery {
-		return
+// note notes an alert, unless it was raised within the hour.
+func (a *alerter) note(alert center.Alert) {
+	if !a.recent(alert) && !slices.ContainsFunc(a.found, func(b center.Alert) bool { return alertKey(b) == alertKey(alert) }) {
+		a.found = append(a.found, alert)
 	}
-	ctx, cancel := a.withTimeout(ctx)
-	defer cancel()
-	first, err := a.roster.Roster().Alert(ctx, a.taskType, alert, alertEvery)
+}
+
+func (a *alerter) recent(alert center.Alert) bool {
+	last, ok := a.raised[alertKey(alert)]
+	return ok && time.Since(last) < alertEvery
+}
+
+func alertKey(a center.Alert) string { return a.Kind + "/" + a.QueueID }
+
+// nextJob returns the job that records what was found, or nil if that is nothing.
+func (a *alerter) nextJob() *job {
+	found, standby, waits := a.found, a.standbyDue, a.waitsDue
+	if len(found) == 0 && !standby && !waits {
+		return nil
+	}
+	a.found, a.standbyDue, a.waitsDue = nil, false, false
+	var pending []roster.PendingHandover
+	first := make([]bool, len(found), len(found)+1) // no other process has raised it
+	errs := make([]error, len(found), len(found)+1)
+	return &job{
+		name: "record alerts",
+		call: func(ctx context.Context) (err error) {
+			if waits {
+				pending, err = a.roster.Roster().Server(a.taskType, a.uuid).PendingHandovers(ctx)
+			}
+			if standby {
+				alert, err := a.standby(ctx)
+				found, first, errs = append(found, alert), append(first, false), append(errs, err)
+			}
+			for i, alert := range found {
+				if errs[i] == nil {
+					first[i], errs[i] = a.roster.Roster().Alert(ctx, a.taskType, alert, alertEvery)
+				}
+			}
+			return err
+		},
+		then: func(error) (more bool) {
+			for _, w := range pending {
+				a.log.Info("waiting: ", w)
+			}
+			for i, alert := range found {
+				a.recorded(alert, first[i], errs[i])
+			}
+			return false
+		},
+	}
+}
+
+// recorded tells the log and the Alerter of an alert that was recorded, unless another process has.
+func (a *alerter) recorded(alert center.Alert, first bool, err error) {
 	if err != nil {
 		a.log.WithError(err).Warnf("recording alert %s failed: %s", alert.Kind, alert.Text)
 		return
 	}
-	a.raised[key] = time.Now()
+	a.raised[alertKey(alert)] = time.Now()
 	if !first {
 		return
 	}
@@ -84,29 +134,25 @@ func (a *alerter) raise(ctx context.Context, alert center.Alert) {
 	}
 }
 
-// checkStandby raises one alert per roster if servers have been on standby for long (S9).
-func (a *alerter) checkStandby(ctx context.Context, p roster.HeartbeatReply) {
+// checkStandby notes that this server has had no queue for long (S9).
+func (a *alerter) checkStandby(p roster.HeartbeatReply) {
 	if p.Owned > 0 || p.Incoming > 0 || p.State != center.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
 		return
 	}
-	if time.Since(a.lastBusy) < standbyAlert*a.settings.JudgeDeadInterval {
-		return
-	}
-	query, cancel := a.withTimeout(ctx)
-	defer cancel()
-	servers, queues, err := a.roster.Roster().Standby(query, a.taskType)
-	if err != nil {
-		a.log.WithError(err).Debug("counting the servers on standby failed")
-		return
-	}
-	a.raise(ctx, center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (queues: %d)", max(0, servers-queues), servers, queues)})
+	a.standbyDue = time.Since(a.lastBusy) >= standbyAlert*a.settings.JudgeDeadInterval && !a.recent(center.Alert{Kind: center.AlertStandby})
 }
 
-// checkStalled raises an alert for each call of the dealer that does not end.
-func (a *alerter) checkStalled(ctx context.Context) {
+// standby returns the alert that servers stand by. It is one for the whole roster.
+func (a *alerter) standby(ctx context.Context) (center.Alert, error) {
+	servers, queues, err := a.roster.Roster().Standby(ctx, a.taskType)
+	return center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (queues: %d)", max(0, servers-queues), servers, queues)}, err
+}
+
+// checkStalled notes calls of the dealer that do not end.
+func (a *alerter) checkStalled() {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
-		a.raise(ctx, center.Alert{Kind: center.AlertStalled, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
+		a.note(center.Alert{Kind: center.AlertStalled, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
 	}
 }
 
@@ -121,8 +167,8 @@ func stallText(stall processor.Stall) string {
 	return fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(stall.Queues, ", "), time.Since(stall.Since).Round(time.Second))
 }
 
-// checkProgress raises an alert if the server may work and has ended neither a select nor a batch for long.
-func (a *alerter) checkProgress(ctx context.Context, p roster.HeartbeatReply, restricted bool) {
+// checkProgress notes that a server that may work has ended neither a select nor a batch for long.
+func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 	stats := a.proc.Stats()
 	done := stats.FetchCount + stats.SuccessCount + stats.FailureCount
 	if done != a.progress || p.Owned == 0 || restricted || a.inRuns() {
@@ -131,31 +177,20 @@ func (a *alerter) checkProgress(ctx context.Context, p roster.HeartbeatReply, re
 	}
 	patience := max(a.settings.StallAfter, 2*(a.settings.SleepTimeNoData+a.settings.SleepTimeInterval))
 	if idle := time.Since(a.progressAt); idle > patience {
-		a.raise(ctx, center.Alert{Kind: center.AlertNoFetch, Server: a.uuid, Text: fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), p.Owned)})
+		a.note(center.Alert{Kind: center.AlertNoFetch, Server: a.uuid, Text: fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), p.Owned)})
 	}
 }
 
-// logWaits logs the owners that the server waits for: first after a wait of two heartbeats, which is longer than a hand-over
-// takes, and then once per waitLogEvery.
-func (a *alerter) logWaits(ctx context.Context, waiting bool) {
+// checkWaits notes that the owners that the server waits for are to be logged: first when that has lasted longer than a
+// hand-over takes, and then at intervals.
+func (a *alerter) checkWaits(waiting bool) {
 	switch {
 	case !waiting:
 		a.waitLoggedAt = time.Time{}
-		return
 	case a.waitLoggedAt.IsZero():
 		a.waitLoggedAt = time.Now().Add(2*a.settings.HeartbeatInterval - waitLogEvery)
-		return
-	case time.Since(a.waitLoggedAt) < waitLogEvery:
-		return
-	}
-	a.waitLoggedAt = time.Now()
-	ctx, cancel := a.withTimeout(ctx)
-	defer cancel()
-	waits, err := a.roster.Roster().Server(a.taskType, a.uuid).PendingHandovers(ctx)
-	if err != nil {
-		a.log.WithError(err).Debug("reading the owners of awaited queues failed")
-	}
-	for _, w := range waits {
-		a.log.Info("waiting: ", w)
+	case time.Since(a.waitLoggedAt) >= waitLogEvery:
+		a.waitLoggedAt = time.Now()
+		a.waitsDue = true
 	}
 }

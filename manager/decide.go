@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"slices"
+
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
@@ -116,7 +118,12 @@ func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
 	return nil
 }
 
-// lose decides about a queue that the processor has under an epoch that the server does not own.
+// stopping returns the steps that stop work. They are right even if the rows have changed since they were read.
+func stopping(actions []action) []action {
+	return slices.DeleteFunc(actions, func(a action) bool { return a.verb != drain && a.verb != revoke })
+}
+
+// lose decides about a queue that the processor has and the server does not own under that epoch.
 func lose(h processor.QueueState) []action {
 	id := h.Queue.ID
 	if h.Drained {

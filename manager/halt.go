@@ -14,19 +14,28 @@ import (
 // change (N1), or the server hands everything over because it leaves or is paused (H4).
 type halt struct {
 	*base
+	reg *registration
 
-	halted  bool         // the task type is paused, or a barrier is up: the server owns queues and does not work them
-	barrier int64        // the partition version for which all servers drain; 0 if none
-	drained atomic.Int64 // the barrier for which this server is drained, as the heartbeat reports it
+	confirmed int64        // the lapses of the registration that a reply has followed (S11)
+	paused    bool         // the task type is paused, or a barrier is up: queues are owned, but not worked
+	barrier   int64        // the partition version that all servers drain for; 0 if none
+	drained   atomic.Int64 // the barrier for which nothing is in flight, as the heartbeat reports it
 
 	leaving    bool
 	handOverBy time.Time // until then the server waits for requesters to know; zero if it hands nothing over
 }
 
-// follow takes pauses and the barrier from a heartbeat's reply.
-func (h *halt) follow(p roster.HeartbeatReply) {
+// halted reports whether the queues are owned, but not worked.
+func (h *halt) halted() bool { return h.paused || !h.isConfirmed() }
+
+// isConfirmed reports whether a reply has been read since the server joined, and since its lease last expired.
+func (h *halt) isConfirmed() bool { return h.confirmed == h.reg.lapses.Load() }
+
+// follow notes what a heartbeat's reply says about pauses and the barrier.
+func (h *halt) follow(p heartbeatReply) {
+	h.confirmed = p.lapses
 	halted := p.Paused || p.RequestedTotal > 0
-	if halted != h.halted {
+	if halted != h.paused {
 		h.log.WithFields(logrus.Fields{"paused": p.Paused, "repartition": p.RequestedTotal > 0}).Infof("halted: %t", halted)
 	}
 	switch paused := p.State == center.StatePaused; {
@@ -37,7 +46,7 @@ func (h *halt) follow(p roster.HeartbeatReply) {
 		h.log.Info("server resumed by an operator")
 		h.handOverBy = time.Time{}
 	}
-	h.halted, h.barrier = halted, 0
+	h.paused, h.barrier = halted, 0
 	if p.RequestedTotal > 0 {
 		h.barrier = p.PartitionVersion
 	}

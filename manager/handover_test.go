@@ -2,6 +2,8 @@ package manager_test
 
 import (
 	"errors"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -131,12 +133,20 @@ func TestWaitIsLogged(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		slow := fast
 		slow.ThreadNumber = slow.Queues
-		cl.start("a", &work{takes: 20 * time.Second}, slow)
+		cl.start("a", &work{takes: 25 * time.Second}, slow)
 		time.Sleep(5 * time.Second)
 		cl.start("b", nil, slow)
 		time.Sleep(30 * time.Second)
-		if got := cl.logged.String(); strings.Count(got, "waiting: queue 1 and 2 more are held by ") != 2 || !strings.Contains(got, "requested 4s ago") || !strings.Contains(got, "requested 14s ago") {
-			cl.Fatalf("the owner that b waits for was not logged twice, 4 s and 14 s after the request:\n%s", got)
+		var ages []int
+		for _, line := range regexp.MustCompile(`waiting: queue 1 and 2 more are held by .*; requested (\d+)s ago`).FindAllStringSubmatch(cl.logged.String(), -1) {
+			age, err := strconv.Atoi(line[1])
+			if err != nil {
+				cl.Fatal(err)
+			}
+			ages = append(ages, age)
+		}
+		if len(ages) != 2 || ages[0] < 4 || ages[1] != ages[0]+10 {
+			cl.Fatalf("the owner that b waits for was logged %v s after the request, want twice, from 4 s on, with 10 s between:\n%s", ages, cl.logged)
 		}
 	})
 }

@@ -23,13 +23,14 @@ type heartbeater struct {
 
 	mu            sync.Mutex
 	registrations map[string]*registration
+	added         chan struct{} // capacity 1: a registration came
 
 	token   string // of the next heartbeat; it stays the same until a heartbeat succeeds
 	failing bool   // the last heartbeat failed
 }
 
 func newHeartbeater(c *center.Center, cfg Config) *heartbeater {
-	return &heartbeater{roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{}, token: newToken()}
+	return &heartbeater{roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{}, added: make(chan struct{}, 1), token: newToken()}
 }
 
 // newToken returns 16 random hexadecimal digits.
@@ -38,10 +39,16 @@ func newToken() string {
 	return hex.EncodeToString(id[8:])
 }
 
+// add makes the heartbeater keep a registration alive. It sends a heartbeat at once: the server works nothing before the
+// reply (S11), and the servers that were there may have a longer interval.
 func (h *heartbeater) add(r *registration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.registrations[r.uuid] = r
+	select {
+	case h.added <- struct{}{}:
+	default:
+	}
 }
 
 func (h *heartbeater) remove(r *registration) {
@@ -50,28 +57,28 @@ func (h *heartbeater) remove(r *registration) {
 	delete(h.registrations, r.uuid)
 }
 
-// idleInterval is the pause between two looks for registrations while there is none.
-const idleInterval = 100 * time.Millisecond
-
 func (h *heartbeater) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	var next <-chan time.Time // nil while there is no registration
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
-			timer.Reset(h.sendHeartbeat(ctx))
+		case <-h.added:
+		case <-next:
+		}
+		next = nil
+		if pause, some := h.sendHeartbeat(ctx); some {
+			next = time.After(pause)
 		}
 	}
 }
 
-// sendHeartbeat sends one heartbeat and returns the pause until the next. After a failure the pause is a quarter of the interval,
-// so that a short outage costs little of the lease.
-func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration) {
+// sendHeartbeat sends one heartbeat, unless there is no registration, and returns the pause until the next. After a failure the
+// pause is a quarter of the interval, so that a short outage costs little of the lease.
+func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, some bool) {
 	registrations, interval := h.snapshot()
 	if len(registrations) == 0 {
-		return idleInterval
+		return 0, false
 	}
 	b := roster.Heartbeat{Token: h.token}
 	for _, r := range registrations {
@@ -89,7 +96,7 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration) {
 		h.observer.Heartbeat(time.Since(start), err)
 	}
 	if err != nil {
-		return interval / 4
+		return interval / 4, true
 	}
 	h.token = newToken()
 	for _, r := range registrations {
@@ -99,7 +106,7 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration) {
 			h.expire(r)
 		}
 	}
-	return max(0, interval-time.Since(start))
+	return max(0, interval-time.Since(start)), true
 }
 
 func (h *heartbeater) snapshot() (all []*registration, interval time.Duration) {
@@ -137,7 +144,7 @@ func (r *registration) renew(token string, start time.Time, p roster.HeartbeatRe
 	r.lease.renew(start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)
-	reply := heartbeatReply{HeartbeatReply: p}
+	reply := heartbeatReply{HeartbeatReply: p, lapses: r.lapses.Load()} // after the renewal: a lapse that follows waits for the next reply
 	if r.watch.mayExpire() {
 		reply.watched = r.watch.watched()
 		reply.inherited = r.watch.since.Before(r.joined) && p.Now.Sub(r.joined) < r.watch.judgeDead

@@ -8,23 +8,39 @@ import (
 // lease is the time during which a server may trust that it owns its queues. It begins with the start of the last successful
 // heartbeat and lasts for judge_dead_interval less a margin (S5).
 type lease struct {
-	length time.Duration
-	start  atomic.Pointer[time.Time]
-	alarm  *time.Timer
+	length  time.Duration
+	every   time.Duration // between two looks of the alarm
+	start   atomic.Pointer[time.Time]
+	expired func()
+	alarm   *time.Timer
+	stopped atomic.Bool
 }
 
-// newLease returns a lease that begins at start. The lease calls expired in a goroutine of its own whenever it runs out, so
-// that a statement that hangs cannot delay the cancellation of what is in flight (S6).
+// newLease returns a lease that begins at start. It calls expired, in a goroutine of its own, whenever the lease runs
+// out, so that what is in flight is cancelled at once, whatever statement the server waits for (S6).
+//
+// A timer stands still while the machine sleeps. So the alarm looks several times per heartbeat, and what is in flight is
+// cancelled soon after the machine wakes up.
 func newLease(judgeDead, heartbeat time.Duration, start time.Time, expired func()) *lease {
-	l := &lease{length: leaseLength(judgeDead, heartbeat)}
+	l := &lease{length: leaseLength(judgeDead, heartbeat), every: heartbeat / 4, expired: expired}
 	l.start.Store(&start)
-	l.alarm = time.AfterFunc(l.left(), func() {
-		if !l.valid() {
-			expired()
-		}
-	})
+	l.alarm = time.AfterFunc(time.Hour, l.look)
+	l.setAlarm()
 	return l
 }
+
+// look is what the alarm does.
+func (l *lease) look() {
+	switch {
+	case l.stopped.Load():
+	case l.valid():
+		l.setAlarm()
+	default:
+		l.expired() // the next renewal sets the alarm again
+	}
+}
+
+func (l *lease) setAlarm() { l.alarm.Reset(max(0, min(l.left(), l.every))) }
 
 // leaseLength returns how long a lease lasts after the start of a heartbeat.
 func leaseLength(judgeDead, heartbeat time.Duration) time.Duration {
@@ -40,11 +56,14 @@ func margin(judgeDead, heartbeat time.Duration) time.Duration {
 // renew restarts the lease at the start of a heartbeat that has succeeded.
 func (l *lease) renew(start time.Time) {
 	l.start.Store(&start)
-	l.alarm.Reset(max(0, l.left()))
+	l.setAlarm()
 }
 
-// stop stops the alarm, after the server has left.
-func (l *lease) stop() { l.alarm.Stop() }
+// stop disarms the alarm, because the server has left.
+func (l *lease) stop() {
+	l.stopped.Store(true)
+	l.alarm.Stop()
+}
 
 // end ends the lease at once, after the server's row is gone.
 func (l *lease) end() {

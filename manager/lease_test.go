@@ -59,3 +59,20 @@ func TestElapsed(t *testing.T) {
 		t.Errorf("%s, want a second", got)
 	}
 }
+
+// S6: a timer stands still while the machine sleeps, and the lease expires by the wall clock. The alarm notices that within a
+// heartbeat of waking up.
+func TestLeaseAfterSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		expired := make(chan time.Time, 1)
+		l := newLease(50*time.Second, 5*time.Second, time.Now(), func() { expired <- time.Now() })
+		defer l.stop()
+		time.Sleep(time.Second)
+		slept := time.Now().Round(0).Add(-time.Hour) // without the reading of the monotonic clock
+		l.start.Store(&slept)
+		woke := time.Now()
+		if took := (<-expired).Sub(woke); took > 5*time.Second {
+			t.Errorf("the alarm came %s after the machine woke up", took)
+		}
+	})
+}

@@ -17,10 +17,11 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	s.log.Info("leaving: draining")
 	s.halt.leaving = true
 	s.halt.handOver()
-	s.announce(ctx)
+	s.unannounced = true
 	notDrained := s.drainAll(ctx)
+	s.jobs.wait()
 	if s.sweeper != nil {
-		s.sweeper.suspendAll(ctx, notDrained)
+		s.endSweeps(ctx, notDrained)
 	}
 	s.heartbeater.remove(s.reg) // so that the lease expires, and with it the attempts to leave
 	s.handOverAll(ctx, notDrained)
@@ -28,14 +29,29 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	return nil
 }
 
-// announce marks the server as draining, so that the next plan gives it no queue and requests all that it has. If the
-// database does not answer in time, the server does not wait for requesters: handOverAll hands everything over.
-func (s *session) announce(ctx context.Context) {
-	ctx, cancel := context.WithDeadline(ctx, s.halt.handOverBy)
-	defer cancel()
-	if err := s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx); err != nil {
-		s.log.WithError(err).Debug("drain not announced")
-		s.halt.handOverBy = time.Now()
+// announcement returns the job that marks the server as draining, so that it is dealt no queue and its queues are
+// requested; nil if the server does not leave, or has announced it. If the database does not answer soon, requesters are
+// not waited for: handOverAll hands everything over.
+func (s *session) announcement() *job {
+	if !s.unannounced {
+		return nil
+	}
+	s.unannounced = false
+	by := s.halt.handOverBy
+	return &job{
+		name: "announce the drain",
+		call: func(ctx context.Context) error {
+			ctx, cancel := context.WithDeadline(ctx, by)
+			defer cancel()
+			return s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx)
+		},
+		then: func(err error) (more bool) {
+			if err != nil {
+				s.halt.handOverBy = time.Now()
+			}
+			s.view.invalidate()
+			return true
+		},
 	}
 }
 
@@ -59,8 +75,19 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	return nil
 }
 
-// handOverAll removes the server from the roster and hands over what it still owns. It tries again while the database does
-// not answer, until the lease expires. After that the other servers take over.
+// endSweeps saves how far the sweeps have come, except those of queues that did not drain, before other servers continue
+// them.
+func (s *session) endSweeps(ctx context.Context, notDrained []string) {
+	s.sweeper.checkEnds(s.view)
+	if j := s.sweeper.saveEnds(); j != nil {
+		s.jobs.start(ctx, j)
+		s.jobs.wait()
+	}
+	s.sweeper.suspendAll(ctx, notDrained)
+}
+
+// handOverAll removes the server from the roster and hands over what it still owns. It repeats that while the database
+// does not answer, until the lease expires: after that the other servers take over anyway.
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for {
 		call, cancel := s.withTimeout(ctx)

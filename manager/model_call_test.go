@@ -17,11 +17,13 @@ type call struct {
 	sent    time.Time // by the sender's clock
 	applied bool
 
+	replan   bool          // assign: because queues are blocked
 	within   time.Duration // assign
 	patience time.Duration
 	seen     time.Time
 	handover []roster.Handover
 	mustRead bool   // release: the view was to be read again before
+	reread   bool   // release: the view was read again meanwhile
 	queue    string // retake, remove
 	epoch    int64
 	token    int // of a heartbeat; the row has the one before
@@ -140,7 +142,7 @@ func (w *world) deliver(p *process) {
 	case !c.done:
 		p.registered, p.gone = false, true
 	default:
-		p.start, p.reply, p.token, p.watched = c.sent, c.reply, c.token, 0
+		p.start, p.reply, p.token, p.watched, p.replyStale = c.sent, c.reply, c.token, 0, false
 		if p.watch.observe(c.reply.Now, w.local(p)); p.watch.mayExpire() || w.without.watch {
 			p.watched = max(p.watch.watched(), modelJudgeDead)
 		}
@@ -157,11 +159,19 @@ func (w *world) reply(p *process, err bool) {
 	switch c.kind {
 	case callRegister:
 		w.joined(p, c, err)
-	case callAnnounce:
-		w.announced(p, err)
+	case callView:
+		w.viewed(p, c, err)
 	case callLeave:
 		w.left(p, err)
-	default:
-		w.refreshed(p, c, err)
 	}
+}
+
+// jobReply tells the server's own goroutine the outcome of its job. With err the outcome is unknown.
+func (w *world) jobReply(p *process, err bool) {
+	c := *p.job
+	if err {
+		w.abandon(&p.job)
+	}
+	p.job = nil
+	w.jobEnded(p, c, err)
 }

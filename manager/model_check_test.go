@@ -47,6 +47,9 @@ func (w *world) checkStart(p *process, e execution) {
 	if !w.trusted(p) {
 		w.fail("%s starts queue %s after its lease", e.uuid, e.queue)
 	}
+	if w.db.halted && w.db.haltedAt < p.lapsedAt {
+		w.fail("%s starts queue %s, although the task type was paused before the server joined or its lease expired", e.uuid, e.queue)
+	}
 	q := w.db.row(e.queue)
 	if q.edited >= e.epoch {
 		return // after an edit by hand only the fence is promised

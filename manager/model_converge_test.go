@@ -33,7 +33,7 @@ func (w *world) converge() int {
 }
 
 func (w *world) heal() {
-	w.outage = false
+	w.outage, w.db.halted = false, false
 	alive := false
 	for i := range w.procs {
 		p := &w.procs[i]
@@ -128,7 +128,7 @@ func (w *world) advance(p *process) bool {
 // drives reports whether a step is one of the server itself.
 func (k stepKind) drives() bool {
 	switch k {
-	case stepJoin, stepDone, stepReply, stepHeartbeatDone, stepHeartbeatReply, stepFollow, stepDrained, stepLost, stepLeave, stepStop:
+	case stepJoin, stepDone, stepReply, stepJobDone, stepJobReply, stepHeartbeatDone, stepHeartbeatReply, stepFollow, stepDrained, stepLost, stepLeave, stepStop:
 		return true
 	}
 	return false
@@ -164,7 +164,7 @@ func (w *world) unfinished() string {
 	for i := range w.procs {
 		p := &w.procs[i]
 		switch {
-		case p.state == serving && (p.stop || p.mustRead || p.request != nil):
+		case p.state == serving && (p.stop || p.mustRead || p.request != nil || p.job != nil):
 			return p.name + " is busy"
 		case p.state == serving:
 			least, most = min(least, owned[i]), max(most, owned[i])

@@ -13,7 +13,9 @@ type database struct {
 	step                      time.Duration // by which its clock was set
 	membership, planned, plan int64         // versions
 	audited                   time.Time
-	servers                   []serverRow // in the order of their age
+	halted                    bool          // an operator has paused the task type,
+	haltedAt                  time.Duration // then
+	servers                   []serverRow   // in the order of their age
 	rows                      []queueRow
 }
 
@@ -98,7 +100,7 @@ func (w *world) heartbeat(c *call) {
 	}
 	s.heartbeat = now
 	c.reply = &roster.HeartbeatReply{
-		UUID: c.uuid, Now: now, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
+		UUID: c.uuid, Now: now, Paused: w.db.halted, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
 		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
 	}
 	if s.suspended && !s.draining {

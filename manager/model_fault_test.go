@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -15,6 +15,8 @@ func (w *world) inject(p *process, s step) {
 	switch s.kind {
 	case stepFail:
 		w.reply(p, true)
+	case stepJobFail:
+		w.jobReply(p, true)
 	case stepHeartbeatFail:
 		w.abandon(&p.heartbeat)
 	case stepCrash:
@@ -27,6 +29,8 @@ func (w *world) inject(p *process, s step) {
 		p.stop = true
 	case stepSuspend, stepUnsuspend:
 		w.suspend(p.uuid, s.kind == stepSuspend)
+	case stepHalt, stepUnhalt:
+		w.db.halted, w.db.haltedAt = s.kind == stepHalt, w.now
 	case stepCutHeartbeat:
 		p.noHeartbeat = true
 	case stepCutRoster:
@@ -93,6 +97,9 @@ func (w *world) possible(steps []step) []step {
 	if w.outage {
 		steps = append(steps, step{kind: stepRecover})
 	}
+	if w.db.halted {
+		steps = append(steps, step{kind: stepUnhalt})
+	}
 	for i, q := range w.db.rows {
 		if q.removing || q.gone {
 			steps = append(steps, step{kind: stepAdd, n: i})
@@ -114,6 +121,9 @@ func (w *world) possible(steps []step) []step {
 func (w *world) faultsOfAll(steps []step) []step {
 	if !w.outage {
 		steps = append(steps, step{kind: stepOutage})
+	}
+	if !w.db.halted {
+		steps = append(steps, step{kind: stepHalt})
 	}
 	for i := range clockSteps {
 		if w.now >= w.steady {
@@ -164,13 +174,17 @@ func (w *world) possibleFor(p *process, steps []step) []step {
 	// The network and the database go on while a process is stopped.
 	for _, c := range []struct {
 		call               *call
-		heartbeater        bool
+		heartbeater, taken bool
 		done, apply, reply stepKind
-	}{{p.heartbeat, true, stepHeartbeatDone, stepHeartbeatApply, stepHeartbeatReply}, {p.request, false, stepDone, stepApply, stepReply}} {
+	}{
+		{p.heartbeat, true, true, stepHeartbeatDone, stepHeartbeatApply, stepHeartbeatReply},
+		{p.request, false, true, stepDone, stepApply, stepReply},
+		{p.job, false, p.takesJobs(), stepJobDone, stepJobApply, stepJobReply},
+	} {
 		if c.call != nil && w.reachable(p, c.heartbeater) {
-			add(w.applicable(c.call) && p.running(), c.done, 0)
+			add(w.applicable(c.call) && p.running() && c.taken, c.done, 0)
 			add(w.applicable(c.call), c.apply, 0)
-			add(c.call.applied && p.running(), c.reply, 0)
+			add(c.call.applied && p.running() && c.taken, c.reply, 0)
 		}
 	}
 	if !p.running() {
@@ -200,12 +214,18 @@ func (w *world) possibleNext(p *process, add func(bool, stepKind, int)) {
 	add(active && w.mustPoll(p), stepPoll, 0)
 	add(w.isLost(p), stepLost, 0)
 	add(p.stop && p.state != leaving, stepStop, 0)
-	add(p.state == leaving && p.drainedAll(), stepLeave, 0)
+	add(p.state == leaving && p.drainedAll() && p.job == nil, stepLeave, 0)
+}
+
+// takesJobs reports whether the server's own goroutine waits for the end of its job, among other events.
+func (p *process) takesJobs() bool {
+	return p.idle() && (p.state == serving || p.state == leaving)
 }
 
 func (w *world) faultsFor(p *process, steps []step) []step {
 	add := p.adder(&steps)
 	add(p.request != nil && p.running(), stepFail, 0)
+	add(p.job != nil && p.takesJobs(), stepJobFail, 0)
 	add(p.heartbeat != nil && p.running(), stepHeartbeatFail, 0)
 	add(p.state != away, stepCrash, 0)
 	add(p.state == away, stepJoin, 0)

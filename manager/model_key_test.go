@@ -25,7 +25,7 @@ func (w *world) key(b []byte) []byte {
 	k := &key{b: b, w: w, now: w.dbNow()}
 	k.rank()
 	k.ints(int64(w.faults), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
-	k.flags(w.outage, w.edited)
+	k.flags(w.outage, w.edited, w.db.halted)
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
 		k.ints(int64(s.token))
@@ -72,6 +72,7 @@ func (k *key) rank() {
 		k.rankView(p.view)
 		k.rankCall(p.heartbeat)
 		k.rankCall(p.request)
+		k.rankCall(p.job)
 	}
 	for i := range k.w.late {
 		k.rankCall(&k.w.late[i])
@@ -126,7 +127,8 @@ func (k *key) process(p *process) {
 	k.here = k.w.local(p)
 	k.text(p.uuid)
 	k.ints(int64(p.token), int64(p.state), int64(p.sessions))
-	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.entering, p.mustRead, p.auditDue, p.changed, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p), p.replan, p.lapsed)
+	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
+		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.due.audit, k.w.db.haltedAt < p.lapsedAt)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
 	k.heartbeatReply(p.reply)
@@ -136,11 +138,11 @@ func (k *key) process(p *process) {
 		k.ints(p.retired[q.id])
 		k.flags(p.blocked[q.id])
 	}
-	for _, a := range p.todo {
+	for _, a := range p.steps {
 		k.ints(int64(a.verb), a.row.Epoch)
 		k.text(a.id + a.row.Requester)
 	}
-	k.handovers(p.handover)
+	k.call(p.due.assign)
 	for _, h := range p.queues {
 		k.text(h.id)
 		k.ints(h.epoch)
@@ -153,6 +155,7 @@ func (k *key) process(p *process) {
 	}
 	k.call(p.heartbeat)
 	k.call(p.request)
+	k.call(p.job)
 }
 
 func (k *key) handovers(all []roster.Handover) {
@@ -170,7 +173,7 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 	}
 	k.times(k.now, p.Now)
 	k.ints(p.MembershipVersion-p.PlannedVersion, k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
-	k.flags(p.AnyDead, p.AuditDue, p.State == center.StatePaused)
+	k.flags(p.AnyDead, p.AuditDue, p.Paused, p.State == center.StatePaused)
 	k.text(strings.Join(p.Removing, " "))
 }
 
@@ -191,7 +194,7 @@ func (k *key) call(c *call) {
 	k.ints(int64(c.kind), int64(c.session), int64(c.token), int64(c.within), int64(c.patience), c.epoch)
 	k.text(c.uuid + c.queue)
 	k.text(strings.Join(c.released, " "))
-	k.flags(c.applied, c.done, c.mustRead)
+	k.flags(c.applied, c.done, c.mustRead, c.reread, c.replan)
 	k.times(k.here, c.sent)
 	k.times(k.now, c.seen, c.at, c.since)
 	k.handovers(c.handover)

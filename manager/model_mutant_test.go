@@ -33,6 +33,8 @@ var mutants = []struct {
 	{"a queue is granted under the same epoch (P5)", without{grantEpoch: true}, false},
 	{"a queue is removed under any epoch (N2 H3)", without{removeEpoch: true}, true},
 	{"a queue that comes back begins with its old epochs (H6)", without{epochHigh: true}, false},
+	{"work before the first reply of a session (S11)", without{firstReply: true}, false},
+	{"no heartbeat at the join, because another server of the process has a longer interval (S1)", without{joinHeartbeat: true}, false},
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
 }
 

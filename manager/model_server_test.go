@@ -2,6 +2,7 @@ package manager
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// This file has the states of a session and the steps of its reconciler, cut at each call.
+// This file has the states of a session, the steps of its reconciler, and its jobs, cut at each call.
 
 // join begins a session.
 func (w *world) join(p *process) {
@@ -18,10 +19,13 @@ func (w *world) join(p *process) {
 	if w.without.newUUID {
 		p.uuid = p.name + "1"
 	}
+	if p.job != nil {
+		w.abandon(&p.job)
+	}
 	p.state, p.start, p.retired = joining, w.local(p), nil
 	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
 	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
-	p.blocked, p.lapsed = nil, false
+	p.blocked, p.steps, p.due = nil, nil, due{}
 	w.send(p, call{kind: callRegister})
 }
 
@@ -30,82 +34,88 @@ func (w *world) joined(p *process, c call, err bool) {
 		return // joining: the next attempt has another uuid
 	}
 	p.watch.begin(c.since, c.at, w.local(p))
-	p.registered, p.joined = true, c.at
-	w.enter(p)
+	p.registered, p.joined, p.tried = true, c.at, time.Time{} // a heartbeat is due at once
+	if w.without.joinHeartbeat {
+		p.tried = w.local(p).Add(modelJudgeDead)
+	}
+	p.state, p.mustRead = serving, true
+	p.due.assign = &call{kind: callAssign}
+	w.lapse(p)
+	w.startJob(p)
 }
 
-// enter begins to serve.
-func (w *world) enter(p *process) {
-	p.state, p.mustRead, p.entering = serving, true, true
-	w.send(p, call{kind: callAssign})
+// lapse notes that the server works nothing before it has read another reply (S11).
+func (w *world) lapse(p *process) {
+	p.unconfirmed, p.replyStale, p.lapsedAt = true, p.reply != nil, w.now
 }
 
 // refresh reconciles after a heartbeat's reply, or after another event if reply is nil.
 func (w *world) refresh(p *process, reply *roster.HeartbeatReply) {
-	if reply == nil {
-		w.readOrDecide(p)
+	if reply != nil {
+		w.follow(p, reply)
+	}
+	if p.mustRead {
+		w.send(p, call{kind: callView})
 		return
 	}
+	w.decide(p, false)
+}
+
+// follow notes what a reply asks for.
+func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 	v := p.ownView()
-	if p.lapsed || !v.matches(*reply) && !w.without.compare || v.requesterUnaware() {
-		p.mustRead, p.lapsed = true, false
+	if p.unconfirmed || !v.matches(*reply) && !w.without.compare || v.requesterUnaware() {
+		p.mustRead = true
 	}
+	p.unconfirmed, p.halted = p.replyStale, reply.Paused
 	if reply.MembershipVersion == reply.PlannedVersion {
 		p.blocked = nil // the plan is written
 	}
-	p.auditDue = reply.AuditDue
 	switch paused := reply.State == center.StatePaused; {
 	case paused && p.handOverBy.IsZero():
 		p.startHandOver(w)
 	case !paused && p.state != leaving:
 		p.handOverBy = time.Time{}
 	}
+	p.due.audit, p.due.assign = reply.AuditDue, nil
 	if dead := reply.AnyDead && p.watched > 0; dead || reply.MembershipVersion != reply.PlannedVersion {
-		c := call{kind: callAssign}
+		c := &call{kind: callAssign}
 		if dead || w.without.dbClock {
 			c.within, c.seen = 2*modelHeartbeat, reply.Now
 			if p.watch.since.Before(p.joined) && reply.Now.Sub(p.joined) < modelJudgeDead {
 				c.patience = modelJudgeDead / 2
 			}
 		}
-		p.mustRead = true
-		w.send(p, c)
-		return
+		p.due.assign = c
 	}
-	w.auditOrRead(p)
 }
 
-func (w *world) auditOrRead(p *process) {
-	if p.auditDue {
-		p.auditDue = false
-		w.send(p, call{kind: callAudit})
-		return
+// decide takes the steps that need no call, and notes the others. With failed the rows could not be read.
+func (w *world) decide(p *process, failed bool) {
+	for again := true; again; {
+		actions := decide(w.facts(p))
+		if failed {
+			actions = stopping(actions)
+		}
+		again = w.perform(p, actions)
 	}
-	w.readOrDecide(p)
+	w.startJob(p)
 }
 
-func (w *world) readOrDecide(p *process) {
-	if p.mustRead {
-		w.send(p, call{kind: callView})
-		return
+func (w *world) facts(p *process) facts {
+	f := facts{
+		uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.retired, blocked: p.blocked,
+		halted: p.halted || p.unconfirmed && !w.without.firstReply, handingOver: !p.handOverBy.IsZero(), overdue: w.overdue(p),
 	}
-	w.decide(p)
-}
-
-func (w *world) decide(p *process) {
-	f := facts{uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.retired, blocked: p.blocked, handingOver: !p.handOverBy.IsZero(), overdue: w.overdue(p)}
 	if w.without.retired {
 		f.retired = nil
 	}
-	p.todo, p.handover, p.changed, p.replan = decide(f), nil, false, false
-	w.perform(p)
+	return f
 }
 
-// perform takes the steps up to the next call.
-func (w *world) perform(p *process) {
-	for len(p.todo) > 0 {
-		a := p.todo[0]
-		p.todo = p.todo[1:]
+func (w *world) perform(p *process, actions []action) (again bool) {
+	p.steps = nil
+	for _, a := range actions {
 		switch a.verb {
 		case grant:
 			w.grant(p, a.id, a.row.Epoch)
@@ -116,90 +126,132 @@ func (w *world) perform(p *process) {
 		case revoke:
 			w.revoke(p, a.id)
 		case forget:
-			p.changed = w.forget(p, a.id) || p.changed
-		case release:
-			p.handover = append(p.handover, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
-		case retake:
-			p.mustRead = true
-			w.send(p, call{kind: callRetake, queue: a.id, epoch: a.row.Epoch})
-			return
-		case remove:
-			w.forget(p, a.id)
-			p.retire(a.id, a.row.Epoch)
-			p.mustRead = true
-			w.send(p, call{kind: callRemove, queue: a.id, epoch: a.row.Epoch})
-			return
-		case replan:
-			p.replan = true
+			again = w.forget(p, a.id) || again
+		default:
+			p.steps = append(p.steps, a)
 		}
 	}
-	if p.replan {
+	return again
+}
+
+// startJob starts the next job, unless one is running.
+func (w *world) startJob(p *process) {
+	if p.job != nil || p.request != nil || p.state != serving && (p.state != leaving || p.cutShort) {
+		return
+	}
+	if c := w.nextJob(p); c != nil {
+		c.proc, c.session, c.uuid, c.sent = p.index, p.sessions, p.uuid, w.local(p)
+		p.job = c
+	}
+}
+
+func (w *world) nextJob(p *process) *call {
+	if p.due.announce {
+		p.due.announce = false
+		return &call{kind: callAnnounce}
+	}
+	if c := w.nextStep(p); c != nil {
+		return c
+	}
+	if c := p.due.assign; c != nil {
+		p.due.assign = nil
+		copied := *c
+		return &copied
+	}
+	if p.due.audit {
+		p.due.audit = false
+		return &call{kind: callAudit}
+	}
+	return nil
+}
+
+// nextStep is reconciler.nextJob.
+func (w *world) nextStep(p *process) *call {
+	var handovers []roster.Handover
+	var others []action
+	for _, a := range p.steps {
+		if a.verb != release {
+			others = append(others, a)
+			continue
+		}
+		handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
+		w.forget(p, a.id)
+		p.retire(a.id, a.row.Epoch)
+	}
+	if p.steps = others; len(handovers) > 0 {
+		return &call{kind: callRelease, handover: handovers, mustRead: p.mustRead}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	a := others[0]
+	p.steps = others[1:]
+	switch a.verb {
+	case remove:
+		w.forget(p, a.id)
+		p.retire(a.id, a.row.Epoch)
+		return &call{kind: callRemove, queue: a.id, epoch: a.row.Epoch}
+	case retake:
+		return &call{kind: callRetake, queue: a.id, epoch: a.row.Epoch}
+	}
+	p.steps = slices.DeleteFunc(slices.Clone(p.steps), func(a action) bool { return a.verb == replan })
+	return &call{kind: callAssign, replan: true}
+}
+
+// jobEnded is what becomes of a job. With err its outcome is unknown.
+func (w *world) jobEnded(p *process, c call, err bool) {
+	if w.noteJob(p, c, err) {
+		w.refresh(p, nil)
+		return
+	}
+	w.startJob(p)
+}
+
+// noteJob notes the outcome of a job, and reports whether the session has more to do at once.
+func (w *world) noteJob(p *process, c call, err bool) (more bool) {
+	p.mustRead = p.mustRead || err
+	switch c.kind {
+	case callAnnounce:
+		if err {
+			p.handOverBy = w.local(p)
+		}
 		p.mustRead = true
-		w.send(p, call{kind: callAssign})
-		return
-	}
-	w.handOver(p)
-}
-
-// handOver ends perform.
-func (w *world) handOver(p *process) {
-	if len(p.handover) > 0 {
-		w.sendRelease(p)
-		return
-	}
-	if p.changed {
-		w.readOrDecide(p)
-	}
-}
-
-func (w *world) sendRelease(p *process) {
-	for _, h := range p.handover {
-		w.forget(p, h.QueueID)
-		p.retire(h.QueueID, h.Epoch)
-	}
-	w.send(p, call{kind: callRelease, handover: p.handover, mustRead: p.mustRead})
-	p.mustRead = true
-	p.handover = nil
-}
-
-// refreshed continues a refresh after one of its calls.
-func (w *world) refreshed(p *process, c call, err bool) {
-	switch {
-	case p.entering:
-		p.entering = false
-		w.readOrDecide(p)
-	case err:
-		p.replan = false
-		p.mustRead, p.todo, p.handover, p.auditDue = true, nil, nil, false
-	case c.kind == callAssign:
+		return true
+	case callAssign:
+		if err {
+			return false
+		}
 		before := len(p.blocked)
-		p.blocked = map[string]bool{}
+		p.mustRead, p.blocked = true, map[string]bool{}
 		for _, id := range c.blocked {
 			p.blocked[id] = true
 		}
-		if p.replan {
-			p.replan, p.changed = false, p.changed || len(p.blocked) < before
-			w.handOver(p)
-			return
-		}
-		w.auditOrRead(p)
-	case c.kind == callAudit:
+		return !c.replan || len(p.blocked) < before
+	case callAudit:
 		p.mustRead = p.mustRead || c.done
-		w.readOrDecide(p)
-	case c.kind == callView:
-		p.view, p.mustRead = c.view, false
-		w.decide(p)
-	case c.kind == callRetake, c.kind == callRemove:
-		p.changed = p.changed || c.done
-		w.perform(p)
-	case c.kind == callRelease:
-		if len(c.released) == len(c.handover) {
-			p.view, p.mustRead = p.view.Without(c.released), c.mustRead
+		return c.done
+	case callRelease:
+		read := !err && len(c.released) == len(c.handover) && !c.reread
+		if p.mustRead = !read || c.mustRead; read {
+			p.view = p.view.Without(c.released)
 		}
-		if p.changed = p.changed || len(c.released) > 0; p.changed {
-			w.readOrDecide(p)
-		}
+		return !err && len(c.released) > 0
 	}
+	p.mustRead = true // after a retake or a removal
+	return !err && c.done
+}
+
+// viewed continues with the rows that were read.
+func (w *world) viewed(p *process, c call, err bool) {
+	if err {
+		p.mustRead = true
+		w.decide(p, true)
+		return
+	}
+	if p.view, p.mustRead = c.view, false; p.job != nil {
+		p.job.reread = true
+	}
+	w.decide(p, false)
 }
 
 // lost is what a server does when its row is gone or its lease has expired.
@@ -211,10 +263,13 @@ func (w *world) lost(p *process) {
 	}
 	if p.state == serving {
 		p.state = fenced
+		w.lapse(p)
 		w.revokeAll(p)
 	}
 	if p.gone {
-		p.state = forgetting
+		if p.state = forgetting; p.job != nil {
+			w.abandon(&p.job)
+		}
 	}
 }
 
@@ -226,9 +281,9 @@ func (w *world) quit(p *process) {
 		w.end(p)
 		return
 	}
-	p.state, p.entering, p.todo, p.handover = leaving, false, nil, nil
+	p.state, p.mustRead, p.due.announce = leaving, true, true
 	p.startHandOver(w)
-	w.send(p, call{kind: callAnnounce})
+	w.refresh(p, nil)
 }
 
 // startHandOver is halt.handOver.
@@ -236,14 +291,6 @@ func (p *process) startHandOver(w *world) { p.handOverBy = w.local(p).Add(modelH
 
 func (w *world) overdue(p *process) bool {
 	return !p.handOverBy.IsZero() && !w.local(p).Before(p.handOverBy)
-}
-
-func (w *world) announced(p *process, err bool) {
-	if err {
-		p.handOverBy = w.local(p)
-	}
-	p.mustRead = true
-	w.readOrDecide(p)
 }
 
 func (w *world) left(p *process, err bool) {
@@ -254,7 +301,7 @@ func (w *world) left(p *process, err bool) {
 
 // end ends the process, in order or not.
 func (w *world) end(p *process) {
-	for _, c := range []**call{&p.heartbeat, &p.request} {
+	for _, c := range []**call{&p.heartbeat, &p.request, &p.job} {
 		if *c != nil {
 			w.abandon(c)
 		}

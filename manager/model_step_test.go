@@ -20,6 +20,9 @@ const (
 	stepDone                    // the request is applied and its reply delivered
 	stepApply                   // the request is applied
 	stepReply                   // its reply is delivered
+	stepJobDone                 // the same for the job
+	stepJobApply                //
+	stepJobReply                //
 	stepHeartbeatDone           // the same for the heartbeat
 	stepHeartbeatApply          //
 	stepHeartbeatReply          //
@@ -35,6 +38,7 @@ const (
 	stepFinish                  // or ends without an effect
 	stepLate                    // a call that was given up arrives after all
 	stepFail                    // the request fails for its sender
+	stepJobFail                 // the job does
 	stepHeartbeatFail           // the heartbeat does
 	stepCrash
 	stepPause
@@ -42,6 +46,8 @@ const (
 	stepQuit
 	stepSuspend // an operator pauses the server,
 	stepUnsuspend
+	stepHalt // or the task type,
+	stepUnhalt
 	stepCutHeartbeat
 	stepCutRoster
 	stepHeal
@@ -56,8 +62,8 @@ const (
 
 func (k stepKind) String() string {
 	return [...]string{
-		"tick", "join", "heartbeat", "done", "apply", "reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
-		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "cut heartbeat",
+		"tick", "join", "heartbeat", "done", "apply", "reply", "job done", "job apply", "job reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
+		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "job fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "halt", "unhalt", "cut heartbeat",
 		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add",
 	}[k]
 }
@@ -97,6 +103,13 @@ func (w *world) take(s step) {
 		if s.kind != stepApply {
 			w.reply(p, false)
 		}
+	case stepJobDone, stepJobApply, stepJobReply:
+		if s.kind != stepJobReply {
+			w.apply(p.job)
+		}
+		if s.kind != stepJobApply {
+			w.jobReply(p, false)
+		}
 	case stepLate:
 		c := w.late[s.n]
 		w.late = append(w.late[:s.n:s.n], w.late[s.n+1:]...)
@@ -124,8 +137,7 @@ func (w *world) wakeUp(p *process, k stepKind) {
 		reply := p.reply
 		p.reply = nil
 		if p.state == fenced {
-			w.enter(p)
-			return
+			p.state = serving
 		}
 		w.refresh(p, reply)
 	case stepDrained:
@@ -181,8 +193,11 @@ func (w *world) catchUp(p *process) {
 	if p.request != nil && elapsed(p.request.sent, w.local(p)) >= timeout {
 		w.reply(p, true)
 	}
+	if p.job != nil && p.takesJobs() && elapsed(p.job.sent, w.local(p)) >= modelJudgeDead {
+		w.jobReply(p, true)
+	}
 	if w.over(p) && p.registered { // the lease's own alarm, which waits for no statement
-		p.lapsed = true
+		w.lapse(p)
 		w.revokeAll(p)
 	}
 	if p.idle() && w.isLost(p) {

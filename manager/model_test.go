@@ -35,6 +35,7 @@ type without struct {
 	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID         bool
 	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch bool
 	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh   bool
+	firstReply, joinHeartbeat                                                   bool
 }
 
 // world is a state of the model.
@@ -98,10 +99,10 @@ type process struct {
 	sessions int
 	uuid     string
 
-	state                      processState
-	paused, stop, cutShort     bool
-	noHeartbeat, noRoster      bool // the connections of the heartbeater and of the server's own goroutine are cut
-	registered, gone, entering bool
+	state                  processState
+	paused, stop, cutShort bool
+	noHeartbeat, noRoster  bool // the connections of the heartbeater and of the server's own goroutine are cut
+	registered, gone       bool
 
 	skew       time.Duration // of the wall clock
 	pace       time.Duration // of its clocks, in percent
@@ -112,23 +113,31 @@ type process struct {
 	joined     time.Time              // by the database's clock
 	reply      *roster.HeartbeatReply // of the last heartbeat, not followed yet
 
+	unconfirmed bool          // no reply has been read since the server joined, or since its lease last expired,
+	lapsedAt    time.Duration // which was then,
+	replyStale  bool          // and the one that waits came before
+	halted      bool          // the last reply said that the task type is paused
+
 	view     roster.View
 	mustRead bool
 	retired  map[string]int64 // replaced, never changed
-	auditDue bool
-	changed  bool
-	replan   bool
-	lapsed   bool            // the lease has expired since the view was read
-	blocked  map[string]bool // replaced, never changed
-	watched  time.Duration   // came with the reply
-	todo     []action
-	handover []roster.Handover
+	blocked  map[string]bool  // replaced, never changed
+	watched  time.Duration    // came with the reply
+	steps    []action         // that take a call; replaced, never changed
+	due      due
 
 	queues    []heldQueue // that the processor has
 	calls     []execution
 	drained   bool  // the processor's signal
 	heartbeat *call // that the heartbeater waits for
 	request   *call // that the server's own goroutine waits for
+	job       *call // that runs beside it
+}
+
+// due is what a session is to do in a job.
+type due struct {
+	announce, audit bool
+	assign          *call // replaced, never changed
 }
 
 type processState int
@@ -148,8 +157,7 @@ func (s processState) String() string {
 
 func (p *process) detach() {
 	p.queues, p.calls = slices.Clone(p.queues), slices.Clone(p.calls)
-	p.handover = slices.Clone(p.handover)
-	for _, c := range []**call{&p.heartbeat, &p.request} {
+	for _, c := range []**call{&p.heartbeat, &p.request, &p.job} {
 		if *c != nil {
 			copied := **c
 			*c = &copied

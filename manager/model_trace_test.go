@@ -45,12 +45,14 @@ func (p *process) line(trusted bool) string {
 		{p.reply != nil, "has a reply"},
 		{p.mustRead, "mustRead"},
 		{p.drained, "drained"},
+		{p.unconfirmed, "unconfirmed"},
+		{p.halted, "halted"},
 	} {
 		if f.is {
 			s += ", " + f.name
 		}
 	}
-	s += fmt.Sprintf("; heartbeat %v, request %v; has", p.heartbeat, p.request)
+	s += fmt.Sprintf("; heartbeat %v, request %v, job %v; has", p.heartbeat, p.request, p.job)
 	for _, h := range p.queues {
 		s += fmt.Sprintf(" %s/%d", h.id, h.epoch)
 		if h.draining {

@@ -6,28 +6,45 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// planner makes the calls that change the whole roster, not only this server's queues: it rebalances, changes the number of
-// queues, and audits.
+// planner makes the jobs that change the whole roster and not only this server's queues: it rebalances, changes the
+// number of queues, and audits.
 type planner struct {
 	*base
 	view *ownView
 
-	busy    int             // consecutive attempts that found the lock row busy
-	blocked map[string]bool // queues that must move while this server's own transactions hold their rows (L5)
+	// What the last reply asks for, until its job starts.
+	reply          heartbeatReply
+	rebalanceDue   bool
+	repartitionDue bool
+	auditDue       bool
+
+	busy    int             // how often in succession the lock row was busy
+	blocked map[string]bool // queues that shall move while this server's own transactions hold their rows (L5)
 }
 
-// follow rebalances, or changes the number of queues, if a heartbeat's reply says that this is due.
-func (p *planner) follow(ctx context.Context, r heartbeatReply, barrierPassed bool) error {
+// follow notes what a heartbeat's reply says is due.
+func (p *planner) follow(r heartbeatReply, barrierPassed bool) {
 	if r.MembershipVersion == r.PlannedVersion {
 		p.blocked = nil // this server or another has written the plan
 	}
-	if r.AnyDead && r.watched > 0 || r.MembershipVersion != r.PlannedVersion {
-		if err := p.rebalance(ctx, r, false); err != nil {
-			return err
-		}
-	}
-	if barrierPassed {
-		return p.finishRepartition(ctx)
+	p.reply = r
+	p.rebalanceDue = r.AnyDead && r.watched > 0 || r.MembershipVersion != r.PlannedVersion
+	p.repartitionDue = barrierPassed
+	p.auditDue = r.AuditDue
+}
+
+// nextJob returns the job that is due, or nil.
+func (p *planner) nextJob() *job {
+	switch {
+	case p.rebalanceDue:
+		p.rebalanceDue = false
+		return p.rebalance(p.reply, false)
+	case p.repartitionDue:
+		p.repartitionDue = false
+		return p.finishRepartition()
+	case p.auditDue:
+		p.auditDue = false
+		return p.audit(p.reply)
 	}
 	return nil
 }
@@ -35,29 +52,44 @@ func (p *planner) follow(ctx context.Context, r heartbeatReply, barrierPassed bo
 // maxBusy is the number of consecutive attempts after which a server that sees a dead one waits for the lock row (S3).
 const maxBusy = 3
 
-// rebalance plans which server should own which queue, and writes the plan. It expires dead servers first if the reply says
-// that this server has watched for long enough. With the zero reply it expires none.
+// rebalance returns the job that deals the queues. It expires dead servers first if the reply says that this server has
+// watched for long enough; the zero reply expires none.
 //
-// Unless mustPlan is set, it backs off when the lock row is busy: most likely another server makes the same plan, and the
-// next heartbeat tells whether a plan is still due. But if the lock row is never free, for instance because runs are
-// submitted without a pause, dead servers would stay in the roster for ever (S3). So a server that sees a dead one waits
-// for the lock row after maxBusy attempts. All other plans can wait for the next audit.
-func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool) error {
-	call, cancel := p.withTimeout(ctx)
-	defer cancel()
-	done, err := p.roster.Roster().Planner(p.taskType, p.uuid).Rebalance(call, roster.RebalanceOptions{
+// Unless mustPlan is set, it backs off when the lock row is busy: most likely another server makes the same plan, and
+// the next heartbeat tells if it is still due. A lock row that is never free, as when runs are submitted without a pause,
+// would then keep dead servers alive for ever (S7). So a server that sees a dead one waits for the lock row in the end.
+// The next audit makes every other plan.
+func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
+	options := roster.RebalanceOptions{
 		MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
 		Watched:         r.watched, RepliedAt: r.Now, Inherited: r.inherited,
 		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),
-	})
+	}
+	blocked := len(p.blocked)
+	var done roster.RebalanceResult
+	return &job{
+		name: "rebalance",
+		call: func(ctx context.Context) (err error) {
+			done, err = p.roster.Roster().Planner(p.taskType, p.uuid).Rebalance(ctx, options)
+			return err
+		},
+		then: func(err error) (more bool) {
+			p.rebalanced(done, err)
+			return err == nil && !done.Busy && (!mustPlan || len(p.blocked) < blocked)
+		},
+	}
+}
+
+// rebalanced notes the outcome of a rebalance.
+func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	if err == nil && done.Busy {
 		p.busy++
-		return nil // the reply after the other server's plan tells what has changed
+		return // the reply after the other server's plan tells what has changed
 	}
 	p.busy = 0
 	p.view.invalidate()
 	if err != nil {
-		return err
+		return
 	}
 	p.blocked = map[string]bool{}
 	for _, id := range done.Blocked {
@@ -68,43 +100,58 @@ func (p *planner) rebalance(ctx context.Context, r heartbeatReply, mustPlan bool
 			p.cfg.Observer.Expired(p.taskType, silent)
 		}
 	}
-	return nil
 }
 
-// replan rebalances again, after the server has drained the queues whose rows its own transactions held (L5). It reports
-// whether fewer queues are blocked now.
-func (p *planner) replan(ctx context.Context) (fewer bool, err error) {
-	before := len(p.blocked)
-	err = p.rebalance(ctx, heartbeatReply{}, true)
-	return len(p.blocked) < before, err
+// replan returns the job that rebalances again, after the queues are drained whose rows this server's own transactions
+// held (L5).
+func (p *planner) replan() *job { return p.rebalance(heartbeatReply{}, true) }
+
+// finishRepartition returns the job that changes the number of queues, after all servers have drained (N1).
+func (p *planner) finishRepartition() *job {
+	var done bool
+	return &job{
+		name: "change the number of queues",
+		call: func(ctx context.Context) (err error) {
+			done, err = p.roster.Roster().Planner(p.taskType, p.uuid).FinishRepartition(ctx)
+			return err
+		},
+		then: func(error) (more bool) {
+			p.view.invalidate()
+			if done {
+				p.log.Info("number of queues changed")
+			}
+			return done
+		},
+	}
 }
 
-// finishRepartition changes the number of queues after all servers have drained (N1).
-func (p *planner) finishRepartition(ctx context.Context) error {
-	return p.view.change(ctx, func(ctx context.Context) error {
-		done, err := p.roster.Roster().Planner(p.taskType, p.uuid).FinishRepartition(ctx)
-		if done {
-			p.log.Info("number of queues changed")
-		}
-		return err
-	})
-}
-
-// audit repairs rows that were edited by hand, and deletes old rows. One server per roster and audit interval does it (S4).
-func (p *planner) audit(ctx context.Context, r heartbeatReply) error {
-	ctx, cancel := p.withTimeout(ctx)
-	defer cancel()
-	turn, err := p.roster.Roster().Planner(p.taskType, p.uuid).Audit(ctx)
-	if err != nil || !turn {
-		return err
+// audit returns the job that repairs rows that were edited by hand and deletes old ones, once per audit interval and roster
+// (S4).
+func (p *planner) audit(r heartbeatReply) *job {
+	maxAge := 2 * p.settings.HeartbeatInterval
+	expireAfter := p.settings.ExpireOwnSignInterval
+	var turn bool
+	var expired []string
+	return &job{
+		name: "audit",
+		call: func(ctx context.Context) (err error) {
+			if turn, err = p.roster.Roster().Planner(p.taskType, p.uuid).Audit(ctx); err != nil || !turn {
+				return err
+			}
+			if _, err = p.roster.Clean(ctx, p.cfg.Retention); err != nil || r.watched == 0 {
+				return err
+			}
+			expired, err = p.roster.ExpireOwnSigns(ctx, p.taskType, p.uuid, r.Now, maxAge)
+			return err
+		},
+		then: func(error) (more bool) {
+			for _, sign := range expired {
+				p.log.Infof("environment %s deleted: no server has served it for %s", sign, expireAfter)
+			}
+			if turn {
+				p.view.invalidate()
+			}
+			return turn
+		},
 	}
-	p.view.invalidate()
-	if _, err = p.roster.Clean(ctx, p.cfg.Retention); err != nil || r.watched == 0 {
-		return err
-	}
-	expired, err := p.roster.ExpireOwnSigns(ctx, p.taskType, p.uuid, r.Now, 2*p.settings.HeartbeatInterval)
-	for _, sign := range expired {
-		p.log.Infof("environment %s deleted: no server has served it for %s", sign, p.settings.ExpireOwnSignInterval)
-	}
-	return err
 }

@@ -18,6 +18,9 @@ type registration struct {
 	replies chan heartbeatReply // capacity 1, the newest; only the heartbeater sends
 	gone    chan struct{}       // closed by the heartbeater when the row is gone
 	clock   atomic.Pointer[clockPair]
+	// lapses counts the times after which the server works nothing before it has read a new reply (S11): its join, and
+	// each end of its lease.
+	lapses atomic.Int64
 
 	// From heartbeater.add on, only the heartbeater uses these fields.
 
@@ -29,7 +32,8 @@ type registration struct {
 // heartbeatReply is the reply to a heartbeat, with what the server's own watch says about it.
 type heartbeatReply struct {
 	roster.HeartbeatReply
-	watched   time.Duration // how long the server has watched the others; 0 if that is too short to expire one
+	lapses    int64         // registration.lapses when it came
+	watched   time.Duration // for how long the server has watched the others; 0: too short to expire one
 	inherited bool          // other servers watched for a part of that time
 }
 
@@ -39,7 +43,7 @@ type clockPair struct{ db, local time.Time }
 // newRegistration returns a registration under a new uuid. Its lease begins now, before the row is there. The lease calls
 // expired when it runs out.
 func newRegistration(host string, s *Settings, expired func()) *registration {
-	return &registration{
+	r := &registration{
 		uuid:     newUUID(host),
 		interval: s.HeartbeatInterval,
 		lease:    newLease(s.JudgeDeadInterval, s.HeartbeatInterval, time.Now(), expired),
@@ -48,6 +52,8 @@ func newRegistration(host string, s *Settings, expired func()) *registration {
 		token:    newToken(),
 		watch:    watch{judgeDead: s.JudgeDeadInterval, margin: margin(s.JudgeDeadInterval, s.HeartbeatInterval)},
 	}
+	r.lapses.Store(1)
+	return r
 }
 
 // confirm takes the database's clock and the watch from the reply to the registration.

@@ -2,8 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -22,7 +20,8 @@ const (
 // goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session, under
 // a new uuid (S6).
 //
-// It has 17 methods: three states, six for the events of wait, four for the steps of leaving, and four that these share.
+// It has 18 methods: three states, eight for the events of wait and the jobs, four for the steps of leaving, and three that
+// these share.
 // They use the same parts, so a second type would hold the same fields.
 type session struct {
 	*base
@@ -37,11 +36,12 @@ type session struct {
 	window     *permitWindow
 	alerter    *alerter
 	config     *configurer
-	ticker     *runTicker // nil in mode CONTINUOUS
-	sweeper    *sweeper   // nil in mode CONTINUOUS
+	ticker     *runTicker // nil in mode CONTINUOUS,
+	sweeper    *sweeper   // and so is this
+	jobs       *jobRunner
 
-	lapsed atomic.Bool // the lease has expired since the last reply: the rows must be read again
-	rejoin bool        // the row is gone, and another session must begin
+	unannounced bool // the server leaves, and the roster has not been told
+	rejoin      bool // the row is gone, and another session is to begin
 }
 
 // newSession returns a session that is not registered yet.
@@ -57,10 +57,11 @@ func newSession(s *server) *session {
 	b.uuid = ss.reg.uuid
 	b.log = b.log.WithField("server", b.uuid)
 	ss.view = &ownView{base: &b}
-	ss.planner = &planner{base: &b, view: ss.view}
-	ss.halt = &halt{base: &b}
+	ss.jobs = newJobRunner(&b)
+	ss.planner = &planner{base: &b, view: ss.view, rebalanceDue: true} // the roster has a server more
+	ss.halt = &halt{base: &b, reg: ss.reg}
 	ss.window = &permitWindow{base: &b, reg: ss.reg}
-	ss.config = &configurer{base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion}
+	ss.config = &configurer{base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
 	ss.alerter = &alerter{base: &b, incoming: s.alerts, raised: s.raised, lastBusy: time.Now(), progressAt: time.Now()}
 	if b.inRuns() {
 		ss.ticker = &runTicker{base: &b}
@@ -84,14 +85,9 @@ func (s *session) run(ctx context.Context) (rejoin bool) {
 	return s.rejoin
 }
 
-// serving follows the roster while the lease is valid.
+// serving follows the roster while the lease is valid. It works nothing before the first heartbeat's reply (S11).
 func (s *session) serving(ctx context.Context) stateFunc {
 	s.server.state.Store(stateServing)
-	s.proc.Wake()
-	if err := s.planner.rebalance(ctx, heartbeatReply{}, false); err != nil && !s.roster.IsTransient(err) {
-		s.log.WithError(err).Error("first plan failed")
-	}
-	s.reconcile(ctx, true)
 	for {
 		switch s.wait(ctx) {
 		case stopped:
@@ -108,19 +104,8 @@ func (s *session) reconcile(ctx context.Context, reread bool) {
 	if reread {
 		s.view.invalidate()
 	}
-	if err := s.reconciler.reconcile(ctx); err != nil {
-		s.retry(err)
-	}
-}
-
-// retry logs a failure. After the next heartbeat the session reads its rows and tries again.
-func (s *session) retry(err error) {
-	s.view.invalidate()
-	if !s.roster.IsTransient(err) && !errors.Is(err, context.Canceled) {
-		s.log.WithError(err).Error("reconciliation with the roster failed")
-		return
-	}
-	s.log.WithError(err).Debug("reconciliation with the roster failed; trying again")
+	err := s.reconciler.reconcile(ctx)
+	s.jobs.logChange("read the queues", err)
 }
 
 // fenced cancels what is in flight and starts nothing, because the lease has expired or the row is gone (S6). If the row
@@ -134,13 +119,15 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 		select {
 		case <-ctx.Done():
 			return s.leaving
-		case <-s.reg.replies:
+		case r := <-s.reg.replies:
 			s.log.Info("the database answers and the row is still there; work resumes")
+			s.follow(ctx, r)
 			return s.serving
 		case <-s.reg.gone:
 		}
 	}
-	s.log.Warn("the row is gone, because another server expired this one; joining again without queues")
+	s.jobs.abandon()
+	s.log.Warn("expired by another server; joining again without queues")
 	grace := time.After(s.cfg.Grace)
 	for forgetDrained(s.proc) > 0 {
 		select {
@@ -159,7 +146,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 
 // cancelAll cancels what is in flight. Any goroutine may call it.
 func (s *session) cancelAll() {
-	s.lapsed.Store(true)
+	s.reg.lapses.Add(1)
 	for _, h := range s.proc.Queues() {
 		s.proc.Revoke(h.Queue.ID)
 	}

@@ -27,36 +27,50 @@ type configurer struct {
 	rejected *atomic.Pointer[rejectedSettings]
 
 	settingsVersion int64 // of the settings in force
+	settingsDue     int64 // the version that is to be read, -1: none
 	itemVersion     int64 // of the failed items that the processor knows
 }
 
-// follow applies the settings if a heartbeat's reply says that they have changed.
-func (c *configurer) follow(ctx context.Context, p roster.HeartbeatReply) error {
-	if p.SettingsVersion == c.settingsVersion || p.SettingsVersion < 0 {
-		return nil
+// follow notes what a heartbeat's reply says has changed. The processor loads its failed items again at once.
+func (c *configurer) follow(p roster.HeartbeatReply) {
+	c.settingsDue = -1
+	if p.SettingsVersion >= 0 && p.SettingsVersion != c.settingsVersion {
+		c.settingsDue = p.SettingsVersion
 	}
-	return c.apply(ctx, p.SettingsVersion)
-}
-
-// followItems makes the processor load its failed items again if a heartbeat's reply says that they have changed.
-func (c *configurer) followItems(p roster.HeartbeatReply) {
 	if p.ItemVersion != c.itemVersion {
 		c.itemVersion = p.ItemVersion
 		c.proc.Reload()
 	}
 }
 
-// apply reads the settings from the row and applies them. If they break a rule, the last good settings stay in force.
-func (c *configurer) apply(ctx context.Context, version int64) error {
-	ctx, cancel := c.withTimeout(ctx)
-	defer cancel()
-	row, err := c.roster.Tasks().Settings(ctx, c.taskType)
-	if err != nil {
-		return err
+// nextJob returns the job that reads the settings again, or nil if they have not changed.
+func (c *configurer) nextJob() *job {
+	version := c.settingsDue
+	if version < 0 {
+		return nil
 	}
+	c.settingsDue = -1
+	var row Settings
+	return &job{
+		name: "read the settings",
+		call: func(ctx context.Context) (err error) {
+			row, err = c.roster.Tasks().Settings(ctx, c.taskType)
+			return err
+		},
+		then: func(err error) (more bool) {
+			if err == nil {
+				c.apply(row, version)
+			}
+			return err == nil
+		},
+	}
+}
+
+// apply applies settings that were changed in the row. It rejects bad ones: the last good ones stay in force.
+func (c *configurer) apply(row Settings, version int64) {
 	first := c.settingsVersion == unknownVersion
 	c.settingsVersion = version
-	err = row.Validate()
+	err := row.Validate()
 	if err == nil && row.Mode != c.settings.Mode && !first {
 		err = fmt.Errorf("mode (%s) takes effect when the worker starts again: it works in mode %s", row.Mode, c.settings.Mode)
 	}
@@ -66,7 +80,7 @@ func (c *configurer) apply(ctx context.Context, version int64) error {
 	if err != nil {
 		c.log.WithError(err).Error("settings in schedule_task_type rejected")
 		c.rejected.Store(&rejectedSettings{"settings rejected: " + err.Error(), time.Now()})
-		return nil
+		return
 	}
 	c.rejected.Store(nil)
 	// The other servers know the intervals from this server's row, and the mode of a process never changes. Both stay.
@@ -77,7 +91,6 @@ func (c *configurer) apply(ctx context.Context, version int64) error {
 	if !first {
 		c.log.Info("settings in schedule_task_type applied")
 	}
-	return nil
 }
 
 func processorSettings(s Settings) processor.Settings {

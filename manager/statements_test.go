@@ -24,7 +24,7 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	runs.Mode, runs.Cron = center.ModeRun, "0 0 2 1 1 ? 2099"
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, s), manager.Serve("push", idle{}, runs))
 	heartbeats := heartbeatCounter(t, direct)
-	heartbeats(10) // joined, planned, audited, read
+	untilQuiet(t, proxy, heartbeats)
 	var counted int64
 	sent := proxy.Listen(func() {
 		counted = heartbeats(30)
@@ -37,6 +37,22 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	// A heartbeat that is under way at either end may be counted on one side only.
 	if got, want := int64(statements), 2*counted; got < want-4 || got > want+4 {
 		t.Fatalf("%d statements in %d heartbeats, want %d, give or take 4", got, counted, want)
+	}
+}
+
+// untilQuiet waits until both servers have joined, planned, audited, deleted what is old and read their queues, after which
+// they send heartbeats only.
+func untilQuiet(t *testing.T, proxy *testdb.Proxy, heartbeats func(int64) int64) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		var counted int64
+		sent := proxy.Listen(func() { counted = heartbeats(10) })
+		if int64(bytes.Count(sent, endOfStatement)) <= 2*counted+2 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("more than heartbeats are sent")
+		}
 	}
 }
 

@@ -19,9 +19,10 @@ type sweep struct {
 	before  runs.Progress // of earlier sweeps of the queue in this run
 	saved   runs.Progress
 	savedAt time.Time
-	last    runs.Progress                       // the processor's last report
-	over    bool                                // the run is over, or another sweep has the queue
-	end     func(context.Context, *sweep) error // saves how the sweep has ended; nil while it goes on
+	last    runs.Progress // as the processor reported it last
+	over    bool          // the queue of the run is not this sweep's any more
+	saving  bool          // its end is being saved
+	end     func(context.Context, *sweep) error
 }
 
 // progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor: each batch saves it,
@@ -36,41 +37,84 @@ type sweeper struct {
 	*base
 	ticker *runTicker
 	sweeps map[string]*sweep // by queue
+	ended  []*sweep          // whose end is to be saved
 }
 
 // saveInterval is the pause between two saves of the progress of a sweep.
 const saveInterval = 5 * time.Second
 
-// claim begins sweeps of some of the free queues, as many as keep the executors busy. It claims no more, because after a
-// crash a queue that was claimed and not worked counts as a sweep without progress.
-func (s *sweeper) claim(ctx context.Context, free []roster.ViewQueue) error {
-	for _, h := range s.proc.Queues() {
-		free = slices.DeleteFunc(free, func(row roster.ViewQueue) bool { return row.ID == h.Queue.ID })
-	}
-	rows := map[string]roster.ViewQueue{}
-	var queues []center.QueueEpoch
-	for _, row := range free {
-		if s.sweeps[row.ID] == nil {
-			queues, rows[row.ID] = append(queues, center.QueueEpoch{ID: row.ID, Epoch: row.Epoch}), row
-		}
-	}
-	room := 2*s.settings.ThreadNumber - len(s.sweeps)
-	if len(queues) == 0 || room <= 0 {
+// claim returns the job that begins sweeps of some of the free queues after a tick, as many as keep the executors busy. It
+// claims no more, because after a crash a queue that was claimed and not worked looks like work without progress. Before
+// that it saves how far the present sweeps have come. claim returns nil if there is nothing to do.
+func (s *sweeper) claim(free func() []roster.ViewQueue) *job {
+	if !s.ticker.fresh {
 		return nil
 	}
-	ctx, cancel := s.withTimeout(ctx)
-	defer cancel()
-	claimed, err := s.runs.Engine().Sweeps.Claim(ctx, s.taskType, s.uuid, queues, room)
-	for _, sw := range claimed {
-		s.begin(sw, rows[sw.QueueID])
+	s.ticker.fresh = false
+	saves := s.progressDue()
+	queues := s.claimable(free())
+	room := 2*s.settings.ThreadNumber - len(s.sweeps)
+	if room <= 0 {
+		queues = nil
 	}
-	return err
+	if len(saves)+len(queues) == 0 {
+		return nil
+	}
+	var claimed []runs.Sweep
+	return &job{
+		name: "claim queues of a run",
+		call: func(ctx context.Context) (err error) {
+			for _, p := range saves {
+				p.err = s.runs.Engine().Sweeps.Save(ctx, p.sweep.Sweep, p.progress)
+			}
+			if len(queues) > 0 {
+				claimed, err = s.runs.Engine().Sweeps.Claim(ctx, s.taskType, s.uuid, queues, room)
+			}
+			return err
+		},
+		then: func(error) (more bool) {
+			for _, p := range saves {
+				s.progressSaved(p)
+			}
+			return s.begin(claimed, free())
+		},
+	}
 }
 
-func (s *sweeper) begin(sw runs.Sweep, row roster.ViewQueue) {
-	before := runs.Progress{ItemsDone: sw.ItemsDone} // failed items are tried again, so they do not count
-	now := time.Now()
-	s.sweeps[sw.QueueID] = &sweep{Sweep: sw, began: now, before: before, saved: before, savedAt: now}
+// claimable returns those of the free queues that are not swept already. No run may be claimed from that is paused.
+func (s *sweeper) claimable(free []roster.ViewQueue) (queues []center.QueueEpoch) {
+	if open, paused := s.ticker.open(); open == "" || paused {
+		return nil
+	}
+	holdings := s.proc.Queues()
+	for _, row := range free {
+		worked := slices.ContainsFunc(holdings, func(h processor.QueueState) bool { return h.Queue.ID == row.ID })
+		if !worked && s.sweeps[row.ID] == nil {
+			queues = append(queues, center.QueueEpoch{ID: row.ID, Epoch: row.Epoch})
+		}
+	}
+	return queues
+}
+
+// begin begins the sweeps that were claimed. One whose queue must not be worked any more is suspended at once. begin
+// reports whether there is such a sweep.
+func (s *sweeper) begin(claimed []runs.Sweep, free []roster.ViewQueue) (suspended bool) {
+	for _, c := range claimed {
+		before := runs.Progress{ItemsDone: c.ItemsDone} // failed items are tried again, however the earlier sweep ended
+		now := time.Now()
+		sw := &sweep{Sweep: c, began: now, before: before, last: before, saved: before, savedAt: now}
+		s.sweeps[c.QueueID] = sw
+		at := slices.IndexFunc(free, func(row roster.ViewQueue) bool { return row.ID == c.QueueID && row.Epoch == c.Epoch })
+		if at < 0 {
+			sw.end, suspended = s.suspendOne, true
+			continue
+		}
+		s.grant(sw, free[at])
+	}
+	return suspended
+}
+
+func (s *sweeper) grant(sw *sweep, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch,
 		Run: &processor.Run{
@@ -93,8 +137,15 @@ func (s *sweeper) idle(rows []roster.ViewQueue) map[string]bool {
 	return idle
 }
 
-// saveProgress saves the progress of each sweep, at most once per saveInterval.
-func (s *sweeper) saveProgress(ctx context.Context) {
+// savedProgress is how far a sweep has come, to be saved.
+type savedProgress struct {
+	sweep    *sweep
+	progress runs.Progress
+	err      error
+}
+
+// progressDue returns what is to be saved: every 5 s, how far each sweep has come.
+func (s *sweeper) progressDue() (due []*savedProgress) {
 	for _, h := range s.proc.Queues() {
 		sw := s.sweeps[h.Queue.ID]
 		if sw == nil || sw.end != nil || time.Since(sw.savedAt) < saveInterval {
@@ -102,19 +153,20 @@ func (s *sweeper) saveProgress(ctx context.Context) {
 		}
 		p := sw.progress(h)
 		sw.savedAt = time.Now()
-		if p.ItemsDone == sw.saved.ItemsDone && p.ItemsFailed == sw.saved.ItemsFailed {
-			continue
+		if p.ItemsDone != sw.saved.ItemsDone || p.ItemsFailed != sw.saved.ItemsFailed {
+			due = append(due, &savedProgress{sweep: sw, progress: p})
 		}
-		call, cancel := s.withTimeout(ctx)
-		err := s.runs.Engine().Sweeps.Save(call, sw.Sweep, p)
-		cancel()
-		switch {
-		case err == nil:
-			sw.saved = p
-		case errors.Is(err, center.ErrRunOver):
-			sw.over = true
-		default:
-			s.queueLog(h.Queue.ID).WithError(err).Debug("saving the progress of a sweep failed")
-		}
+	}
+	return due
+}
+
+func (s *sweeper) progressSaved(p *savedProgress) {
+	switch {
+	case p.err == nil:
+		p.sweep.saved = p.progress
+	case errors.Is(p.err, center.ErrRunOver):
+		p.sweep.over = true
+	default:
+		s.queueLog(p.sweep.QueueID).WithError(p.err).Debug("progress of a sweep not saved")
 	}
 }

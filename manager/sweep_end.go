@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,8 +12,9 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// endSweeps takes the queues of sweeps that have ended, or must end, from the processor. Then it saves how they ended.
-func (s *sweeper) endSweeps(ctx context.Context, view *ownView) {
+// checkEnds takes the queues of sweeps that have ended, or must end, from the processor, and notes the sweeps whose end is
+// to be saved.
+func (s *sweeper) checkEnds(view *ownView) {
 	s.dropLost(view)
 	for _, h := range s.proc.Queues() {
 		switch sw := s.sweeps[h.Queue.ID]; {
@@ -22,24 +24,59 @@ func (s *sweeper) endSweeps(ctx context.Context, view *ownView) {
 			s.checkEnd(sw, h)
 		}
 	}
-	for id, sw := range s.sweeps {
-		if sw.end == nil {
-			continue
+	s.ended = nil
+	for _, sw := range s.sweeps {
+		if sw.end != nil && !sw.saving {
+			s.ended = append(s.ended, sw)
 		}
-		err := sw.end(ctx, sw)
-		if err != nil && s.runs.IsTransient(err) {
-			s.queueLog(id).WithError(err).Debug("saving the end of a sweep failed; trying again")
-			continue
-		}
-		if err != nil && !errors.Is(err, center.ErrRunOver) && !center.IsFenced(err) {
-			s.queueLog(id).WithError(err).Error("saving the end of a sweep failed")
-		}
-		delete(s.sweeps, id)
-		s.ticker.soon() // there may be room for another sweep, or for another run
 	}
 }
 
-// dropLost forgets the sweeps of queues that this server does not own any more. The new owners continue them.
+// saveEnds returns the job that saves how sweeps have ended, or nil if none has. A sweep whose end cannot be saved now
+// stays until it can be.
+func (s *sweeper) saveEnds() *job {
+	if len(s.ended) == 0 {
+		return nil
+	}
+	ended := s.ended
+	s.ended = nil
+	for _, sw := range ended {
+		sw.saving = true
+	}
+	errs := make([]error, len(ended))
+	return &job{
+		name: "save ends of sweeps",
+		call: func(ctx context.Context) error {
+			for i, sw := range ended {
+				errs[i] = sw.end(ctx, sw)
+			}
+			return nil
+		},
+		then: func(error) (more bool) {
+			for i, sw := range ended {
+				more = s.endSaved(sw, errs[i]) || more
+			}
+			return more
+		},
+	}
+}
+
+// endSaved forgets a sweep after its end was saved, or was refused for good, and reports whether it did.
+func (s *sweeper) endSaved(sw *sweep, err error) bool {
+	sw.saving = false
+	if err != nil && s.runs.IsTransient(err) {
+		s.queueLog(sw.QueueID).WithError(err).Debug("end of a sweep not saved; trying again")
+		return false
+	}
+	if err != nil && !errors.Is(err, center.ErrRunOver) && !center.IsFenced(err) {
+		s.queueLog(sw.QueueID).WithError(err).Error("end of a sweep not saved")
+	}
+	delete(s.sweeps, sw.QueueID)
+	s.ticker.soon() // there may be room for another sweep, or for another run
+	return true
+}
+
+// dropLost forgets the sweeps of queues that this server does not own any more. Their owners continue them.
 func (s *sweeper) dropLost(view *ownView) {
 	own := map[string]int64{}
 	for _, row := range view.Queues {
@@ -48,9 +85,9 @@ func (s *sweeper) dropLost(view *ownView) {
 		}
 	}
 	for id, sw := range s.sweeps {
-		if epoch, ok := own[id]; !ok || epoch != sw.Epoch {
+		if epoch, ok := own[id]; !sw.saving && (!ok || epoch != sw.Epoch) {
 			delete(s.sweeps, id)
-			s.ended(sw, SweepLost)
+			s.count(sw, SweepLost)
 		}
 	}
 }
@@ -75,7 +112,7 @@ func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context,
 	case sw.over || sw.RunID != open: // the run was cancelled, or its deadline has passed
 		s.proc.Revoke(h.Queue.ID)
 		return func(context.Context, *sweep) error {
-			s.ended(sw, SweepLost)
+			s.count(sw, SweepLost)
 			return nil
 		}
 	case h.Sweep.Failed, h.Sweep.Swept && sw.last.ItemsFailed > 0:
@@ -94,78 +131,79 @@ func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context,
 }
 
 func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
-	ctx, cancel := s.withTimeout(ctx)
-	defer cancel()
 	err := s.runs.Engine().Sweeps.Finish(ctx, sw.Sweep, sw.last)
 	if err == nil {
-		s.ended(sw, SweepDone)
+		s.count(sw, SweepDone)
 		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("items", sw.last.ItemsDone).Info("queue swept")
 	}
 	return err
 }
 
 func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool) error {
-	ctx, cancel := s.withTimeout(ctx)
-	defer cancel()
 	failed, err := s.runs.Engine().Sweeps.Fail(ctx, sw.Sweep, sw.last, cause, final)
 	if err == nil {
 		result := SweepRetry
 		if failed {
 			result = SweepFailed
 		}
-		s.ended(sw, result)
+		s.count(sw, result)
 		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).WithField("final", failed).Error("sweep failed: ", cause)
 	}
 	return err
 }
 
 func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
-	ctx, cancel := s.withTimeout(ctx)
-	defer cancel()
 	err := s.runs.Engine().Sweeps.Suspend(ctx, sw.Sweep, sw.last)
 	if err == nil {
-		s.ended(sw, SweepSuspended)
+		s.count(sw, SweepSuspended)
 	}
 	return err
 }
 
-// ended tells the observer how a sweep has ended.
-func (s *sweeper) ended(sw *sweep, result string) {
+// count tells the observer how a sweep has ended.
+func (s *sweeper) count(sw *sweep, result string) {
 	if s.cfg.Observer != nil {
 		s.cfg.Observer.Swept(s.taskType, result, time.Since(sw.began))
 	}
 }
 
-// suspend suspends the sweeps of drained queues before the server hands them over, so that the next owner continues where
-// they stopped. If it fails, the next owner continues from the last saved progress.
-func (s *sweeper) suspend(ctx context.Context, queues ...string) {
+// take forgets the sweep of a drained queue that is about to be handed over, and returns it, to be suspended. It returns
+// none for a queue that is not swept, or whose sweep has ended: how it ended could not be saved, and the next owner finds it
+// out again.
+func (s *sweeper) take(queue string) []*sweep {
+	sw := s.sweeps[queue]
+	if sw == nil {
+		return nil
+	}
+	delete(s.sweeps, queue)
+	if sw.end != nil {
+		return nil
+	}
 	for _, h := range s.proc.Queues() {
-		if sw := s.sweeps[h.Queue.ID]; sw != nil && slices.Contains(queues, h.Queue.ID) {
+		if h.Queue.ID == queue {
 			sw.last = sw.progress(h)
 		}
 	}
-	for _, id := range queues {
-		sw := s.sweeps[id]
-		if sw == nil {
-			continue
-		}
-		delete(s.sweeps, id)
-		if sw.end != nil {
-			continue // saving its end failed, so the next owner sweeps the queue once more to find the end
-		}
-		if err := s.suspendOne(ctx, sw); err != nil {
-			s.queueLog(id).WithError(err).Debug("suspending a sweep failed")
-		}
+	return []*sweep{sw}
+}
+
+// suspend suspends a sweep, so that the next owner of its queue continues where it stopped. If that fails, the next owner
+// continues from what was saved last.
+func (s *sweeper) suspend(ctx context.Context, sw *sweep) {
+	if err := s.suspendOne(ctx, sw); err != nil {
+		s.queueLog(sw.QueueID).WithError(err).Debug("sweep not suspended")
 	}
 }
 
 // suspendAll suspends all sweeps, because the server leaves, except those of queues that did not drain.
 func (s *sweeper) suspendAll(ctx context.Context, notDrained []string) {
-	var queues []string
-	for id := range s.sweeps {
+	ctx, cancel := s.withTimeout(ctx)
+	defer cancel()
+	for id := range maps.Clone(s.sweeps) {
 		if !slices.Contains(notDrained, id) {
-			queues = append(queues, id)
+			for _, sw := range s.take(id) {
+				s.suspend(ctx, sw)
+			}
 		}
 	}
-	s.suspend(ctx, queues...)
 }

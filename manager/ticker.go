@@ -22,7 +22,8 @@ const (
 type runTicker struct {
 	*base
 	next   time.Time                       // when to tick
-	active bool                            // at the last heartbeat a run was open
+	active bool                            // a run has not ended, as of the last heartbeat
+	fresh  bool                            // nothing was claimed since the last tick
 	last   atomic.Pointer[runs.TickResult] // what the last tick found; nil before the first
 }
 
@@ -51,16 +52,30 @@ func (t *runTicker) at(now, due time.Time) {
 	}
 }
 
-// tick does what is due for the runs and reports whether it succeeded.
-func (t *runTicker) tick(ctx context.Context) bool {
-	t.next = time.Now().Add(tickInterval)
-	ctx, cancel := t.withTimeout(ctx)
-	defer cancel()
-	found, err := t.runs.Engine().Scheduler.Tick(ctx, t.taskType)
-	if err != nil {
-		t.log.WithError(err).Debug("tick failed; trying again")
-		return false
+// nextJob returns the job that does what is due for the runs, or nil if it is not time for it.
+func (t *runTicker) nextJob() *job {
+	if time.Now().Before(t.next) {
+		return nil
 	}
+	t.next = time.Now().Add(tickInterval)
+	var found runs.TickResult
+	return &job{
+		name: "tick",
+		call: func(ctx context.Context) (err error) {
+			found, err = t.runs.Engine().Scheduler.Tick(ctx, t.taskType)
+			return err
+		},
+		then: func(err error) (more bool) {
+			if err == nil {
+				t.ticked(found)
+			}
+			return err == nil
+		},
+	}
+}
+
+// ticked notes what a tick has found, and lets the sweeper claim queues of the open run.
+func (t *runTicker) ticked(found runs.TickResult) {
 	switch {
 	case found.More:
 		t.soon()
@@ -69,7 +84,7 @@ func (t *runTicker) tick(ctx context.Context) bool {
 	}
 	t.at(found.Now, found.NextFire)
 	t.last.Store(&found)
-	return true
+	t.fresh = true
 }
 
 // open returns the id of the run that was RUNNING at the last tick, "" if there was none, and whether it was paused.

@@ -9,28 +9,20 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// ownView is the server's part of the roster as it was last read: the queues that it owns or waits for. Each call that may
-// change the roster goes through change, because the rows must be read again after it.
+// ownView is the server's part of the roster as it was last read: the queues that it owns or waits for. After
+// every call that may have changed the roster the rows must be read again.
 type ownView struct {
 	*base
 	roster.View
 
-	fresh   bool         // nothing since the last read could have changed the rows
+	fresh   bool         // nothing has happened since the read that could have changed the rows
+	reads   int          // how often the rows were read
 	checked time.Time    // when the rows were last read or compared with the roster
 	owned   atomic.Int64 // number of queues that the server owns; the heartbeater and Status read it too
 }
 
 // invalidate makes the next reconciliation read the rows again.
 func (v *ownView) invalidate() { v.fresh = false }
-
-// change makes a call that may change the roster. The rows must be read again after it, even if the call fails or finds
-// nothing to change.
-func (v *ownView) change(ctx context.Context, do func(context.Context) error) error {
-	v.invalidate()
-	ctx, cancel := v.withTimeout(ctx)
-	defer cancel()
-	return do(ctx)
-}
 
 // read reads the rows, unless they are fresh.
 func (v *ownView) read(ctx context.Context) error {
@@ -45,6 +37,7 @@ func (v *ownView) read(ctx context.Context) error {
 	}
 	v.replace(rows)
 	v.fresh, v.checked = true, time.Now()
+	v.reads++
 	return nil
 }
 

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,8 @@ type permitWindow struct {
 
 	window    *cron.Window // nil before update parses it from the settings
 	state     atomic.Pointer[cron.WindowState]
-	changesAt time.Time // when the window opens or closes next, by the database's clock; zero if never
+	empty     []center.QueueEpoch // queues for which it is to be closed, because they are empty
+	changesAt time.Time           // when the window opens or closes next, by the database's clock; zero: never
 }
 
 // update computes the present state of the window, and when it changes.
@@ -75,28 +77,49 @@ func (w *permitWindow) closed(rows []roster.ViewQueue) map[string]bool {
 	return closed
 }
 
-// closeEmpty closes an open-ended window for the queues that a select has found empty since it began.
-func (w *permitWindow) closeEmpty(ctx context.Context, view *ownView) error {
+// noteEmpty notes for which queues an open-ended window is to be closed: a select has found them empty since it began.
+func (w *permitWindow) noteEmpty() {
+	w.empty = nil
 	state := w.state.Load()
 	if !state.OpenEnded {
-		return nil
+		return
 	}
 	for _, h := range w.proc.Queues() {
-		if h.Draining || h.EmptySince.IsZero() || w.reg.dbTime(h.EmptySince).Before(state.Since) {
-			continue
+		if !h.Draining && !h.EmptySince.IsZero() && !w.reg.dbTime(h.EmptySince).Before(state.Since) {
+			w.empty = append(w.empty, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch})
 		}
-		err := view.change(ctx, func(ctx context.Context) error {
-			return w.roster.Roster().Server(w.taskType, w.uuid).WindowDone(ctx, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch}, state.Since)
-		})
-		if center.IsFenced(err) {
-			continue // the new owner closes the window after its own empty select
-		}
-		if err != nil {
-			return err
-		}
-		w.queueLog(h.Queue.ID).Info("queue is empty; its permit window is closed until the next start")
 	}
-	return nil
+}
+
+// closeEmpty returns the job that closes the window for the queues that were noted, or nil if there are none.
+func (w *permitWindow) closeEmpty(view *ownView) *job {
+	if len(w.empty) == 0 {
+		return nil
+	}
+	queues, since := w.empty, w.state.Load().Since
+	w.empty = nil
+	closed := false
+	return &job{
+		name: "close the window of empty queues",
+		call: func(ctx context.Context) error {
+			var errs []error
+			for _, q := range queues {
+				err := w.roster.Roster().Server(w.taskType, w.uuid).WindowDone(ctx, q, since)
+				switch {
+				case err == nil:
+					closed = true
+					w.queueLog(q.ID).Info("queue empty; its window is closed until the next start")
+				case !center.IsFenced(err): // the new owner will find the queue empty, too
+					errs = append(errs, err)
+				}
+			}
+			return errors.Join(errs...)
+		},
+		then: func(error) (more bool) {
+			view.invalidate()
+			return closed
+		},
+	}
 }
 
 // reset makes the next update parse the window again, after the settings have changed.

@@ -107,7 +107,7 @@ var mutants = []mutant{
 	},
 	{
 		"S3", "each heartbeat takes the lock",
-		"follow", "if r.AnyDead && r.watched > 0 || ",
+		"follow", X,
 		"if r.watched >= 0 || ",
 		"TestTwoStatementsPerHeartbeat",
 	},
@@ -146,6 +146,18 @@ var mutants = []mutant{
 		"Alert", "err == nil && recent == 0",
 		"err == nil",
 		"TestConformance",
+	},
+	{
+		"S10", "a session waits for its jobs",
+		"start", "go func() { r.ended <- j.call(ctx) }()",
+		"r.ended <- j.call(ctx)",
+		"TestLockRowIsStuck",
+	},
+	{
+		"S11", "work before the first reply",
+		"halted", "return h.paused || !h.isConfirmed()",
+		"return h.paused",
+		"TestWorkerThatJoinsWhilePaused|TestPausedWhileTheDatabaseIsAway",
 	},
 	{
 		"H1", "no drain wait",
