@@ -34,6 +34,7 @@
 //	runTicker   when to tick for the runs; sweeper: sweeps queues for the open run
 //	alerter     raises what an operator should know
 //	configurer  applies changed settings
+//	jobRunner   runs what these have to ask of the roster, one job at a time, beside the session's goroutine
 //
 // # The way of a queue
 //
@@ -48,9 +49,8 @@
 //	reconciler.perform         calls reconciler.grant
 //	Processor.Grant            makes the queue due for its first select; see package processor
 //
-// The server that plans, and a server that joins, take the last four steps at once (session.serving). A server that waits
-// for another owner polls in between (session.poll). In mode RUN, session.tick calls sweeper.claim instead, and
-// sweeper.begin calls Grant.
+// The server that plans takes the last four steps as soon as its plan is written. A server that waits for another owner
+// polls in between (session.poll). In mode RUN, sweeper.claim claims the queue after a tick, and sweeper.grant calls Grant.
 //
 // On the way back, facts.keep returns drain and then release, for a queue that another server requests. reconciler.release
 // makes the processor forget the queue before it sends the release.
@@ -68,9 +68,11 @@
 // # Goroutines
 //
 // The heartbeater has one goroutine for the whole process and a database connection of its own, so that no plan, release
-// or dealer can delay a heartbeat. Each task type has one goroutine for its server, which alone talks to the roster, and
-// the thread_number executors of its processor. The executors never ask the database about ownership: they check the lease
-// before each select and each batch.
+// or dealer can delay a heartbeat. Each task type has one goroutine for its server. That goroutine reads the server's rows
+// and decides. What may wait for the lock row, or takes many statements, is a job: it runs in a goroutine of its own, one at
+// a time, and its outcome comes back as an event (S10). So a pause, the loss of a queue and the end of a window take effect
+// while a job waits. Each task type also has the thread_number executors of its processor. The executors never ask the
+// database about ownership: they check the lease before each select and each batch.
 //
 // # The lease
 //

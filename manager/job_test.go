@@ -3,7 +3,6 @@ package manager_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -140,52 +139,41 @@ func (c *counting) stopsWithin(t *testing.T, p *process, queue, heartbeats int) 
 	}
 }
 
-// S10: a stray session holds the lock row while a plan and an audit are due, and everything that needs the lock row waits for
-// it, for many heartbeats. The pause of the task type and the loss of a queue take effect all the same.
+// S10: a stray session holds the lock row while a release and an audit are due, which wait for it, for many heartbeats. The
+// loss of a queue and the pause of the task type take effect all the same.
 func TestLockRowIsStuck(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
 		dealer := &counting{}
 		p := startProcess(t, url, func(*center.Center) processor.TaskDealer[int] { return dealer }, quick)
 		until(t, "the worker works", func() bool { return dealer.executed[0].Load() > 0 && dealer.executed[1].Load() > 0 })
-		var stray *sql.Tx
-		exec := func(query string) {
+		exec := func(db interface {
+			ExecContext(context.Context, string, ...any) (sql.Result, error)
+		}, query string) {
 			t.Helper()
-			if _, err := stray.ExecContext(t.Context(), query); err != nil {
+			if _, err := db.ExecContext(t.Context(), query); err != nil {
 				t.Fatal(err)
 			}
 		}
-		hold := func() {
-			t.Helper()
-			var err error
-			if stray, err = p.c.DB().BeginTx(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-			exec("UPDATE schedule_task_running SET audited_at = NULL")
-		}
-		hold()
-		if err := stray.Commit(); err != nil {
+		stray, err := p.c.DB().BeginTx(t.Context(), nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		hold()
-		for queue := range 2 {
-			begin := p.count(t, "SELECT SUM(beat_count) FROM schedule_server")
-			until(t, "the worker waits for the lock row", func() bool { return p.count(t, "SELECT SUM(beat_count) FROM schedule_server") > begin+5 })
-			if _, err := p.c.DB().ExecContext(t.Context(), fmt.Sprintf("UPDATE schedule_queue SET cur_server = 'nobody', epoch = epoch + 1 WHERE queue_index = %d", queue)); err != nil {
-				t.Fatal(err)
-			}
-			dealer.stopsWithin(t, p, queue, 10)
-		}
-		exec("UPDATE schedule_queue SET cur_server = (SELECT uuid FROM schedule_server), epoch = epoch + 1")
-		exec("UPDATE schedule_task_running SET paused = TRUE")
-		if err := stray.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		hold()
+		exec(stray, "UPDATE schedule_task_running SET audited_at = NULL")
+		exec(p.c.DB(), `INSERT INTO schedule_server (uuid, task_type, own_sign, state, register_time, heartbeat_time, judge_dead_interval_ms)
+			VALUES ('other', 'settle', 'BASE', 'SERVING', '2020-01-01 00:00:00', '2020-01-01 00:00:00', 1000000000000)`)
+		exec(p.c.DB(), "UPDATE schedule_queue SET req_server = 'other', req_since = '2019-01-01 00:00:00' WHERE queue_index = 1")
+		dealer.stopsWithin(t, p, 1, 10) // it is drained, and its release waits for the lock row
+		exec(p.c.DB(), "UPDATE schedule_queue SET cur_server = 'nobody', epoch = epoch + 1 WHERE queue_index = 0")
 		dealer.stopsWithin(t, p, 0, 10)
-		if err := stray.Rollback(); err != nil {
+		exec(p.c.DB(), "UPDATE schedule_queue SET cur_server = (SELECT uuid FROM schedule_server WHERE uuid <> 'other'), epoch = epoch + 1 WHERE queue_index = 0")
+		executed := dealer.executed[0].Load()
+		until(t, "the queue is worked again", func() bool { return dealer.executed[0].Load() > executed })
+		exec(stray, "UPDATE schedule_task_running SET paused = TRUE")
+		if err := stray.Commit(); err != nil {
 			t.Fatal(err)
 		}
+		dealer.stopsWithin(t, p, 0, 10)
 		p.stop()
 		if err := <-p.ended; err != nil {
 			t.Fatal(err)

@@ -107,8 +107,8 @@ var mutants = []mutant{
 	},
 	{
 		"S3", "each heartbeat takes the lock",
-		"follow", X,
-		"if r.watched >= 0 || ",
+		"follow", "p.rebalanceDue = r.AnyDead && r.watched > 0 || ",
+		"p.rebalanceDue = r.watched >= 0 || ",
 		"TestTwoStatementsPerHeartbeat",
 	},
 	{
@@ -311,7 +311,7 @@ var mutants = []mutant{
 	},
 	{
 		"R7", "a take-over starts without the cursor",
-		"begin", "Parameter: row.Parameter, Cursor: sw.Cursor, ",
+		"grant", "Parameter: row.Parameter, Cursor: sw.Cursor, ",
 		"Parameter: row.Parameter, ",
 		"TestFaults/sqlite/run-cursor-kill",
 	},
