@@ -23,14 +23,14 @@ type heartbeater struct {
 
 	mu            sync.Mutex
 	registrations map[string]*registration
-	added         chan struct{} // capacity 1: a registration came
+	early         chan struct{} // capacity 1: send a heartbeat at once
 
 	token   string // of the next heartbeat; it stays the same until a heartbeat succeeds
 	failing bool   // the last heartbeat failed
 }
 
 func newHeartbeater(c *center.Center, cfg Config) *heartbeater {
-	return &heartbeater{roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{}, added: make(chan struct{}, 1), token: newToken()}
+	return &heartbeater{roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{}, early: make(chan struct{}, 1), token: newToken()}
 }
 
 // newToken returns 16 random hexadecimal digits.
@@ -43,10 +43,15 @@ func newToken() string {
 // reply (S11), and the servers that were there may have a longer interval.
 func (h *heartbeater) add(r *registration) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.registrations[r.uuid] = r
+	h.mu.Unlock()
+	h.soon()
+}
+
+// soon makes the heartbeater send a heartbeat at once.
+func (h *heartbeater) soon() {
 	select {
-	case h.added <- struct{}{}:
+	case h.early <- struct{}{}:
 	default:
 	}
 }
@@ -63,7 +68,7 @@ func (h *heartbeater) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-h.added:
+		case <-h.early:
 		case <-next:
 		}
 		next = nil

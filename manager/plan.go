@@ -17,6 +17,7 @@ type planner struct {
 	rebalanceDue   bool
 	repartitionDue bool
 	auditDue       bool
+	planned        func() // nil after the first plan: tells the owners that this server knows of its requests (H4)
 
 	busy    int             // how often in succession the lock row was busy
 	blocked map[string]bool // queues that shall move while this server's own transactions hold their rows (L5)
@@ -90,6 +91,10 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	p.view.invalidate()
 	if err != nil {
 		return
+	}
+	if p.planned != nil {
+		p.planned()
+		p.planned = nil
 	}
 	p.blocked = map[string]bool{}
 	for _, id := range done.Blocked {

@@ -58,7 +58,7 @@ func newSession(s *server) *session {
 	b.log = b.log.WithField("server", b.uuid)
 	ss.view = &ownView{base: &b}
 	ss.jobs = newJobRunner(&b)
-	ss.planner = &planner{base: &b, view: ss.view, rebalanceDue: true} // the roster has a server more
+	ss.planner = &planner{base: &b, view: ss.view, rebalanceDue: true, planned: s.heartbeater.soon} // the roster has a server more
 	ss.halt = &halt{base: &b, reg: ss.reg}
 	ss.window = &permitWindow{base: &b, reg: ss.reg}
 	ss.config = &configurer{base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
