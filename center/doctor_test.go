@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// finding returns what an examination says of a check, as "STATUS text".
-func finding(t *testing.T, c *center.Center, check string) (list []string) {
+// findingsOf returns the findings of one check, each as "STATUS text".
+func findingsOf(t *testing.T, c *center.Center, check string) (list []string) {
 	t.Helper()
 	findings, err := c.Diagnose(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range findings {
 		if f.Check == check {
 			list = append(list, f.Status+" "+f.Finding)
@@ -27,50 +27,58 @@ func finding(t *testing.T, c *center.Center, check string) (list []string) {
 
 func wantFinding(t *testing.T, c *center.Center, check, want string) {
 	t.Helper()
-	if list := finding(t, c, check); !strings.Contains(strings.Join(list, "\n"), want) {
-		t.Errorf("%s: %q, want %s", check, list, want)
+	if got := findingsOf(t, c, check); !strings.Contains(strings.Join(got, "\n"), want) {
+		t.Errorf("findings of check %s: got %q, want %q among them", check, got, want)
 	}
 }
 
-func TestDoctorTellsHowFarClocksAreApart(t *testing.T) {
+func TestDiagnoseReportsClockSkew(t *testing.T) {
 	t.Parallel()
 	for skew, want := range map[string]string{
-		"1 hour": "NOTE this host's clock is 1h0m0s behind the database's", "-1 hour": "NOTE this host's clock is 1h0m0s ahead of the database's", "0": "OK this host's clock is the database's within ",
+		"1 hour":  "NOTE this host's clock is 1h0m0s behind the database's",
+		"-1 hour": "NOTE this host's clock is 1h0m0s ahead of the database's",
+		"0":       "OK this host's clock is the database's within ",
 	} {
 		wantFinding(t, centertest.Open(t, skewedClock(t, skew), center.Options{}), "clock", want)
 	}
 }
 
-// What differs from a database as it comes is told: the isolation, what stands in between, Galera.
-func TestDoctorTellsOfTheDatabase(t *testing.T) {
+// Diagnose reports what differs from a newly installed database.
+func TestDiagnoseReportsDatabase(t *testing.T) {
 	t.Parallel()
 	raw := testdb.URL(t, testdb.Postgres)
-	c := centertest.Open(t, raw, center.Options{})
-	wantFinding(t, c, "database", "OK isolation read committed")
-	wantFinding(t, c, "database", "NOTE nothing ends a transaction whose client is gone")
-	if list := finding(t, c, "pooler"); len(list) != 0 {
-		t.Errorf("a pooler where there is none: %q", list)
-	}
-	through, _ := testdb.Through(t, raw)
-	u, err := url.Parse(through)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantFinding(t, centertest.Open(t, through, center.Options{}), "pooler", "NOTE something stands between port "+u.Port()+" and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time")
-	strict := centertest.Open(t, raw+"&default_transaction_isolation=serializable&idle_in_transaction_session_timeout=60000", center.Options{})
-	wantFinding(t, strict, "database", "NOTE isolation serializable: more transactions have to be tried again")
-	if list := strings.Join(finding(t, strict, "database"), "\n"); strings.Contains(list, "nothing ends a transaction") {
-		t.Error(list)
-	}
-
-	m := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
-	wantFinding(t, m, "database", "OK isolation REPEATABLE READ")
-	m.FenceByWriting()
-	wantFinding(t, m, "database", "NOTE a Galera cluster")
+	t.Run("PostgreSQL defaults", func(t *testing.T) {
+		c := centertest.Open(t, raw, center.Options{})
+		wantFinding(t, c, "database", "OK isolation read committed")
+		wantFinding(t, c, "database", "NOTE nothing ends a transaction whose client is gone")
+		if got := findingsOf(t, c, "pooler"); len(got) != 0 {
+			t.Errorf("findings without a pooler: got %q, want none", got)
+		}
+	})
+	t.Run("PostgreSQL behind a proxy", func(t *testing.T) {
+		through, _ := testdb.Through(t, raw)
+		u, err := url.Parse(through)
+		must(t, err)
+		want := "NOTE something stands between port " + u.Port() + " and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time"
+		wantFinding(t, centertest.Open(t, through, center.Options{}), "pooler", want)
+	})
+	t.Run("PostgreSQL with stricter settings", func(t *testing.T) {
+		c := centertest.Open(t, raw+"&default_transaction_isolation=serializable&idle_in_transaction_session_timeout=60000", center.Options{})
+		wantFinding(t, c, "database", "NOTE isolation serializable: more transactions have to be tried again")
+		if got := findingsOf(t, c, "database"); strings.Contains(strings.Join(got, "\n"), "nothing ends a transaction") {
+			t.Errorf("findings with idle_in_transaction_session_timeout: got %q, want none about idle transactions", got)
+		}
+	})
+	t.Run("MySQL", func(t *testing.T) {
+		c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
+		wantFinding(t, c, "database", "OK isolation REPEATABLE READ")
+		c.FenceByWriting()
+		wantFinding(t, c, "database", "NOTE a Galera cluster")
+	})
 }
 
-// In a rolling upgrade the tables come first.
-func TestDoctorTellsOfANewerSchema(t *testing.T) {
+// A rolling upgrade migrates the tables before it replaces the programs.
+func TestDiagnoseReportsNewerSchema(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
@@ -79,4 +87,13 @@ func TestDoctorTellsOfANewerSchema(t *testing.T) {
 		execAll(t, c, "INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)")
 		wantFinding(t, c, "schema", "NOTE version 999, newer than this program's")
 	})
+}
+
+// Diagnose tries the rights that the README grants to a worker.
+func TestDiagnoseTriesReadmeGrants(t *testing.T) {
+	t.Parallel()
+	want := grantsTo(t, "app")
+	if diff := cmp.Diff(want, center.WorkerPrivileges()); diff != "" || len(want) == 0 {
+		t.Errorf("rights of a worker (-README +Diagnose):\n%s", diff)
+	}
 }

@@ -13,23 +13,14 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// FenceByWriting makes a Center fence as it does on Galera, where share locks do not reach the other
-// nodes (F3).
+// FenceByWriting makes a Center fence as on Galera, where share locks do not reach the other nodes (F3).
 func (c *Center) FenceByWriting() { c.roster.WriteFence = true }
 
-// Store returns the roster's own pool.
+// Store returns the pool for the roster's own statements.
 func (c *Center) Store() *sql.DB { return c.db.Store }
 
-// Transact asks for one string in a transaction that holds no lock row.
-func (c *Center) Transact(ctx context.Context, query string) (got string, err error) {
-	err = c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
-		return t.QueryRow(ctx, query).Scan(&got)
-	})
-	return got, err
-}
-
-// PlanOfEvents returns how SQLite answers Events.List.
-func (c *Center) PlanOfEvents(ctx context.Context, f EventFilter) (plan string, err error) {
+// ExplainEvents returns SQLite's query plan for Events.List.
+func (c *Center) ExplainEvents(ctx context.Context, f EventFilter) (plan string, err error) {
 	query, args := c.Events().eventQuery(f, 100)
 	err = c.db.Each(ctx, func(rows *sql.Rows) error {
 		var id, parent, unused int
@@ -41,21 +32,21 @@ func (c *Center) PlanOfEvents(ctx context.Context, f EventFilter) (plan string, 
 	return plan, err
 }
 
-// Needs lists the rights that Diagnose tries, as GRANT has them.
-func Needs() (list []string) {
+// WorkerPrivileges lists the rights that Diagnose tries, as GRANT has them.
+func WorkerPrivileges() (list []string) {
 	for _, n := range needs {
 		list = append(list, strings.Join(strings.Fields(n.verbs), ", ")+" ON "+n.table)
 	}
 	return list
 }
 
-// Heart returns the pool of one connection for heartbeats.
-func (c *Center) Heart() *sql.DB { return c.db.Heartbeat }
+// HeartbeatPool returns the pool of one connection for heartbeats.
+func (c *Center) HeartbeatPool() *sql.DB { return c.db.Heartbeat }
 
-// AgePrepared makes older what the heart knows of its statements.
+// AgePrepared ages the records of the statements on the connection for heartbeats.
 func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
 	t.Helper()
-	c.prepared(t, func(s *sqldb.Statement) error {
+	c.eachPrepared(t, func(s *sqldb.Statement) error {
 		if !s.PreparedAt.IsZero() {
 			s.PreparedAt = s.PreparedAt.Add(-by)
 		}
@@ -64,18 +55,19 @@ func (c *Center) AgePrepared(t testing.TB, by time.Duration) {
 	})
 }
 
-// LosePrepared makes the server forget the statements that the heart has prepared.
-func (c *Center) LosePrepared(t testing.TB) {
+// ClosePrepared closes the prepared statements of the connection for heartbeats in the server, without its knowledge.
+func (c *Center) ClosePrepared(t testing.TB) {
 	t.Helper()
-	c.prepared(t, func(s *sqldb.Statement) error {
+	c.eachPrepared(t, func(s *sqldb.Statement) error {
 		stmt := reflect.ValueOf(s.Prepared).Elem()
-		again := reflect.New(stmt.Type())
-		again.Elem().Set(stmt) // for one that is closed cannot be asked any more
-		return again.Interface().(driver.Stmt).Close()
+		clone := reflect.New(stmt.Type())
+		clone.Elem().Set(stmt) // the driver refuses to execute a statement that it has closed itself
+		return clone.Interface().(driver.Stmt).Close()
 	})
 }
 
-func (c *Center) prepared(t testing.TB, f func(*sqldb.Statement) error) {
+// eachPrepared calls f for each statement on the connection for heartbeats.
+func (c *Center) eachPrepared(t testing.TB, f func(*sqldb.Statement) error) {
 	t.Helper()
 	conn, err := c.db.Heartbeat.Conn(t.Context())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
+// The servers of servedRoster and seedRoster.
 const web1, web2 = "web1:1:00000001", "web2:2:00000002"
 
 // servedRoster returns a Center whose task type settle has four queues and the servers web1 and web2. The task type
@@ -29,11 +30,4 @@ func servedRoster(t *testing.T, url string) *center.Center {
 		must(t, err)
 	}
 	return c
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -2,7 +2,6 @@ package center_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,16 +13,16 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// question is asked in so many statements at the most.
-type question struct {
+// read is what an operator's command reads, and the most statements that it may take, however many servers, queues and
+// runs there are.
+type read struct {
 	most int
-	ask  func(ctx context.Context) error
+	do   func(ctx context.Context) error
 }
 
-// questions are what an operator's commands ask, and the most statements that each may take, however many
-// servers and queues there are. Those of Diagnose are mostly the rights that it tries.
-func questions(c *center.Center) map[string]question {
-	return map[string]question{
+// reads returns the reads of all commands by name. Most statements of doctor try a right.
+func reads(c *center.Center) map[string]read {
+	return map[string]read{
 		"tasks": {1, func(ctx context.Context) error { _, err := c.Tasks().List(ctx, ""); return err }},
 		"queues": {2, func(ctx context.Context) error {
 			_, err := c.Queues().List(ctx, center.QueueFilter{})
@@ -49,18 +48,15 @@ func questions(c *center.Center) map[string]question {
 			return err
 		}},
 		"runs": {1, func(ctx context.Context) error {
-			return howMany(manyRuns)(c.Engine().Runs.List(ctx, center.RunFilter{}, manyRuns))
+			return wantRuns(manyRuns)(c.Engine().Runs.List(ctx, center.RunFilter{}, manyRuns))
 		}},
 		"failed": {1, func(ctx context.Context) error {
-			return howMany(100)(c.Engine().Runs.List(ctx, center.RunFilter{TaskType: "sweep", State: center.RunFailed}, 100))
+			return wantRuns(100)(c.Engine().Runs.List(ctx, center.RunFilter{TaskType: "sweep", State: center.RunFailed}, 100))
 		}},
 		"latest": {1, func(ctx context.Context) error { _, err := c.Engine().Runs.Latest(ctx, "sweep"); return err }},
-		"run": {1, func(ctx context.Context) error {
-			_, err := c.Engine().Runs.Queues(ctx, runOfMany(manyRuns))
-			return err
-		}},
+		"run":    {1, func(ctx context.Context) error { _, err := c.Engine().Runs.Queues(ctx, runID(manyRuns)); return err }},
 		"graph": {3, func(ctx context.Context) error {
-			_, _, err := c.Engine().Runs.Graph(ctx, runOfMany(manyRuns))
+			_, _, err := c.Engine().Runs.Graph(ctx, runID(manyRuns))
 			return err
 		}},
 		"triggers": {1, func(ctx context.Context) error {
@@ -69,8 +65,8 @@ func questions(c *center.Center) map[string]question {
 		}},
 		"plan": {6, func(ctx context.Context) error {
 			p, err := c.Queues().Plan(ctx, "settle", center.Scenario{Add: 1})
-			if err == nil && p.Moved() != manyQueues/(manyServers+1) {
-				err = errors.New("it is not the minimum")
+			if want := manyQueues / (manyServers + 1); err == nil && p.Moved() != want {
+				err = fmt.Errorf("moves of the plan: got %d, want %d", p.Moved(), want)
 			}
 			return err
 		}},
@@ -80,20 +76,21 @@ func questions(c *center.Center) map[string]question {
 
 const manyRuns = 10_000
 
-func runOfMany(i int) string { return fmt.Sprintf("run-%05d", i) }
+func runID(i int) string { return fmt.Sprintf("run-%05d", i) }
 
-func howMany(want int) func([]center.RunRecord, error) error {
+// wantRuns returns a function that checks how many runs a read returns.
+func wantRuns(want int) func([]center.RunRecord, error) error {
 	return func(list []center.RunRecord, err error) error {
 		if err == nil && len(list) != want {
-			err = fmt.Errorf("%d runs, want %d", len(list), want)
+			err = fmt.Errorf("runs: got %d, want %d", len(list), want)
 		}
 		return err
 	}
 }
 
-// addRuns adds 10,000 runs of two queues, every tenth FAILED, but for the last, which is RUNNING and has 10,000.
-func (m *many) addRuns() {
-	m.Helper()
+// addRuns adds 10,000 runs of two queues. Every tenth has FAILED. The last is RUNNING and has 10,000 queues.
+func (b *bigRoster) addRuns() {
+	b.Helper()
 	var runs, queues []string
 	for i := 1; i <= manyRuns; i++ {
 		state, n := center.RunSuccess, 2
@@ -103,90 +100,83 @@ func (m *many) addRuns() {
 		if i == manyRuns {
 			state, n = center.RunRunning, manyQueues
 		}
-		runs = append(runs, fmt.Sprintf("('%[1]s', 'sweep', '%[1]s', '%[1]s', '2026-11-21 00:00:00.000000', '%[2]s')", runOfMany(i), state))
+		runs = append(runs, fmt.Sprintf("('%[1]s', 'sweep', '%[1]s', '%[1]s', '2026-11-21 00:00:00.000000', '%[2]s')", runID(i), state))
 		for q := range n {
-			queues = append(queues, fmt.Sprintf("('%s', '%d', 'DONE', 1)", runOfMany(i), q))
+			queues = append(queues, fmt.Sprintf("('%s', '%d', 'DONE', 1)", runID(i), q))
 		}
 	}
 	for part := range slices.Chunk(runs, 500) {
-		m.exec("INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES %s", strings.Join(part, ", "))
+		b.exec("INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES %s", strings.Join(part, ", "))
 	}
 	for part := range slices.Chunk(queues, 500) {
-		m.exec("INSERT INTO schedule_run_queue (run_id, queue_id, state, items_done) VALUES %s", strings.Join(part, ", "))
+		b.exec("INSERT INTO schedule_run_queue (run_id, queue_id, state, items_done) VALUES %s", strings.Join(part, ", "))
 	}
 }
 
-// With 1,000 servers and 10,000 queues, and 10,000 runs, every question is a statement or two.
-func TestQuestionsAreFewStatements(t *testing.T) {
+// With 1,000 servers, 10,000 queues and 10,000 runs, each read takes one or a few statements.
+func TestReadsTakeFewStatements(t *testing.T) {
 	t.Parallel()
 	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
-	m := newMany(t, centertest.Open(t, url, center.Options{}))
-	m.addRuns()
-	for name, q := range questions(m.c) {
+	b := newBigRoster(t, centertest.Open(t, url, center.Options{}))
+	b.addRuns()
+	for name, read := range reads(b.c) {
 		sent := testdb.Statements(proxy.Listen(func() {
-			if err := q.ask(t.Context()); err != nil {
+			if err := read.do(t.Context()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}))
-		if len(sent) == 0 || len(sent) > q.most {
-			t.Errorf("%s takes %d statements, at most %d are allowed:\n%s", name, len(sent), q.most, strings.Join(sent, "\n"))
-		}
+		wantStatements(t, name, sent, read.most)
 	}
 }
 
-// A database that has not been analyzed looks servers up by their key, not by their task type, of which all are.
-func TestAssignmentBeforeTheFirstAnalyze(t *testing.T) {
+// Without statistics, all servers seem to have the task type of the query: PostgreSQL must look them up by their key, not
+// by their task type.
+func TestAssignmentViewWithoutStatistics(t *testing.T) {
 	t.Parallel()
-	m := newMany(t, centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{}))
-	rows, err := m.c.DB().QueryContext(t.Context(), `EXPLAIN SELECT * FROM schedule_assignment WHERE task_type = 'settle' AND own_sign = 'BASE'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := newBigRoster(t, centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{}))
+	rows, err := b.c.DB().QueryContext(t.Context(), `EXPLAIN SELECT * FROM schedule_assignment WHERE task_type = 'settle' AND own_sign = 'BASE'`)
+	must(t, err)
 	defer rows.Close()
-	var plan strings.Builder
+	var lines []string
 	for rows.Next() {
 		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
-		plan.WriteString(line + "\n")
+		must(t, rows.Scan(&line))
+		lines = append(lines, line)
 	}
-	if err := rows.Err(); err != nil || !strings.Contains(plan.String(), "schedule_server") || strings.Contains(plan.String(), "idx_schedule_server_task") {
-		t.Errorf("%v\n%s", err, plan.String())
+	must(t, rows.Err())
+	plan := strings.Join(lines, "\n")
+	if !strings.Contains(plan, "schedule_server") || strings.Contains(plan, "idx_schedule_server_task") {
+		t.Errorf("plan of schedule_assignment: got\n%s\nwant schedule_server without idx_schedule_server_task", plan)
 	}
 }
 
-// Lists of events end with the last of them, whatever lies before: no filter makes SQLite sort a week's events.
-func TestListsOfEventsSortNothing(t *testing.T) {
+// Events.List reads backwards until it has enough rows: no filter makes SQLite sort the events of a week.
+func TestEventsAreReadThroughAnIndex(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
 	for index, f := range map[string]center.EventFilter{
 		"idx_schedule_event_kind":  {Kind: center.EventForced, TaskType: "settle"},
 		"idx_schedule_event_queue": {Kind: center.EventForced, TaskType: "settle", QueueID: "3"},
-		"SCAN schedule_event":      {TaskType: "settle", Server: "a", Since: time.Hour}, // in the order of the events, up to the limit
+		"SCAN schedule_event":      {TaskType: "settle", Server: "a", Since: time.Hour}, // by event_id, up to the limit
 	} {
-		plan, err := c.PlanOfEvents(t.Context(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan, err := c.ExplainEvents(t.Context(), f)
+		must(t, err)
 		inner, _, _ := strings.Cut(plan, "SCAN x")
 		if !strings.Contains(inner, index) || strings.Contains(inner, "B-TREE") {
-			t.Errorf("%+v, want %s:\n%s", f, index, plan)
+			t.Errorf("plan of Events.List(%+v): got\n%s\nwant %s and no sort", f, plan, index)
 		}
 	}
 }
 
-// BenchmarkQuestions is what each question costs with 1,000 servers and 10,000 queues, and 10,000 runs.
-func BenchmarkQuestions(b *testing.B) {
+// BenchmarkReads measures each read with 1,000 servers, 10,000 queues and 10,000 runs.
+func BenchmarkReads(b *testing.B) {
 	for _, kind := range testdb.Kinds(b) {
-		m := newMany(b, centertest.Open(b, testdb.URL(b, kind), center.Options{}))
-		m.addRuns()
-		for name, q := range questions(m.c) {
+		r := newBigRoster(b, centertest.Open(b, testdb.URL(b, kind), center.Options{}))
+		r.addRuns()
+		for name, read := range reads(r.c) {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				for b.Loop() {
-					if err := q.ask(b.Context()); err != nil {
-						b.Fatal(err)
-					}
+					must(b, read.do(b.Context()))
 				}
 			})
 		}

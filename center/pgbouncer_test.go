@@ -13,8 +13,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// pooled returns the URL of an empty database behind a PgBouncer in transaction mode.
-func pooled(t *testing.T) string {
+// pgBouncerURL returns the URL of an empty database behind a PgBouncer in transaction mode.
+func pgBouncerURL(t *testing.T) string {
 	t.Helper()
 	return testdb.Pooled(t, testdb.URL(t, testdb.Postgres)).URL()
 }
@@ -22,45 +22,43 @@ func pooled(t *testing.T) string {
 // Behind a PgBouncer in transaction mode each transaction may be on another connection.
 func TestConformanceThroughPgBouncer(t *testing.T) {
 	t.Parallel()
-	centertest.RunAbout(t, pooled(t), centertest.Session)
+	centertest.RunAbout(t, pgBouncerURL(t), centertest.Session)
 }
 
-// What makes that work is that a statement with parameters is one round trip (binary_parameters): in two,
-// PgBouncer sends the second to a server where another statement was prepared, and its rows come back.
-func TestPgBouncerMixesUpPreparedStatements(t *testing.T) {
+// binary_parameters makes a statement with parameters one round trip. Without it there are two, and PgBouncer may send the
+// second to a server on which another client has prepared another statement, whose rows come back.
+func TestBinaryParametersBehindPgBouncer(t *testing.T) {
 	t.Parallel()
-	url := pooled(t)
+	url := pgBouncerURL(t)
 	plain, err := sql.Open("postgres", url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer plain.Close()
-	if mixed := mixedUp(t, plain); mixed == 0 {
-		t.Error("lib/pq as it is has mixed up nothing: why force binary_parameters?")
+	if n := countWrongAnswers(t, plain); n == 0 {
+		t.Error("wrong answers without binary_parameters: got 0, want some, or the option is not needed")
 	}
 	c := centertest.Open(t, url, center.Options{})
-	if mixed := mixedUp(t, c.DB()); mixed > 0 {
-		t.Errorf("%d statements were mixed up", mixed)
+	if n := countWrongAnswers(t, c.DB()); n > 0 {
+		t.Errorf("wrong answers with binary_parameters: got %d, want 0", n)
 	}
 }
 
-// mixedUp asks many things at once and counts the answers to other questions, and the errors.
-func mixedUp(t *testing.T, db *sql.DB) int64 {
+// countWrongAnswers sends different queries concurrently, and counts the errors and the answers to other queries.
+func countWrongAnswers(t *testing.T, db *sql.DB) int64 {
 	t.Helper()
 	db.SetMaxIdleConns(20)
-	var mixed atomic.Int64
+	var wrong atomic.Int64
 	var wg sync.WaitGroup
-	for worker := range 20 {
+	for client := range 20 {
 		wg.Go(func() {
 			for i := range 50 {
 				var got int
-				err := db.QueryRowContext(context.WithoutCancel(t.Context()), fmt.Sprintf(`SELECT $1::int + %d`, worker), i).Scan(&got)
-				if err != nil || got != worker+i {
-					mixed.Add(1)
+				err := db.QueryRowContext(context.WithoutCancel(t.Context()), fmt.Sprintf(`SELECT $1::int + %d`, client), i).Scan(&got)
+				if err != nil || got != client+i {
+					wrong.Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return mixed.Load()
+	return wrong.Load()
 }

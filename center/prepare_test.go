@@ -12,36 +12,45 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// preparedIn is how many statements the server holds prepared for the connection of a pool of one.
-func preparedIn(t *testing.T, db *sql.DB) (n int) {
+// agedOut is longer than a connection keeps a prepared statement, or remembers that the server refused one.
+const agedOut = 6 * time.Minute
+
+// preparedInPostgres returns how many prepared statements PostgreSQL holds for the connection of a pool of one.
+func preparedInPostgres(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_prepared_statements`).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_prepared_statements`).Scan(&n))
 	return n
 }
 
-// preparedInMySQL is the same there, and how many there ever were.
-func preparedInMySQL(t *testing.T, db *sql.DB) (n, ever int) {
+// wantPrepared checks how many prepared statements PostgreSQL holds for the connection of a pool of one.
+func wantPrepared(t *testing.T, db *sql.DB, when string, want int) {
+	t.Helper()
+	if n := preparedInPostgres(t, db); n != want {
+		t.Errorf("prepared statements %s: got %d, want %d", when, n, want)
+	}
+}
+
+// preparedInMySQL returns how many prepared statements MySQL holds for the connection of a pool of one, and how many it
+// has prepared since the connection was opened.
+func preparedInMySQL(t *testing.T, db *sql.DB) (n, total int) {
 	t.Helper()
 	count := map[string]int{"Com_stmt_prepare": 0, "Com_stmt_close": 0}
 	for name := range count {
 		var value int
-		if err := db.QueryRowContext(t.Context(), `SHOW SESSION STATUS LIKE '`+name+`'`).Scan(&name, &value); err != nil {
-			t.Fatal(err)
-		}
+		must(t, db.QueryRowContext(t.Context(), `SHOW SESSION STATUS LIKE '`+name+`'`).Scan(&name, &value))
 		count[name] = value
 	}
 	return count["Com_stmt_prepare"] - count["Com_stmt_close"], count["Com_stmt_prepare"]
 }
 
-// sendHeartbeats sends heartbeats of an unknown server. Each takes two statements.
+// unknownServer is a heartbeat of a server that is not registered. It takes two statements.
+var unknownServer = roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: "u"}}}
+
 func sendHeartbeats(t *testing.T, c *center.Center, n int) {
 	t.Helper()
 	for range n {
-		if _, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: "u"}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Roster().SendHeartbeat(t.Context(), unknownServer)
+		must(t, err)
 	}
 }
 
@@ -50,7 +59,7 @@ func retryHeartbeat(t *testing.T, c *center.Center) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "x", Servers: []roster.ServerReport{{UUID: "u"}}})
+		_, err := c.Roster().SendHeartbeat(t.Context(), unknownServer)
 		if err == nil {
 			return
 		}
@@ -60,165 +69,154 @@ func retryHeartbeat(t *testing.T, c *center.Center) {
 	}
 }
 
-func TestHeartbeatsArePrepared(t *testing.T) {
-	t.Parallel()
+// openPreparing opens a roster on PostgreSQL that has sent enough heartbeats to prepare both of their statements.
+func openPreparing(t *testing.T) *center.Center {
+	t.Helper()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
 	sendHeartbeats(t, c, 1)
-	if n := preparedIn(t, c.Heart()); n != 0 {
-		t.Errorf("%d statements are prepared after one heartbeat: what comes once is not worth it", n)
-	}
+	wantPrepared(t, c.HeartbeatPool(), "after one heartbeat, since a statement may not come again", 0)
 	for range 2 {
 		sendHeartbeats(t, c, 3)
-		if n := preparedIn(t, c.Heart()); n != 2 {
-			t.Errorf("%d statements are prepared for heartbeats, want 2", n)
-		}
+		wantPrepared(t, c.HeartbeatPool(), "after several heartbeats", 2)
 	}
-	t.Run("a plan does not grow old", func(t *testing.T) {
-		c.AgePrepared(t, 6*time.Minute)
+	return c
+}
+
+func TestHeartbeatsArePrepared(t *testing.T) {
+	t.Parallel()
+	t.Run("again after a while, since a plan ages", func(t *testing.T) {
+		t.Parallel()
+		c := openPreparing(t)
+		c.AgePrepared(t, agedOut)
 		sendHeartbeats(t, c, 1)
-		var n, old int
-		if err := c.Heart().QueryRowContext(t.Context(), `SELECT COUNT(*), MIN(CAST(name AS int)) FROM pg_prepared_statements`).Scan(&n, &old); err != nil {
-			t.Fatal(err)
-		}
-		if n != 2 || old < 3 {
-			t.Errorf("%d statements, the oldest was the %dth to be prepared: want 2 new ones", n, old)
+		var n, oldest int
+		must(t, c.HeartbeatPool().QueryRowContext(t.Context(), `SELECT COUNT(*), MIN(CAST(name AS int)) FROM pg_prepared_statements`).Scan(&n, &oldest))
+		if n != 2 || oldest < 3 {
+			t.Errorf("prepared statements: got %d, the oldest with number %d, want 2 with numbers from 3 on", n, oldest)
 		}
 	})
-	t.Run("forgotten by the server", func(t *testing.T) {
-		if _, err := c.Heart().ExecContext(t.Context(), `DISCARD ALL`); err != nil {
-			t.Fatal(err)
-		}
+	t.Run("again some time after the server has lost them", func(t *testing.T) {
+		t.Parallel()
+		c := openPreparing(t)
+		_, err := c.HeartbeatPool().ExecContext(t.Context(), `DISCARD ALL`)
+		must(t, err)
 		retryHeartbeat(t, c)
-		if n := preparedIn(t, c.Heart()); n != 0 {
-			t.Errorf("%d statements are prepared anew at once: what was the reason may last", n)
-		}
-		c.AgePrepared(t, 6*time.Minute)
+		wantPrepared(t, c.HeartbeatPool(), "at once after DISCARD ALL, whose cause may last", 0)
+		c.AgePrepared(t, agedOut)
 		sendHeartbeats(t, c, 2)
+		wantPrepared(t, c.HeartbeatPool(), "some time after DISCARD ALL", 2)
 	})
-	t.Run("of a table that was changed", func(t *testing.T) {
-		if _, err := c.DB().ExecContext(t.Context(), `ALTER TABLE schedule_task_running ALTER COLUMN removing TYPE varchar(4000)`); err != nil {
-			t.Fatal(err)
-		}
+	t.Run("again some time after a table was altered", func(t *testing.T) {
+		t.Parallel()
+		c := openPreparing(t)
+		execAll(t, c, `ALTER TABLE schedule_task_running ALTER COLUMN removing TYPE varchar(4000)`)
 		retryHeartbeat(t, c)
-		c.AgePrepared(t, 6*time.Minute)
+		c.AgePrepared(t, agedOut)
 		sendHeartbeats(t, c, 2)
-		if n := preparedIn(t, c.Heart()); n != 2 {
-			t.Errorf("%d statements are prepared for heartbeats, want 2", n)
-		}
+		wantPrepared(t, c.HeartbeatPool(), "some time after ALTER TABLE", 2)
 	})
-	update := func(t *testing.T, text string) {
+}
+
+// A connection forgets statements that have not come for the longest time.
+func TestPreparedStatementsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := openPreparing(t)
+	update := func(uuid string, times int) {
 		t.Helper()
-		if _, err := c.Heart().ExecContext(t.Context(), fmt.Sprintf(`UPDATE schedule_server SET pid = $1 WHERE uuid = '%s'`, text), 1); err != nil {
-			t.Fatal(err)
+		for range times {
+			_, err := c.HeartbeatPool().ExecContext(t.Context(), fmt.Sprintf(`UPDATE schedule_server SET pid = $1 WHERE uuid = '%s'`, uuid), 1)
+			must(t, err)
 		}
 	}
-	t.Run("what comes once makes room", func(t *testing.T) {
-		for i := range 150 {
-			update(t, fmt.Sprint("once", i))
-		}
-		before := preparedIn(t, c.Heart())
-		update(t, "again")
-		update(t, "again")
-		if n := preparedIn(t, c.Heart()); n != before+1 {
-			t.Errorf("%d statements are prepared, want %d", n, before+1)
-		}
-	})
-	t.Run("not what has no end", func(t *testing.T) {
-		for i := range 300 {
-			for range 2 {
-				update(t, fmt.Sprint(i))
-			}
-		}
-		if n := preparedIn(t, c.Heart()); n != 100 {
-			t.Errorf("%d statements are prepared, want 100", n)
-		}
-	})
-	t.Run("what comes no more makes room", func(t *testing.T) {
-		c.AgePrepared(t, 6*time.Minute)
-		sendHeartbeats(t, c, 2)
-		update(t, "another")
-		if n := preparedIn(t, c.Heart()); n != 2 {
-			t.Errorf("%d statements are prepared, want the 2 of heartbeats", n)
-		}
-	})
+	for i := range 150 {
+		update(fmt.Sprint("once", i), 1)
+	}
+	wantPrepared(t, c.HeartbeatPool(), "after 150 statements that came once", 2)
+	update("twice", 2)
+	wantPrepared(t, c.HeartbeatPool(), "after one more that came twice", 3)
+	for i := range 300 {
+		update(fmt.Sprint(i), 2)
+	}
+	wantPrepared(t, c.HeartbeatPool(), "after 300 that came twice", 100)
+	c.AgePrepared(t, agedOut)
+	sendHeartbeats(t, c, 2)
+	update("another", 1)
+	wantPrepared(t, c.HeartbeatPool(), "when only heartbeats come again", 2)
 }
 
 func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
 	t.Parallel()
-	server := testdb.Own(t, testdb.MySQL) // whose limit is ours to set
+	server := testdb.Own(t, testdb.MySQL) // the test changes a limit of the whole server
 	c := centertest.Open(t, server.URL(), center.Options{})
 	c.DB().SetMaxOpenConns(1)
 	limit := func(n int) {
 		t.Helper()
-		if _, err := c.DB().ExecContext(t.Context(), fmt.Sprintf(`SET GLOBAL max_prepared_stmt_count = %d`, n)); err != nil {
-			t.Fatal(err)
-		}
+		execAll(t, c, fmt.Sprintf(`SET GLOBAL max_prepared_stmt_count = %d`, n))
 	}
-	want := func(what string, want, wantEver int) {
+	want := func(when string, want, wantTotal int) {
 		t.Helper()
-		if n, ever := preparedInMySQL(t, c.Heart()); n != want || ever != wantEver {
-			t.Errorf("%s: %d statements are prepared and %d ever were, want %d and %d", what, n, ever, want, wantEver)
+		if n, total := preparedInMySQL(t, c.HeartbeatPool()); n != want || total != wantTotal {
+			t.Errorf("prepared statements %s: got %d and %d in total, want %d and %d", when, n, total, want, wantTotal)
 		}
 	}
 	limit(0)
 	sendHeartbeats(t, c, 5)
-	want("the server takes no more", 0, 0)
+	want("while the server refuses to prepare", 0, 0)
 	limit(100)
 	sendHeartbeats(t, c, 5)
-	want("it is not asked each time", 0, 0)
-	c.AgePrepared(t, 6*time.Minute)
+	want("soon after a refusal", 0, 0)
+	c.AgePrepared(t, agedOut)
 	sendHeartbeats(t, c, 5)
-	want("it takes some again", 2, 2)
-	c.LosePrepared(t)
+	want("some time after the refusal", 2, 2)
+	c.ClosePrepared(t)
 	for range 2 {
 		retryHeartbeat(t, c)
 	}
 	sendHeartbeats(t, c, 3)
-	want("forgotten by the server, who is not asked each time", 0, 2)
-	c.AgePrepared(t, 6*time.Minute)
+	want("soon after the server has lost them", 0, 2)
+	c.AgePrepared(t, agedOut)
 	sendHeartbeats(t, c, 3)
-	want("it has some again", 2, 4)
+	want("some time after the server has lost them", 2, 4)
+}
 
-	c.Store().SetMaxOpenConns(1)
-	for _, db := range []*sql.DB{c.Store(), c.DB()} {
-		_, before := preparedInMySQL(t, db) // by who made the tables
+// MySQL limits how many statements it holds for all clients together: only heartbeats are prepared.
+func TestOnlyHeartbeatsArePreparedInMySQL(t *testing.T) {
+	t.Parallel()
+	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
+	for name, db := range map[string]*sql.DB{"store": c.Store(), "dealers": c.DB()} {
+		db.SetMaxOpenConns(1)
+		_, before := preparedInMySQL(t, db) // the migration has prepared statements
 		for range 5 {
-			if _, err := db.ExecContext(t.Context(), `UPDATE schedule_server SET pid = ?`, 1); err != nil {
-				t.Fatal(err)
-			}
+			_, err := db.ExecContext(t.Context(), `UPDATE schedule_server SET pid = ?`, 1)
+			must(t, err)
 		}
-		if _, ever := preparedInMySQL(t, db); ever != before {
-			t.Errorf("%d statements were prepared that are no heartbeats: the server's limit is everybody's", ever-before)
+		if _, total := preparedInMySQL(t, db); total != before {
+			t.Errorf("prepared statements of the pool %s: got %d, want 0", name, total-before)
 		}
 	}
 }
 
-// Dealers' statements are the user's: he prepares what he wants prepared.
+// A dealer's statements are the user's, and so is the decision to prepare them.
 func TestDealersStatementsAreNotPrepared(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{})
 	c.DB().SetMaxOpenConns(1)
 	for range 5 {
-		if _, err := c.DB().ExecContext(t.Context(), `UPDATE schedule_server SET pid = $1`, 1); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.DB().ExecContext(t.Context(), `UPDATE schedule_server SET pid = $1`, 1)
+		must(t, err)
 	}
-	if n := preparedIn(t, c.DB()); n != 0 {
-		t.Errorf("%d statements are prepared", n)
-	}
+	wantPrepared(t, c.DB(), "of a dealer", 0)
 }
 
-// Whatever stands between may send the next statement elsewhere.
-func TestNothingIsPreparedThroughOthers(t *testing.T) {
+// A proxy may send the next statement to another server.
+func TestNoStatementIsPreparedBehindAProxy(t *testing.T) {
 	t.Parallel()
 	through, _ := testdb.Through(t, testdb.URL(t, testdb.Postgres))
-	for name, url := range map[string]string{"proxy": through, "PgBouncer": pooled(t)} {
+	for name, url := range map[string]string{"proxy": through, "PgBouncer": pgBouncerURL(t)} {
 		t.Run(name, func(t *testing.T) {
 			c := centertest.Open(t, url, center.Options{})
 			sendHeartbeats(t, c, 5)
-			if n := preparedIn(t, c.Heart()); n != 0 {
-				t.Errorf("%d statements are prepared", n)
-			}
+			wantPrepared(t, c.HeartbeatPool(), "behind "+name, 0)
 		})
 	}
 }

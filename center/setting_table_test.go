@@ -11,32 +11,31 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// A field without a row would be a setting that no file can set and no row keeps.
+// No file can set a field that has no row in the table of settings, and no column holds it.
 func TestEveryFieldOfSettingsHasARow(t *testing.T) {
 	var s center.Settings
-	reached := map[any]bool{}
+	covered := map[any]bool{}
 	for _, row := range center.SettingTable() {
-		if p := row.Field(&s); reached[p] {
-			t.Errorf("two rows of the table lead to the field of %s", row.Name)
-		} else {
-			reached[p] = true
+		p := row.Field(&s)
+		if covered[p] {
+			t.Errorf("row %s: another row has the same field", row.Name)
 		}
+		covered[p] = true
 	}
 	for field, value := range reflect.ValueOf(&s).Elem().Fields() {
-		if !reached[value.Addr().Interface()] {
+		if !covered[value.Addr().Interface()] {
 			t.Errorf("Settings.%s has no row in the table of settings", field.Name)
 		}
 	}
 }
 
-// The README lists the settings as the table has them.
 func TestReadmeListsTheSettings(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if want := settingsInMarkdown(); !strings.Contains(string(readme), want) {
-		t.Errorf("the README's table of settings should be:\n%s", want)
+		t.Errorf("table of settings in README.md: want\n%s", want)
 	}
 }
 

@@ -2,6 +2,7 @@ package center_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func TestPostgresParametersInOneRoundTrip(t *testing.T) {
 	url, p := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	c := centertest.Open(t, url+"&binary_parameters=no", center.Options{})
 	for name, db := range map[string]interface {
-		ExecContext(context.Context, string, ...any) (sqlResult, error)
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
 	}{"dealers": c.DB(), "store": c.Store()} {
 		if _, err := db.ExecContext(t.Context(), "SELECT 1"); err != nil { // connects
 			t.Fatal(err)
@@ -133,7 +134,7 @@ func TestMatchedRowsCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, db := range map[string]interface {
-			ExecContext(context.Context, string, ...any) (sqlResult, error)
+			ExecContext(context.Context, string, ...any) (sql.Result, error)
 		}{"dealers": c.DB(), "store": c.Store()} {
 			res, err := db.ExecContext(t.Context(), "UPDATE schedule_task_type SET thread_number = thread_number")
 			if err != nil {

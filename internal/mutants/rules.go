@@ -373,12 +373,12 @@ var mutants = []mutant{
 		"", "statements are prepared behind a connection pooler",
 		"direct", "return row[0] != nil && ",
 		"return row[0] != nil || ",
-		"TestNothingIsPreparedThroughOthers",
+		"TestNoStatementIsPreparedBehindAProxy",
 	},
 	{
 		"", "a migration has no more time than a heartbeat",
 		"Brief", "return r == RoleStore ",
 		"return r != RoleDealers || r == RoleStore ",
-		"TestMigrationsTakeTheirTime",
+		"TestMigrationsHaveNoTimeout",
 	},
 }
