@@ -1,0 +1,152 @@
+package center_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/schema"
+)
+
+// Each test here fails if the option, or the order of statements, that avoids a trap of a driver is taken away.
+
+// pools returns the pools that run statements of the user and of the roster.
+func pools(c *center.Center) map[string]*sql.DB {
+	return map[string]*sql.DB{"dealers": c.DB(), "store": c.Store()}
+}
+
+// A statement with parameters must be one round trip, which has one Sync message: PgBouncer in transaction mode may send
+// the two halves of two round trips to two servers, and another statement's rows come back.
+func TestPostgresSendsParametersInOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	url, p := testdb.Through(t, testdb.URL(t, testdb.Postgres))
+	c := centertest.Open(t, url+"&binary_parameters=no", center.Options{})
+	for name, db := range pools(c) {
+		must(t, db.PingContext(t.Context())) // connects before the proxy listens
+		sent := p.Listen(func() {
+			if _, err := db.ExecContext(t.Context(), "UPDATE schedule_server SET pid = $1 WHERE uuid = $2", 1, "x"); err != nil {
+				t.Error(err)
+			}
+		})
+		if n := countMessages(sent)['S']; n != 1 {
+			t.Errorf("Sync messages of one statement in the pool %s: got %d, want 1", name, n)
+		}
+	}
+}
+
+// countMessages counts the messages of PostgreSQL's protocol by their type.
+func countMessages(sent []byte) map[byte]int {
+	counts := map[byte]int{}
+	for len(sent) >= 5 {
+		counts[sent[0]]++
+		sent = sent[min(len(sent), 1+int(binary.BigEndian.Uint32(sent[1:]))):]
+	}
+	return counts
+}
+
+// lib/pq does not heed the deadline of a context while the network swallows packets (its issue 620), and would hang for
+// minutes.
+func TestHeartbeatEndsWhenPacketsAreLost(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			url, p := testdb.Through(t, testdb.URL(t, kind))
+			c := centertest.Open(t, url, center.Options{})
+			send := func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := c.Roster().SendHeartbeat(ctx, unknownServer)
+				return err
+			}
+			must(t, send())
+			p.EndsAndHeals(t, send)
+		})
+	}
+}
+
+// A transaction of SQLite that reads first and writes later fails with SQLITE_BUSY_SNAPSHOT at once, whatever its
+// busy_timeout, unless it takes the write lock at its start. On the other databases the SELECT locks the row.
+func TestConcurrentReadModifyWrite(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		defineTask(t, c, "count", center.Settings{Queues: 1})
+		const clients, times = 4, 25
+		var g errgroup.Group
+		for range clients {
+			g.Go(func() error {
+				for range times {
+					if err := increment(t.Context(), c); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		must(t, g.Wait())
+		var n int
+		must(t, c.DB().QueryRowContext(t.Context(), "SELECT queue_total FROM schedule_task_running").Scan(&n))
+		if want := 1 + clients*times; n != want {
+			t.Fatalf("counter after concurrent increments: got %d, want %d", n, want)
+		}
+	})
+}
+
+// increment reads queue_total and writes it, increased by one, in one transaction.
+func increment(ctx context.Context, c *center.Center) error {
+	lock := " FOR UPDATE"
+	if c.Dialect() == schema.SQLite {
+		lock = ""
+	}
+	tx, err := c.DB().BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var n int
+	if err := tx.QueryRowContext(ctx, "SELECT queue_total FROM schedule_task_running WHERE task_type = 'count'"+lock).Scan(&n); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE schedule_task_running SET queue_total = %d WHERE task_type = 'count'", n+1)); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// By default MySQL counts the changed rows. A compare-and-set needs the number of matched rows.
+func TestRowsAffectedCountsMatchedRows(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		defineTask(t, c, "same", center.Settings{Queues: 1})
+		for name, db := range pools(c) {
+			res, err := db.ExecContext(t.Context(), "UPDATE schedule_task_type SET thread_number = thread_number")
+			must(t, err)
+			if n, err := res.RowsAffected(); n != 1 || err != nil {
+				t.Errorf("rows affected in the pool %s: got %d, %v, want 1", name, n, err)
+			}
+		}
+	})
+}
+
+// The end of a context closes the connection to MySQL, but not the statement: it would wait in the server for a lock for
+// another 50 s. The roster's own statements wait for 1 s.
+func TestMySQLWaitsBrieflyForLocks(t *testing.T) {
+	t.Parallel()
+	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
+	var lock, idle int
+	must(t, c.Store().QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout, @@idle_transaction_timeout").Scan(&lock, &idle))
+	if lock != 1 || idle != 10 {
+		t.Fatalf("innodb_lock_wait_timeout and idle_transaction_timeout: got %d s and %d s, want 1 s and 10 s", lock, idle)
+	}
+}
