@@ -1,6 +1,6 @@
 // Package anydb opens rosters on any database that Rota supports, by the scheme of a URL. It links all drivers: the
-// commands use it, and programs that learn at run time which database they have. A program that knows its database
-// imports center/postgres, center/mysql or center/sqlite.
+// commands use it. A program that knows its database when it is built imports center/postgres, center/mysql or
+// center/sqlite instead.
 package anydb
 
 import (
@@ -21,10 +21,10 @@ import (
 //	sqlite:/path/to/file.db                      (several processes of one host)
 //	sqlite::memory:                              (one process, for tests)
 //
-// with the parameters of the driver behind the question mark. center.Open returns the error of a malformed URL.
+// The query may hold parameters of the driver. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
 	if strings.HasPrefix(raw, "sqlite:") {
-		return sqlite.URL(raw) // the rest is a path, in which anything may stand
+		return sqlite.URL(raw) // the rest is a path, which url.Parse may refuse
 	}
 	u, err := url.Parse(raw)
 	if err != nil {

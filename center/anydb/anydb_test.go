@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-func TestBadURLs(t *testing.T) {
+func TestURLErrors(t *testing.T) {
 	cases := []struct {
 		url  func(string) sqldb.Database
 		raw  string
@@ -33,7 +33,7 @@ func TestBadURLs(t *testing.T) {
 	for _, c := range cases {
 		err := c.url(c.raw).Err
 		if err == nil || err.Error() != c.want {
-			t.Errorf("%s:\n got %v\nwant %s", c.raw, err, c.want)
+			t.Errorf("error of %q:\n got %v\nwant %s", c.raw, err, c.want)
 		}
 	}
 }
@@ -51,12 +51,12 @@ func TestLocal(t *testing.T) {
 		"sqlite:f":                            true,
 	} {
 		if got := anydb.URL(raw); got.Local != want || got.Err != nil {
-			t.Errorf("%s: %t, %v", raw, got.Local, got.Err)
+			t.Errorf("Local of %s: got %t, %v, want %t", raw, got.Local, got.Err, want)
 		}
 	}
 }
 
-func TestAddressesHideThePassword(t *testing.T) {
+func TestAddressHidesThePassword(t *testing.T) {
 	for raw, want := range map[string]string{
 		"postgres://u:secret@db/d":                     "postgres://u:xxxxx@db/d?sslmode=require",
 		"postgresql://u:secret@127.0.0.1/d":            "postgresql://u:xxxxx@127.0.0.1/d?sslmode=disable",
@@ -67,12 +67,12 @@ func TestAddressesHideThePassword(t *testing.T) {
 		"sqlite::memory:":                              "sqlite::memory:",
 	} {
 		if got := anydb.URL(raw).Address; got != want {
-			t.Errorf("%s: %s, want %s", raw, got, want)
+			t.Errorf("Address of %s: got %s, want %s", raw, got, want)
 		}
 	}
 }
 
-func TestDialects(t *testing.T) {
+func TestDialectSQL(t *testing.T) {
 	const text = "SELECT {now}, {ago d.ms} FROM t WHERE a = ? AND b = ?"
 	for url, want := range map[string]string{
 		"postgres://h/d": "SELECT clock_timestamp(), clock_timestamp() - d.ms * INTERVAL '1 millisecond' FROM t WHERE a = $1 AND b = $2",
@@ -80,7 +80,7 @@ func TestDialects(t *testing.T) {
 		"sqlite:f":       "SELECT rota_now(), rota_ago(d.ms) FROM t WHERE a = ? AND b = ?",
 	} {
 		if diff := cmp.Diff(want, anydb.URL(url).Dialect.SQL(text)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", url, diff)
+			t.Errorf("SQL of %s (-want +got):\n%s", url, diff)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// preparedStatements is how many statements a connection for heartbeats prepares at most: the heartbeats of a process
-// need half a dozen.
+// preparedStatements limits how many statements a connection for heartbeats prepares. The heartbeats of a process need
+// about six.
 const preparedStatements = 8
 
 // connector turns mysql://user:password@host:port/db?param=value into a connector for a role.
@@ -32,14 +32,14 @@ func connector(u *url.URL, role sqldb.Role) (sqldriver.Connector, error) {
 	if role != sqldb.RoleHeartbeat {
 		return c, nil
 	}
-	// Only the heartbeats: a server holds 16,382 statements (max_prepared_stmt_count) for all its programs together. What
-	// stands between, such as ProxySQL, must send a statement to a server that knows it: the driver names a statement by
-	// the number that the server gave it, and not by a name of its own.
+	// Only heartbeats are prepared: a server holds at most 16,382 statements for all clients together
+	// (max_prepared_stmt_count). A proxy such as ProxySQL does no harm: the driver names a statement by the number that the
+	// server has given it, so that the proxy must send the statement to that server.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
 	return sqldb.Preparing{Connector: c, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
-// config reads the URL.
+// config returns the driver's configuration for a URL.
 func config(u *url.URL) (*driver.Config, error) {
 	address := "tcp(" + u.Host + ")"
 	params := u.Query()
@@ -63,25 +63,25 @@ func config(u *url.URL) (*driver.Config, error) {
 	return cfg, nil
 }
 
-// force sets what correctness needs.
+// force sets the options that correctness needs.
 func force(cfg *driver.Config, role sqldb.Role) {
 	cfg.ParseTime = true
 	cfg.ClientFoundRows = true // affected rows are matched rows, or a compare-and-set would lie
 	cfg.InterpolateParams = true
 	cfg.RejectReadOnly = true // after a fail-over the pool leaves the old primary
 	cfg.MultiStatements = false
-	cfg.Logger = &driver.NopLogger{} // it would write to stderr, among lines of JSON, what its errors say as well
+	cfg.Logger = &driver.NopLogger{} // the default writes its errors, which calls return anyway, to stderr among lines of JSON
 	cfg.Params["time_zone"] = "'+00:00'"
 	if cfg.Timeout == 0 {
 		cfg.Timeout = sqldb.IOTimeout
 	}
 	if role != sqldb.RoleDealers {
 		cfg.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'" // nothing is cut off silently
-		// The end of a context closes the connection and not the statement: it would go on waiting in the
-		// server for a lock, by default for 50 s, while it holds the lock row.
+		// The end of a context closes the connection and does not end the statement. Without this setting the statement
+		// would wait in the server for a lock, by default for 50 s, while its transaction holds the lock row.
 		cfg.Params["innodb_lock_wait_timeout"] = "1"
-		// A host that vanishes would keep the lock row until TCP notices, in hours. Only MariaDB has the
-		// variable, and only MariaDB reads what stands in such a comment.
+		// Without this setting a host that vanishes would keep the lock row until TCP notices, after hours. Only MariaDB has
+		// the variable, and only MariaDB reads such a comment.
 		cfg.Params["time_zone"] += " /*M!100300 , idle_transaction_timeout = 10 */"
 	}
 	if role.Brief() {
@@ -89,7 +89,7 @@ func force(cfg *driver.Config, role sqldb.Role) {
 	}
 	if role == sqldb.RoleSchema {
 		// A statement that changes a table waits for all users of the table, by default for a day. New users of the
-		// table wait behind it. The migration tries it again.
+		// table wait behind it. The migration retries it.
 		cfg.Params["lock_wait_timeout"] = "2"
 	}
 }

@@ -14,7 +14,7 @@ var dialect = &sqldb.Dialect{
 	// what a statement reads.
 	QueuesIn: ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
-	// Without it MySQL reads another index: for one of a thousand servers, all servers before it.
+	// Without FORCE INDEX, MySQL reads another index: to find one of a thousand servers, it reads all servers before it.
 	ByKey:         " FORCE INDEX (PRIMARY)",
 	Share:         " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
 	SkipLocked:    " FOR UPDATE SKIP LOCKED",
@@ -23,8 +23,8 @@ var dialect = &sqldb.Dialect{
 	DeleteServers: `DELETE s` + serversIn,
 	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,
-	// STRAIGHT_JOIN as above. MySQL evaluates SET from left to right (L6): what reads an old value stands before what
-	// overwrites it.
+	// STRAIGHT_JOIN as above. MySQL evaluates SET from left to right (L6): an assignment that reads an old value comes before
+	// the one that overwrites it.
 	ChangeQueues: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
 			id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.id',
 			old_cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.old_cur',

@@ -10,21 +10,21 @@
 // that after a fail-over the pool leaves the old primary; and UTC.
 //
 // On the roster's own connections, those for migrations included: a strict sql_mode, so that nothing is cut off
-// silently. A transaction that has waited for a lock for a second gives up and is tried again
+// silently. A transaction that has waited for a lock for a second gives up and is retried
 // (innodb_lock_wait_timeout): the end of a context closes the connection and not the statement, which would go on
 // waiting in the server, by default for 50 s. MariaDB ends a transaction whose client is gone after ten seconds
-// (idle_transaction_timeout); MySQL has no such setting. Reads and writes have deadlines, except for migrations.
+// (idle_transaction_timeout). MySQL has no such setting. Reads and writes have deadlines, except for migrations.
 //
-// A migration waits for the users of a table for two seconds and is tried again (lock_wait_timeout): meanwhile all
+// A migration waits for the users of a table for two seconds and is then retried (lock_wait_timeout): while it waits, all
 // new users of the table wait behind it.
 //
-// Only the heartbeats are prepared: the number of statements that a server holds for all its programs is limited
-// (max_prepared_stmt_count). Where it takes no more, heartbeats go on as text.
+// Only heartbeats are prepared: a server limits the number of statements that it holds for all clients
+// (max_prepared_stmt_count). If the server refuses to prepare more, heartbeats are sent as text.
 //
 // The isolation level is the server's default, REPEATABLE READ, or READ COMMITTED.
 //
 // # Why not
 //
-// No database/sql connector of the caller's is accepted: the settings above are part of the connector's configuration,
-// which cannot be read or changed once the connector is made.
+// The package does not accept a database/sql connector of the caller: the settings above are part of the connector's
+// configuration, which cannot be read or changed after the connector is made.
 package mysql

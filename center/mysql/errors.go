@@ -36,14 +36,14 @@ func classify(err error) sqldb.Class {
 	return sqldb.Refused
 }
 
-// What the servers answer about prepared statements.
+// Errors about prepared statements.
 const (
 	noSuchHandler = 1243
 	tooManyHeld   = 1461 // max_prepared_stmt_count
-	needReprepare = 1615 // a table has changed, again and again
+	needReprepare = 1615 // a table has changed several times
 )
 
-// unprepared reports whether the server does not know a prepared statement, or takes no more of them.
+// unprepared reports whether the server does not know the prepared statement, or refuses to prepare more.
 func unprepared(err error) bool {
 	return numbered(err, noSuchHandler, tooManyHeld, needReprepare)
 }

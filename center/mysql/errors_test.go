@@ -23,7 +23,7 @@ func TestErrorClasses(t *testing.T) {
 	for want, errs := range cases {
 		for _, err := range errs {
 			if got := dialect.Class(fmt.Errorf("wrapped: %w", err)); got != want {
-				t.Errorf("%v is %s, want %s", err, got, want)
+				t.Errorf("class of %v: got %s, want %s", err, got, want)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func TestOldServersAreRefused(t *testing.T) {
 			got = err.Error()
 		}
 		if got != want {
-			t.Errorf("%s: %q, want %q", version, got, want)
+			t.Errorf("checkVersion(%s): got %q, want %q", version, got, want)
 		}
 	}
 }

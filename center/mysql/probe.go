@@ -26,13 +26,13 @@ func probe(ctx context.Context, db *sql.DB) (s sqldb.Server, err error) {
 	}
 	var name, value string
 	err = db.QueryRowContext(ctx, "SHOW VARIABLES LIKE 'wsrep_on'").Scan(&name, &value)
-	s.WriteFence = err == nil && strings.EqualFold(value, "ON") // without the variable there is no Galera: MySQL has none
+	s.WriteFence = err == nil && strings.EqualFold(value, "ON") // a server without the variable, such as MySQL, is not part of a Galera cluster
 	return s, nil
 }
 
 var versionStart = regexp.MustCompile(`^(\d+)\.(\d+)`)
 
-// checkVersion refuses what VERSION() returns on a server that is too old.
+// checkVersion returns an error if version, the result of VERSION(), is too old.
 func checkVersion(version string) error {
 	kind, least := "MySQL", [2]int{8, 0}
 	if strings.Contains(version, "MariaDB") {
@@ -53,7 +53,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// checkTables refuses tables with an engine without transactions: the fence would guard nothing.
+// checkTables returns an error for a table whose engine has no transactions: the fence would guard nothing.
 func checkTables(ctx context.Context, db *sql.DB) error {
 	var table, engine string
 	err := db.QueryRowContext(ctx, `SELECT table_name, engine FROM information_schema.tables
@@ -80,8 +80,8 @@ func notes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 	}, nil
 }
 
-// isolationVariable returns the name of the variable: MySQL 8 has lost the old name, and MariaDB before 11.1 does not
-// have the new one.
+// isolationVariable returns the name of the variable that holds the isolation level. MySQL 8 no longer has the old name,
+// and MariaDB before 11.1 does not have the new one.
 func isolationVariable(ctx context.Context, db *sql.DB) string {
 	var name, value string
 	if err := db.QueryRowContext(ctx, "SHOW VARIABLES LIKE 'transaction_isolation'").Scan(&name, &value); err == nil {

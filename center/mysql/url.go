@@ -6,8 +6,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// URL returns the database at mysql://user:password@host:3306/database, with the parameters of go-sql-driver/mysql
-// behind the question mark; socket=FILE connects to a Unix socket. center.Open returns the error of a malformed URL.
+// URL returns the database at mysql://user:password@host:3306/database, whose query may hold parameters of
+// go-sql-driver/mysql; socket=FILE connects to a Unix socket. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
 	u, err := sqldb.ParseURL(raw, "mysql://...", "mysql")
 	if err != nil {

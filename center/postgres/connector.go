@@ -12,17 +12,17 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// preparedStatements is how many statements a connection prepares at most.
+// preparedStatements limits how many statements a connection prepares.
 const preparedStatements = 100
 
-// connector forces what correctness needs on the URL of the user.
+// connector returns a connector for a role, with the user's URL and the options that correctness needs.
 func connector(raw string, role sqldb.Role) (driver.Connector, error) {
 	cfg, err := pq.NewConfig(raw)
 	if err != nil {
 		return nil, err
 	}
-	// Without it, lib/pq prepares and executes in two round trips, and PgBouncer in transaction
-	// mode sends them to different servers: the rows of another statement come back.
+	// Without this option, lib/pq prepares and executes in two round trips. PgBouncer in transaction mode may send them to
+	// different servers, and the rows of another statement come back.
 	cfg.BinaryParameters = true
 	if cfg.ApplicationName == "" {
 		cfg.FallbackApplicationName = "rota"
@@ -41,12 +41,14 @@ func connector(raw string, role sqldb.Role) (driver.Connector, error) {
 	return sqldb.Preparing{Connector: c, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
-// direct reports whether nothing stands between the program and the server, so that statements may be prepared. Behind
-// PgBouncer in transaction mode the next statement may meet the session of another server, and the names of lib/pq are
-// the same on all connections, so that the rows of another statement would come back. Nothing stands between if the
-// server sees the same two ends of the connection as the program: the connection of a pooler has other ends, and no two
-// connections have both ends in common. On a Unix socket, and where addresses are translated, this cannot be decided,
-// and direct returns false. It also returns false if its query fails: the next statement reports the failure.
+// direct reports whether there is no proxy between the program and the server, so that statements may be prepared. PgBouncer
+// in transaction mode may send the next statement to another session. lib/pq uses the same names for prepared statements on
+// all connections, so that the rows of another statement would come back.
+//
+// There is no proxy if the server sees the same two ends of the connection as the program: a proxy's connection to the
+// server has other ends, and no two connections have both ends in common. On a Unix socket, and where addresses are
+// translated, direct cannot tell and returns false. It also returns false if its query fails: the next statement reports
+// the failure.
 func direct(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
 	if dialed == nil {
 		return false
@@ -62,7 +64,7 @@ func direct(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
 	return row[0] != nil && fmt.Sprintf("%s", row[0]) == end(dialed.LocalAddr())+" "+end(dialed.RemoteAddr())
 }
 
-// end returns one end of a connection as PostgreSQL writes it.
+// end returns one end of a connection in the format of the query in direct.
 func end(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

@@ -25,7 +25,7 @@ var dialect = &sqldb.Dialect{
 	Limits:     " AND " + limits,
 	WaitInLine: " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
 	TryLine:    " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
-	// The LIMIT tells the planner how many rows there are at most, for the same reason: it uses the index for a few rows
+	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few rows
 	// and a hash for many.
 	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
@@ -40,13 +40,14 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
-// limits is a condition that is true and sets, for the transaction, what MySQL's connections have as settings. PgBouncer
-// would refuse them as settings of a connection; for a transaction they cost nothing. Without the first, a host that
-// vanishes or is stopped would keep the lock row until TCP notices, in hours. With the second, a transaction that waits
-// for a lock for longer than a second gives up and keeps its connection. Otherwise the program would end the connection
-// (sqldb.IOTimeout), which a server that waits for a lock does not notice, and each attempt would leave a session.
+// limits is a condition that is always true and sets two time-outs for the transaction. MySQL's connections have them as
+// settings. PgBouncer refuses them as settings of a connection; for a transaction they cost nothing. Without the first, a
+// host that vanishes or is stopped would keep the lock row until TCP notices, after hours. With the second, a transaction
+// that waits for a lock for longer than a second gives up and keeps its connection. Otherwise the program would close the
+// connection (sqldb.IOTimeout). A session that waits for a lock does not notice that, so that each attempt would leave a
+// session in the server.
 const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) <> ''`
 
-// line is the key of the line before a lock row: of a text that is bound, and of the table, so that rosters in other
-// schemas have lines of their own.
+// line is the key of the advisory lock on which callers wait before a lock row. It is computed from a bound text and from
+// the table, so that rosters in other schemas have other keys.
 const line = "hashtextextended(?, CAST(tableoid AS bigint))"

@@ -9,12 +9,12 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// cancelTimeout bounds a request to cancel a statement.
+// cancelTimeout bounds how long a request to cancel a statement takes.
 const cancelTimeout = 300 * time.Millisecond
 
 // dialer opens connections that notice a dead network: all of them by keep-alive, and the roster's own (strict) by a
-// deadline for each read and each write. It is the only thing that ends a statement of lib/pq when the network swallows
-// packets (its issue 620). Dealers and migrations may run statements of any length.
+// deadline for each read and each write. Only the deadline ends a statement of lib/pq when the network loses packets (its
+// issue 620). Dealers and migrations may run statements of any length.
 type dialer struct{ strict bool }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
@@ -29,7 +29,7 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	timeout := sqldb.IOTimeout
-	if d.strict && !sqldb.Connecting(ctx) { // a request to cancel: lib/pq waits for its answer if the statement was prepared
+	if d.strict && !sqldb.Connecting(ctx) { // a cancel request: lib/pq waits for its reply if the statement was prepared
 		timeout = cancelTimeout
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)

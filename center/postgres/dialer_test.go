@@ -13,31 +13,31 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// lib/pq waits for the answer to a request to cancel a prepared statement. If the server does not answer, no heartbeat
-// may wait for that as well.
-func TestCancelDoesNotWait(t *testing.T) {
+// lib/pq waits for the answer to its request to cancel a prepared statement. If the server does not answer, a heartbeat
+// must not wait that long in addition.
+func TestCancelRequestTimesOutEarly(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	ends := make(chan string, 2)
+	timedOut := make(chan string, 2)
 	read := func(what string, conn net.Conn) {
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("read the reply to %s: got %v, want %v", what, err, os.ErrDeadlineExceeded)
 		}
-		ends <- what
+		timedOut <- what
 	}
 	go read("the statement", dial(t, silent.Addr().String(), false))
-	time.Sleep(100 * time.Millisecond) // the statement must begin first
-	go read("the request", dial(t, silent.Addr().String(), true))
-	if first := <-ends; first != "the request" {
-		t.Errorf("%s ended first", first)
+	time.Sleep(100 * time.Millisecond) // lib/pq sends the request after the statement
+	go read("the cancel request", dial(t, silent.Addr().String(), true))
+	if first := <-timedOut; first != "the cancel request" {
+		t.Errorf("first to time out: got %s, want the cancel request", first)
 	}
-	<-ends
+	<-timedOut
 }
 
-// dial connects as lib/pq does for a statement of the roster, or to cancel one.
+// dial connects as lib/pq does: for a statement of the roster, or to cancel one.
 func dial(t *testing.T, address string, toCancel bool) net.Conn {
 	t.Helper()
 	ctx := t.Context()
@@ -52,18 +52,18 @@ func dial(t *testing.T, address string, toCancel bool) net.Conn {
 	return conn
 }
 
-// A prepared statement without an answer ends, too, and the pool heals.
-func TestSwallowedPacketsOfPreparedStatements(t *testing.T) {
+// A prepared statement also ends when packets are lost, and the pool then works again.
+func TestPreparedStatementEndsWhenPacketsAreLost(t *testing.T) {
 	url, p := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	db := openPreparing(t, url)
-	update := func() error {
+	query := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := db.ExecContext(ctx, `SELECT $1::int`, 1)
 		return err
 	}
 	for range 3 {
-		if err := update(); err != nil {
+		if err := query(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,9 +72,9 @@ func TestSwallowedPacketsOfPreparedStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n != 1 {
-		t.Fatalf("%d statements are prepared, want 1", n)
+		t.Fatalf("prepared statements: got %d, want 1", n)
 	}
-	p.EndsAndHeals(t, update)
+	p.EndsAndHeals(t, query)
 }
 
 // openPreparing opens a pool of one connection that prepares statements even behind a proxy.

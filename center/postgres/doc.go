@@ -8,19 +8,19 @@
 // binary_parameters on all connections, those for dealers included: without it a statement with parameters is two round
 // trips, which PgBouncer in transaction mode sends to two servers, so that the rows of another statement come back.
 //
-// Deadlines for reads and writes on the roster's own connections, because lib/pq does not heed a context when the
-// network swallows packets (its issue 620). Connections for dealers and for migrations have only keep-alive, because
+// Deadlines for reads and writes on the roster's own connections, because lib/pq does not heed a context when the network
+// loses packets (its issue 620). Connections for dealers and for migrations have only keep-alive, because
 // their statements may take any time.
 //
 // sslmode=disable on a loopback host and require elsewhere, unless the URL says otherwise: the default of lib/pq refuses
-// a server without TLS, which is what runs on a developer's own machine.
+// a server without TLS, and a developer's own server usually has none.
 //
-// The roster's own statements are prepared when they come again, if nothing stands between the program and the server:
-// to parse and to plan them is four fifths of what they cost. The package compares the two ends of the connection as the
+// The roster's own statements are prepared when they are repeated, if there is no proxy between the program and the
+// server: parsing and planning are four fifths of their cost. The package compares the two ends of the connection as the
 // server sees them with the ends that the program sees.
 //
-// A transaction that has waited for a lock for a second gives up and is tried again (lock_timeout): a server does not
-// notice that a client has gone while its session waits for a lock. The server ends a transaction whose client is gone
+// A transaction that has waited for a lock for a second gives up and is retried (lock_timeout): a server does not notice
+// that a client is gone while its session waits for a lock. The server ends a transaction whose client is gone
 // after ten seconds (idle_in_transaction_session_timeout). Both are set by the first statement of each transaction,
 // because PgBouncer refuses them as settings of the connection.
 //
@@ -28,8 +28,8 @@
 //
 // # Why not
 //
-// No database/sql connector of the caller's is accepted: the deadlines and the comparison of the ends need a dialer of
-// ours, and binary_parameters cannot be set on a connector that was made already.
+// The package does not accept a database/sql connector of the caller: the deadlines and the comparison of the ends need
+// the package's own dialer, and binary_parameters cannot be set on an existing connector.
 //
 // pgx would bring a second API beside database/sql, in which the users' dealers are written, and prepares statements by
 // default, which PgBouncer in transaction mode does not support without further settings.

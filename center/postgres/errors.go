@@ -39,8 +39,8 @@ func classify(err error) sqldb.Class {
 	return sqldb.Refused
 }
 
-// unprepared reports whether the server has no such statement any more (DISCARD ALL), or whether a table has changed so
-// that the rows of the statement would change.
+// unprepared reports whether the server has dropped the prepared statement (DISCARD ALL), or a changed table would change
+// the columns of its result.
 func unprepared(err error) bool {
 	var e *pq.Error
 	return errors.As(err, &e) && (e.Code == "26000" || e.Code == "0A000" && e.Routine == "RevalidateCachedQuery")

@@ -26,14 +26,14 @@ func TestErrorClasses(t *testing.T) {
 	for want, errs := range cases {
 		for _, err := range errs {
 			if got := dialect.Class(fmt.Errorf("wrapped: %w", err)); got != want {
-				t.Errorf("%v is %s, want %s", err, got, want)
+				t.Errorf("class of %v: got %s, want %s", err, got, want)
 			}
 		}
 	}
 }
 
-// A commit whose context has ended has an unknown outcome even when the reply is good: PostgreSQL says
-// so of a commit that its synchronous standby never saw. An answer of the database is true.
+// A commit whose context has ended has an unknown outcome even if PostgreSQL reports success: it reports success also for
+// a commit that its synchronous standby has not received. An error that PostgreSQL reports is reliable.
 func TestUnknownCommit(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -45,7 +45,7 @@ func TestUnknownCommit(t *testing.T) {
 		unknown bool
 	}{
 		{"committed", t.Context(), nil, false},
-		{"answered as committed, but the context has ended", ended, nil, true},
+		{"reported as committed after the context has ended", ended, nil, true},
 		{"the connection was lost", t.Context(), io.EOF, true},
 		{"rolled back at the commit", t.Context(), serialization, false},
 		{"refused at the commit", t.Context(), &pq.Error{Code: "23503"}, false},
@@ -54,10 +54,10 @@ func TestUnknownCommit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			err := dialect.CommitError(c.ctx, c.err)
 			if errors.Is(err, sqldb.ErrUnknownCommit) != c.unknown {
-				t.Fatalf("%v", err)
+				t.Fatalf("CommitError: got %v, want ErrUnknownCommit: %t", err, c.unknown)
 			}
 			if !c.unknown && !errors.Is(err, c.err) {
-				t.Fatalf("%v hides %v", err, c.err)
+				t.Fatalf("CommitError: got %v, want it to wrap %v", err, c.err)
 			}
 		})
 	}

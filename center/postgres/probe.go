@@ -46,7 +46,7 @@ func notes(ctx context.Context, db *sql.DB, u *url.URL) ([]sqldb.Note, error) {
 			Finding: "nothing ends a transaction whose client is gone: a host that vanishes inside a dealer's transaction keeps its queue until TCP notices",
 		})
 	}
-	// What stands between keeps direct from preparing statements. On a Unix socket that cannot be decided.
+	// Statements are not prepared behind a proxy (see direct), and also not on a Unix socket.
 	prepares, err := sqldb.Prepares(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// URL returns the database at postgres://user:password@host:5432/database?sslmode=verify-full, with the parameters of
-// lib/pq behind the question mark. center.Open returns the error of a malformed URL.
+// URL returns the database at postgres://user:password@host:5432/database?sslmode=verify-full, whose query may hold
+// parameters of lib/pq. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
 	u, err := sqldb.ParseURL(raw, "postgres://...", "postgres", "postgresql")
 	if err != nil {
@@ -32,8 +32,8 @@ func URL(raw string) sqldb.Database {
 	}
 }
 
-// withSSLMode writes the sslmode that the URL leaves open: the default of lib/pq refuses a server without TLS, which is
-// what runs on a developer's own machine.
+// withSSLMode sets sslmode unless the URL has it: the default of lib/pq refuses a server without TLS, and a developer's
+// own server usually has none.
 func withSSLMode(u *url.URL) {
 	q := u.Query()
 	if q.Has("sslmode") {

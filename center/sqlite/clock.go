@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// SQLite has no clock but that of its host, which is also ours. Its functions rota_now and rota_ago read the clock
-// through Go, so that a test in a synctest bubble has one clock and not two.
+// SQLite has the clock of its host, which is also the program's. The functions rota_now and rota_ago read it through Go,
+// so that SQLite has the fake clock in a synctest bubble.
 func init() {
 	sqlite.MustRegisterScalarFunction("rota_now", 0, func(*sqlite.FunctionContext, []driver.Value) (driver.Value, error) {
 		return timeText(time.Now()), nil

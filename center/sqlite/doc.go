@@ -10,11 +10,11 @@
 // later would fail with SQLITE_BUSY_SNAPSHOT at once, however patient its busy_timeout.
 //
 // A statement that waits for the lock does not notice that its context has ended. So the roster's own statements wait
-// for 200 ms and are tried again in Go. Those of dealers, whose code may not try again, wait for 5 s.
+// for 200 ms and are retried in Go. Those of dealers, whose code may not retry, wait for 5 s.
 //
-// SQLite has one lock for all writers: a writer that stalls stalls the others.
+// SQLite has one lock for all writers: a writer that hangs stops the others.
 //
 // # Why not
 //
-// No database/sql connector of the caller's is accepted: the settings above are part of the file's name for the driver.
+// The package does not accept a database/sql connector of the caller: the settings above are part of the file's name for the driver.
 package sqlite

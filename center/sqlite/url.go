@@ -14,11 +14,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// memory is SQLite's name of a database that lives as long as its one connection.
+// memory is SQLite's name of a database that ends with its one connection.
 const memory = ":memory:"
 
-// URL returns the database in the file of sqlite:/path/to/file.db, or, for sqlite::memory:, a database in memory, which
-// one process uses, for tests. center.Open returns the error of a malformed URL.
+// URL returns the database in the file of sqlite:/path/to/file.db. For sqlite::memory: it returns a database in memory,
+// which only this process can use, for tests. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
 	path, err := parse(raw)
 	if err != nil {
@@ -41,7 +41,7 @@ func URL(raw string) sqldb.Database {
 	}
 }
 
-// parse returns the absolute path of the file.
+// parse returns the absolute path of the file, or memory.
 func parse(raw string) (string, error) {
 	path, ok := strings.CutPrefix(raw, "sqlite:")
 	if !ok {
@@ -62,11 +62,11 @@ func parse(raw string) (string, error) {
 	return abs, nil
 }
 
-// dataSource turns the path into a name for the driver. Every transaction takes the write lock at its start: one that
+// dataSource returns the name of the database for the driver. Every transaction takes the write lock at its start: one that
 // reads first and writes later would fail with SQLITE_BUSY_SNAPSHOT at once, however patient its busy_timeout.
 //
 // A statement that waits for the lock does not notice that its context has ended. So the roster's own statements wait
-// briefly and are tried again in Go; those of dealers, whose code may not try again, wait longer.
+// briefly and are retried in Go. Those of dealers, whose code may not retry, wait longer.
 func dataSource(path string, r sqldb.Role, create bool) string {
 	busy := "busy_timeout(200)"
 	if r == sqldb.RoleDealers {
@@ -82,7 +82,7 @@ func dataSource(path string, r sqldb.Role, create bool) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
 }
 
-// probe refuses a file that cannot be put into WAL mode.
+// probe returns an error for a file that cannot be put into WAL mode.
 func probe(ctx context.Context, db *sql.DB, path string) error {
 	var mode string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
