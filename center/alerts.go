@@ -9,8 +9,8 @@ type Alert = roster.Alert
 
 // The kinds of alerts.
 const (
-	AlertStandby = roster.AlertStandby // a server has had no queue for long: there are more servers than queues
-	AlertNoFetch = roster.AlertNoFetch // a server has queues and has not selected for long
+	AlertStandby = roster.AlertStandby // a server has had no queue for a long time: there are more servers than queues
+	AlertNoFetch = roster.AlertNoFetch // a server has queues and has not selected for a long time
 	AlertStalled = roster.AlertStalled // a call of the dealer does not end
 	AlertParked  = roster.AlertParked  // a queue has so many failed items that its selects may miss others
 )

@@ -18,22 +18,22 @@ type SettingsDiff struct {
 	Exists  bool         // the row is there
 	Changes []Difference // Row is the value in force, Given the wanted value, defaults included
 
-	// Total and Wanted are the present and the wanted number of queues of this own_sign. If Named, the queues have names,
-	// and Add and Remove list the missing and the surplus queues.
+	// Total and Wanted are the present and the wanted number of queues of this own_sign. Named reports that the queues have
+	// names. Then Add and Remove list the missing and the surplus queues.
 	Total, Wanted int
 	Named         bool
 	Add, Remove   []string
-	// Waiting is the number of queues for which every server drains already, 0 if none.
+	// Waiting is the number of queues that was requested before and for which every server drains; 0 if none.
 	Waiting int
 
 	version int64
 }
 
-// errKind: named queues cannot become numbered ones, or the other way round.
+// errKind means that the row has named queues and the settings have numbered ones, or the other way round.
 var errKind = errors.New("queues are numbered here and named there: delete the task type first, or give the new form another name")
 
-// Compare returns the difference between the row of a task type and s. Unlike the start of a worker, it gives the
-// settings that s leaves open their defaults.
+// Compare returns the difference between the row of a task type and s. A zero in s means the default. A worker
+// that starts does not compare zeros.
 func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a SettingsDiff, err error) {
 	if err := errors.Join(roster.ValidName("task type", taskType, 100), s.Validate()); err != nil {
 		return SettingsDiff{}, fmt.Errorf("task %s: %w", taskType, err)
@@ -80,8 +80,8 @@ func (a *SettingsDiff) compareQueues(taskType string, row, s Settings) error {
 // ErrChanged means that another operator or worker has changed the settings meanwhile.
 var ErrChanged = errors.New("the settings have changed meanwhile: compare them again")
 
-// Apply writes the difference. It writes the settings first, in one transaction that raises their version; ErrChanged if
-// the version is no longer the one that Compare read. Then it changes the queues: a number as Queues.Repartition, names as
+// Apply writes the difference. It writes the settings first, in one transaction that raises their version. It returns
+// ErrChanged if Compare has read another version. Then it changes the queues: a number as Queues.Repartition, names as
 // Queues.Add and Remove. Workers use the settings from their next heartbeats on. Apply creates a missing task type with
 // its queues.
 func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {

@@ -21,7 +21,7 @@ type SchemaMode string
 
 // The modes of the schema. The zero value is SchemaAuto.
 const (
-	SchemaAuto    SchemaMode = "auto"    // create on SQLite or a loopback host, elsewhere refuse
+	SchemaAuto    SchemaMode = "auto"    // create on SQLite or a loopback host, refuse elsewhere
 	SchemaCreate  SchemaMode = "create"  // create on any host
 	SchemaRequire SchemaMode = "require" // never create
 )
@@ -32,12 +32,11 @@ type Options struct {
 	// own_signs never meet. Defaults to BASE. At most 50 bytes.
 	OwnSign string
 
-	// Schema says what to do when the tables are missing. Defaults to SchemaAuto: they are created
-	// on SQLite or a loopback host, and elsewhere Open refuses, so that a mistyped URL cannot make
-	// a second roster.
+	// Schema says what Open does if the tables are missing. Defaults to SchemaAuto: Open creates them on SQLite or a
+	// loopback host and returns an error on other hosts, so that a mistyped URL cannot make a second roster.
 	Schema SchemaMode
 
-	// Logger gets notices that are not the error of a call. Defaults to silence.
+	// Logger gets messages that no call returns as an error. Defaults to no output.
 	Logger logrus.FieldLogger
 
 	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the
@@ -76,8 +75,8 @@ func (o Options) validate() error {
 }
 
 // Center is an open roster in a database. Its bundles (Tasks, Queues, Servers, Items, Runs, Triggers, Events) read and
-// change the roster. All methods may be called concurrently. They obey their context, and run nothing but SQL while they
-// hold a transaction.
+// change the roster. All methods may be called concurrently. They obey their context. While a transaction is open, they run
+// only SQL.
 type Center struct {
 	db      *sqldb.DB
 	ownSign string
@@ -91,7 +90,7 @@ type Center struct {
 type Database = sqldb.Database
 
 // Open connects to the database and checks that it can hold a roster: version, writable, transactional tables, schema.
-// It returns the error of a malformed URL, too:
+// It also returns the error of a malformed URL:
 //
 //	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //
@@ -135,26 +134,27 @@ func DialectOf(db Database) (schema.Dialect, error) {
 // Close closes all connections, those of DB included.
 func (c *Center) Close() error { return c.db.Close() }
 
-// DB returns the pool for dealers: the roster's own database, with the safe options forced, apart
-// from the connections that the roster itself uses. Its size is not limited; the settings'
-// thread_number bounds what Rota asks of it.
+// DB returns the pool for dealers: connections to the roster's database with the forced options, separate from the
+// connections for the roster's own statements. Its size is not limited: the setting thread_number bounds how many
+// connections Rota's calls of dealers use.
 func (c *Center) DB() *sql.DB { return c.db.Dealers }
 
 // Dialect returns the kind of database.
 func (c *Center) Dialect() schema.Dialect { return c.db.Name }
 
-// DefaultOwnSign is the environment of a Center whose Options name none.
+// DefaultOwnSign is the environment of a Center if Options.OwnSign is empty.
 const DefaultOwnSign = roster.DefaultOwnSign
 
 // OwnSign returns the environment that this Center works in.
 func (c *Center) OwnSign() string { return c.ownSign }
 
-// IsTransient reports whether an error came from the connection or from a collision: the same call may succeed later.
+// IsTransient reports whether the connection or a conflict with another transaction caused the error, so that the same call
+// may succeed later.
 func (c *Center) IsTransient(err error) bool {
 	return c.db.Transient(err)
 }
 
-// CheckWrite asks the database whether it takes writes, with a statement that changes no row.
+// CheckWrite returns an error if the database does not accept writes. Its statement changes no row.
 func (c *Center) CheckWrite(ctx context.Context) error {
 	_, err := c.db.Exec(ctx, `UPDATE schedule_server SET beat_count = beat_count WHERE uuid = ''`)
 	return err

@@ -8,8 +8,9 @@ import (
 )
 
 // SaveCursor saves the cursor of the batch that ctx carries, unless the fence has saved it already in this context (F4).
-// It is for dealers that do not write through a fenced transaction; their cursor may fall behind their effects, but never
-// runs ahead of them. ErrFenced if the queue has another owner or epoch.
+// It is for dealers that do not write through a fenced transaction. Their cursor may fall behind their effects, but is never
+// ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, and ErrNoBatch if ctx does not come
+// from Execute.
 func SaveCursor(ctx context.Context) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	switch {

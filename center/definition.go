@@ -13,9 +13,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Define inserts the rows of a task type and of its roster in this own_sign unless they exist, and returns the settings
-// in force, which are those of the row. When an own_sign meets the task type for the first time, Define clones the queues
-// of BASE. Several processes may call it at once.
+// Define inserts the rows of a task type and of its roster in this own_sign unless they exist. It returns the settings in
+// force, which are those of the row. For an own_sign without queues of the task type, Define clones the queues of BASE.
+// Several processes may call it at once.
 func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
 	if err := roster.ValidName("task type", taskType, 100); err != nil {
 		return Settings{}, err
@@ -45,8 +45,8 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settin
 	return row, nil
 }
 
-// insertTaskType reads, and inserts if there is no row: so it needs no right to UPDATE. A server of another own_sign,
-// which has another lock row, may insert meanwhile.
+// insertTaskType inserts the settings unless there is a row. It reads first, so that it needs no right to UPDATE. A server
+// of another own_sign, which has another lock row, may insert between the two statements.
 func insertTaskType(ctx context.Context, l *roster.LockTx, s Settings) error {
 	var n int
 	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&n); err != nil || n > 0 {
@@ -82,7 +82,7 @@ func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
 }
 
 // Settings returns the settings in force. A zero in the row means the default, as in code.
-// ErrUnknownTask when the task type has no row.
+// It returns ErrUnknownTask if the task type has no row.
 func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error) {
 	var s Settings
 	var names []string
@@ -106,7 +106,7 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error)
 	return s.WithDefaults(), nil
 }
 
-// readQueueSettings reads the queues; ids "0" to n-1 mean numbered queues.
+// readQueueSettings sets Queues if the ids of the queues are "0" to n-1, otherwise QueueNames.
 func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
 	roster := roster.Reader{DB: t.c.db.Store, Dialect: t.c.db.Dialect, TaskType: taskType, OwnSign: t.c.ownSign}
 	removing, err := roster.Removing(ctx)

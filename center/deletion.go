@@ -10,9 +10,9 @@ import (
 )
 
 // Delete deletes a task type in all own_signs: its settings, queues, failed items, triggers and the rows of expired
-// servers. It cancels open runs. Events, histories and runs stay until the end of their retention. Delete refuses while a
-// live server serves the task type, or another task type runs after it. The lock rows stay: a task type that is defined
-// again uses no epoch twice (H6).
+// servers. It cancels open runs. Events, histories and runs stay until the end of their retention. Delete returns an error
+// while a live server serves the task type, or another task type runs after it. The lock rows stay, so that a task type
+// that is defined again uses no epoch twice (H6).
 func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	signs, err := t.signsOf(ctx, taskType)
 	if err != nil {
@@ -39,7 +39,8 @@ func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	return nil
 }
 
-// signsOf returns the own_signs in which the task type has, or had, a roster.
+// signsOf returns the own_signs in which the task type has a roster. While it has settings, that includes own_signs whose
+// roster was deleted.
 func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, err error) {
 	type record struct {
 		OwnSign string `json:"own_sign"`
@@ -52,6 +53,7 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, e
 	return signs, err
 }
 
+// deleteRoster deletes the roster of one own_sign and ends its pause. It returns an error while live servers serve it.
 func deleteRoster(ctx context.Context, l *roster.LockTx, actor string) error {
 	var live int
 	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
@@ -69,7 +71,8 @@ func deleteRoster(ctx context.Context, l *roster.LockTx, actor string) error {
 	return err
 }
 
-// deleteTaskType deletes the settings, unless another task type runs after this one: its runs would never begin.
+// deleteTaskType deletes the settings. It returns an error if another task type runs after this one: the runs of the other
+// would never begin.
 func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	edges, err := runs.ReadEdges(ctx, l.Tx)
 	if err != nil {

@@ -23,12 +23,12 @@ type Finding struct {
 	Hint     string `json:"hint"` // what to do
 }
 
-// Diagnose checks the database, and then each task type of this own_sign; with a name, that task type alone. It changes
-// nothing. It returns an error if it cannot read what it checks.
+// Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
+// returns an error if it cannot read what it checks.
 func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, error) {
 	e := &diagnosis{c: c}
 	for _, look := range []func(context.Context) error{
-		e.version, e.transactions, e.clockDistance, e.schemaVersion, e.privileges,
+		e.version, e.transactions, e.clockSkew, e.schemaVersion, e.privileges,
 		func(ctx context.Context) error { return e.rosters(ctx, taskType) },
 	} {
 		if err := look(ctx); err != nil {
@@ -38,7 +38,7 @@ func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, erro
 	return e.findings, nil
 }
 
-// diagnosis collects findings.
+// diagnosis collects the findings of Diagnose.
 type diagnosis struct {
 	c        *Center
 	task     string         // the task type being checked
@@ -78,7 +78,7 @@ func plural[N int | int64](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// rosters checks each task type. It reads the rows of all task types at once, to need few statements.
+// rosters checks each task type. It reads the rows of all task types together, so that it takes few statements.
 func (e *diagnosis) rosters(ctx context.Context, taskType string) error {
 	tasks, err := e.c.Tasks().List(ctx, taskType)
 	if err != nil {

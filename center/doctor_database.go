@@ -40,11 +40,12 @@ func (e *diagnosis) transactions(ctx context.Context) error {
 	return nil
 }
 
-// skewedClock is the distance of clocks from which on the logs of hosts are hard to compare.
-const skewedClock = time.Second
+// notableSkew is the difference between two clocks that makes the logs of their hosts hard to compare.
+const notableSkew = time.Second
 
-// clockDistance compares this host's clock with the database's, in the middle of the round trip.
-func (e *diagnosis) clockDistance(ctx context.Context) error {
+// clockSkew compares this host's clock with the database's. It assumes that the database reads its clock in the middle of
+// the round trip.
+func (e *diagnosis) clockSkew(ctx context.Context) error {
 	before := time.Now()
 	now, err := e.c.db.Clock(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (e *diagnosis) clockDistance(ctx context.Context) error {
 	}
 	trip := time.Since(before)
 	ahead := before.Add(trip / 2).Sub(now).Round(time.Millisecond)
-	if ahead.Abs() < skewedClock+trip {
+	if ahead.Abs() < notableSkew+trip {
 		e.ok("clock", "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
 		return nil
 	}
@@ -131,6 +132,7 @@ func (e *diagnosis) privileges(ctx context.Context) error {
 	return nil
 }
 
+// probe returns a statement that needs a right on the table and matches no row.
 func (n need) probe(verb string) string {
 	switch verb {
 	case "INSERT":

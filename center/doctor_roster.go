@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// rosterReading holds the rows of one task type.
+// rosterRows holds what Diagnose has read about one task type.
 type rosterReading struct {
 	task    TaskRecord
 	servers []ServerRecord
 	queues  []QueueRecord
 }
 
+// eligible returns the number of eligible servers.
 func (r rosterReading) eligible() (n int) {
 	for _, s := range r.servers {
 		if s.Eligible() {
@@ -26,9 +27,10 @@ func (r rosterReading) eligible() (n int) {
 	return n
 }
 
-// longWait is the time from which on a pending hand-over is a finding.
+// longWait is how long a hand-over may be pending until Diagnose reports it.
 const longWait = time.Minute
 
+// served reports what keeps the task type from being worked on: a pause, missing servers, servers that are not eligible.
 func (e *diagnosis) served(r rosterReading) {
 	if r.task.Paused {
 		e.note("pause", "rota task resume "+r.task.TaskType, "the task type is paused: no server starts a call")
@@ -81,6 +83,7 @@ func (e *diagnosis) queues(r rosterReading) {
 	}
 }
 
+// queuesWith returns the ids of the queues that have a status.
 func queuesWith(r rosterReading, status string) (ids []string) {
 	for _, q := range r.queues {
 		if q.Status == status {
@@ -118,6 +121,7 @@ func (e *diagnosis) requests(r rosterReading) {
 	}
 }
 
+// stalls reports servers with a call of the dealer that takes longer than stall_after.
 func (e *diagnosis) stalls(r rosterReading, after time.Duration) {
 	for _, s := range r.servers {
 		if s.OldestInHandAge == nil || s.Overdue || *s.OldestInHandAge < after.Seconds() {
@@ -150,7 +154,8 @@ func (e *diagnosis) errors(r rosterReading) {
 	}
 }
 
-// errorAge returns the age in seconds; infinite for servers of an older version, which do not report it.
+// errorAge returns the age of the last error in seconds. It is infinite for servers of an older version, which do not
+// report it.
 func errorAge(s ServerRecord) float64 {
 	if s.LastErrorAge == nil {
 		return math.Inf(1)
@@ -158,11 +163,12 @@ func errorAge(s ServerRecord) float64 {
 	return *s.LastErrorAge
 }
 
-// errText makes a text an error, for oneLine.
+// errText is a text as an error, for oneLine.
 type errText string
 
 func (t errText) Error() string { return string(t) }
 
+// items reports failed items.
 func (e *diagnosis) items(task TaskRecord) {
 	if task.DeadItems > 0 {
 		e.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural(task.DeadItems, "item has", "items have"))

@@ -2,8 +2,8 @@ package center
 
 import "fmt"
 
-// given compares the settings that the servers' programs give with the row, which is in force. It adds one finding for each
-// value, with all servers that give it.
+// given compares the settings that the servers' programs give with the row, which is in force. Each value that differs is
+// one finding, with all servers that give it.
 func (e *diagnosis) given(r rosterReading, row Settings) {
 	servers := map[Difference][]string{}
 	var order []Difference

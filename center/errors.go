@@ -9,10 +9,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// What a caller may branch on with errors.Is.
+// The errors that a caller may compare with errors.Is.
 var (
-	// ErrFenced means that a queue of the batch has another owner or epoch by now, or is gone. Nothing of the transaction
-	// may be committed. The items are not at fault: the new owner of the queue selects them again.
+	// ErrFenced means that a queue of the batch has another owner or epoch by now, or is gone. The transaction must not be
+	// committed. The items have not failed: the new owner of the queue selects them again.
 	ErrFenced = roster.ErrFenced
 
 	// ErrGone means that the server is not registered any more: it left or was expired. Its uuid is never used again.
@@ -21,16 +21,15 @@ var (
 	// ErrUnknownTask means that the task type has no row.
 	ErrUnknownTask = roster.ErrUnknownTask
 
-	// ErrNoBatch means that Fence or InTx was called with a context that does not come from
-	// Execute.
+	// ErrNoBatch means that the context given to Fence, InTx or SaveCursor does not come from Execute.
 	ErrNoBatch = errors.New("the context carries no batch: pass on the context that Execute was called with")
 
-	// ErrNoRoster means that the transaction's database has no Rota tables: it is another
-	// database, schema or search_path than the roster's, and cannot be fenced.
+	// ErrNoRoster means that the transaction cannot be fenced, because it sees no Rota tables: its database, schema or
+	// search_path is not the roster's.
 	ErrNoRoster = errors.New("this database has no Rota tables, and the fence needs them")
 
-	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction has
-	// either happened or not. Read the rows again to find out.
+	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction may have been committed or
+	// rolled back. Read the rows again to find out.
 	ErrUnknownCommit = sqldb.ErrUnknownCommit
 
 	ErrUnknownRun     = runs.ErrUnknownRun     // no run with this id in this own_sign
@@ -39,7 +38,7 @@ var (
 	ErrUnknownTrigger = runs.ErrUnknownTrigger // no trigger with this name in this own_sign
 )
 
-// What Servers.Find and Runs.Find may return.
+// The errors of Servers.Find and Runs.Find.
 var (
 	ErrUnknownServer   = errors.New("unknown server")
 	ErrAmbiguousServer = errors.New("ambiguous name")
@@ -47,7 +46,7 @@ var (
 	ErrNoRunYet        = errors.New("the task type has had no run")
 )
 
-// oneLine joins the lines of a driver's error.
+// oneLine returns an error whose text is that of err in one line: the errors of drivers may have several.
 func oneLine(err error) error { return lineError{err} }
 
 type lineError struct{ error }

@@ -21,13 +21,13 @@ const (
 	EventJoined     = roster.EventJoined     // a server registered
 	EventLeft       = roster.EventLeft       // a server left in order
 	EventExpired    = roster.EventExpired    // a server was silent for too long
-	EventRequested  = roster.EventRequested  // a queue is to move away from a live owner
+	EventRequested  = roster.EventRequested  // another server requests a queue of a live owner
 	EventGranted    = roster.EventGranted    // a queue without an owner got one
 	EventReleased   = roster.EventReleased   // a drained queue was handed over
-	EventTakenOver  = roster.EventTakenOver  // a queue whose owner is gone got another
+	EventTakenOver  = roster.EventTakenOver  // a queue whose owner is gone got another owner
 	EventUnassigned = roster.EventUnassigned // a queue lost its owner, and no server can take it
 	EventForced     = roster.EventForced     // a queue was taken although its owner had it in flight
-	EventDraining   = roster.EventDraining   // a server is to own nothing any more
+	EventDraining   = roster.EventDraining   // a server hands over all its queues
 	EventPaused     = roster.EventPaused     // a task type or a server was paused
 	EventResumed    = roster.EventResumed    // a task type or a server was resumed
 
@@ -38,7 +38,7 @@ const (
 	EventRemoving = roster.EventRemoving // a named queue is to be removed: its owner drains it
 	EventRemoved  = roster.EventRemoved  // a named queue was removed
 
-	EventForgotten = roster.EventForgotten // an environment that no server had served for long was deleted
+	EventForgotten = roster.EventForgotten // an environment that no server had served for a long time was deleted
 	EventSettings  = roster.EventSettings  // an operator changed the settings of a task type
 	EventItems     = roster.EventItems     // an operator changed failed items
 	EventAlert     = roster.EventAlert     // an alert was raised
@@ -71,7 +71,7 @@ type EventRecord struct {
 type EventFilter struct {
 	TaskType string
 	QueueID  string
-	Server   string        // the server that gave, got or caused it: its uuid, or a name as Servers.Find takes it
+	Server   string        // the old owner, the new owner or the actor: its uuid, or a name as Servers.Find takes it
 	Kind     string        // one of the Event constants
 	Since    time.Duration // maximum age by the database's clock; 0: any
 	After    int64         // only events with a higher event_id
@@ -116,7 +116,7 @@ func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any)
 }
 
 // eventWhere returns a condition for which the database reads one index (queue, kind or all events) in the order of the
-// ids. COALESCE hides a column from an index that would make the database sort the events of a week.
+// ids. COALESCE hides a column, so that the database does not choose an index whose rows it would have to sort.
 func (e *Events) eventWhere(f EventFilter) sqldb.Where {
 	task, kind := "task_type", "kind"
 	if f.TaskType == "" || f.QueueID == "" {
@@ -132,7 +132,7 @@ func (e *Events) eventWhere(f EventFilter) sqldb.Where {
 		w.And("(from_server = ? OR to_server = ? OR actor = ?)", f.Server, f.Server, f.Server)
 	}
 	if f.Since > 0 {
-		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // evaluated once: SQLite would evaluate it for each row
+		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // a subquery is evaluated once; SQLite evaluates the bare function for each row
 	}
 	if f.After > 0 {
 		w.And("event_id > ?", f.After)

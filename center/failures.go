@@ -14,7 +14,7 @@ import (
 
 // FailedItem is an item that has failed. Its row stays until the item succeeds or an operator drops it.
 type FailedItem struct {
-	Key       string // the dealer's; at most 255 bytes
+	Key       string // as the dealer returns it; at most 255 bytes
 	QueueID   string
 	State     string // RETRY or DEAD
 	Attempts  int
@@ -24,7 +24,7 @@ type FailedItem struct {
 	FirstFailed time.Time // by the database's clock; set when it is read
 }
 
-// maxItemKey is what every database can index.
+// maxItemKey is the length in bytes that every database can index.
 const maxItemKey = 255
 
 // Load returns the failed items of a queue, the latest first. An empty queueID means all queues of the task type; limit 0

@@ -28,7 +28,7 @@ type Batch struct {
 	// (F4): the position after the batch's last item.
 	Cursor *string
 	// Run, if not empty, is the id of the run whose sweep the batch belongs to (R8). Its cursor is that of the
-	// queue in the run, and the fence also fails when the run's queue is not this sweep's any more.
+	// queue in the run, and the fence also fails if the run's queue no longer belongs to this sweep.
 	Run string
 }
 
@@ -40,8 +40,8 @@ type boundBatch struct {
 	saved *atomic.Bool // the fence has written the cursor
 }
 
-// Bind returns a context that carries the batch to Fence and InTx. The manager calls it before
-// each Execute; a test of a dealer that uses InTx may do the same.
+// Bind returns a context that carries the batch to Fence and InTx. The manager calls it before each Execute. A test of a
+// dealer that uses InTx may call it as well.
 func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
 	b.OwnSign = c.ownSign
 	b.Queues = slices.Clone(b.Queues)
@@ -57,7 +57,7 @@ func BatchFrom(ctx context.Context) (Batch, bool) {
 	return b.Batch, ok
 }
 
-// IsFenced reports whether an error means that a queue was lost, and not that an item failed.
+// IsFenced reports whether an error means that the server has lost a queue, rather than that an item has failed.
 func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 
 // Tx is a transaction that can be fenced: a *sql.Tx or a wrapper of one.
@@ -66,15 +66,13 @@ type Tx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Fence makes the transaction commit only while this server owns the batch's queues under the
-// epochs of the batch's selection. It is one statement; make it the transaction's first, before any
-// savepoint: rolling back to an earlier savepoint would drop its lock. Until the transaction ends,
-// the queues cannot change hands; so keep it short. On SQLite the transaction must be an
-// immediate one, as those of DB are.
+// Fence makes the transaction commit only while this server owns the batch's queues under the epochs of the batch's
+// selection. It is one statement. Make it the transaction's first, before any savepoint: rolling back to an earlier
+// savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short. On
+// SQLite the transaction must be an immediate one, as those of DB are.
 //
-// Errors: ErrFenced when a queue has changed hands, and the transaction must be rolled back;
-// ErrNoBatch when ctx does not come from Execute; ErrNoRoster when the transaction is in a
-// database without the roster's tables.
+// Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch if ctx
+// does not come from Execute, and ErrNoRoster if the transaction's database has no tables of the roster.
 func Fence(ctx context.Context, tx Tx) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
@@ -123,8 +121,8 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 	return err
 }
 
-// InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. With
-// it, an item takes effect exactly once if fn changes what Select filters on (F5).
+// InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. An item then takes effect
+// exactly once if fn changes a value that Select filters on (F5).
 //
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through tx
 // only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select then
@@ -147,7 +145,7 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 		return true, err
 	}
 	if err := fn(tx); err != nil {
-		// The lost connection may be one that fn opened itself: that is no reason to run fn again.
+		// A lost connection is no reason to run fn again: fn may have opened it itself.
 		return b.c.db.Class(err) == sqldb.RolledBack, err
 	}
 	err = b.c.db.CommitError(ctx, tx.Commit())

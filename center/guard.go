@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// guard returns an error for a database that cannot keep the roster's guarantees.
+// guard returns an error if the database cannot provide what the roster's guarantees need.
 func (c *Center) guard(ctx context.Context, mode SchemaMode) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -34,6 +34,7 @@ func (c *Center) guard(ctx context.Context, mode SchemaMode) error {
 // openTimeout bounds Open: connect, probe the server, create the tables.
 const openTimeout = 30 * time.Second
 
+// guardSchema checks the version of the tables, and creates missing tables if the mode allows it.
 func (c *Center) guardSchema(ctx context.Context, mode SchemaMode) error {
 	err := schema.Check(ctx, c.db.Store, c.db.Name)
 	if !errors.Is(err, schema.ErrMissing) {
@@ -56,7 +57,7 @@ func (c *Center) createTables(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer own.Close() // its work is committed
+		defer own.Close() // its error does not matter: the migration is committed
 		pool = own
 	}
 	_, _, err := schema.Up(ctx, pool, c.db.Name)

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Items lists, retries and drops the items that failed. Executors report failures through it.
+// Items lists, retries and drops the items that failed. Executors record failures through it.
 type Items struct{ c *Center }
 
 // Items returns the bundle of failed items.
@@ -56,7 +56,7 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 }
 
 // Retry makes failed items due at once and resets their attempts; dead items are executed again. It returns the number of
-// items. Workers learn of it with their next heartbeat. Without keys it retries all items of the task type.
+// items. Workers read the items again after their next heartbeat. Without keys, Retry retries all items of the task type.
 func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.changeItems(ctx, taskType, actor, "retried", keys, `UPDATE schedule_failed_item
 		SET state = '`+ItemRetry+`', attempts = 0, next_attempt_at = {now}`)
@@ -67,7 +67,7 @@ func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...stri
 }
 
 // Drop deletes the records of failed items that were repaired or removed by hand, and returns their number. An item that
-// is selected again begins with no attempts. Without keys it drops all items of the task type.
+// is selected again starts with zero attempts. Without keys, Drop drops all items of the task type.
 func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.changeItems(ctx, taskType, actor, "dropped", keys, `DELETE FROM schedule_failed_item`)
 	if err != nil {
@@ -106,6 +106,7 @@ func (it *Items) changeItems(ctx context.Context, taskType, actor, what string, 
 	return n, err
 }
 
+// itemsChanged raises the version that makes workers read the failed items again.
 func itemsChanged(ctx context.Context, l *roster.LockTx) error {
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
 	return err

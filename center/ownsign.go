@@ -11,12 +11,12 @@ import (
 
 // ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval, and
 // returns their names. It deletes their queues, failed items, rows of expired servers and the trigger of the settings, and
-// cancels open runs. The next server of such an environment clones BASE under new epochs and makes the trigger again. A
-// pause stays. BASE never expires. Neither does an environment whose queues have cursors or that has other triggers:
-// nothing would make those again.
+// cancels open runs. The next server of such an environment clones BASE under new epochs and defines the trigger again. A
+// pause stays. BASE never expires. An environment whose queues have cursors, or that has other triggers, does not expire
+// either: nothing would restore those.
 //
-// seen is the database's time of the actor's last heartbeat, which is not older than within. If the database's clock has
-// jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
+// seen is the database's time of the actor's last heartbeat, and within the greatest age that it can have. If the
+// database's clock has jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
 func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
 	var candidates []string
 	err = c.db.Each(ctx, func(rows *sql.Rows) error {
@@ -50,6 +50,7 @@ const forgotten = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE
 		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))
 	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign AND g.name <> r.task_type)`
 
+// expireOwnSign deletes one environment if it is still abandoned under the lock row.
 func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		gone = false

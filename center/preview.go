@@ -14,7 +14,7 @@ import (
 type Preview struct {
 	Moves   []Move  // in natural order of the queues
 	Minimum int     // the least number of moves after which the load is balanced within one queue
-	Shares  []Share // of each server, in the order of their age
+	Shares  []Share // one for each server, the oldest server first
 }
 
 // Moved counts the moves that give a queue to a server.
@@ -36,7 +36,7 @@ type Move struct {
 	Reason     string  `json:"reason"`
 }
 
-// Share is how many queues a server has and would have.
+// Share is how many queues a server owns, and would own after the moves.
 type Share struct {
 	UUID   string `json:"uuid"`
 	State  string `json:"state"`
@@ -44,7 +44,7 @@ type Share struct {
 	Next   int    `json:"next_queues"`
 }
 
-// Scenario is a what-if: servers that come and go.
+// Scenario is a change of the servers for which Plan computes a preview.
 type Scenario struct {
 	Add    int      // servers that join
 	Remove []string // uuids of servers that stop
@@ -154,7 +154,7 @@ func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
 	return moves
 }
 
-// why returns why the planner moves a queue.
+// why returns the reason for which the planner moves a queue.
 func (p previewInput) why(q plan.Queue, to string) string {
 	at := slices.IndexFunc(p.servers, func(s roster.ServerRow) bool { return s.UUID == q.Owner })
 	switch {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Records are rows for operators, with the names of the columns as JSON tags. A NULL is nil where the field is a pointer,
+// Records are rows for operators, with the names of the columns as JSON tags. A NULL is nil if the field is a pointer,
 // otherwise the zero value. A duration is read from milliseconds. Ages are seconds by the database's clock. Records are
-// read without locks; the protocol decides nothing by them.
+// read without locks: the protocol does not depend on them.
 
 // seconds returns how long ago t was, in seconds with three digits, as the view shows it.
 func seconds(now, t time.Time) float64 {

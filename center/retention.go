@@ -11,7 +11,7 @@ import (
 )
 
 // Clean deletes events, histories of servers and ended runs that are older than the retention by the database's clock, and
-// returns the number of deleted rows. One call deletes about 1,000 rows of each at most: call it periodically.
+// returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call Clean periodically.
 func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	for _, t := range []struct{ table, key, time string }{
 		{"schedule_event", "event_id", "event_time"},

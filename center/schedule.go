@@ -57,7 +57,7 @@ func (s Settings) validateEvery() error {
 	return nil
 }
 
-// readSchedule reads cron, every, time_zone and after. The trigger's time zone is in force, not that of the row.
+// readSchedule reads cron, every, time_zone and after. The time zone of the trigger is in force, not that of the row.
 func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) (err error) {
 	if s.Mode != ModeRun {
 		return nil
@@ -79,7 +79,7 @@ func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) 
 	return err
 }
 
-// defineTrigger makes the trigger of the settings unless a trigger of that name exists, whatever it fires.
+// defineTrigger inserts the trigger of the settings unless a trigger of that name exists, even one with another target.
 func defineTrigger(ctx context.Context, l *roster.LockTx, s Settings) error {
 	t, ok := s.trigger(l.TaskType)
 	if !ok {
@@ -93,6 +93,7 @@ func defineTrigger(ctx context.Context, l *roster.LockTx, s Settings) error {
 	return err
 }
 
+// applySchedule writes the dependencies and the trigger of the settings.
 func applySchedule(ctx context.Context, l *roster.LockTx, s Settings, actor string) error {
 	if err := applyAfter(ctx, l, s.After); err != nil {
 		return err
@@ -144,8 +145,8 @@ func applyAfter(ctx context.Context, l *roster.LockTx, after []After) error {
 	return runs.WriteAfter(ctx, l.Tx, l.TaskType, after)
 }
 
-// CheckAfter validates the dependencies of task types that are defined together, by name. It refuses a cycle and an
-// upstream that has no runs. Define checks the upstreams that are not in the map.
+// CheckAfter validates the dependencies of task types that are defined together. The map is by name. CheckAfter returns an
+// error for a cycle and for an upstream without runs. Define checks the upstreams that are not in the map.
 func CheckAfter(tasks map[string]Settings) error {
 	var edges []runs.Edge
 	names := slices.Sorted(maps.Keys(tasks))

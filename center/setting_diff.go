@@ -13,10 +13,10 @@ import (
 
 // SettingRecord is one setting of a task type.
 type SettingRecord struct {
-	Column string // in schedule_task_type; cron, every and after, which are kept elsewhere, have their names here
+	Column string // in schedule_task_type; the name if the setting is kept in another table, as are cron, every and after
 	Name   string // in rota.yaml
-	Value  any    // as the column has it: int64, float64 or string
-	Text   string // as rota.yaml has it
+	Value  any    // the value of the column: int64, float64 or string
+	Text   string // the text in rota.yaml
 }
 
 // Records lists the settings except the queues, zeros replaced by their defaults.
@@ -53,7 +53,7 @@ func differences(row, want Settings) (diffs []Difference) {
 	return diffs
 }
 
-// Given returns the settings that s gives explicitly, as text, by their names in rota.yaml.
+// Given returns the settings that are not zero in s, as text, by their names in rota.yaml.
 func (s Settings) Given() map[string]string {
 	given := map[string]string{}
 	for _, row := range settingTable {
@@ -85,8 +85,8 @@ func differ(given map[string]string, inForce Settings) (diffs []Difference) {
 // notSet stands for a zero setting without a default.
 const notSet = "not set"
 
-// settingText returns the setting that p points to, for display and comparison. A text that is too long, such as many names
-// of queues, is cut and ends in a checksum of the whole.
+// settingText returns the setting that p points to, for display and comparison. It cuts a text that is too long, such as
+// the names of many queues, and appends a checksum of the whole.
 func settingText(p any) string {
 	if reflect.ValueOf(p).Elem().IsZero() {
 		return notSet

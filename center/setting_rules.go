@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// Validate returns an error for everything that is wrong with the settings, defaults applied, one on each line. Each
-// names the setting, its value and the rule.
+// Validate applies the defaults and returns all errors of the settings, one on each line. Each names the setting, its value
+// and the rule.
 func (s Settings) Validate() error {
 	s = s.WithDefaults()
 	errs := []error{s.validateQueues(), s.validateMode()}
@@ -60,6 +60,7 @@ func (row Setting) validate(s Settings) error {
 	return fmt.Errorf("%s (%v) must %s", row.Name, value, rule)
 }
 
+// inBounds reports whether a duration is within the bounds of the row, and returns the rule.
 func (row Setting) inBounds(d time.Duration) (ok bool, rule string) {
 	switch least, most := time.Duration(row.least), time.Duration(row.most); {
 	case most > 0:
@@ -90,7 +91,7 @@ func (s Settings) validateQueues() error {
 	return nil
 }
 
-// validateMode checks what belongs to one mode only.
+// validateMode checks the settings that only one mode has.
 func (s Settings) validateMode() error {
 	if s.Mode == ModeRun {
 		if s.PermitRunStartTime != "" {

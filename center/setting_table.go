@@ -12,13 +12,13 @@ import (
 type Setting struct {
 	Name    string // in rota.yaml, in messages and in output
 	Column  string // in schedule_task_type; empty if the setting is kept in another table
-	Default any    // the value that a zero stands for; nil if the zero stands for itself
-	Help    string // what the setting means, as the README says it
+	Default any    // the value that a zero means; nil if a zero means zero
+	Help    string // the meaning of the setting, also in the README
 
 	field       func(*Settings) any
 	least, most float64  // bounds of a number, and of a duration in nanoseconds
 	oneOf       []string // the values of a text
-	ruled       bool     // a rule of Validate bounds the value
+	ruled       bool     // Validate has a rule for the value, instead of bounds
 }
 
 // Field returns a pointer to the setting's field in s: a *string, *int, *float64, *time.Duration, *[]string or *[]After.

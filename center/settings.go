@@ -7,7 +7,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// SLEEP and NOTSLEEP are TBSchedule's two ways of processing.
+// The processor types. They are TBSchedule's.
 const (
 	// ProcessorSleep selects from a queue when nothing of it is in flight.
 	ProcessorSleep = "SLEEP"
@@ -17,7 +17,7 @@ const (
 
 // The modes of a task type.
 const (
-	// ModeContinuous works as long as there are items.
+	// ModeContinuous works on queues as long as a server owns them.
 	ModeContinuous = "CONTINUOUS"
 	// ModeRun works in runs: each sweeps all queues once, until they are drained.
 	ModeRun = "RUN"
@@ -31,8 +31,8 @@ type Settings struct {
 	// Queues is the number of numbered queues, "0" to Queues-1: an item's queue is mod(id, Queues). Either this or
 	// QueueNames must be given.
 	Queues int
-	// QueueNames are the names of the queues, where something else than a number divides the items, such as a region.
-	// At most 150 bytes each.
+	// QueueNames are the names of the queues if the items are not divided by a number, but for example by region. At most
+	// 150 bytes each.
 	QueueNames []string
 
 	// Mode is CONTINUOUS or RUN: the task type works always, or in runs. Defaults to CONTINUOUS.
@@ -50,7 +50,7 @@ type Settings struct {
 	FetchNumber int
 	// ExecuteNumber is how many items one call of Execute gets at most. Defaults to 1.
 	ExecuteNumber int
-	// SleepTimeNoData is the pause of a queue after an empty select. Defaults to 500 ms.
+	// SleepTimeNoData is the pause after a select that returned no items. Defaults to 500 ms.
 	SleepTimeNoData time.Duration
 	// SleepTimeInterval is the pause between the end of one page of items and the next select. Defaults to none.
 	SleepTimeInterval time.Duration
@@ -59,11 +59,11 @@ type Settings struct {
 	// MaxQueuesPerServer is the most queues that one server may own. Queues beyond all limits wait for more servers.
 	// Defaults to no limit.
 	MaxQueuesPerServer int
-	// DrainTimeout is how long a leaving server waits for what it has in flight. Defaults to 30 s.
+	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration
 	// PermitRunStartTime and PermitRunEndTime are when a window of permitted work begins and ends: cron expressions
 	// with seconds, in Quartz's syntax. Without an end, or with "-1", the window of a queue closes with its first
-	// empty select. With the prefix "startrun:" the start of a server is a start, too. Default to always.
+	// empty select. With the prefix "startrun:" a window also begins when a server starts. Default to no limit.
 	PermitRunStartTime string
 	PermitRunEndTime   string
 	// TimeZone is the time zone of the cron expressions, such as Europe/Berlin. Defaults to UTC.
@@ -83,11 +83,11 @@ type Settings struct {
 	// ItemRetryMax is the longest such pause. Defaults to 5 min.
 	ItemRetryMax time.Duration
 	// Cron is, in mode RUN, when runs begin: a cron expression with seconds, in Quartz's syntax and in TimeZone. It
-	// makes the trigger that has the task type's name. Defaults to none: runs are submitted.
+	// defines the trigger that has the task type's name. Defaults to none: runs are submitted.
 	Cron string
 	// Every is, in mode RUN and without Cron, the interval at which runs begin, at least 1 s. Defaults to none.
 	Every time.Duration
-	// After lists, in mode RUN, the upstream task types: each of their runs makes a run of this task type, which waits
+	// After lists, in mode RUN, the upstream task types: each of their runs creates a run of this task type, which waits
 	// for them. Defaults to none.
 	After []After
 	// QueueMaxAttempts is, in mode RUN, how often the sweep of a queue may begin before its failure fails the run.
@@ -99,7 +99,7 @@ type Settings struct {
 	// MaxRecoveries is how often in a row a queue of a run is taken over, after crashes, without progress in between.
 	// One more take-over fails the queue. Defaults to 5.
 	MaxRecoveries int
-	// RunTimeout is how long a run may take from its opening on. After that it fails, whatever its queues do.
+	// RunTimeout is how long a run may take from its opening on. After that it fails, whatever the state of its queues.
 	// Defaults to 24 h.
 	RunTimeout time.Duration
 	// ExpireOwnSignInterval is how long an environment may be without servers before its queues are deleted; see

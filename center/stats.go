@@ -17,10 +17,10 @@ type Stats struct {
 
 // The meanings of an error of the database, as Stats counts them.
 const (
-	ErrorRolledBack  = "rolled_back" // a collision: serialization, deadlock, lock timeout, busy
-	ErrorInterrupted = "interrupted" // it took too long, or was killed
-	ErrorBroken      = "broken"      // the connection
-	ErrorReadOnly    = "read_only"   // the server takes no writes
+	ErrorRolledBack  = "rolled_back" // a conflict: serialization, deadlock, lock timeout, busy
+	ErrorInterrupted = "interrupted" // the statement took too long, or was killed
+	ErrorBroken      = "broken"      // the connection failed
+	ErrorReadOnly    = "read_only"   // the server does not accept writes
 	ErrorRefused     = "refused"     // the database refused the statement
 	ErrorOther       = "other"       // not an error of the database: ErrFenced, or an ended context
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Tasks lists, defines, changes, pauses and deletes task types. A bundle holds nothing but its Center, and may be used
+// Tasks lists, defines, changes, pauses and deletes task types. A bundle has no state of its own and may be used
 // concurrently.
 type Tasks struct{ c *Center }
 
@@ -49,8 +49,8 @@ type TaskRecord struct {
 	Version int64 `json:"version"` // of the settings
 }
 
-// List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists that task type
-// alone; ErrUnknownTask if there is none. It is one statement.
+// List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that task
+// type, and returns ErrUnknownTask if there is none. It is one statement.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)
@@ -99,7 +99,7 @@ func (t *Tasks) Names(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Pause stops a task type: every server drains its queues and keeps them, until Resume.
+// Pause stops a task type: every server drains its queues and keeps them until Resume.
 func (t *Tasks) Pause(ctx context.Context, taskType, actor string) error {
 	return t.c.roster.Operator(actor).Pause(ctx, taskType, true)
 }
