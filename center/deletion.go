@@ -64,7 +64,7 @@ func deleteRoster(ctx context.Context, l *roster.LockTx, actor string) error {
 	if live > 0 {
 		return fmt.Errorf("%s it in %s: stop all servers first", plural(live, "live server still serves", "live servers still serve"), l.OwnSign)
 	}
-	if err := forgetRoster(ctx, l, actor, "the task type was deleted"); err != nil {
+	if err := deleteRosterRows(ctx, l, actor, "the task type was deleted"); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.TaskType, l.OwnSign)
@@ -91,9 +91,9 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	return nil
 }
 
-// forgetRoster deletes a roster. The lock row stays, because it holds the highest epoch (H6). Events, histories and runs
+// deleteRosterRows deletes the rows of a roster. The lock row stays, because it holds the highest epoch (H6). Events, histories and runs
 // stay until the end of their retention; open runs are cancelled.
-func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) error {
+func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason string) error {
 	r := roster.Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
 	servers, err := r.Servers(ctx)
 	if err != nil {
@@ -121,5 +121,5 @@ func forgetRoster(ctx context.Context, l *roster.LockTx, actor, why string) erro
 	if err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: EventForgotten, Actor: actor, Reason: why})
+	return l.Record(ctx, roster.Event{Kind: EventForgotten, Actor: actor, Reason: reason})
 }

@@ -26,16 +26,16 @@ type Finding struct {
 // Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
 // returns an error if it cannot read what it checks.
 func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, error) {
-	e := &diagnosis{c: c}
+	d := &diagnosis{c: c}
 	for _, look := range []func(context.Context) error{
-		e.version, e.transactions, e.clockSkew, e.schemaVersion, e.privileges,
-		func(ctx context.Context) error { return e.rosters(ctx, taskType) },
+		d.version, d.transactions, d.clockSkew, d.schemaVersion, d.privileges,
+		func(ctx context.Context) error { return d.rosters(ctx, taskType) },
 	} {
 		if err := look(ctx); err != nil {
-			return e.findings, fmt.Errorf("diagnose: %w", err)
+			return d.findings, fmt.Errorf("diagnose: %w", err)
 		}
 	}
-	return e.findings, nil
+	return d.findings, nil
 }
 
 // diagnosis collects the findings of Diagnose.
@@ -46,25 +46,25 @@ type diagnosis struct {
 	findings []Finding
 }
 
-func (e *diagnosis) add(status, check, hint, format string, args ...any) {
-	e.findings = append(e.findings, Finding{Status: status, Check: check, TaskType: e.task, Finding: fmt.Sprintf(format, args...), Hint: hint})
+func (d *diagnosis) add(status, check, hint, format string, args ...any) {
+	d.findings = append(d.findings, Finding{Status: status, Check: check, TaskType: d.task, Finding: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-func (e *diagnosis) ok(check, format string, args ...any) {
-	e.add(FindingOK, check, "", format, args...)
+func (d *diagnosis) ok(check, format string, args ...any) {
+	d.add(FindingOK, check, "", format, args...)
 }
 
-func (e *diagnosis) note(check, hint, format string, args ...any) {
-	e.add(FindingNote, check, hint, format, args...)
+func (d *diagnosis) note(check, hint, format string, args ...any) {
+	d.add(FindingNote, check, hint, format, args...)
 }
 
-func (e *diagnosis) problem(check, hint, format string, args ...any) {
-	e.add(FindingProblem, check, hint, format, args...)
+func (d *diagnosis) problem(check, hint, format string, args ...any) {
+	d.add(FindingProblem, check, hint, format, args...)
 }
 
-// handle returns the argument by which a command finds a server: the uuid if the process has several servers.
-func (e *diagnosis) handle(s ServerRecord) string {
-	if name := ServerName(s.UUID); e.names[name] == 1 {
+// commandName returns the argument by which a command finds a server: the uuid if the process has several servers.
+func (d *diagnosis) commandName(s ServerRecord) string {
+	if name := ServerName(s.UUID); d.names[name] == 1 {
 		return name
 	}
 	return s.UUID
@@ -79,28 +79,28 @@ func plural[N int | int64](n N, one, many string) string {
 }
 
 // rosters checks each task type. It reads the rows of all task types together, so that it takes few statements.
-func (e *diagnosis) rosters(ctx context.Context, taskType string) error {
-	tasks, err := e.c.Tasks().List(ctx, taskType)
+func (d *diagnosis) rosters(ctx context.Context, taskType string) error {
+	tasks, err := d.c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return err
 	}
-	servers, err := e.c.Servers().List(ctx, ServerFilter{}) // of all task types, to know which names are ambiguous
+	servers, err := d.c.Servers().List(ctx, ServerFilter{}) // of all task types, to know which names are ambiguous
 	if err != nil {
 		return err
 	}
-	e.names = map[string]int{}
+	d.names = map[string]int{}
 	for _, s := range servers {
-		e.names[ServerName(s.UUID)]++
+		d.names[ServerName(s.UUID)]++
 	}
-	queues, err := e.c.Queues().List(ctx, QueueFilter{TaskType: taskType})
+	queues, err := d.c.Queues().List(ctx, QueueFilter{TaskType: taskType})
 	if err != nil {
 		return err
 	}
 	if len(tasks) == 0 {
-		e.note("tasks", "start a worker, or: rota task apply -f rota.yaml", "there are no task types")
+		d.note("tasks", "start a worker, or: rota task apply -f rota.yaml", "there are no task types")
 	}
 	for _, task := range tasks {
-		r := rosterReading{task: task}
+		r := rosterRows{task: task}
 		for _, s := range servers {
 			if s.TaskType == task.TaskType {
 				r.servers = append(r.servers, s)
@@ -111,52 +111,52 @@ func (e *diagnosis) rosters(ctx context.Context, taskType string) error {
 				r.queues = append(r.queues, q)
 			}
 		}
-		if err := e.roster(ctx, r); err != nil {
+		if err := d.roster(ctx, r); err != nil {
 			return err
 		}
 	}
-	e.task = ""
+	d.task = ""
 	return nil
 }
 
 // roster checks one task type, and adds an OK if there is no other finding.
-func (e *diagnosis) roster(ctx context.Context, r rosterReading) error {
-	e.task = r.task.TaskType
-	before := len(e.findings)
-	settings, err := e.settings(ctx, r)
+func (d *diagnosis) roster(ctx context.Context, r rosterRows) error {
+	d.task = r.task.TaskType
+	before := len(d.findings)
+	settings, err := d.settings(ctx, r)
 	if err != nil {
 		return err
 	}
-	e.served(r)
-	e.deadServers(r)
-	e.queues(r)
-	e.requests(r)
-	e.stalls(r, settings.StallAfter)
-	e.errors(r)
-	e.items(r.task)
-	e.waitsForAll(r)
-	if len(e.findings) == before {
-		e.ok("roster", "%s, %s", plural(r.task.QueueTotal, "queue", "queues"), plural(len(r.servers), "server", "servers"))
+	d.availability(r)
+	d.overdueServers(r)
+	d.queues(r)
+	d.pendingHandovers(r)
+	d.stalledCalls(r, settings.StallAfter)
+	d.errors(r)
+	d.items(r.task)
+	d.pendingQueueChanges(r)
+	if len(d.findings) == before {
+		d.ok("roster", "%s, %s", plural(r.task.QueueTotal, "queue", "queues"), plural(len(r.servers), "server", "servers"))
 	}
 	return nil
 }
 
 // settings checks whether workers can use the row, and whether their programs give other settings.
-func (e *diagnosis) settings(ctx context.Context, r rosterReading) (Settings, error) {
-	s, err := e.c.Tasks().Settings(ctx, r.task.TaskType)
+func (d *diagnosis) settings(ctx context.Context, r rosterRows) (Settings, error) {
+	s, err := d.c.Tasks().Settings(ctx, r.task.TaskType)
 	if errors.Is(err, ErrUnknownTask) {
-		e.problem("settings", "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
+		d.problem("settings", "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
 		return Settings{StallAfter: time.Hour}, nil
 	}
 	if err != nil {
 		return s, err
 	}
-	e.given(r, s)
+	d.givenSettings(r, s)
 	if s.Queues == 0 && len(s.QueueNames) == 0 {
-		s.Queues = 1 // served reports it
+		s.Queues = 1 // availability reports it
 	}
 	if err := s.Validate(); err != nil {
-		e.problem("settings", "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
+		d.problem("settings", "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
 	}
 	return s, nil
 }

@@ -10,19 +10,19 @@ import (
 )
 
 // version reports the kind and version of the database. Open refuses a replica and a version that is too old.
-func (e *diagnosis) version(ctx context.Context) error {
+func (d *diagnosis) version(ctx context.Context) error {
 	var name string
-	if err := e.c.db.QueryRow(ctx, e.c.db.Version).Scan(&name); err != nil {
+	if err := d.c.db.QueryRow(ctx, d.c.db.Version).Scan(&name); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
-	e.ok("database", "%s, own_sign %s, at %s; it accepts writes", name, e.c.ownSign, e.c.db.Database.Address)
+	d.ok("database", "%s, own_sign %s, at %s; it accepts writes", name, d.c.ownSign, d.c.db.Database.Address)
 	return nil
 }
 
 // transactions checks the settings of the database that the fence relies on.
-func (e *diagnosis) transactions(ctx context.Context) error {
-	if look := e.c.db.Database.Notes; look != nil {
-		notes, err := look(ctx, e.c.db.Store)
+func (d *diagnosis) transactions(ctx context.Context) error {
+	if look := d.c.db.Database.Notes; look != nil {
+		notes, err := look(ctx, d.c.db.Store)
 		if err != nil {
 			return err
 		}
@@ -31,11 +31,11 @@ func (e *diagnosis) transactions(ctx context.Context) error {
 			if n.OK {
 				status = FindingOK
 			}
-			e.add(status, n.Check, n.Hint, "%s", n.Finding)
+			d.add(status, n.Check, n.Hint, "%s", n.Finding)
 		}
 	}
-	if e.c.roster.WriteFence {
-		e.note("database", "let all workers write through one node where possible", "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one")
+	if d.c.roster.WriteFence {
+		d.note("database", "let all workers write through one node where possible", "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one")
 	}
 	return nil
 }
@@ -45,37 +45,37 @@ const notableSkew = time.Second
 
 // clockSkew compares this host's clock with the database's. It assumes that the database reads its clock in the middle of
 // the round trip.
-func (e *diagnosis) clockSkew(ctx context.Context) error {
+func (d *diagnosis) clockSkew(ctx context.Context) error {
 	before := time.Now()
-	now, err := e.c.db.Clock(ctx)
+	now, err := d.c.db.Clock(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}
 	trip := time.Since(before)
 	ahead := before.Add(trip / 2).Sub(now).Round(time.Millisecond)
 	if ahead.Abs() < notableSkew+trip {
-		e.ok("clock", "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
+		d.ok("clock", "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
 		return nil
 	}
 	side := "ahead of"
 	if ahead < 0 {
 		side = "behind"
 	}
-	e.note("clock", "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables show different times", ahead.Abs().Round(time.Second), side)
+	d.note("clock", "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables show different times", ahead.Abs().Round(time.Second), side)
 	return nil
 }
 
 // schemaVersion reports a schema that is newer than this program. Open refuses a schema that the program must not use.
-func (e *diagnosis) schemaVersion(ctx context.Context) error {
-	list, err := schema.Status(ctx, e.c.db.Store, e.c.db.Name)
+func (d *diagnosis) schemaVersion(ctx context.Context) error {
+	list, err := schema.Status(ctx, d.c.db.Store, d.c.db.Name)
 	if err != nil {
 		return err
 	}
 	if have := list[len(list)-1].Version; have > schema.Latest() {
-		e.note("schema", "install a newer rota, here and for the workers", "version %d, newer than this program's %d; both may run on it", have, schema.Latest())
+		d.note("schema", "install a newer rota, here and for the workers", "version %d, newer than this program's %d; both may run on it", have, schema.Latest())
 		return nil
 	}
-	e.ok("schema", "version %d, which this program expects", schema.Latest())
+	d.ok("schema", "version %d, which this program expects", schema.Latest())
 	return nil
 }
 
@@ -103,18 +103,18 @@ var needs = []need{
 
 // privileges tries each right with a statement that matches no row: the catalogs of rights differ too much between
 // databases.
-func (e *diagnosis) privileges(ctx context.Context) error {
+func (d *diagnosis) privileges(ctx context.Context) error {
 	var missing []string
 	for _, n := range needs {
 		var verbs []string
 		for verb := range strings.FieldsSeq(n.verbs) {
-			_, err := e.c.db.Exec(ctx, n.probe(verb))
+			_, err := d.c.db.Exec(ctx, n.probe(verb))
 			switch {
 			case err == nil:
-			case e.c.db.Denied(err):
+			case d.c.db.Denied(err):
 				verbs = append(verbs, verb)
-			case e.c.IsTransient(err):
-				e.problem("privileges", "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
+			case d.c.IsTransient(err):
+				d.problem("privileges", "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
 				return nil
 			default:
 				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)
@@ -125,10 +125,10 @@ func (e *diagnosis) privileges(ctx context.Context) error {
 		}
 	}
 	if len(missing) == 0 {
-		e.ok("privileges", "this role has all rights on the roster's tables that a worker needs")
+		d.ok("privileges", "this role has all rights on the roster's tables that a worker needs")
 		return nil
 	}
-	e.note("privileges", "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
+	d.note("privileges", "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
 	return nil
 }
 

@@ -24,7 +24,7 @@ func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, see
 		err := rows.Scan(&sign)
 		candidates = append(candidates, sign)
 		return err
-	}, `SELECT r.own_sign FROM schedule_task_running r`+forgotten+`
+	}, `SELECT r.own_sign FROM schedule_task_running r`+abandonedRosters+`
 		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, DefaultOwnSign, c.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("look for abandoned environments of %s: %w", taskType, err)
@@ -41,9 +41,9 @@ func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, see
 	return expired, nil
 }
 
-// forgotten selects rosters with queues that no server has served and no statement has changed for
+// abandonedRosters selects rosters with queues that no server has served and no statement has changed for
 // expire_own_sign_interval, without cursors and without an operator's triggers.
-const forgotten = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.queue_total > 0
+const abandonedRosters = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.queue_total > 0
 	AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND s.heartbeat_time >= {ago t.expire_own_sign_interval_ms})
 	AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
@@ -55,13 +55,13 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		gone = false
 		var still int
-		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+forgotten+` AND r.task_type = ? AND r.own_sign = ?`,
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+abandonedRosters+` AND r.task_type = ? AND r.own_sign = ?`,
 			l.TaskType, l.OwnSign).Scan(&still)
 		if err != nil || still == 0 || l.Now.Sub(seen).Abs() > within {
 			return err
 		}
 		gone = true
-		return forgetRoster(ctx, l, actor, "no server has served it for expire_own_sign_interval")
+		return deleteRosterRows(ctx, l, actor, "no server has served it for expire_own_sign_interval")
 	})
 	return gone, err
 }

@@ -53,87 +53,87 @@ type Scenario struct {
 // Plan returns what a rebalance would do after the scenario, with overdue servers expired. It reads without locks and
 // writes nothing.
 func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview, error) {
-	p, err := q.readPreview(ctx, taskType)
+	in, err := q.readPlanInput(ctx, taskType)
 	if err != nil {
 		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
 	}
 	for _, uuid := range s.Remove {
-		at := slices.IndexFunc(p.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
+		at := slices.IndexFunc(in.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
 		if at < 0 {
 			return Preview{}, fmt.Errorf("preview %s$%s: server %s: %w", taskType, q.c.ownSign, uuid, ErrGone)
 		}
-		p.servers[at].State = stateStops
+		in.servers[at].State = stateStopping
 	}
 	for i := range s.Add {
-		p.servers = append(p.servers, roster.ServerRow{
+		in.servers = append(in.servers, roster.ServerRow{
 			UUID: fmt.Sprintf("new-%d", i+1), State: StateStandby,
-			Registered: p.now.Add(time.Duration(i) * time.Second), Heartbeat: p.now, JudgeDeadInterval: time.Minute,
+			Registered: in.now.Add(time.Duration(i) * time.Second), Heartbeat: in.now, JudgeDeadInterval: time.Minute,
 		})
 	}
-	return p.plan(), nil
+	return in.plan(), nil
 }
 
-// stateStops is the state of a server that stops in the scenario.
-const stateStops = "STOPS"
+// stateStopping is the state of a server that stops in the scenario.
+const stateStopping = "STOPS"
 
-// previewInput is the input of the planner, and the database's time.
-type previewInput struct {
+// planInput is the input of the planner, and the database's time.
+type planInput struct {
 	now     time.Time
 	queues  []plan.Queue
 	servers []roster.ServerRow
 	limit   int
 }
 
-func (q *Queues) readPreview(ctx context.Context, taskType string) (p previewInput, err error) {
+func (q *Queues) readPlanInput(ctx context.Context, taskType string) (in planInput, err error) {
 	if _, err := q.c.Tasks().List(ctx, taskType); err != nil {
-		return p, err
+		return in, err
 	}
-	if p.now, err = q.c.db.Clock(ctx); err != nil {
-		return p, err
+	if in.now, err = q.c.db.Clock(ctx); err != nil {
+		return in, err
 	}
 	r := roster.Reader{DB: q.c.db.Store, Dialect: q.c.db.Dialect, TaskType: taskType, OwnSign: q.c.ownSign}
-	if p.servers, err = r.Servers(ctx); err != nil {
-		return p, err
+	if in.servers, err = r.Servers(ctx); err != nil {
+		return in, err
 	}
 	removing, err := r.Removing(ctx)
 	if err != nil {
-		return p, err
+		return in, err
 	}
-	if p.queues, err = r.Queues(ctx, removing); err != nil {
-		return p, err
+	if in.queues, err = r.Queues(ctx, removing); err != nil {
+		return in, err
 	}
-	p.limit, err = r.Limit(ctx)
-	return p, err
+	in.limit, err = r.Limit(ctx)
+	return in, err
 }
 
-func (p previewInput) plan() Preview {
+func (in planInput) plan() Preview {
 	var live []plan.Server
-	for _, s := range p.servers {
-		if s.State == stateStops || p.overdue(s) {
+	for _, s := range in.servers {
+		if s.State == stateStopping || in.overdue(s) {
 			continue
 		}
 		live = append(live, s.PlanServer())
 	}
-	preview := Preview{Minimum: plan.MinMoves(p.queues, live, p.limit)}
+	preview := Preview{Minimum: plan.MinMoves(in.queues, live, in.limit)}
 	next := map[string]plan.Queue{}
-	for _, q := range p.queues {
+	for _, q := range in.queues {
 		next[q.ID] = q
 	}
-	for _, change := range plan.Plan(p.queues, live, p.limit) {
+	for _, change := range plan.Plan(in.queues, live, in.limit) {
 		next[change.QueueID] = plan.Queue{ID: change.QueueID, Owner: change.Owner, Requester: change.Requester}
 	}
-	preview.Moves = p.moves(next)
-	preview.Shares = p.shares(preview.Moves)
+	preview.Moves = in.moves(next)
+	preview.Shares = in.shares(preview.Moves)
 	return preview
 }
 
-func (p previewInput) overdue(s roster.ServerRow) bool {
-	return p.now.Sub(s.Heartbeat) > s.JudgeDeadInterval
+func (in planInput) overdue(s roster.ServerRow) bool {
+	return in.now.Sub(s.Heartbeat) > s.JudgeDeadInterval
 }
 
 // moves compares the present owners with the owners after all hand-overs.
-func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
-	for _, q := range p.queues {
+func (in planInput) moves(next map[string]plan.Queue) (moves []Move) {
+	for _, q := range in.queues {
 		to := next[q.ID].Requester
 		if to == "" {
 			to = next[q.ID].Owner
@@ -141,7 +141,7 @@ func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
 		if to == q.Owner {
 			continue
 		}
-		move := Move{QueueID: q.ID, Requested: to != "" && q.Requester == to, Reason: p.why(q, to)}
+		move := Move{QueueID: q.ID, Requested: to != "" && q.Requester == to, Reason: in.moveReason(q, to)}
 		if q.Owner != "" {
 			move.CurServer = &q.Owner
 		}
@@ -154,21 +154,21 @@ func (p previewInput) moves(next map[string]plan.Queue) (moves []Move) {
 	return moves
 }
 
-// why returns the reason for which the planner moves a queue.
-func (p previewInput) why(q plan.Queue, to string) string {
-	at := slices.IndexFunc(p.servers, func(s roster.ServerRow) bool { return s.UUID == q.Owner })
+// moveReason returns the reason for which the planner moves a queue.
+func (in planInput) moveReason(q plan.Queue, to string) string {
+	at := slices.IndexFunc(in.servers, func(s roster.ServerRow) bool { return s.UUID == q.Owner })
 	switch {
 	case q.Owner == "":
 		return "it has no owner"
 	case at < 0:
 		return "its owner is gone"
-	case p.servers[at].State == stateStops:
+	case in.servers[at].State == stateStopping:
 		return "its owner stops"
-	case p.overdue(p.servers[at]):
-		return fmt.Sprintf("its owner is dead, silent for %s", p.now.Sub(p.servers[at].Heartbeat).Round(time.Second))
-	case p.servers[at].State == StatePaused:
+	case in.overdue(in.servers[at]):
+		return fmt.Sprintf("its owner is dead, silent for %s", in.now.Sub(in.servers[at].Heartbeat).Round(time.Second))
+	case in.servers[at].State == StatePaused:
 		return "its owner is paused"
-	case p.servers[at].State == StateDraining:
+	case in.servers[at].State == StateDraining:
 		return "its owner is draining"
 	case to == "":
 		return "no server may own it"
@@ -176,26 +176,26 @@ func (p previewInput) why(q plan.Queue, to string) string {
 	return "its owner has more than its share"
 }
 
-func (p previewInput) shares(moves []Move) []Share {
-	held, more := map[string]int{}, map[string]int{}
-	for _, q := range p.queues {
-		held[q.Owner]++
+func (in planInput) shares(moves []Move) []Share {
+	owned, change := map[string]int{}, map[string]int{}
+	for _, q := range in.queues {
+		owned[q.Owner]++
 	}
 	for _, m := range moves {
 		if m.CurServer != nil {
-			more[*m.CurServer]--
+			change[*m.CurServer]--
 		}
 		if m.NextServer != nil {
-			more[*m.NextServer]++
+			change[*m.NextServer]++
 		}
 	}
-	list := make([]Share, len(p.servers))
-	for i, s := range p.servers {
+	list := make([]Share, len(in.servers))
+	for i, s := range in.servers {
 		state := s.State
-		if p.overdue(s) {
+		if in.overdue(s) {
 			state = "OVERDUE"
 		}
-		list[i] = Share{UUID: s.UUID, State: state, Queues: held[s.UUID], Next: held[s.UUID] + more[s.UUID]}
+		list[i] = Share{UUID: s.UUID, State: state, Queues: owned[s.UUID], Next: owned[s.UUID] + change[s.UUID]}
 	}
 	return list
 }
