@@ -124,10 +124,10 @@ func (d *diagnosis) pendingHandovers(r rosterRows) {
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
 func (d *diagnosis) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {
-		if s.OldestInHandAge == nil || s.Overdue || *s.OldestInHandAge < after.Seconds() {
+		if s.OldestInFlightAge == nil || s.Overdue || *s.OldestInFlightAge < after.Seconds() {
 			continue
 		}
-		age := time.Duration(*s.OldestInHandAge) * time.Second
+		age := time.Duration(*s.OldestInFlightAge) * time.Second
 		d.problem("dealer", "find out what it waits for (its log, the database's locks); batch_timeout ends such calls", "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
 	}
 }

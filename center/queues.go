@@ -29,7 +29,7 @@ type QueueRecord struct {
 	HeartbeatAge   *float64 `json:"cur_heartbeat_age_s"`
 	ReqServer      *string  `json:"req_server"`
 	ReqHost        *string  `json:"req_host"`
-	Held           *float64 `json:"held_s"`
+	OwnedFor       *float64 `json:"held_s"`
 	Requested      *float64 `json:"requested_s"`
 	Epoch          int64    `json:"epoch"`
 	QueueParameter string   `json:"queue_parameter"`

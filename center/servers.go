@@ -30,40 +30,40 @@ func ServerName(uuid string) string { return roster.ServerName(uuid) }
 
 // ServerRecord is a row of schedule_server, with counts of the server's queues.
 type ServerRecord struct {
-	UUID             string     `json:"uuid"`
-	TaskType         string     `json:"task_type"`
-	OwnSign          string     `json:"own_sign"`
-	IP               string     `json:"ip"`
-	HostName         string     `json:"host_name"`
-	PID              int64      `json:"pid"`
-	ThreadNumber     int64      `json:"thread_number"`
-	State            string     `json:"state"`
-	RegisterTime     time.Time  `json:"register_time"`
-	HeartbeatTime    time.Time  `json:"heartbeat_time"`
-	HeartbeatAge     float64    `json:"heartbeat_age_s" db:"-"`
-	Overdue          bool       `json:"overdue" db:"-"` // silent for longer than judge_dead_interval
-	JudgeDead        int64      `json:"judge_dead_interval_ms"`
-	Queues           int64      `json:"queues"`    // owned
-	Requested        int64      `json:"requested"` // owned, and requested by other servers
-	Awaited          int64      `json:"awaited"`   // requested by this server
-	LastFetchTime    *time.Time `json:"last_fetch_time"`
-	NextRunStartTime *time.Time `json:"next_run_start_time"`
-	NextRunEndTime   *time.Time `json:"next_run_end_time"`
-	FetchCount       int64      `json:"fetch_count"`
-	FetchItemCount   int64      `json:"fetch_item_count"`
-	SuccessCount     int64      `json:"success_count"`
-	FailureCount     int64      `json:"failure_count"`
-	SkipCount        int64      `json:"skip_count"`
-	ExecuteMS        int64      `json:"execute_ms"`
-	InHand           int64      `json:"in_hand"`
-	OldestInHand     *time.Time `json:"oldest_in_hand_since"`
-	OldestInHandAge  *float64   `json:"oldest_in_hand_s" db:"-"`
-	LastError        string     `json:"last_error"`
-	LastErrorAt      *time.Time `json:"last_error_at"`
-	LastErrorAge     *float64   `json:"last_error_s" db:"-"`
-	LibraryVersion   string     `json:"library_version"`
-	Labels           string     `json:"labels"`
-	DrainedPartition int64      `json:"drained_partition"`
+	UUID              string     `json:"uuid"`
+	TaskType          string     `json:"task_type"`
+	OwnSign           string     `json:"own_sign"`
+	IP                string     `json:"ip"`
+	HostName          string     `json:"host_name"`
+	PID               int64      `json:"pid"`
+	ThreadNumber      int64      `json:"thread_number"`
+	State             string     `json:"state"`
+	RegisterTime      time.Time  `json:"register_time"`
+	HeartbeatTime     time.Time  `json:"heartbeat_time"`
+	HeartbeatAge      float64    `json:"heartbeat_age_s" db:"-"`
+	Overdue           bool       `json:"overdue" db:"-"` // silent for longer than judge_dead_interval
+	JudgeDead         int64      `json:"judge_dead_interval_ms"`
+	Queues            int64      `json:"queues"`    // owned
+	Requested         int64      `json:"requested"` // owned, and requested by other servers
+	Requesting        int64      `json:"awaited"`   // requested by this server
+	LastFetchTime     *time.Time `json:"last_fetch_time"`
+	NextRunStartTime  *time.Time `json:"next_run_start_time"`
+	NextRunEndTime    *time.Time `json:"next_run_end_time"`
+	FetchCount        int64      `json:"fetch_count"`
+	FetchItemCount    int64      `json:"fetch_item_count"`
+	SuccessCount      int64      `json:"success_count"`
+	FailureCount      int64      `json:"failure_count"`
+	SkipCount         int64      `json:"skip_count"`
+	ExecuteMS         int64      `json:"execute_ms"`
+	InFlight          int64      `json:"in_hand"`
+	OldestInFlight    *time.Time `json:"oldest_in_hand_since"`
+	OldestInFlightAge *float64   `json:"oldest_in_hand_s" db:"-"`
+	LastError         string     `json:"last_error"`
+	LastErrorAt       *time.Time `json:"last_error_at"`
+	LastErrorAge      *float64   `json:"last_error_s" db:"-"`
+	LibraryVersion    string     `json:"library_version"`
+	Labels            string     `json:"labels"`
+	DrainedPartition  int64      `json:"drained_partition"`
 
 	// GivenSettings are the settings that the program gives explicitly, as text, by their names in rota.yaml. The row in
 	// schedule_task_type is in force. Nil if the program does not report them.
@@ -76,7 +76,7 @@ type ServerRecord struct {
 func (s *ServerRecord) computeAges() {
 	s.HeartbeatAge = seconds(s.Now, s.HeartbeatTime)
 	s.Overdue = s.Now.Sub(s.HeartbeatTime) > time.Duration(s.JudgeDead)*time.Millisecond
-	s.OldestInHandAge, s.LastErrorAge = ageOf(s.Now, s.OldestInHand), ageOf(s.Now, s.LastErrorAt)
+	s.OldestInFlightAge, s.LastErrorAge = ageOf(s.Now, s.OldestInFlight), ageOf(s.Now, s.LastErrorAt)
 }
 
 // Eligible reports whether the server may be assigned queues.

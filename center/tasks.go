@@ -33,18 +33,18 @@ type TaskRecord struct {
 	DeadServers int64 `json:"overdue_servers"`
 
 	// Queues by their status, as schedule_assignment has it.
-	Held       int64 `json:"held"`
+	Owned      int64 `json:"held"`
 	Moving     int64 `json:"moving"`
 	Overdue    int64 `json:"overdue"`
 	Orphan     int64 `json:"orphan"`
 	Unassigned int64 `json:"unassigned"`
 
-	InHand       int64      `json:"in_hand"`
-	OldestInHand *time.Time `json:"oldest_in_hand_since"`
-	SuccessCount int64      `json:"success_count"` // of the registered servers
-	FailureCount int64      `json:"failure_count"`
-	RetryItems   int64      `json:"retry_items"`
-	DeadItems    int64      `json:"dead_items"`
+	InFlight       int64      `json:"in_hand"`
+	OldestInFlight *time.Time `json:"oldest_in_hand_since"`
+	SuccessCount   int64      `json:"success_count"` // of the registered servers
+	FailureCount   int64      `json:"failure_count"`
+	RetryItems     int64      `json:"retry_items"`
+	DeadItems      int64      `json:"dead_items"`
 
 	Version int64 `json:"version"` // of the settings
 }

@@ -30,8 +30,8 @@ func testInspect(t *testing.T, c *center.Center) {
 		{Key: "b", QueueID: "1", State: center.ItemRetry, RetryIn: time.Hour},
 	}))
 	task := r.taskRecord()
-	if task.QueueTotal != 12 || task.Servers != 2 || task.Held != 6 || task.Moving != 6 || task.InHand != 3 || task.SuccessCount != 7 ||
-		task.DeadItems != 1 || task.RetryItems != 1 || task.OldestInHand == nil || task.OwnSign != c.OwnSign() || task.Paused {
+	if task.QueueTotal != 12 || task.Servers != 2 || task.Owned != 6 || task.Moving != 6 || task.InFlight != 3 || task.SuccessCount != 7 ||
+		task.DeadItems != 1 || task.RetryItems != 1 || task.OldestInFlight == nil || task.OwnSign != c.OwnSign() || task.Paused {
 		t.Fatalf("task type %+v, want 12 queues of 2 servers, 6 of them moving, and 1 item each of DEAD and RETRY", task)
 	}
 	if _, err := c.Tasks().List(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
@@ -71,7 +71,7 @@ func (r *fixture) inspectQueues() {
 	r.must(err)
 	q := list[0]
 	if *q.CurServer != r.uuid("A") || *q.CurHost != "host-A" || *q.CurPID != 1 || *q.ReqServer != r.uuid("B") || q.Epoch < 1 ||
-		*q.Held < 0 || *q.Requested < 0 || *q.HeartbeatAge < 0 || q.OwnSign != r.c.OwnSign() {
+		*q.OwnedFor < 0 || *q.Requested < 0 || *q.HeartbeatAge < 0 || q.OwnSign != r.c.OwnSign() {
 		r.Fatalf("moving queue %+v, want owner A with its host and pid, and requester B", q)
 	}
 	held, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "HELD"})
@@ -88,10 +88,10 @@ func (r *fixture) inspectServers() {
 	list, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task})
 	r.must(err)
 	a, b := list[0], list[1]
-	if a.UUID != r.uuid("A") || a.Queues != 12 || a.Requested != 6 || a.Awaited != 0 || a.Overdue || !a.Eligible() || a.LastError != "no" || *a.OldestInHandAge < 0 {
+	if a.UUID != r.uuid("A") || a.Queues != 12 || a.Requested != 6 || a.Requesting != 0 || a.Overdue || !a.Eligible() || a.LastError != "no" || *a.OldestInFlightAge < 0 {
 		r.Fatalf("server A %+v, want 12 queues, 6 of them requested, an error and a call in flight", a)
 	}
-	if b.Queues != 0 || b.Awaited != 6 || !b.Overdue || b.Eligible() || b.HeartbeatAge < 1000 || b.OldestInHand != nil || b.LastFetchTime != nil {
+	if b.Queues != 0 || b.Requesting != 6 || !b.Overdue || b.Eligible() || b.HeartbeatAge < 1000 || b.OldestInFlight != nil || b.LastFetchTime != nil {
 		r.Fatalf("server B %+v, want an overdue server that waits for 6 queues", b)
 	}
 	if some, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task, Host: "host-B"}); err != nil || len(some) != 1 {
@@ -133,7 +133,7 @@ func (r *fixture) inspectStatuses() {
 		r.Fatalf("statuses (-want +got):\n%s", diff)
 	}
 	task := r.taskRecord()
-	if task.Held != 2 || task.Moving != 6 || task.Unassigned != 1 || task.Orphan != 2 || task.Overdue != 1 {
+	if task.Owned != 2 || task.Moving != 6 || task.Unassigned != 1 || task.Orphan != 2 || task.Overdue != 1 {
 		r.Fatalf("counts of the statuses %+v, want 2 held, 6 moving, 1 unassigned, 2 orphans and 1 overdue", task)
 	}
 }

@@ -57,7 +57,7 @@ var queueColumns = []column[center.QueueRecord]{
 	{title: "STATUS", text: center.QueueRecord.DisplayState, color: byMeaning[center.QueueRecord]},
 	{title: "OWNER", text: func(q center.QueueRecord) string { return valueOrDash(q.CurServer) }, uuid: true},
 	{title: "HEARTBEAT", text: func(q center.QueueRecord) string { return ageText(q.HeartbeatAge) }, right: true},
-	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.Held) }, right: true, dropRank: 3},
+	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.OwnedFor) }, right: true, dropRank: 3},
 	{title: "REQUESTER", text: func(q center.QueueRecord) string { return valueOrDash(q.ReqServer) }, uuid: true},
 	{title: "REQUESTED", text: func(q center.QueueRecord) string { return ageText(q.Requested) }, right: true, dropRank: 1},
 	{title: "EPOCH", text: func(q center.QueueRecord) string { return number(q.Epoch) }, right: true, dropRank: 4},

@@ -19,7 +19,7 @@ func widest(s string) (n int) {
 }
 
 var longServer = center.ServerRecord{
-	UUID: "web-1.example.org:4711:1a2b3c4d", TaskType: "settle-orders", State: "SERVING", Queues: 16, InHand: 500,
+	UUID: "web-1.example.org:4711:1a2b3c4d", TaskType: "settle-orders", State: "SERVING", Queues: 16, InFlight: 500,
 	HeartbeatAge: 1.3, LastError: strings.Repeat("no such\ntable ", 20), LibraryVersion: "v1.2.3",
 }
 
