@@ -24,7 +24,7 @@ func (r *Roster) BeginLocked(t testing.TB, taskType string, checkOnly bool) (*sq
 	return tx.Raw, l.lockForPlanChange(t.Context())
 }
 
-// WritePlan writes changes under the lock row as Rebalance does.
+// WritePlan writes a plan under the lock row, as Rebalance does.
 func (r *Roster) WritePlan(ctx context.Context, taskType string, changes []plan.Change) error {
 	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		_, _, err := writePlan(ctx, l, changes)
@@ -32,8 +32,8 @@ func (r *Roster) WritePlan(ctx context.Context, taskType string, changes []plan.
 	})
 }
 
-// ExpireAsReadBefore expires a server whose heartbeat was old when it was read, and returns how many servers are alive.
-func (r *Roster) ExpireAsReadBefore(ctx context.Context, taskType, uuid string) (alive int, err error) {
+// ExpireStaleRead expires a server of which an earlier read has seen an old heartbeat, and returns how many servers live.
+func (r *Roster) ExpireStaleRead(ctx context.Context, taskType, uuid string) (alive int, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		old := ServerRow{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDeadInterval: time.Minute}
 		servers, _, err := expire(ctx, l, []ServerRow{old}, rebalancing{actor: "test", RebalanceOptions: RebalanceOptions{Watched: time.Hour}})

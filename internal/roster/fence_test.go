@@ -9,8 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// F3: where share locks do not reach all writers, the fence writes, and the batches of one queue run one after the
-// other.
+// F3: where share locks do not reach every writer, the fence writes, and batches of one queue run one after another.
 func TestFenceByWriting(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -21,8 +20,8 @@ func TestFenceByWriting(t *testing.T) {
 	})
 }
 
-// F1: the fence locks the rows of its own queues only. InnoDB locks the rows that a statement reads, and with IN the
-// optimizer may choose to read the whole roster.
+// F1: a fence locks the queues of its batch and no others. InnoDB locks what a statement reads, and with IN the optimizer
+// may read the whole roster.
 func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
@@ -35,8 +34,8 @@ func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
 				}
 				execSQL(t, c, "UPDATE schedule_queue SET cur_server = 'A' WHERE task_type = '"+task+"'")
 				for fenced := 1; fenced < queues; fenced *= 2 {
-					if free := freeBeside(t, c, task, fenced); free != queues-fenced {
-						t.Errorf("%d of %d queues are fenced, and %d are free", fenced, queues, free)
+					if got := unlockedQueues(t, c, task, fenced); got != queues-fenced {
+						t.Errorf("unlocked queues while %d of %d are fenced: got %d, want %d", fenced, queues, got, queues-fenced)
 					}
 				}
 			}
@@ -44,8 +43,8 @@ func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
 	}
 }
 
-// freeBeside fences the given number of queues and counts the queues that another transaction can still lock.
-func freeBeside(t *testing.T, c *center.Center, task string, fenced int) (free int) {
+// unlockedQueues fences the first queues of a task type and returns how many queues another transaction can lock.
+func unlockedQueues(t *testing.T, c *center.Center, task string, fenced int) int {
 	t.Helper()
 	b := center.Batch{Server: "A", TaskType: task}
 	for i := range fenced {

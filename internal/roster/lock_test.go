@@ -53,11 +53,11 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d sessions wait in line and %d wait for the row, want %d and 1", line, row, callers-1)
+			t.Fatalf("sessions that wait: got %d in line and %d for the row, want %d and 1", line, row, callers-1)
 		}
 	}
 	if busy, err := c.Roster().Planner("sweep", "somebody").Rebalance(t.Context(), roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || !busy.Busy {
-		t.Errorf("a caller that does not wait: %+v, %v", busy, err)
+		t.Errorf("rebalance without waiting: got %+v, %v, want Busy", busy, err)
 	}
 	if err := other.Commit(); err != nil {
 		t.Fatal(err)
@@ -84,10 +84,10 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if busy, err := second.Roster().Planner("sweep", "somebody").Rebalance(ctx, roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || busy.Busy {
-		t.Errorf("the roster of the other schema: %+v, %v", busy, err)
+		t.Errorf("rebalance in the other schema: got %+v, %v, want not Busy", busy, err)
 	}
 	if busy, err := first.Roster().Planner("sweep", "somebody").Rebalance(ctx, roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || !busy.Busy {
-		t.Errorf("the same roster: %+v, %v", busy, err)
+		t.Errorf("rebalance in the same schema: got %+v, %v, want Busy", busy, err)
 	}
 }
 
@@ -102,10 +102,10 @@ func TestTimedOutWaitLeavesNoSession(t *testing.T) {
 		tx, err := c.Roster().BeginLocked(t, "sweep", false)
 		defer tx.Rollback()
 		if class := dialect.Class(err); class != sqldb.RolledBack {
-			t.Errorf("a caller that waits gets %v (%s), want a lock_timeout", err, class)
+			t.Errorf("error after a wait: got %v (%s), want a lock_timeout", err, class)
 		}
 		if line, row := waiting(t, c.DB()); line+row > 0 {
-			t.Errorf("%d sessions wait in line and %d wait for the row after the time-out", line, row)
+			t.Errorf("sessions that wait after the time-out: got %d in line and %d for the row, want none", line, row)
 		}
 	}
 	t.Run("in line", func(t *testing.T) {
@@ -127,27 +127,27 @@ func TestTimedOutWaitLeavesNoSession(t *testing.T) {
 		}
 		timesOut(t)
 		if _, err := c.Roster().Planner("sweep", "somebody").Audit(t.Context()); dialect.Class(err) != sqldb.RolledBack {
-			t.Errorf("an audit gets %v, want a lock_timeout", err)
+			t.Errorf("error of an audit: got %v, want a lock_timeout", err)
 		}
 		if line, row := waiting(t, c.DB()); line+row > 0 {
-			t.Errorf("%d sessions wait in line and %d wait for the row after an audit", line, row)
+			t.Errorf("sessions that wait after an audit: got %d in line and %d for the row, want none", line, row)
 		}
 	})
 }
 
-// PostgreSQL ends a transaction of the roster whose client has been silent for too long.
-func TestPostgresEndsIdleTransactions(t *testing.T) {
+// PostgreSQL ends a transaction of the roster whose client is gone. The limits hold from the first statement on.
+func TestPostgresLimitsTransactions(t *testing.T) {
 	t.Parallel()
 	c := openTask(t, testdb.URL(t, testdb.Postgres), "settle", 1)
 	for setting, want := range map[string]string{"idle_in_transaction_session_timeout": "10s", "lock_timeout": "1s"} {
-		for _, checkOnly := range []bool{true, false} { // the settings hold from the first statement on
+		for _, checkOnly := range []bool{true, false} {
 			tx, err := c.Roster().BeginLocked(t, "settle", checkOnly)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got string
 			if err := tx.QueryRowContext(t.Context(), "SHOW "+setting).Scan(&got); err != nil || got != want {
-				t.Errorf("%s with the lock row: %q, %v", setting, got, err)
+				t.Errorf("%s with the lock row: got %q, %v, want %s", setting, got, err, want)
 			}
 			if err := tx.Rollback(); err != nil {
 				t.Fatal(err)
@@ -158,43 +158,42 @@ func TestPostgresEndsIdleTransactions(t *testing.T) {
 			return tx.QueryRow(ctx, "SHOW "+setting).Scan(&got)
 		})
 		if err != nil || got != want {
-			t.Errorf("%s without the lock row: %q, %v", setting, got, err)
+			t.Errorf("%s without the lock row: got %q, %v, want %s", setting, got, err, want)
 		}
 	}
 }
 
-// L2: the clock is read after the lock. PostgreSQL's now() is the start of the transaction and MySQL's NOW() the start
-// of the statement: both would be from before the wait.
+// L2: a transaction reads the clock after it has the lock. PostgreSQL's now() is the start of the transaction and MySQL's
+// NOW() the start of the statement: both precede the wait.
 func TestClockIsReadAfterTheLock(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := openTask(t, url, "clock", 1)
-		block, err := c.DB().BeginTx(t.Context(), nil)
+		blocker, err := c.DB().BeginTx(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := block.ExecContext(t.Context(), "UPDATE schedule_task_running SET paused = paused"); err != nil {
+		if _, err := blocker.ExecContext(t.Context(), "UPDATE schedule_task_running SET paused = paused"); err != nil {
 			t.Fatal(err)
 		}
-		registered := make(chan time.Time, 1)
+		var registered time.Time
 		var g errgroup.Group
 		g.Go(func() error {
 			reg, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
-			registered <- reg.At
+			registered = reg.At
 			return err
 		})
-		time.Sleep(100 * time.Millisecond) // on a slow machine it may not wait for the lock yet: then the test proves less, and passes
-		released := time.Now()
-		if err := block.Commit(); err != nil {
+		time.Sleep(100 * time.Millisecond) // if Register does not wait for the lock by now, the test proves less and does not fail
+		unlocked := time.Now()
+		if err := blocker.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		at := <-registered
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		if at.Before(released.Add(-10 * time.Millisecond)) { // one host, one clock
-			t.Fatalf("registered at %s, the lock was free at %s", at, released.UTC())
+		if registered.Before(unlocked.Add(-10 * time.Millisecond)) { // the server runs on this host and has its clock
+			t.Fatalf("time of the registration: got %s, want %s or later, when the lock was free", registered, unlocked.UTC())
 		}
 	})
 }
