@@ -13,42 +13,41 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// R5: two operators each define one half of a cycle at the same time. A third transaction blocks both until both have read
-// the dependencies or wait for the lock.
-func TestCycleDefinedByTwo(t *testing.T) {
+// R5: two operators each define half of a cycle at the same time. One of them is refused.
+func TestConcurrentHalvesOfACycle(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		one, two := centertest.Open(t, url, center.Options{}), centertest.Open(t, url, center.Options{})
-		runRoster(t, one, "a", "b")
-		third, err := one.DB().BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer third.Rollback()
-		many := one.Dialect() != schema.SQLite // SQLite has one writer: the second operator waits before it reads
-		if many {
-			if _, err := third.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`); err != nil {
-				t.Fatal(err)
-			}
+		first, second := centertest.Open(t, url, center.Options{}), centertest.Open(t, url, center.Options{})
+		defineRunTasks(t, first, "a", "b")
+		// A third transaction holds locks that let neither operator write before both have read, or wait to read.
+		blocker := begin(t, first)
+		oneWriter := first.Dialect() == schema.SQLite // the second operator waits before it reads
+		if !oneWriter {
+			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`)
+			must(t, err)
 		}
 		var both sync.WaitGroup
 		var errA, errB error
-		both.Go(func() { errA = one.Engine().Dependencies.Define(t.Context(), "a", center.After{Upstream: "b"}) })
-		both.Go(func() { errB = two.Engine().Dependencies.Define(t.Context(), "b", center.After{Upstream: "a"}) })
-		if many {
-			for deadline := time.Now().Add(time.Minute); testdb.Waiting(t, url, one.DB()) < 2; time.Sleep(150 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("the two transactions do not both wait")
-				}
-			}
+		both.Go(func() { errA = first.Engine().Dependencies.Define(t.Context(), "a", center.After{Upstream: "b"}) })
+		both.Go(func() { errB = second.Engine().Dependencies.Define(t.Context(), "b", center.After{Upstream: "a"}) })
+		if !oneWriter {
+			waitForSessions(t, url, first, 2)
 		}
-		if err := third.Rollback(); err != nil {
-			t.Error(err)
-		}
+		must(t, blocker.Rollback())
 		both.Wait()
 		if (errA == nil) == (errB == nil) || !strings.Contains(errors.Join(errA, errB).Error(), "a cycle: ") {
-			t.Fatalf("%v; %v", errA, errB)
+			t.Fatalf("define both halves of a cycle: got %v and %v, want one error", errA, errB)
 		}
 	})
+}
+
+// waitForSessions waits until n sessions of the database wait for locks.
+func waitForSessions(t *testing.T, url string, c *center.Center, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); testdb.Waiting(t, url, c.DB()) < n; time.Sleep(150 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("fewer than %d sessions wait for locks after a minute", n)
+		}
+	}
 }

@@ -7,76 +7,78 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// committed records the commit of a sweep, and checks that its server owned the queue under its epoch.
-func (w *runWorld) committed(s runs.Sweep, err error) {
-	if errors.Is(err, center.ErrFenced) || errors.Is(err, center.ErrRunOver) {
-		return
-	}
-	w.must(err)
-	queue, key := s.TaskType+"/"+s.QueueID, s.RunID+"/"+s.QueueID
-	if w.owners[queue].name != s.Server || w.epochs[queue] != s.Epoch {
-		w.Fatalf("%s committed to queue %s under epoch %d, but %s owns it under epoch %d", s.Server, queue, s.Epoch, w.owners[queue].name, w.epochs[queue])
-	}
-	if s.Epoch < w.commits[key] {
-		w.Fatalf("epoch %d committed to queue %s after epoch %d", s.Epoch, key, w.commits[key])
-	}
-	w.commits[key] = s.Epoch
-}
-
-// check checks the invariants after each step.
-func (w *runWorld) check() {
+// check checks the invariants after a step.
+func (m *runModel) check() {
 	all := map[string]center.Run{}
 	slots, running := map[string]bool{}, map[string]bool{}
-	for _, task := range w.tasks() {
-		runs, err := w.c.Runs().List(w.Context(), center.RunFilter{TaskType: task}, 10_000)
-		w.must(err)
+	for _, task := range m.tasks() {
+		runs, err := m.c.Runs().List(m.Context(), center.RunFilter{TaskType: task}, 10_000)
+		m.must(err)
 		for _, r := range runs {
 			all[r.ID] = r.Run
 			slot := r.TaskType + r.ScheduledAt.String()
 			if r.Trigger != "" && slots[slot] {
-				w.Fatalf("two runs of %s", slot)
+				m.Fatalf("slot %s has two runs", slot)
 			}
 			slots[slot] = slots[slot] || r.Trigger != ""
 			if r.State == center.RunRunning {
 				if running[task] || r.DeadlineAt.IsZero() {
-					w.Fatalf("two runs of %s are open, or one has no deadline: %+v", task, r)
+					m.Fatalf("run of %s is the second that is RUNNING, or has no deadline: %+v", task, r)
 				}
 				running[task] = true
 			}
 		}
 	}
 	for _, r := range all {
-		if r.State == w.states[r.ID] {
+		if r.State == m.states[r.ID] {
 			continue
 		}
 		if r.State == center.RunRunning {
-			w.mayBegin(r, all)
+			m.checkUpstreams(r, all)
 		}
 		if r.Ended() {
-			w.isOver(r)
+			m.checkQueues(r)
 		}
-		w.states[r.ID] = r.State
+		m.states[r.ID] = r.State
 	}
 }
 
-func (w *runWorld) mayBegin(r center.Run, all map[string]center.Run) {
-	_, deps, err := w.c.Engine().Runs.Graph(w.Context(), r.ID)
-	w.must(err)
+// checkUpstreams checks that a run that is RUNNING did not begin before its upstreams allow it.
+func (m *runModel) checkUpstreams(r center.Run, all map[string]center.Run) {
+	_, deps, err := m.c.Engine().Runs.Graph(m.Context(), r.ID)
+	m.must(err)
 	for _, d := range deps {
 		up := all[d.Upstream]
 		if d.Run == r.ID && up.State != center.RunSuccess && (d.Rule == center.RuleSuccess || !up.Ended()) {
-			w.Fatalf("%s has begun after %s %s", r.TaskType, up.TaskType, up.State)
+			m.Fatalf("run of %s began while its upstream %s was %s (rule %s)", r.TaskType, up.TaskType, up.State, d.Rule)
 		}
 	}
 }
 
-func (w *runWorld) isOver(r center.Run) {
-	queues, err := w.c.Engine().Runs.Queues(w.Context(), r.ID)
-	w.must(err)
+// checkQueues checks that a run that has ended has no open queue, and after a success only queues that are DONE.
+func (m *runModel) checkQueues(r center.Run) {
+	queues, err := m.c.Engine().Runs.Queues(m.Context(), r.ID)
+	m.must(err)
 	for _, q := range queues {
 		open := q.State == center.RunQueuePending || q.State == center.RunQueueRunning
 		if open || q.State != center.RunQueueDone && r.State == center.RunSuccess {
-			w.Fatalf("run %s is %s, queue %s %s", r.ID, r.State, q.QueueID, q.State)
+			m.Fatalf("run %s ended %s with queue %s %s", r.ID, r.State, q.QueueID, q.State)
 		}
 	}
+}
+
+// checkCommit checks that a write succeeded only under the queue's present owner and epoch, and records the epoch.
+func (m *runModel) checkCommit(s runs.Sweep, err error) {
+	if errors.Is(err, center.ErrFenced) || errors.Is(err, center.ErrRunOver) {
+		return
+	}
+	m.must(err)
+	queue, key := s.TaskType+"/"+s.QueueID, s.RunID+"/"+s.QueueID
+	if m.owners[queue].name != s.Server || m.epochs[queue] != s.Epoch {
+		m.Fatalf("commit to queue %s: got server %s and epoch %d, want owner %s and epoch %d", queue, s.Server, s.Epoch, m.owners[queue].name, m.epochs[queue])
+	}
+	if s.Epoch < m.commits[key] {
+		m.Fatalf("commit to queue %s: got epoch %d after epoch %d", key, s.Epoch, m.commits[key])
+	}
+	m.commits[key] = s.Epoch
 }

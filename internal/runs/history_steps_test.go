@@ -13,50 +13,72 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// setBack makes the trigger due at a slot that has fired already, perhaps before the trigger was deleted and made again.
-func (w *runWorld) setBack() {
-	w.exec(`UPDATE schedule_trigger SET next_fire_at = COALESCE((SELECT MAX(scheduled_at) FROM schedule_run WHERE trigger_name = 't'), next_fire_at)`)
+// drawTask draws a task type, the first ones more often: runs of the others follow from theirs.
+func (m *runModel) drawTask() string {
+	return rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"}).Draw(m.T, "task")
 }
 
-// move gives a queue to another server. It prefers queues that are being swept.
-func (w *runWorld) move() {
-	task, queue := w.task(), rapid.SampledFrom([]string{"0", "1"}).Draw(w.T, "queue")
-	if busy := w.sweeps(); len(busy) > 0 {
-		s := rapid.SampledFrom(busy).Draw(w.T, "sweep")
-		task, queue = s.TaskType, s.QueueID
-	}
-	w.give(task, queue, w.server())
-}
+func (m *runModel) drawServer() *modelServer { return rapid.SampledFrom(m.servers).Draw(m.T, "server") }
 
-func (w *runWorld) submit() {
-	var after []string
-	if up := w.run(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(w.T, "after") {
-		after = append(after, up)
-	}
-	_, _, err := w.c.Engine().Runs.Submit(w.Context(), w.task(), fmt.Sprint(rapid.IntRange(1, 5).Draw(w.T, "key")), "", after...)
-	w.must(err)
-}
-
-// claim claims the queues that the server believes to own and does not sweep.
-func (w *runWorld) claim() {
-	task, s := w.task(), w.server()
-	var held []center.QueueEpoch
-	for _, q := range []string{"0", "1"} {
-		if _, busy := s.sweeps[task+"/"+q]; !busy && s.held[task+"/"+q] > 0 {
-			held = append(held, center.QueueEpoch{ID: q, Epoch: s.held[task+"/"+q]})
+// drawRun draws a run in one of the states. It returns "" if there is none.
+func (m *runModel) drawRun(states ...string) string {
+	var ids []string
+	for id, state := range m.states {
+		if slices.Contains(states, state) {
+			ids = append(ids, id)
 		}
 	}
-	sweeps, err := w.c.Engine().Sweeps.Claim(w.Context(), task, s.name, held, rapid.IntRange(1, 2).Draw(w.T, "limit"))
-	w.must(err)
+	if len(ids) == 0 {
+		return ""
+	}
+	slices.Sort(ids)
+	return rapid.SampledFrom(ids).Draw(m.T, "run")
+}
+
+// rewindTrigger makes the trigger due at a slot that it, or a deleted trigger of its name, has fired already.
+func (m *runModel) rewindTrigger() {
+	m.exec(`UPDATE schedule_trigger SET next_fire_at = COALESCE((SELECT MAX(scheduled_at) FROM schedule_run WHERE trigger_name = 't'), next_fire_at)`)
+}
+
+// moveQueue gives a queue to another server, preferably one with a sweep.
+func (m *runModel) moveQueue() {
+	task, queue := m.drawTask(), rapid.SampledFrom([]string{"0", "1"}).Draw(m.T, "queue")
+	if busy := m.sweeps(); len(busy) > 0 {
+		s := rapid.SampledFrom(busy).Draw(m.T, "sweep")
+		task, queue = s.TaskType, s.QueueID
+	}
+	m.assign(task, queue, m.drawServer())
+}
+
+func (m *runModel) submit() {
+	var after []string
+	if up := m.drawRun(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(m.T, "after") {
+		after = append(after, up)
+	}
+	_, _, err := m.c.Engine().Runs.Submit(m.Context(), m.drawTask(), fmt.Sprint(rapid.IntRange(1, 5).Draw(m.T, "key")), "", after...)
+	m.must(err)
+}
+
+// claim claims for one server the queues that it believes to own and does not sweep.
+func (m *runModel) claim() {
+	task, s := m.drawTask(), m.drawServer()
+	var queues []center.QueueEpoch
+	for _, q := range []string{"0", "1"} {
+		if _, busy := s.sweeps[task+"/"+q]; !busy && s.owned[task+"/"+q] > 0 {
+			queues = append(queues, center.QueueEpoch{ID: q, Epoch: s.owned[task+"/"+q]})
+		}
+	}
+	sweeps, err := m.c.Engine().Sweeps.Claim(m.Context(), task, s.name, queues, rapid.IntRange(1, 2).Draw(m.T, "limit"))
+	m.must(err)
 	for _, sweep := range sweeps {
 		s.sweeps[task+"/"+sweep.QueueID] = sweep
-		w.committed(sweep, nil)
+		m.checkCommit(sweep, nil)
 	}
 }
 
-// sweeps returns the sweeps that the servers believe to own.
-func (w *runWorld) sweeps() (list []runs.Sweep) {
-	for _, s := range w.servers {
+// sweeps returns the sweeps that servers believe to be theirs.
+func (m *runModel) sweeps() (list []runs.Sweep) {
+	for _, s := range m.servers {
 		for _, id := range slices.Sorted(maps.Keys(s.sweeps)) {
 			list = append(list, s.sweeps[id])
 		}
@@ -64,80 +86,81 @@ func (w *runWorld) sweeps() (list []runs.Sweep) {
 	return list
 }
 
-// zombies returns the sweeps of the servers before their crashes.
-func (w *runWorld) zombies() (list []runs.Sweep) {
-	for _, s := range w.servers {
-		list = append(list, s.zombies...)
+// staleSweeps returns the sweeps of processes that crashed.
+func (m *runModel) staleSweeps() (list []runs.Sweep) {
+	for _, s := range m.servers {
+		list = append(list, s.stale...)
 	}
 	return list
 }
 
-// write ends or saves one of the sweeps.
-func (w *runWorld) write(sweeps []runs.Sweep) {
+// writeOne saves or ends one of the sweeps.
+func (m *runModel) writeOne(sweeps []runs.Sweep) {
 	if len(sweeps) == 0 {
 		return
 	}
-	sweep := sweeps[rapid.IntRange(0, len(sweeps)-1).Draw(w.T, "sweep")]
+	sweep := sweeps[rapid.IntRange(0, len(sweeps)-1).Draw(m.T, "sweep")]
 	var err error
 	ended := true
-	switch what := rapid.SampledFrom([]string{"save", "finish", "finish and die", "fail", "suspend"}).Draw(w.T, "what"); what {
+	switch what := rapid.SampledFrom([]string{"save", "finish", "finish and crash", "fail", "suspend"}).Draw(m.T, "what"); what {
 	case "save":
-		err, ended = w.c.Engine().Sweeps.Save(w.Context(), sweep, runs.Progress{ItemsDone: sweep.ItemsDone + 1}), false
+		err, ended = m.c.Engine().Sweeps.Save(m.Context(), sweep, runs.Progress{ItemsDone: sweep.ItemsDone + 1}), false
 	case "finish":
-		err = w.c.Engine().Sweeps.Finish(w.Context(), sweep, runs.Progress{})
-	case "finish and die":
-		err = w.c.Engine().Sweeps.FinishQueueOnly(w.Context(), sweep)
+		err = m.c.Engine().Sweeps.Finish(m.Context(), sweep, runs.Progress{})
+	case "finish and crash":
+		err = m.c.Engine().Sweeps.FinishOnly(m.Context(), sweep)
 	case "fail":
-		_, err = w.c.Engine().Sweeps.Fail(w.Context(), sweep, runs.Progress{}, "no", rapid.Bool().Draw(w.T, "final"))
+		_, err = m.c.Engine().Sweeps.Fail(m.Context(), sweep, runs.Progress{}, "no", rapid.Bool().Draw(m.T, "final"))
 	case "suspend":
-		err = w.c.Engine().Sweeps.Suspend(w.Context(), sweep, runs.Progress{})
+		err = m.c.Engine().Sweeps.Suspend(m.Context(), sweep, runs.Progress{})
 	}
-	w.committed(sweep, err)
-	for _, s := range w.servers {
+	m.checkCommit(sweep, err)
+	for _, s := range m.servers {
 		if id := sweep.TaskType + "/" + sweep.QueueID; (ended || err != nil) && s.sweeps[id] == sweep {
 			delete(s.sweeps, id)
 		}
 	}
 }
 
-// crash makes zombies of all sweeps. They may still write: perhaps the process was only stopped for a while.
-func (s *runServer) crash() {
+// crash forgets the sweeps and does not end them. Their process may only have been stopped, and write again.
+func (s *modelServer) crash() {
 	for _, sweep := range s.sweeps {
-		s.zombies = append(s.zombies, sweep)
+		s.stale = append(s.stale, sweep)
 	}
-	slices.SortFunc(s.zombies, func(a, b runs.Sweep) int {
+	slices.SortFunc(s.stale, func(a, b runs.Sweep) int {
 		return slices.Compare([]byte(a.RunID+a.QueueID), []byte(b.RunID+b.QueueID))
 	})
 	s.sweeps = map[string]runs.Sweep{}
 }
 
-// onRun calls do with a run that is in one of the states; without states, with any run.
-func (w *runWorld) onRun(do func(ctx context.Context, id string) error, states ...string) {
+// changeRun calls do with the id of a run in one of the states, or of any run.
+func (m *runModel) changeRun(do func(ctx context.Context, id string) error, states ...string) {
 	if len(states) == 0 {
-		states = slices.Sorted(maps.Values(w.states))
+		states = slices.Sorted(maps.Values(m.states))
 	}
-	if id := w.run(states...); id != "" {
-		w.must(do(w.Context(), id))
+	if id := m.drawRun(states...); id != "" {
+		m.must(do(m.Context(), id))
 	}
 }
 
-func (w *runWorld) rerun(ctx context.Context, id string) error {
-	may := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, w.states[id])
-	err := w.c.Engine().Runs.Rerun(ctx, id, "test")
-	if !may && !errors.Is(err, center.ErrRunState) {
-		w.Fatalf("rerun although it is %s: %v", w.states[id], err)
+// rerun reruns a run, which the engine must refuse unless the run failed or was cancelled.
+func (m *runModel) rerun(ctx context.Context, id string) error {
+	allowed := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, m.states[id])
+	err := m.c.Engine().Runs.Rerun(ctx, id, "test")
+	if !allowed && !errors.Is(err, center.ErrRunState) {
+		m.Fatalf("rerun a run that is %s: got %v, want %v", m.states[id], err, center.ErrRunState)
 	}
-	if !may {
+	if !allowed {
 		return nil
 	}
 	return err
 }
 
-// cancel cancels a run. The process may die once the request is committed.
-func (w *runWorld) cancel(ctx context.Context, id string) error {
-	if rapid.Bool().Draw(w.T, "dies") {
-		_, err := w.c.DB().ExecContext(ctx, `UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)
+// cancel cancels a run, or crashes after it has requested the cancellation.
+func (m *runModel) cancel(ctx context.Context, id string) error {
+	if rapid.Bool().Draw(m.T, "crashes") {
+		_, err := m.c.DB().ExecContext(ctx, `UPDATE schedule_run SET cancel_requested = TRUE WHERE run_id = ?`, id)
 		return err
 	}
-	return w.c.Engine().Runs.Cancel(ctx, id, "test")
+	return m.c.Engine().Runs.Cancel(ctx, id, "test")
 }

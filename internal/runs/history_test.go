@@ -12,27 +12,47 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// runWorld is a database in memory, with fake time, and servers that take turns at all steps of runs. Each step is one
-// transaction or a few. A server may die between two of them and leave its work unfinished.
-type runWorld struct {
+// In random histories of firing, opening, claiming, finishing, rerunning and crashing, a slot has at most one run, every
+// run ends, a queue of a run commits under rising epochs, and no dependant begins before its upstreams have ended.
+func TestRunsThroughRandomHistories(t *testing.T) {
+	t.Parallel()
+	if raceEnabled {
+		t.Skip("one goroutine runs at a time: make check runs this test without the race detector")
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		rapid.SyncTest(rt, func(rt *rapid.T) {
+			c, err := center.Open(rt.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			defer c.Close()
+			newRunModel(rt, c).run()
+		})
+	})
+}
+
+// runModel drives one database in memory, in fake time, and knows what must hold in it. Several servers take turns at
+// everything that can happen to runs. Each step is one transaction of the engine, or a few. Between two steps a server may
+// crash and leave its sweeps unfinished.
+type runModel struct {
 	*rapid.T
 	c       *center.Center
-	servers []*runServer
-	owners  map[string]*runServer // of queues, "b/1"
+	servers []*modelServer
+	owners  map[string]*modelServer // of queues, "b/1"
 	epochs  map[string]int64
 	states  map[string]string // of runs, after the previous step
 	commits map[string]int64  // the epoch of the last commit to a queue of a run
 }
 
-// runServer is the belief of one server. It learns late that it has lost a queue.
-type runServer struct {
-	name    string
-	held    map[string]int64      // the epochs under which it believes to own queues, by queue
-	sweeps  map[string]runs.Sweep // by queue
-	zombies []runs.Sweep          // sweeps from before its crashes; they still write
+// modelServer is what one server believes. It learns late that it has lost a queue.
+type modelServer struct {
+	name   string
+	owned  map[string]int64      // the epochs of the queues that it believes to own, by "b/1"
+	sweeps map[string]runs.Sweep // by "b/1"
+	stale  []runs.Sweep          // of its processes that crashed, or were stopped and still write
 }
 
-// runTimeout is longer than all sweeps together: while servers work, no run reaches its deadline.
+// runTimeout is longer than all sweeps take: if servers sweep, no run times out.
 const runTimeout = 1000 * time.Hour
 
 var runTasks = map[string][]center.After{
@@ -42,171 +62,134 @@ var runTasks = map[string][]center.After{
 	"d": {{Upstream: "b"}, {Upstream: "c"}},
 }
 
-// In random interleavings of fire, open, claim, finish, rerun and crash, every slot has at most one run, every run ends, no
-// older epoch commits to a queue of a run after a newer one, and no dependant starts before its upstreams have ended.
-func TestRunsThroughRandomHistories(t *testing.T) {
-	t.Parallel()
-	if raced {
-		t.Skip("one goroutine at a time: it is run without the race detector")
+func newRunModel(t *rapid.T, c *center.Center) *runModel {
+	m := &runModel{
+		T: t, c: c, owners: map[string]*modelServer{}, epochs: map[string]int64{}, states: map[string]string{}, commits: map[string]int64{},
+		servers: []*modelServer{newModelServer("A"), newModelServer("B"), newModelServer("C")},
 	}
-	rapid.Check(t, func(rt *rapid.T) {
-		rapid.SyncTest(rt, func(rt *rapid.T) {
-			c, err := center.Open(rt.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
-			if err != nil {
-				rt.Fatal(err)
-			}
-			defer c.Close()
-			newRunWorld(rt, c).live()
-		})
-	})
-}
-
-func newRunWorld(t *rapid.T, c *center.Center) *runWorld {
-	w := &runWorld{
-		T: t, c: c, owners: map[string]*runServer{}, epochs: map[string]int64{}, states: map[string]string{}, commits: map[string]int64{},
-		servers: []*runServer{newRunServer("A"), newRunServer("B"), newRunServer("C")},
-	}
-	for _, task := range w.tasks() {
+	for _, task := range m.tasks() {
 		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout, MaxRecoveries: 3}
-		_, err := c.Tasks().Define(w.Context(), task, settings)
-		w.must(err)
-		w.must(c.Engine().Dependencies.Define(w.Context(), task, runTasks[task]...))
+		_, err := c.Tasks().Define(m.Context(), task, settings)
+		m.must(err)
+		m.must(c.Engine().Dependencies.Define(m.Context(), task, runTasks[task]...))
 		for _, q := range []string{"0", "1"} {
-			w.give(task, q, w.servers[0])
+			m.assign(task, q, m.servers[0])
 		}
 	}
-	w.makeTrigger()
-	return w
+	m.defineTrigger()
+	return m
 }
 
-func newRunServer(name string) *runServer {
-	return &runServer{name: name, held: map[string]int64{}, sweeps: map[string]runs.Sweep{}}
+func newModelServer(name string) *modelServer {
+	return &modelServer{name: name, owned: map[string]int64{}, sweeps: map[string]runs.Sweep{}}
 }
 
-func (w *runWorld) makeTrigger() {
-	_, err := w.c.Engine().Triggers.Define(w.Context(), center.Trigger{
+func (m *runModel) defineTrigger() {
+	_, err := m.c.Engine().Triggers.Define(m.Context(), center.Trigger{
 		Name: "t", Target: "a", Kind: center.TriggerEvery, Expression: "10m", StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
-		Misfire: rapid.SampledFrom([]string{center.MisfireOne, center.MisfireSkip, center.MisfireAll}).Draw(w.T, "misfire"),
-		Overlap: rapid.SampledFrom([]string{center.OverlapSkip, center.OverlapWait}).Draw(w.T, "overlap"), CatchupMax: 3,
+		Misfire: rapid.SampledFrom([]string{center.MisfireOne, center.MisfireSkip, center.MisfireAll}).Draw(m.T, "misfire"),
+		Overlap: rapid.SampledFrom([]string{center.OverlapSkip, center.OverlapWait}).Draw(m.T, "overlap"), CatchupMax: 3,
 	})
-	w.must(err)
+	m.must(err)
 }
 
-func (w *runWorld) tasks() []string { return []string{"a", "b", "c", "d"} }
+func (m *runModel) tasks() []string { return []string{"a", "b", "c", "d"} }
 
-func (w *runWorld) must(err error) {
+func (m *runModel) must(err error) {
 	if err != nil {
-		w.Fatal(err)
+		m.Fatal(err)
 	}
 }
 
-func (w *runWorld) exec(query string, args ...any) {
-	_, err := w.c.DB().ExecContext(w.Context(), query, args...)
-	w.must(err)
+func (m *runModel) exec(query string, args ...any) {
+	_, err := m.c.DB().ExecContext(m.Context(), query, args...)
+	m.must(err)
 }
 
-func (w *runWorld) give(task, queue string, to *runServer) {
+// assign makes a server the owner of a queue, under a new epoch.
+func (m *runModel) assign(task, queue string, to *modelServer) {
 	id := task + "/" + queue
-	w.epochs[id]++
-	w.owners[id] = to
-	to.held[id] = w.epochs[id]
-	w.exec(`UPDATE schedule_queue SET cur_server = ?, epoch = ? WHERE task_type = ? AND queue_id = ?`, to.name, w.epochs[id], task, queue)
+	m.epochs[id]++
+	m.owners[id] = to
+	to.owned[id] = m.epochs[id]
+	m.exec(`UPDATE schedule_queue SET cur_server = ?, epoch = ? WHERE task_type = ? AND queue_id = ?`, to.name, m.epochs[id], task, queue)
 }
 
-// task draws a task type. It draws the upstream ones more often, because they make the runs of the others.
-func (w *runWorld) task() string {
-	return rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "c", "d"}).Draw(w.T, "task")
-}
-
-func (w *runWorld) server() *runServer { return rapid.SampledFrom(w.servers).Draw(w.T, "server") }
-
-// run draws a run in one of the states. It returns "" if there is none.
-func (w *runWorld) run(states ...string) string {
-	var ids []string
-	for id, state := range w.states {
-		if slices.Contains(states, state) {
-			ids = append(ids, id)
-		}
-	}
-	if len(ids) == 0 {
-		return ""
-	}
-	slices.Sort(ids)
-	return rapid.SampledFrom(ids).Draw(w.T, "run")
-}
-
-// live takes random steps, and at the end lets all runs end. It takes steps that make progress more often.
-func (w *runWorld) live() {
+// run takes random steps and then ends all runs. Steps that others depend on have a higher weight.
+func (m *runModel) run() {
 	steps := []struct {
-		often int
-		do    func()
+		weight int
+		do     func()
 	}{
-		{3, func() { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(w.T, "seconds")) * time.Second) }},
-		{6, func() { w.must(second(w.c.Engine().Scheduler.Tick(w.Context(), w.task()))) }},
-		{1, func() { w.must(w.c.Engine().Scheduler.FireDue(w.Context(), "a")) }},
-		{2, func() { w.must(w.c.Engine().Scheduler.OpenNext(w.Context(), w.task())) }},
-		{2, w.submit},
-		{6, w.claim},
-		{6, func() { w.write(w.sweeps()) }},
-		{2, func() { w.write(w.zombies()) }},
-		{3, w.move},
-		{1, func() { w.server().crash() }},
-		{1, func() { w.onRun(w.c.Engine().Scheduler.CloseRun, center.RunRunning) }},
-		{2, func() { w.onRun(w.rerun) }},
-		{1, func() { w.onRun(w.cancel, center.RunWaiting, center.RunReady, center.RunRunning) }},
-		{1, w.setBack},
+		{3, func() { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(m.T, "seconds")) * time.Second) }},
+		{6, func() { m.must(errorOf(m.c.Engine().Scheduler.Tick(m.Context(), m.drawTask()))) }},
+		{1, func() { m.must(m.c.Engine().Scheduler.FireDue(m.Context(), "a")) }},
+		{2, func() { m.must(m.c.Engine().Scheduler.OpenNext(m.Context(), m.drawTask())) }},
+		{2, m.submit},
+		{6, m.claim},
+		{6, func() { m.writeOne(m.sweeps()) }},
+		{2, func() { m.writeOne(m.staleSweeps()) }},
+		{3, m.moveQueue},
+		{1, func() { m.drawServer().crash() }},
+		{1, func() { m.changeRun(m.c.Engine().Scheduler.CloseRun, center.RunRunning) }},
+		{2, func() { m.changeRun(m.rerun) }},
+		{1, func() { m.changeRun(m.cancel, center.RunWaiting, center.RunReady, center.RunRunning) }},
+		{1, m.rewindTrigger},
 		{1, func() {
-			w.must(w.c.Engine().Triggers.Delete(w.Context(), "t", "test"))
-			w.makeTrigger()
+			m.must(m.c.Engine().Triggers.Delete(m.Context(), "t", "test"))
+			m.defineTrigger()
 		}},
 	}
 	var all []func()
 	for _, s := range steps {
-		all = append(all, slices.Repeat([]func(){s.do}, s.often)...)
+		all = append(all, slices.Repeat([]func(){s.do}, s.weight)...)
 	}
-	for range rapid.IntRange(1, 120).Draw(w.T, "steps") {
-		all[rapid.IntRange(0, len(all)-1).Draw(w.T, "step")]()
-		w.check()
+	for range rapid.IntRange(1, 120).Draw(m.T, "steps") {
+		all[rapid.IntRange(0, len(all)-1).Draw(m.T, "step")]()
+		m.check()
 	}
-	w.endAll(rapid.Bool().Draw(w.T, "workers at the end"))
+	m.endAllRuns(rapid.Bool().Draw(m.T, "servers at the end"))
 }
 
-func second[T any](_ T, err error) error { return err }
+// errorOf returns the error of a call with two results.
+func errorOf[T any](_ T, err error) error { return err }
 
-// endAll pauses the trigger and waits until every run has ended. With workers the queues are swept; without workers each run
-// reaches its deadline.
-func (w *runWorld) endAll(workers bool) {
-	w.exec(`UPDATE schedule_trigger SET status = 'PAUSED'`)
+// endAllRuns pauses the trigger and waits until every run has ended: through the sweeps of its queues or, without servers,
+// at its deadline.
+func (m *runModel) endAllRuns(servers bool) {
+	m.exec(`UPDATE schedule_trigger SET status = 'PAUSED'`)
 	for range 300 {
 		time.Sleep(time.Minute)
-		for _, task := range w.tasks() {
-			_, err := w.c.Engine().Scheduler.Tick(w.Context(), task)
-			w.must(err)
-			if workers {
-				w.work(task)
+		for _, task := range m.tasks() {
+			_, err := m.c.Engine().Scheduler.Tick(m.Context(), task)
+			m.must(err)
+			if servers {
+				m.sweepTask(task)
 			}
 		}
 		var open int
-		w.must(w.c.DB().QueryRowContext(w.Context(), `SELECT COUNT(*) FROM schedule_run WHERE finished_at IS NULL`).Scan(&open))
+		m.must(m.c.DB().QueryRowContext(m.Context(), `SELECT COUNT(*) FROM schedule_run WHERE finished_at IS NULL`).Scan(&open))
 		if open == 0 {
-			w.check()
+			m.check()
 			return
 		}
-		if !workers {
+		if !servers {
 			time.Sleep(runTimeout)
 		}
 	}
-	w.check()
-	w.Fatalf("not all runs have ended: %v", w.states)
+	m.check()
+	m.Fatalf("states of the runs after 300 rounds: got %v, want all ended", m.states)
 }
 
-func (w *runWorld) work(task string) {
+// sweepTask claims and finishes all queues of a task type. Each finish crashes before the finaliser: the next tick ends the
+// run.
+func (m *runModel) sweepTask(task string) {
 	for _, q := range []string{"0", "1"} {
 		id := task + "/" + q
-		sweeps, err := w.c.Engine().Sweeps.Claim(w.Context(), task, w.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: w.epochs[id]}}, 1)
-		w.must(err)
-		for _, s := range sweeps { // the server dies before it closes the run: the next tick does
-			w.committed(s, w.c.Engine().Sweeps.FinishQueueOnly(w.Context(), s))
+		sweeps, err := m.c.Engine().Sweeps.Claim(m.Context(), task, m.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: m.epochs[id]}}, 1)
+		m.must(err)
+		for _, s := range sweeps {
+			m.checkCommit(s, m.c.Engine().Sweeps.FinishOnly(m.Context(), s))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"database/sql"
 	"testing"
 	"time"
 
@@ -9,60 +10,59 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// Submit commits a run, and the reply is lost. The second try finds the run, and cannot know which call made it.
+// A commit whose reply is lost may have made the run. The retry finds the run and cannot know which call made it.
 func TestSubmitAfterALostReply(t *testing.T) {
 	t.Parallel()
 	direct := testdb.URL(t, testdb.Postgres)
-	db := centertest.Open(t, direct, center.Options{}).DB()
+	observer := centertest.Open(t, direct, center.Options{})
 	url, proxy := testdb.Through(t, direct)
 	c := centertest.Open(t, url, center.Options{})
-	if _, err := c.Tasks().Define(t.Context(), "sweep", center.Settings{Mode: center.ModeRun, Queues: 1}); err != nil {
-		t.Fatal(err)
+	defineTask(t, c, "sweep", center.Settings{Mode: center.ModeRun, Queues: 1})
+	lock := blockCommits(t, observer)
+	type reply struct {
+		id      string
+		existed bool
+		err     error
 	}
-	// The constraint trigger makes the commit wait for a lock that the test holds.
-	for _, statement := range []string{
-		`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END'`,
-		`CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON schedule_run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION hold()`,
-	} {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	lock, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Rollback()
-	if _, err := lock.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(1)`); err != nil {
-		t.Fatal(err)
-	}
-	type answer struct {
-		id    string
-		there bool
-		err   error
-	}
-	submitted := make(chan answer, 1)
+	submitted := make(chan reply, 1)
 	go func() {
-		id, there, err := c.Engine().Runs.Submit(t.Context(), "sweep", "k", "")
-		submitted <- answer{id, there, err}
+		id, existed, err := c.Engine().Runs.Submit(t.Context(), "sweep", "k", "")
+		submitted <- reply{id, existed, err}
 	}()
+	waitForCommit(t, observer)
+	proxy.Cut()
+	must(t, lock.Rollback())
+	got := <-submitted
+	if run, err := c.Runs().Get(t.Context(), got.id); got.err != nil || got.existed || err != nil || run.Key != "k" {
+		t.Errorf("Submit after a lost reply: got %+v and run %+v, %v, want a new run with key k", got, run, err)
+	}
+}
+
+// blockCommits makes each commit of a new run wait until the returned transaction has ended: a deferred trigger takes the
+// lock that the transaction holds.
+func blockCommits(t *testing.T, c *center.Center) *sql.Tx {
+	t.Helper()
+	execAll(t, c,
+		`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END'`,
+		`CREATE CONSTRAINT TRIGGER wait_for_test AFTER INSERT ON schedule_run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_test()`)
+	tx := begin(t, c)
+	_, err := tx.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(1)`)
+	must(t, err)
+	return tx
+}
+
+// waitForCommit waits until a commit is blocked.
+func waitForCommit(t *testing.T, c *center.Center) {
+	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
 		var n int
-		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-			WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`).Scan(&n)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("no commit waits: %v", err)
-		}
+		must(t, c.DB().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`).Scan(&n))
 		if n == 1 {
-			break
+			return
 		}
-	}
-	proxy.Cut()
-	if err := lock.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	a := <-submitted
-	if r, err := c.Runs().Get(t.Context(), a.id); a.err != nil || a.there || err != nil || r.Key != "k" {
-		t.Errorf("%+v; run %+v, %v", a, r, err)
+		if time.Now().After(deadline) {
+			t.Fatal("no commit waits for the lock after a minute")
+		}
 	}
 }
