@@ -12,5 +12,6 @@ const (
 	AlertStandby = roster.AlertStandby // a server has had no queue for a long time: there are more servers than queues
 	AlertNoFetch = roster.AlertNoFetch // a server has queues and has not selected for a long time
 	AlertStalled = roster.AlertStalled // a call of the dealer does not end
+	AlertUnheard = roster.AlertUnheard // heartbeats arrive, and their replies come too late: the server gave its queues away
 	AlertParked  = roster.AlertParked  // a queue has so many failed items that its selects may miss others
 )

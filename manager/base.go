@@ -24,12 +24,21 @@ type base struct {
 	log      logrus.FieldLogger
 }
 
-// withTimeout returns the context for a call of the roster. The call has a dozen statements, and each may be slow, so it
-// may take longer than a heartbeat. The end of a lease does not wait for it. The signal to leave does not interrupt it,
+// withTimeout returns the context for a call of the roster. The call has a dozen statements, and over a slow link each takes
+// up to a sixth of judge_dead_interval. The end of a lease does not wait for it. The signal to leave does not interrupt it,
 // because its outcome would be unknown.
 func (b *base) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 3*max(b.settings.JudgeDeadInterval, 10*time.Second))
+}
+
+// withReadTimeout returns the context for a call with a single statement, for which the session's goroutine waits.
+func (b *base) withReadTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), max(b.settings.JudgeDeadInterval, 5*time.Second))
 }
+
+// slowestRoundTrip is the longest round trip to the database with which a server joins: a heartbeat has two, and must renew
+// the lease twice as fast as the lease expires.
+func (b *base) slowestRoundTrip() time.Duration { return b.settings.JudgeDeadInterval / 6 }
 
 // inRuns reports whether queues are worked for runs, not because they are owned. The mode of a process never changes.
 func (b *base) inRuns() bool { return b.settings.Mode == center.ModeRun }

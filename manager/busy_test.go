@@ -47,6 +47,12 @@ func startProcess[T any](t *testing.T, url string, dealer func(*center.Center) p
 	return p
 }
 
+func (p *process) text(t *testing.T, query string) (s string) {
+	t.Helper()
+	until(t, "there is a row", func() bool { return p.c.DB().QueryRowContext(t.Context(), query).Scan(&s) == nil })
+	return s
+}
+
 func nothing(*center.Center) processor.TaskDealer[int] { return idle{} }
 
 // until polls for a condition that must come true. How soon depends on the machine.

@@ -36,8 +36,18 @@ func forgetDrained(p *processor.Processor) (left int) {
 	return left
 }
 
+// notDrained returns the queues of which something is in flight.
+func notDrained(p *processor.Processor) (queues []string) {
+	for _, h := range p.Queues() {
+		if !h.Drained {
+			queues = append(queues, h.Queue.ID)
+		}
+	}
+	return queues
+}
+
 // cancelDrain cancels what is in flight, and returns the queues that do not drain within the grace (H5).
-func cancelDrain(p *processor.Processor, grace time.Duration) (notDrained []string) {
+func cancelDrain(p *processor.Processor, grace time.Duration) (left []string) {
 	for _, h := range p.Queues() {
 		p.Revoke(h.Queue.ID)
 	}
@@ -46,12 +56,7 @@ func cancelDrain(p *processor.Processor, grace time.Duration) (notDrained []stri
 		select {
 		case <-p.Drained():
 		case <-timeout:
-			for _, h := range p.Queues() {
-				if !h.Drained {
-					notDrained = append(notDrained, h.Queue.ID)
-				}
-			}
-			return notDrained
+			return notDrained(p)
 		}
 	}
 	return nil

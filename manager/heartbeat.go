@@ -25,8 +25,9 @@ type heartbeater struct {
 	registrations map[string]*registration
 	early         chan struct{} // capacity 1: send a heartbeat at once
 
-	token   string // of the next heartbeat; it stays the same until a heartbeat succeeds
-	failing bool   // the last heartbeat failed
+	token   string        // of the next heartbeat; it stays the same until a heartbeat succeeds
+	failing bool          // the last heartbeat failed
+	took    time.Duration // the last heartbeat that succeeded; 0 before the first
 }
 
 func newHeartbeater(c *center.Center, cfg Config) *heartbeater {
@@ -81,7 +82,7 @@ func (h *heartbeater) run(ctx context.Context) {
 // sendHeartbeat sends one heartbeat, unless there is no registration, and returns the pause until the next. After a failure the
 // pause is a quarter of the interval, so that a short outage costs little of the lease.
 func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, some bool) {
-	registrations, interval := h.snapshot()
+	registrations, interval, lease := h.snapshot()
 	if len(registrations) == 0 {
 		return 0, false
 	}
@@ -93,16 +94,16 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 		}
 	}
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout(interval))
-	defer cancel()
-	replies, err := h.roster.Roster().SendHeartbeat(ctx, b)
+	replies, err := h.send(ctx, b, heartbeatTimeout(lease, interval, h.took))
 	h.logChange(ctx, err)
 	if h.observer != nil {
 		h.observer.Heartbeat(time.Since(start), err)
 	}
 	if err != nil {
+		h.took = 0
 		return interval / 4, true
 	}
+	h.took = time.Since(start)
 	h.token = newToken()
 	for _, r := range registrations {
 		if reply, ok := replies[r.uuid]; ok {
@@ -114,21 +115,46 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	return max(0, interval-time.Since(start)), true
 }
 
-func (h *heartbeater) snapshot() (all []*registration, interval time.Duration) {
+// send sends a heartbeat within a time limit. After a failure it connects first, for which it takes longer: over a slow link
+// a new connection alone takes longer than the limit, and no heartbeat would ever succeed again.
+func (h *heartbeater) send(ctx context.Context, b roster.Heartbeat, limit time.Duration) (map[string]roster.HeartbeatReply, error) {
+	if h.failing {
+		ctx, cancel := context.WithTimeout(ctx, reconnectTimeout)
+		defer cancel()
+		if err := h.roster.Roster().Reconnect(ctx); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return h.roster.Roster().SendHeartbeat(ctx, b)
+}
+
+// reconnectTimeout bounds a new connection for heartbeats.
+const reconnectTimeout = 15 * time.Second
+
+// snapshot returns the registrations, and the shortest of their heartbeat intervals and leases.
+func (h *heartbeater) snapshot() (all []*registration, interval, lease time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.registrations {
-		all = append(all, r)
-		if interval == 0 || r.interval < interval {
-			interval = r.interval
+		if len(all) == 0 {
+			interval, lease = r.interval, r.lease.length
 		}
+		all, interval, lease = append(all, r), min(interval, r.interval), min(lease, r.lease.length)
 	}
-	return all, interval
+	return all, interval, lease
 }
 
-// statementTimeout returns the time limit of one heartbeat. It is below the interval, so that the heartbeater notices a
-// database that does not answer before the lease expires.
-func statementTimeout(heartbeat time.Duration) time.Duration { return heartbeat * 3 / 4 }
+// heartbeatTimeout returns the time limit of a heartbeat that renews a lease of that length. A heartbeat may take half of
+// the lease, so that a second one is possible before the lease expires (S5). While heartbeats succeed, the limit is a few
+// times what the last one took, so that a database that does not answer is noticed early. took is 0 after a failure.
+func heartbeatTimeout(lease, interval, took time.Duration) time.Duration {
+	if took == 0 {
+		return lease / 2
+	}
+	return min(lease/2, max(interval*3/4, 4*took))
+}
 
 // logChange logs the first failure, and the first success after it.
 func (h *heartbeater) logChange(ctx context.Context, err error) {

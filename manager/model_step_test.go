@@ -181,7 +181,7 @@ func (w *world) elapse(d time.Duration) {
 }
 
 func (w *world) catchUp(p *process) {
-	timeout := statementTimeout(modelHeartbeat)
+	timeout := heartbeatTimeout(leaseLength(modelJudgeDead, modelHeartbeat), modelHeartbeat, 0)
 	if p.heartbeat != nil && elapsed(p.heartbeat.sent, w.local(p)) >= timeout {
 		w.abandon(&p.heartbeat)
 	}

@@ -11,7 +11,7 @@ import (
 
 // The model is several servers, their processors, a database and the network between them, in discrete time, small enough
 // to be explored. The real code makes all decisions: plan.Plan, decide, watch, margin and the lease's arithmetic,
-// ownView.matches, statementTimeout. The model only copies what these are embedded in: the transactions of
+// ownView.matches, heartbeatTimeout. The model only copies what these are embedded in: the transactions of
 // internal/roster as atomic steps (model_database_test.go), the order in which a server takes its steps (model_server_test.go), and what a
 // processor does with queues (model_processor_test.go). The steps are in model_step_test.go, and what must hold is in
 // model_check_test.go.

@@ -26,6 +26,8 @@ type server struct {
 	raised   map[string]time.Time             // for the alerter
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
+	unheard int // how many sessions in succession ended because no reply came in time; for the server's own goroutine
+
 	session atomic.Pointer[session] // the present one, for executors, the lease and Status; nil before the first
 	state   atomic.Value            // the name of the state, for Ready
 	err     error                   // the result of run
@@ -112,6 +114,7 @@ func (s *server) defineOnce(ctx context.Context) (Settings, error) {
 func (s *server) join(ctx context.Context) *session {
 	s.state.Store(stateJoining)
 	first := s.session.Load() == nil
+	sleep(ctx, s.rejoinPause())
 	for ctx.Err() == nil {
 		session, err := s.register(ctx, first)
 		if err == nil {
@@ -133,6 +136,11 @@ func (s *server) join(ctx context.Context) *session {
 // register writes the row of a new session. Before each session except the first it defines the task type again, because
 // the roster may have been deleted while this process was away.
 func (s *server) register(ctx context.Context, first bool) (*session, error) {
+	if s.unheard > 0 {
+		if err := s.measureLink(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if !first {
 		if _, err := s.defineOnce(ctx); err != nil {
 			return nil, err
@@ -155,6 +163,35 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	session.reg.confirm(reg)
 	session.window.started, session.config.itemVersion = s.started, reg.ItemVersion
 	return session, nil
+}
+
+// maxRejoinPause is the longest pause before a server joins again that was unheard.
+const maxRejoinPause = 5 * time.Minute
+
+// rejoinPause returns how long a server waits before it joins again. It doubles with each session that was unheard (S12).
+func (s *server) rejoinPause() time.Duration {
+	if s.unheard == 0 {
+		return 0
+	}
+	return min(s.settings.JudgeDeadInterval<<min(s.unheard-1, 10), maxRejoinPause)
+}
+
+// errSlowLink says that the database answers too slowly for this server's lease.
+var errSlowLink = errors.New("the database is too far away")
+
+// measureLink fails unless a round trip to the database is short enough for heartbeats to renew the lease. A server that was
+// not heard before joins again only then: otherwise it would be dealt queues again and again and never work them.
+func (s *server) measureLink(ctx context.Context) error {
+	ctx, cancel := s.withTimeout(ctx)
+	defer cancel()
+	took, err := s.roster.Roster().RoundTrip(ctx)
+	if err != nil {
+		return err
+	}
+	if most := s.slowestRoundTrip(); took > most {
+		return fmt.Errorf("%w: a round trip takes %s, and judge_dead_interval (%s) allows %s", errSlowLink, took.Round(time.Millisecond), s.settings.JudgeDeadInterval, most.Round(time.Millisecond))
+	}
+	return nil
 }
 
 // fail keeps the first error, for run.

@@ -116,6 +116,8 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	s.cancelAll()
 	if !s.reg.ended() {
 		s.log.Warn("lease expired without a heartbeat; all work is stopped until the database answers")
+		unheard, stop := s.listen(ctx)
+		defer stop()
 		select {
 		case <-ctx.Done():
 			return s.leaving
@@ -124,10 +126,12 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			s.follow(ctx, r)
 			return s.serving
 		case <-s.reg.gone:
+			s.log.Warn("expired by another server; joining again without queues")
+		case <-unheard:
+			s.giveUp(ctx)
 		}
 	}
 	s.jobs.abandon()
-	s.log.Warn("expired by another server; joining again without queues")
 	grace := time.After(s.cfg.Grace)
 	for forgetDrained(s.proc) > 0 {
 		select {

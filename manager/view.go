@@ -29,7 +29,7 @@ func (v *ownView) read(ctx context.Context) error {
 	if v.fresh {
 		return nil
 	}
-	ctx, cancel := v.withTimeout(ctx)
+	ctx, cancel := v.withReadTimeout(ctx)
 	defer cancel()
 	rows, err := v.roster.Roster().Server(v.taskType, v.uuid).View(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (v *ownView) hasIncoming() bool {
 // incomingUnchanged reports whether the queues that the server waits for are still the same. It sends one statement, which
 // reads no view (S8), and returns false if the statement fails.
 func (v *ownView) incomingUnchanged(ctx context.Context) bool {
-	ctx, cancel := v.withTimeout(ctx)
+	ctx, cancel := v.withReadTimeout(ctx)
 	defer cancel()
 	incoming, err := v.roster.Roster().Server(v.taskType, v.uuid).Incoming(ctx)
 	return err == nil && incoming == v.Incoming(v.uuid)

@@ -64,7 +64,9 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.view.checked = time.Now()
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
 	mustRead := !s.halt.isConfirmed() || s.view.mustRead(r.HeartbeatReply)
-	s.halt.follow(r)
+	if s.halt.follow(r); s.halt.isConfirmed() {
+		s.server.unheard = 0
+	}
 	if s.ticker != nil {
 		s.ticker.follow(r.HeartbeatReply)
 	}

@@ -28,7 +28,7 @@ func connector(raw string, role sqldb.Role) (driver.Connector, error) {
 		cfg.FallbackApplicationName = "rota"
 	}
 	if cfg.ConnectTimeout == 0 {
-		cfg.ConnectTimeout = sqldb.IOTimeout
+		cfg.ConnectTimeout = sqldb.ConnectTimeout
 	}
 	c, err := pq.NewConnectorConfig(cfg)
 	if err != nil {

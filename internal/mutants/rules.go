@@ -95,8 +95,8 @@ var mutants = []mutant{
 	},
 	{
 		"S1", "a third statement with each heartbeat",
-		"sendHeartbeat", "\tstart := time.Now()\n\tctx, cancel",
-		"\t_, _ = h.roster.DB().ExecContext(ctx, `SELECT CAST($1 AS int)`, 1)\n\tstart := time.Now()\n\tctx, cancel",
+		"sendHeartbeat", "\tstart := time.Now()\n",
+		"\t_, _ = h.roster.DB().ExecContext(ctx, `SELECT CAST($1 AS int)`, 1)\n\tstart := time.Now()\n",
 		"TestTwoStatementsPerHeartbeat",
 	},
 	{
@@ -158,6 +158,12 @@ var mutants = []mutant{
 		"halted", "return h.paused || !h.isConfirmed()",
 		"return h.paused",
 		"TestWorkerThatJoinsWhilePaused|TestPausedWhileTheDatabaseIsAway",
+	},
+	{
+		"S12", "a server that is not heard keeps its queues",
+		"listen", "err != nil || age > 2*every || ",
+		"err != nil || age >= 0 || ",
+		"TestWorkerThatIsUnheard",
 	},
 	{
 		"H1", "no drain wait",

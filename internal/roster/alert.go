@@ -12,6 +12,7 @@ const (
 	AlertStandby = "STANDBY"  // a server has had no queue for long: there are more servers than queues
 	AlertNoFetch = "NO_FETCH" // a server has queues and has not selected for long
 	AlertStalled = "STALLED"  // a call of the dealer does not end
+	AlertUnheard = "UNHEARD"  // heartbeats arrive, and their replies come too late to trust: the server gave its queues away
 	AlertParked  = "PARKED"   // a queue has so many failed items that its selects may miss others
 )
 

@@ -76,3 +76,6 @@ func (r Role) Brief() bool { return r == RoleStore || r == RoleHeartbeat }
 
 // IOTimeout bounds each read and each write on connections with brief statements, and each attempt to connect.
 const IOTimeout = 3 * time.Second
+
+// ConnectTimeout bounds the half dozen round trips of a new connection.
+const ConnectTimeout = 10 * time.Second

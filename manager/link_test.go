@@ -1,0 +1,127 @@
+package manager_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// fencedWork has an item for each queue, always, and executes it in a fenced transaction.
+type fencedWork struct {
+	c        *center.Center
+	executed *atomic.Int64
+}
+
+func (f fencedWork) Select(_ context.Context, s processor.Selection) ([]int, error) {
+	return []int{s.Queue.Index}, nil
+}
+
+func (f fencedWork) Execute(ctx context.Context, _ []int) error {
+	err := center.InTx(ctx, f.c.DB(), func(*sql.Tx) error { return nil })
+	if err == nil {
+		f.executed.Add(1)
+	}
+	return err
+}
+
+func fenced(executed *atomic.Int64) func(*center.Center) processor.TaskDealer[int] {
+	return func(c *center.Center) processor.TaskDealer[int] { return fencedWork{c, executed} }
+}
+
+// S12: with round trips of 100 to 600 ms a worker joins, works, survives the loss of its connections, takes a queue over
+// from another worker and hands it back.
+func TestWorkOverASlowLink(t *testing.T) {
+	t.Parallel()
+	settings := manager.Settings{Queues: 4, HeartbeatInterval: time.Second, JudgeDeadInterval: 10 * time.Second}
+	delays := []time.Duration{100 * time.Millisecond}
+	if os.Getenv("ROTA_FAULTS") != "" { // these take minutes, nearly all of it waiting
+		delays = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 300 * time.Millisecond}
+	}
+	for _, delay := range delays {
+		t.Run(fmt.Sprintf("%s each way", delay), func(t *testing.T) {
+			t.Parallel()
+			onServers(t, func(t *testing.T, url string) {
+				var near, far atomic.Int64
+				a := startProcess(t, url, fenced(&near), settings)
+				until(t, "the near worker works", func() bool { return near.Load() > 0 })
+				slow, proxy := testdb.Through(t, url)
+				proxy.Delay(delay)
+				begin := time.Now()
+				b := startProcess(t, slow, fenced(&far), settings)
+				until(t, "the far worker works", func() bool { return far.Load() > 10 })
+				t.Logf("from the start to ten transactions: %s", time.Since(begin).Round(100*time.Millisecond))
+				proxy.Reset()
+				before := far.Load()
+				begin = time.Now()
+				until(t, "the far worker works on new connections", func() bool { return far.Load() > before+10 })
+				t.Logf("after the loss of all connections: %s", time.Since(begin).Round(100*time.Millisecond))
+				a.stop()
+				if err := <-a.ended; err != nil {
+					t.Fatal(err)
+				}
+				until(t, "the far worker owns all queues", func() bool {
+					return a.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server = (SELECT MIN(uuid) FROM schedule_server)") == settings.Queues
+				})
+				if n := a.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'EXPIRED'"); n > 0 {
+					t.Errorf("%d servers were expired, want none", n)
+				}
+				b.stop()
+				if err := <-b.ended; err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// S12: the heartbeats of a worker arrive, and their replies do not. The other worker cannot see that. The worker gives its
+// queues away, says so in an alert, and joins again later.
+func TestWorkerThatIsUnheard(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, url string) {
+		var near, far atomic.Int64
+		a := startProcess(t, url, fenced(&near), quick)
+		uuid := a.text(t, "SELECT uuid FROM schedule_server")
+		through, proxy := testdb.Through(t, url)
+		b := startProcess(t, through, fenced(&far), quick)
+		until(t, "both work", func() bool { return near.Load() > 0 && far.Load() > 0 })
+		var over atomic.Bool
+		trap := testdb.Ambush{Text: "AS owned", Moment: testdb.BeforeStatement} // the heartbeat's SELECT, after its UPDATE
+		trap.Strike = func() (pass bool) {
+			if over.Load() {
+				return true
+			}
+			proxy.Ambush(trap)
+			return false
+		}
+		proxy.Ambush(trap)
+		proxy.Reset() // on a new connection the statement is not prepared, and the proxy knows it
+		until(t, "an alert", func() bool {
+			return a.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'ALERT' AND reason LIKE 'UNHEARD: %'") > 0
+		})
+		until(t, "the near worker owns all queues", func() bool {
+			return a.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server = '"+uuid+"'") == quick.Queues
+		})
+		if n := a.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'EXPIRED'"); n > 0 {
+			t.Errorf("%d servers were expired, want none: the far worker leaves", n)
+		}
+		over.Store(true)
+		before := far.Load()
+		until(t, "the far worker works again", func() bool { return far.Load() > before })
+		for _, p := range []*process{a, b} {
+			p.stop()
+			if err := <-p.ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
