@@ -16,7 +16,7 @@ OVERLAP := -parallel 4
 # The race detector makes SQLite, which is translated C, 10 to 25 times slower and has nothing to find there.
 PLAIN_SQLITE := -gcflags='modernc.org/...=-race=false'
 
-.PHONY: help test check mutants faults bench benchonce lint tidy vuln demo $(WITH_DATABASES)
+.PHONY: help test check mutants faults bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ benchonce: $(WITH_DATABASES) ## run each Go benchmark once, so that none rots
 lint: $(LINT) ## check style, import directions and formatting
 	$(LINT) run
 	cd bench && $(abspath $(LINT)) run
+
+cross: ## check that the code and its tests compile on macOS and Windows
+	GOOS=darwin go vet ./...
+	GOOS=darwin go -C bench vet ./...
+	GOOS=windows go vet ./...
+	GOOS=windows go -C bench vet ./...
 
 tidy: ## check that go.mod and go.sum are what the code needs
 	go mod tidy -diff

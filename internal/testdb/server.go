@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -125,31 +124,10 @@ func launch(p plan, dir string) (*Server, error) {
 		"KIND=" + cmp.Or(p.role, p.kind), "DIR=" + dir, "PORT=" + strconv.Itoa(port), "LC_ALL=C",
 		"PATH=" + strings.Join(searchPath(), string(filepath.ListSeparator)),
 	}, p.env...)
-	// With a process group of its own, the keeper does not get the Ctrl-C for the tests before they have ended.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if os.Geteuid() == 0 {
-		nobody, err := unprivileged(dir, script)
-		if err != nil {
-			return nil, err
-		}
-		cmd.SysProcAttr.Credential = nobody
-		if p.disk > 0 {
-			onDisk(cmd, p.disk, script)
-		}
+	if err := isolate(cmd, p.disk, dir, script); err != nil {
+		return nil, err
 	}
 	return converse(cmd, &Server{url: p.url(port), dir: dir, keeper: cmd})
-}
-
-// onDisk gives the keeper a disk of its own, in memory. It is mounted in a private namespace and ends with the keeper. A
-// shell beside the keeper stays root, to clean up.
-func onDisk(cmd *exec.Cmd, megabytes int, script string) {
-	user := cmd.SysProcAttr.Credential
-	cmd.SysProcAttr.Credential = nil
-	cmd.Args = []string{"unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", fmt.Sprintf(
-		`mkdir "$DIR/data" && mount -t tmpfs -o size=%dm,mode=700,uid=%d,gid=%d tmpfs "$DIR/data" &&
-		setpriv --reuid %[2]d --regid %[3]d --clear-groups /bin/sh "$0"
-		umount "$DIR/data"; rm -rf "$DIR"`, megabytes, user.Uid, user.Gid), script}
-	cmd.Path = "/usr/bin/unshare"
 }
 
 // converse starts the keeper and waits until its server answers.
@@ -170,28 +148,6 @@ func converse(cmd *exec.Cmd, s *Server) (*Server, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-// unprivileged returns the user nobody and gives the files to it. PostgreSQL refuses to run as root.
-func unprivileged(files ...string) (*syscall.Credential, error) {
-	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		return nil, err
-	}
-	uid, err := strconv.Atoi(nobody.Uid)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.Atoi(nobody.Gid)
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
-		if err := os.Chown(file, uid, gid); err != nil {
-			return nil, err
-		}
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
 // freePort returns a port that is free now and probably stays free. It is below the ports that the kernel gives to outgoing

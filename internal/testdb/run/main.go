@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command run runs a command with the database servers that the tests need:
 //
 //	go run ./internal/testdb/run -- go test ./...

@@ -110,12 +110,19 @@ func (r *run) wait(t *testing.T) int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
+// alive reports whether the process runs.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	// On Windows FindProcess fails for a process that has ended, and there is no signal 0.
+	return err == nil && (runtime.GOOS == "windows" || p.Signal(syscall.Signal(0)) == nil)
+}
+
 // gone checks that the workers have ended and the temporary folder is removed.
 func (r *run) gone(t *testing.T) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`started, pid (\d+)`).FindAllStringSubmatch(r.read.String(), -1) {
 		pid, _ := strconv.Atoi(m[1])
-		eventually(t, "process "+m[1]+" has ended", func() bool { return syscall.Kill(pid, 0) != nil })
+		eventually(t, "process "+m[1]+" has ended", func() bool { return !alive(pid) })
 	}
 	if list, err := os.ReadDir(r.temp); err != nil || len(list) > 0 {
 		t.Errorf("the folder is still there: %v %v", list, err)
@@ -316,7 +323,7 @@ func TestRunEndsItsWorkers(t *testing.T) {
 		t.Errorf("%d workers were started:\n%s", len(started), out.String())
 	}
 	for _, m := range started {
-		if pid, err := strconv.Atoi(m[1]); err != nil || syscall.Kill(pid, 0) == nil {
+		if pid, err := strconv.Atoi(m[1]); err != nil || alive(pid) {
 			t.Errorf("process %s still runs (%v)", m[1], err)
 		}
 	}
