@@ -25,7 +25,7 @@ func changeCommand(cmd *cobra.Command, names lister, change change, done string)
 			if err != nil {
 				return err
 			}
-			cmd.Printf("%s: %s\n", subject, done)
+			say(cmd, "%s: %s\n", subject, done)
 			return nil
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
@@ -38,7 +40,8 @@ func completeFlag(cmd *cobra.Command, flag string, list lister) {
 }
 
 // completions returns the values that start with what was typed. It drops
-// errors: the shell would print them into the user's command line.
+// errors: the shell would print them into the user's command line. It drops
+// values with control characters too: escaped, they would name nothing.
 func completions(cmd *cobra.Command, list lister, args []string, typed string) (matches []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
@@ -52,9 +55,14 @@ func completions(cmd *cobra.Command, list lister, args []string, typed string) (
 		return nil
 	}
 	for _, v := range values {
-		if strings.HasPrefix(v, typed) {
-			matches = append(matches, v)
+		value, description, described := strings.Cut(v, "\t")
+		if !strings.HasPrefix(value, typed) || !escape.Safe(value) {
+			continue
 		}
+		if described {
+			value += "\t" + escape.Text(description)
+		}
+		matches = append(matches, value)
 	}
 	return matches
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 )
@@ -38,6 +40,7 @@ func confirm(cmd *cobra.Command, action string) error {
 }
 
 func askYes(in io.Reader, out io.Writer, question string) bool {
+	question = escape.Text(question)
 	if width := screenOf(out).width; len(question) > width && width > 0 {
 		question = text.WrapSoft(question, width)
 	}

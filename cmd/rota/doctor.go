@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
@@ -113,6 +115,7 @@ func findingText(s screen, f center.Finding) string {
 	if f.Hint != "" {
 		hint = "-> " + f.Hint
 	}
+	head, body, hint = escape.Text(head), escape.Text(oneLine(body)), escape.Text(oneLine(hint))
 	if s.width == 0 {
 		return strings.TrimRight(head+body+"  "+hint, " ")
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
@@ -114,12 +116,13 @@ func (e *eventList) print(out io.Writer, events []center.EventRecord, header boo
 }
 
 func eventLine(e center.EventRecord, color bool) string {
-	kind := fmt.Sprintf("%-13s", e.Kind)
+	line := fmt.Sprintf("%s %-13s %s %s  %s -> %s  %s", timeText(e.EventTime), e.Kind, e.TaskType,
+		valueOrDash(e.QueueID), valueOrDash(e.FromServer), valueOrDash(e.ToServer), oneLine(e.Reason))
+	line = escape.Text(strings.TrimRight(line, " "))
 	if color {
-		kind = strings.Replace(kind, e.Kind, byMeaning(e, e.Kind), 1)
+		line = strings.Replace(line, e.Kind, byMeaning(e, e.Kind), 1)
 	}
-	return strings.TrimRight(fmt.Sprintf("%s %s %s %s  %s -> %s  %s", timeText(e.EventTime), kind, e.TaskType,
-		valueOrDash(e.QueueID), valueOrDash(e.FromServer), valueOrDash(e.ToServer), oneLine(e.Reason)), " ")
+	return line
 }
 
 var eventColumns = []column[center.EventRecord]{

@@ -71,7 +71,7 @@ func reportItems(cmd *cobra.Command, task string, n, wanted int, done string) er
 	if n < wanted {
 		return fmt.Errorf("%s: %d of %s not found among the failed items; %d %s", task, wanted-n, plural(wanted, "item", "items"), n, done)
 	}
-	cmd.Printf("%s: %s %s\n", task, plural(n, "item", "items"), done)
+	say(cmd, "%s: %s %s\n", task, plural(n, "item", "items"), done)
 	return nil
 }
 

@@ -6,6 +6,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/term"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
 )
 
 const logTime = "2006-01-02T15:04:05.000Z07:00"
@@ -14,15 +16,30 @@ const logTime = "2006-01-02T15:04:05.000Z07:00"
 func newLogger(out io.Writer) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(out)
-	log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: logTime})
-	if isTerminal(out) {
-		log.SetFormatter(&logrus.TextFormatter{
-			FullTimestamp:   true,
-			TimestampFormat: logTime,
-			DisableColors:   os.Getenv("NO_COLOR") != "",
-		})
-	}
+	log.SetFormatter(newFormatter(isTerminal(out), os.Getenv("NO_COLOR") == ""))
 	return log
+}
+
+func newFormatter(terminal, color bool) logrus.Formatter {
+	switch text := (&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: logTime, DisableColors: !color}); {
+	case !terminal:
+		return &logrus.JSONFormatter{TimestampFormat: logTime}
+	case color:
+		return messageEscaper{text}
+	default:
+		return text
+	}
+}
+
+// messageEscaper escapes the messages for logrus's coloured text, which quotes
+// the fields but prints the message as it is.
+type messageEscaper struct{ logrus.Formatter }
+
+// Format implements logrus.Formatter.
+func (f messageEscaper) Format(e *logrus.Entry) ([]byte, error) {
+	safe := *e
+	safe.Message = escape.Text(e.Message)
+	return f.Formatter.Format(&safe)
 }
 
 func isTerminal(out any) bool {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -23,7 +25,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	for line := range strings.Lines(err.Error() + hint(err)) {
-		fmt.Fprintf(stderr, "rota: %s\n", strings.TrimSpace(line)) //nolint:errcheck // stderr is the last channel
+		fmt.Fprintf(stderr, "rota: %s\n", escape.Text(strings.TrimSpace(line))) //nolint:errcheck // stderr is the last channel
 	}
 	return exitCode(err)
 }

@@ -4,6 +4,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/schema"
@@ -39,7 +41,7 @@ func migrationTable(list []schema.Migration) string {
 		if !m.AppliedAt.IsZero() {
 			applied = timeText(m.AppliedAt)
 		}
-		t.AppendRow(table.Row{m.Version, m.Name, applied})
+		t.AppendRow(table.Row{m.Version, escape.Text(m.Name), applied})
 	}
 	return t.Render()
 }

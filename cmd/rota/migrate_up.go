@@ -28,7 +28,7 @@ if they have that version. Several processes may run it at once.`,
 			if err != nil {
 				return err
 			}
-			cmd.Println(redacted(conn.Database) + ": " + migratedText(from, to))
+			say(cmd, "%s: %s\n", redacted(conn.Database), migratedText(from, to))
 			return nil
 		},
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -92,65 +91,4 @@ func newEncoder(out io.Writer) *json.Encoder {
 // writeJSONLine writes one record on one line.
 func writeJSONLine(out io.Writer, record any) error {
 	return newEncoder(out).Encode(record)
-}
-
-// writeCSV writes a line for each record, after a header if wanted.
-func writeCSV(out io.Writer, records any, header bool) error {
-	w := csv.NewWriter(out)
-	if o, ok := records.(object); ok {
-		names, values := o.csv()
-		return w.WriteAll([][]string{names, values})
-	}
-	list := reflect.ValueOf(records)
-	names, fields := jsonFields(list.Type().Elem())
-	if header {
-		_ = w.Write(names) // w.Error returns the error
-	}
-	for i := range list.Len() {
-		line := make([]string, len(fields))
-		for j, field := range fields {
-			line[j] = csvText(list.Index(i).FieldByIndex(field))
-		}
-		_ = w.Write(line)
-	}
-	w.Flush()
-	return w.Error()
-}
-
-// jsonFields returns the fields that have JSON names, including those of
-// embedded records.
-func jsonFields(record reflect.Type) (names []string, fields [][]int) {
-	for _, field := range reflect.VisibleFields(record) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && !field.Anonymous {
-			names, fields = append(names, name), append(fields, field.Index)
-		}
-	}
-	return names, fields
-}
-
-// csvText returns a value as CSV has it: NULL is empty, times and objects are
-// as in JSON, and spaces separate the elements of a list.
-func csvText(v reflect.Value) string {
-	if v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return ""
-		}
-		v = v.Elem()
-	}
-	switch value := v.Interface().(type) {
-	case time.Time:
-		if value.IsZero() {
-			return ""
-		}
-		return value.Format(time.RFC3339Nano)
-	case []string:
-		return strings.Join(value, " ")
-	case map[string]string:
-		doc, err := json.Marshal(value)
-		if err != nil || value == nil {
-			return ""
-		}
-		return string(doc)
-	}
-	return fmt.Sprint(v.Interface())
 }

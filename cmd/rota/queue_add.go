@@ -23,7 +23,7 @@ once. "rota task apply" changes the number of numbered queues.`,
 				if err := c.Queues().Add(ctx, args[0], args[1], parameter, actor()); err != nil {
 					return err
 				}
-				cmd.Printf("%s$%s: queue %s added\n", args[0], c.OwnSign(), args[1])
+				say(cmd, "%s$%s: queue %s added\n", args[0], c.OwnSign(), args[1])
 				return nil
 			})
 		},

@@ -41,6 +41,6 @@ func removeQueue(ctx context.Context, cmd *cobra.Command, c *center.Center, task
 	if err := c.Queues().Remove(ctx, taskType, queueID, actor()); err != nil {
 		return err
 	}
-	cmd.Printf("%s$%s: queue %s is removed as soon as its owner has drained it\n", taskType, c.OwnSign(), queueID)
+	say(cmd, "%s$%s: queue %s is removed as soon as its owner has drained it\n", taskType, c.OwnSign(), queueID)
 	return nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -72,6 +74,7 @@ func newGrid[T any](records []T, columns []column[T], short bool) *grid {
 			if c.uuid && short {
 				cell = center.ServerName(cell)
 			}
+			cell = escape.Text(cell)
 			g.cells[r] = append(g.cells[r], cell)
 			g.widths[i] = max(g.widths[i], text.StringWidth(cell))
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/dutyrota/rota/center"
@@ -11,7 +13,7 @@ import (
 
 // runLine describes a run in one line.
 func runLine(r center.RunRecord, b center.RunBlocker) string {
-	return fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r), blockerSuffix(r, b))
+	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r), blockerSuffix(r, b)))
 }
 
 // blockerText says what keeps a run from making progress, or "".

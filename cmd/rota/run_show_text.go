@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/dutyrota/rota/center"
@@ -28,7 +30,7 @@ func (d runDetails) text(sc screen) string {
 func (d runDetails) head(sc screen) string {
 	r := d.Run
 	lines := []string{
-		fmt.Sprintf(" run %s of %s$%s", r.ID, r.TaskType, r.OwnSign),
+		escape.Text(fmt.Sprintf(" run %s of %s$%s", r.ID, r.TaskType, r.OwnSign)),
 		d.stateLine(sc),
 	}
 	if r.Message != "" {
@@ -80,8 +82,9 @@ func originText(r center.RunRecord) string {
 	return fmt.Sprintf("%s, priority %d", origin, r.Priority)
 }
 
-// wrapped indents a text and wraps it to the screen.
+// wrapped escapes a text, indents it and wraps it to the screen.
 func wrapped(sc screen, s string) string {
+	s = escape.Text(s)
 	if sc.width == 0 {
 		return " " + s
 	}

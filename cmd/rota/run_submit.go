@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
@@ -59,9 +61,9 @@ func (s *runSubmit) run(ctx context.Context, cmd *cobra.Command, c *center.Cente
 		return err
 	}
 	if existed {
-		cmd.PrintErrf("rota: a run of key %s exists already\n", s.key)
+		cmd.PrintErrf("rota: a run of key %s exists already\n", escape.Text(s.key))
 	}
-	if _, err := fmt.Fprintln(cmd.OutOrStdout(), id); err != nil || !s.wait {
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), escape.Text(id)); err != nil || !s.wait {
 		return err
 	}
 	w := waiter{c: c, runID: id, out: cmd.ErrOrStderr(), errors: cmd.ErrOrStderr()}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/dutyrota/rota/center"
@@ -101,7 +103,7 @@ func (w *waiter) report(err error) error {
 	if w.printed != err.Error() {
 		w.printed = err.Error()
 		w.clear()
-		fmt.Fprintf(w.errors, "rota: %v; trying again\n", err) //nolint:errcheck // stderr is the last channel
+		fmt.Fprintf(w.errors, "rota: %s; trying again\n", escape.Text(err.Error())) //nolint:errcheck // stderr is the last channel
 	}
 	return nil
 }
@@ -111,8 +113,8 @@ func (w *waiter) report(err error) error {
 func (w *waiter) show(b center.RunBlocker) error {
 	if s := screenOf(w.out); s.width > 0 {
 		w.printed = ""
-		head := w.last.TaskType + " " + w.last.DisplayState() + " "
-		bar := head + progressBar(w.last, s.width-len(head)-1) + blockerSuffix(w.last, b)
+		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
+		bar := head + progressBar(w.last, s.width-text.StringWidth(head)-1) + escape.Text(blockerSuffix(w.last, b))
 		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.width-1, "…")+"\x1b[K")
 		return err
 	}

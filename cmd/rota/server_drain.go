@@ -49,9 +49,9 @@ func drainServer(ctx context.Context, cmd *cobra.Command, c *center.Center, name
 		return fmt.Errorf("drain server %s: a transaction of the server locks the rows of queues %s: end the process, or its session in the database, then drain again",
 			s.UUID, strings.Join(locked, ", "))
 	case force:
-		cmd.Printf("%s (%s): its %s taken away\n", s.UUID, s.TaskType, plural(s.Queues, "queue was", "queues were"))
+		say(cmd, "%s (%s): its %s taken away\n", s.UUID, s.TaskType, plural(s.Queues, "queue was", "queues were"))
 	default:
-		cmd.Printf("%s (%s): its %s to other servers as it finishes what it has in flight; watch with: rota server list -w\n",
+		say(cmd, "%s (%s): its %s to other servers as it finishes what it has in flight; watch with: rota server list -w\n",
 			s.UUID, s.TaskType, plural(s.Queues, "queue goes", "queues go"))
 	}
 	return nil

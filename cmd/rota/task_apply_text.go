@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/dutyrota/rota/center"
 )
 
@@ -68,7 +70,7 @@ func diffsText(sc screen, diffs []center.SettingsDiff, ownSign string, dryRun bo
 }
 
 func diffText(sc screen, d center.SettingsDiff, ownSign string, dryRun bool) string {
-	name := d.TaskType + "$" + ownSign
+	name := escape.Text(d.TaskType + "$" + ownSign)
 	switch {
 	case d.Same():
 		return name + ": nothing to do"
@@ -84,7 +86,7 @@ func diffText(sc screen, d center.SettingsDiff, ownSign string, dryRun bool) str
 
 func queuesText(d center.SettingsDiff) string {
 	if d.Named {
-		return "queues " + strings.Join(d.Settings.QueueNames, ", ")
+		return "queues " + escape.Text(strings.Join(d.Settings.QueueNames, ", "))
 	}
 	return plural(d.Wanted, "queue", "queues")
 }
@@ -102,7 +104,7 @@ func notes(d center.SettingsDiff, ownSign string) (list []string) {
 		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")
 	}
 	if d.ChangesTrigger() {
-		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", d.TaskType, ownSign))
+		list = append(list, escape.Text(fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", d.TaskType, ownSign)))
 	}
 	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; then %s, and all workers continue under new epochs."
 	switch {

@@ -42,6 +42,6 @@ func deleteTask(ctx context.Context, cmd *cobra.Command, c *center.Center, taskT
 	if err := c.Tasks().Delete(ctx, taskType, actor()); err != nil {
 		return err
 	}
-	cmd.Printf("%s: deleted\n", taskType)
+	say(cmd, "%s: deleted\n", taskType)
 	return nil
 }

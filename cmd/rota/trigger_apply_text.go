@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/dutyrota/rota/center"
 )
 
@@ -40,13 +42,13 @@ func triggerChanges(was center.TriggerDiff, name, ownSign string, applied bool) 
 
 // triggerText shows the differences and the slots that follow from them.
 func triggerText(sc screen, was center.TriggerDiff, changes []triggerChange, t center.Trigger, ownSign string, dryRun bool) string {
-	name := t.Name + "$" + ownSign
+	name := escape.Text(t.Name + "$" + ownSign)
 	var lines []string
 	switch {
 	case was.Same():
 		lines = append(lines, name+": nothing to do")
 	case !was.Exists:
-		lines = append(lines, fmt.Sprintf("%s: %s for %s", name, doneText("created", dryRun), t.Target))
+		lines = append(lines, fmt.Sprintf("%s: %s for %s", name, doneText("created", dryRun), escape.Text(t.Target)))
 	default:
 		lines = append(lines, name+":", render(sc, changes, triggerChangeColumns))
 	}

@@ -41,6 +41,6 @@ func deleteTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, na
 	if err := c.Triggers().Delete(ctx, name, actor()); err != nil {
 		return err
 	}
-	cmd.Printf("%s$%s: deleted\n", name, c.OwnSign())
+	say(cmd, "%s$%s: deleted\n", name, c.OwnSign())
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
@@ -35,7 +37,7 @@ func fireTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, name
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(cmd.OutOrStdout(), id); err != nil {
+	if _, err := fmt.Fprintln(cmd.OutOrStdout(), escape.Text(id)); err != nil {
 		return err
 	}
 	r, err := c.Runs().Get(ctx, id)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
@@ -64,7 +66,7 @@ func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, 
 		case err != nil && !c.IsTransient(err):
 			return err
 		case err != nil:
-			fmt.Fprintf(cmd.ErrOrStderr(), "rota: %v; trying again\n", err) //nolint:errcheck // stderr is the last channel
+			fmt.Fprintf(cmd.ErrOrStderr(), "rota: %s; trying again\n", escape.Text(err.Error())) //nolint:errcheck // stderr is the last channel
 		default:
 			if err := o.redraw(out, cmd.CommandPath(), r); err != nil {
 				return err

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+)
+
+// writeCSV writes a line for each record, after a header if wanted.
+func writeCSV(out io.Writer, records any, header bool) error {
+	var b strings.Builder
+	if o, ok := records.(object); ok {
+		names, values := o.csv()
+		addCSVLine(&b, names)
+		addCSVLine(&b, values)
+	} else {
+		addCSVRecords(&b, reflect.ValueOf(records), header)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func addCSVRecords(b *strings.Builder, list reflect.Value, header bool) {
+	names, fields := jsonFields(list.Type().Elem())
+	if header {
+		addCSVLine(b, names)
+	}
+	for i := range list.Len() {
+		line := make([]string, len(fields))
+		for j, field := range fields {
+			line[j] = csvText(list.Index(i).FieldByIndex(field))
+		}
+		addCSVLine(b, line)
+	}
+}
+
+// addCSVLine quotes more cells than encoding/csv, which knows one separator: a
+// spreadsheet may also split lines at semicolons and tabs, and find a formula
+// behind one.
+func addCSVLine(b *strings.Builder, cells []string) {
+	for i, cell := range cells {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if strings.ContainsAny(cell, ",;\t\"\n") || strings.HasPrefix(cell, " ") {
+			cell = `"` + strings.ReplaceAll(cell, `"`, `""`) + `"`
+		}
+		b.WriteString(cell)
+	}
+	b.WriteByte('\n')
+}
+
+// jsonFields returns the fields that have JSON names, including those of
+// embedded records.
+func jsonFields(record reflect.Type) (names []string, fields [][]int) {
+	for _, field := range reflect.VisibleFields(record) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "-" && !field.Anonymous {
+			names, fields = append(names, name), append(fields, field.Index)
+		}
+	}
+	return names, fields
+}
+
+// csvText returns a value as CSV has it: NULL is empty, times and objects are
+// as in JSON, and spaces separate the elements of a list.
+func csvText(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem() // invalid for nil
+	}
+	if !v.IsValid() {
+		return ""
+	}
+	switch value := v.Interface().(type) {
+	case time.Time:
+		if value.IsZero() {
+			return ""
+		}
+		return value.Format(time.RFC3339Nano)
+	case []string:
+		return safeCell(strings.Join(value, " "))
+	case map[string]string:
+		doc, err := json.Marshal(value)
+		if err != nil || value == nil {
+			return ""
+		}
+		return safeCell(string(doc))
+	}
+	text := fmt.Sprint(v.Interface())
+	if v.Kind() == reflect.String {
+		return safeCell(text)
+	}
+	return text
+}
+
+// formulaStarts are the characters with which a cell is a formula to some
+// spreadsheet, according to OWASP's page on CSV injection.
+const formulaStarts = "=+-@\t\r\n＝＋－＠"
+
+// safeCell escapes a text, and puts an apostrophe in front of one that starts
+// like a formula. Numbers are no texts: -1.5 stays a number.
+func safeCell(text string) string {
+	safe := escape.Lines(text)
+	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune(formulaStarts, first) {
+		return "'" + safe
+	}
+	return safe
+}

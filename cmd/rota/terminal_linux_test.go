@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// terminal is a pseudo terminal. Programs write to screen, and the test reads what they show from keyboard.
+type terminal struct{ keyboard, screen *os.File }
+
+func newTerminal(t *testing.T) terminal {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = keyboard.Close() }) // a test may close it earlier
+	var unlocked, n int32
+	control(t, keyboard, syscall.TIOCSPTLCK, &unlocked)
+	control(t, keyboard, syscall.TIOCGPTN, &n)
+	screen, err := os.OpenFile("/dev/pts/"+strconv.Itoa(int(n)), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = screen.Close() })
+	return terminal{keyboard, screen}
+}
+
+func control(t *testing.T, f *os.File, request uintptr, value *int32) {
+	t.Helper()
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(value))); errno != 0 {
+		t.Fatal(errno)
+	}
+}
+
+// shown returns what the terminal has shown when write returns.
+func (term terminal) shown(t *testing.T, write func(screen *os.File)) string {
+	t.Helper()
+	read := make(chan string, 1)
+	go func() {
+		text, err := io.ReadAll(term.keyboard)
+		if err != nil && !errors.Is(err, syscall.EIO) { // the end of a terminal
+			text = []byte(err.Error())
+		}
+		read <- string(text)
+	}()
+	write(term.screen)
+	if err := term.screen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case text := <-read:
+		return text
+	case <-time.After(waitLimit):
+		t.Fatal("the terminal does not end")
+		return ""
+	}
+}
+
+// styling matches what the program itself writes to a terminal: colours, moves of the cursor and erasing.
+var styling = regexp.MustCompile(`\x1b\[(3[0-9]|0)?m|\x1b\[\?25[lh]|\x1b\[2?J|\x1b\[[HK]|\r`)
+
+func wantStylingOnly(t *testing.T, what, shown string) {
+	t.Helper()
+	if rest := styling.ReplaceAllString(shown, ""); escape.Lines(rest) != rest {
+		t.Errorf("%s: %q", what, shown)
+	}
+	if !strings.Contains(shown, `\x1b]0;x`) {
+		t.Errorf("%s does not show the hostile text: %q", what, shown)
+	}
+}
+
+// On a terminal there is the program's own styling, and nothing of the database.
+func TestTerminalShowsNoHostileText(t *testing.T) {
+	t.Parallel()
+	s := newHostileRoster(t, testdb.URL(t, testdb.SQLite))
+	for _, command := range []string{
+		"task list", "task show TASK", "queue list", "server list", "item list", "event list", "run list", "run show RUN",
+		"run wait RUN --timeout 1s", "trigger list", "plan TASK", "doctor", "top --once", "trigger delete TRIGGER", "task pause nope\x1b]0;x",
+	} {
+		term := newTerminal(t)
+		if _, err := term.keyboard.WriteString("n\n"); err != nil {
+			t.Fatal(err)
+		}
+		shown := term.shown(t, func(screen *os.File) {
+			cmd := rota(t.Context(), s.dir, sweepArgs(command, s.url)...)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = screen, screen, screen
+			if err := cmd.Start(); err != nil {
+				t.Error(err)
+				return
+			}
+			_ = cmd.Wait() // some commands end with an error
+		})
+		wantStylingOnly(t, "rota "+command, shown)
+	}
+}
+
+// The log is text on a terminal. Its messages and fields are escaped.
+func TestLogOnATerminal(t *testing.T) {
+	for _, noColor := range []string{"", "1"} {
+		t.Setenv("NO_COLOR", noColor)
+		shown := newTerminal(t).shown(t, func(screen *os.File) {
+			log := newLogger(screen)
+			log.WithError(errors.New(hostile)).WithField("server", hostile).Warn("expired " + hostile)
+		})
+		wantStylingOnly(t, "the log", shown)
+		if !strings.Contains(shown, `expired =\x1b]0;x`) && !strings.Contains(shown, `expired =\\x1b]0;x`) {
+			t.Errorf("%q", shown)
+		}
+	}
+}
