@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
 )
 
 // snapshot is what the tables hold at one moment.
@@ -65,7 +67,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// answer is the result of a SELECT, as text.
+// answer is the result of a SELECT, as text that is escaped for the terminal.
 type answer struct {
 	columns []string
 	rows    [][]string
@@ -88,6 +90,9 @@ func read(ctx context.Context, db querier, query string) (a answer, err error) {
 		}
 		if err := rows.Scan(into...); err != nil {
 			return a, err
+		}
+		for i := range row {
+			row[i] = escape.Text(row[i])
 		}
 		a.rows = append(a.rows, row)
 	}
