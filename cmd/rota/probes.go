@@ -1,17 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	stdlog "log"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
 )
 
 // readyTimeout is how long /readyz waits for the database.
 const readyTimeout = 2 * time.Second
+
+// maxConnections is more than a few scrapers and probes need.
+const maxConnections = 64
 
 // serveProbes serves /livez as long as the process runs, /readyz with the
 // result of ready, and /metrics. stop returns when all goroutines have ended.
@@ -21,11 +31,11 @@ func serveProbes(ctx context.Context, address string, ready func(context.Context
 		return nil, fmt.Errorf("serve http: %w", err)
 	}
 	log.WithField("address", listener.Addr().String()).Info("serving /livez, /readyz and /metrics")
-	server := &http.Server{Handler: probes(ready, metrics), ReadHeaderTimeout: 5 * time.Second}
+	server := newProbeServer(probes(ready, metrics, log), log)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := server.Serve(listener); err != http.ErrServerClosed { // Serve returns it unwrapped
+		if err := server.Serve(limitConnections(listener, maxConnections)); err != http.ErrServerClosed { // Serve returns it unwrapped
 			log.WithError(err).Error("stopped serving /livez, /readyz and /metrics")
 		}
 	}()
@@ -39,22 +49,100 @@ func serveProbes(ctx context.Context, address string, ready func(context.Context
 	}, nil
 }
 
-func probes(ready func(context.Context) error, metrics http.Handler) http.Handler {
+// newProbeServer limits the time that a client can hold a connection.
+func newProbeServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      15 * time.Second, // includes the handler; Prometheus waits 10 s
+		IdleTimeout:       time.Minute,      // Prometheus comes back within a minute by default
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          stdlog.New(lineLogger{log}, "", 0),
+	}
+}
+
+// lineLogger logs what net/http writes.
+type lineLogger struct{ log logrus.FieldLogger }
+
+// Write implements io.Writer.
+func (l lineLogger) Write(line []byte) (int, error) {
+	l.log.Warn(strings.TrimSpace(string(line)))
+	return len(line), nil
+}
+
+func probes(ready func(context.Context) error, metrics http.Handler, log logrus.FieldLogger) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
-		defer cancel()
-		answer(w, ready(ctx))
-	})
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+	mux.Handle("GET /readyz", &readiness{ready: ready, log: log})
 	mux.Handle("GET /metrics", metrics)
 	return mux
 }
 
-func answer(w http.ResponseWriter, err error) {
+// notReady is why a worker is not ready: a text that anybody may read, and its
+// cause, which may hold addresses, uuids and SQL.
+type notReady struct {
+	public string
+	error
+}
+
+func (e notReady) Unwrap() error { return e.error }
+
+// readiness serves /readyz.
+type readiness struct {
+	ready func(context.Context) error
+	log   logrus.FieldLogger
+
+	mu   sync.Mutex
+	last string // the public text of the last answer; "" if it was ok
+}
+
+// ServeHTTP implements http.Handler.
+func (r *readiness) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	ctx, cancel := context.WithTimeout(request.Context(), readyTimeout)
+	defer cancel()
+	err := r.ready(ctx)
+	if request.Context().Err() != nil {
+		return // the client has closed the connection, which may be why ready failed
+	}
+	public := publicText(err)
+	if r.changed(public) && err != nil {
+		r.log.WithError(err).Warn("/readyz: " + public)
+	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		http.Error(w, public+"; the log says why", http.StatusServiceUnavailable)
 		return
 	}
+	answerOK(w)
+}
+
+// changed remembers the answer and reports whether the last one was different,
+// so that the log gets one line and not one per probe.
+func (r *readiness) changed(public string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.last
+	r.last = public
+	return was != public
+}
+
+// publicText returns "" for no error.
+func publicText(err error) string {
+	var e notReady
+	if err == nil {
+		return ""
+	}
+	errors.As(err, &e)
+	return cmp.Or(e.public, "not ready")
+}
+
+func answerOK(w http.ResponseWriter) {
 	fmt.Fprintln(w, "ok") //nolint:errcheck // the client has closed the connection
+}
+
+// metricsHandler serves what it can read; the log has the errors.
+func metricsHandler(log logrus.FieldLogger, collectors ...prometheus.Collector) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors...)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, ErrorLog: log, ErrorHandling: promhttp.ContinueOnError})
 }

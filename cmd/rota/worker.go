@@ -7,9 +7,7 @@ import (
 	"net/http"
 	_ "time/tzdata" // permit windows have time zones, and a small image has none
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
@@ -101,7 +99,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	if w.file.HTTP != "" {
 		mx.Watch(m, c)
-		stop, err := serveProbes(ctx, w.file.HTTP, ready(m, c), handlerOf(mx), w.log)
+		stop, err := serveProbes(ctx, w.file.HTTP, ready(m, c), w.metrics(mx), w.log)
 		if err != nil {
 			return err
 		}
@@ -115,16 +113,17 @@ func (w *worker) run(ctx context.Context) (err error) {
 func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := m.Ready(); err != nil {
-			return err
+			return notReady{"a task type is not served", err}
 		}
-		return c.CheckWrite(ctx)
+		if err := c.CheckWrite(ctx); err != nil {
+			return notReady{"the database accepts no writes", err}
+		}
+		return nil
 	}
 }
 
-func handlerOf(mx *metrics.Metrics) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(mx, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry})
+func (w *worker) metrics(mx *metrics.Metrics) http.Handler {
+	return metricsHandler(w.log, mx, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 func (w *worker) tasks(c *center.Center) []manager.Task {
