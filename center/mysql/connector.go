@@ -25,10 +25,11 @@ func connector(u *url.URL, role sqldb.Role) (sqldriver.Connector, error) {
 		return nil, err
 	}
 	force(cfg, role)
-	c, err := driver.NewConnector(cfg)
+	plain, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%w", err)
 	}
+	c := checkingConnector{plain}
 	if role != sqldb.RoleHeartbeat {
 		return c, nil
 	}
@@ -70,8 +71,8 @@ func force(cfg *driver.Config, role sqldb.Role) {
 	cfg.InterpolateParams = true
 	cfg.RejectReadOnly = true // after a fail-over the pool leaves the old primary
 	cfg.MultiStatements = false
-	cfg.Logger = &driver.NopLogger{} // the default writes its errors, which calls return anyway, to stderr among lines of JSON
-	cfg.Params["time_zone"] = "'+00:00'"
+	cfg.Logger = &driver.NopLogger{} // it would write to stderr, among lines of JSON, what its errors say as well
+	cfg.Params["time_zone"] = utcIfUTF8
 	if cfg.Timeout == 0 {
 		cfg.Timeout = sqldb.IOTimeout
 	}
