@@ -4,8 +4,6 @@
 package anydb
 
 import (
-	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/dutyrota/rota/center/mysql"
@@ -17,29 +15,21 @@ import (
 // URL returns the database at a URL of one of the forms
 //
 //	postgres://user:password@host:5432/database?sslmode=verify-full
-//	mysql://user:password@host:3306/database     (MySQL and MariaDB)
+//	mysql://user:password@host:3306/database     (MySQL and MariaDB; mariadb:// is the same)
 //	sqlite:/path/to/file.db                      (several processes of one host)
 //	sqlite::memory:                              (one process, for tests)
 //
 // The query may hold parameters of the driver. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
-	if strings.HasPrefix(raw, "sqlite:") {
-		return sqlite.URL(raw) // the rest is a path, which url.Parse may refuse
-	}
-	u, err := url.Parse(raw)
-	if err != nil {
-		// The error of url.Parse quotes the URL with its password.
-		return sqldb.Database{Err: fmt.Errorf("database URL: not a URL; want postgres://..., mysql://... or sqlite:FILE")}
-	}
-	switch u.Scheme {
+	scheme, _, _ := strings.Cut(raw, ":")
+	switch strings.ToLower(scheme) {
+	case "sqlite":
+		return sqlite.URL(raw) // the rest is a path, in which anything may stand
 	case "postgres", "postgresql":
 		return postgres.URL(raw)
-	case "mysql":
+	case "mysql", "mariadb":
 		return mysql.URL(raw)
-	case "":
-		err = fmt.Errorf("database URL %q: no scheme; want postgres://..., mysql://... or sqlite:FILE", u.Redacted())
-	default:
-		err = fmt.Errorf("database URL %q: unknown scheme %q; want postgres, mysql or sqlite", u.Redacted(), u.Scheme)
 	}
+	_, err := sqldb.ParseURL(raw, "postgres://..., mysql://..., mariadb://... or sqlite:FILE")
 	return sqldb.Database{Err: err}
 }

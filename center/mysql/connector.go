@@ -1,13 +1,13 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
-	"net/url"
-	"strings"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -19,7 +19,7 @@ import (
 const preparedStatements = 8
 
 // connector turns mysql://user:password@host:port/db?param=value into a connector for a role.
-func connector(u *url.URL, role sqldb.Role) (sqldriver.Connector, error) {
+func connector(u *sqldb.URL, role sqldb.Role) (sqldriver.Connector, error) {
 	cfg, err := config(u)
 	if err != nil {
 		return nil, err
@@ -40,31 +40,43 @@ func connector(u *url.URL, role sqldb.Role) (sqldriver.Connector, error) {
 	return sqldb.Preparing{Connector: c, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
-// config returns the driver's configuration for a URL.
-func config(u *url.URL) (*driver.Config, error) {
-	address := "tcp(" + u.Host + ")"
-	params := u.Query()
-	if socket := params.Get("socket"); socket != "" {
-		address = "unix(" + socket + ")"
-		params.Del("socket")
+// config reads the URL.
+func config(u *sqldb.URL) (*driver.Config, error) {
+	if u.Database == "" {
+		return nil, errors.New("database URL: no database; want mysql://user@host:3306/DATABASE")
 	}
-	cfg, err := driver.ParseDSN(address + "/?" + params.Encode())
+	query := maps.Clone(u.Query)
+	query.Del("socket")
+	cfg, err := driver.ParseDSN("/?" + query.Encode())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("database URL: %w", err)
 	}
-	cfg.User = u.User.Username()
-	cfg.Passwd, _ = u.User.Password()
-	cfg.DBName = strings.TrimPrefix(u.Path, "/")
-	if cfg.DBName == "" {
-		return nil, errors.New("the URL names no database: mysql://user@host:3306/DATABASE")
-	}
+	cfg.Net, cfg.Addr = address(u)
+	cfg.User, cfg.Passwd, cfg.DBName = u.User, u.Password, u.Database
 	if cfg.Params == nil {
 		cfg.Params = map[string]string{}
 	}
 	return cfg, nil
 }
 
-// force sets the options that correctness needs.
+// address returns the network and the address to connect to.
+func address(u *sqldb.URL) (network, address string) {
+	if socket := u.Query.Get("socket"); socket != "" {
+		return "unix", socket
+	}
+	if len(u.Hosts) == 0 {
+		return "tcp", defaultAddress
+	}
+	h := u.Hosts[0]
+	return "tcp", net.JoinHostPort(h.Name, cmp.Or(h.Port, defaultPort))
+}
+
+const (
+	defaultPort    = "3306"
+	defaultAddress = "127.0.0.1:" + defaultPort
+)
+
+// force sets what correctness needs.
 func force(cfg *driver.Config, role sqldb.Role) {
 	cfg.ParseTime = true
 	cfg.ClientFoundRows = true // affected rows are matched rows, or a compare-and-set would lie

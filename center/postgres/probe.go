@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -32,7 +30,7 @@ func probe(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 	return sqldb.Server{}, err
 }
 
-func notes(ctx context.Context, db *sql.DB, u *url.URL) ([]sqldb.Note, error) {
+func notes(ctx context.Context, db *sql.DB, u *sqldb.URL) ([]sqldb.Note, error) {
 	var isolation, idle string
 	err := db.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation'),
 		current_setting('idle_in_transaction_session_timeout')`).Scan(&isolation, &idle)
@@ -51,10 +49,10 @@ func notes(ctx context.Context, db *sql.DB, u *url.URL) ([]sqldb.Note, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	if !prepares && !strings.HasPrefix(u.Query().Get("host"), "/") {
+	if !prepares && !strings.HasPrefix(u.Query.Get("host"), "/") {
 		list = append(list, sqldb.Note{
 			Check: "pooler", Hint: "if it is PgBouncer, make sure that pool_mode is transaction or session, never statement",
-			Finding: fmt.Sprintf("something stands between port %s and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", cmp.Or(u.Port(), "5432")),
+			Finding: fmt.Sprintf("something stands between port %s and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", port(u)),
 		})
 	}
 	return list, nil

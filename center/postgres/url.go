@@ -1,9 +1,15 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"net/url"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lib/pq"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -16,12 +22,15 @@ func URL(raw string) sqldb.Database {
 		return sqldb.Database{Err: err}
 	}
 	withSSLMode(u)
+	if _, err := pq.NewConfig(dsn(u)); err != nil {
+		return sqldb.Database{Err: fmt.Errorf("database URL: %w", err)}
+	}
 	return sqldb.Database{
 		Dialect: dialect,
-		Address: u.Redacted(),
-		Local:   sqldb.Loopback(u),
+		Address: u.Address(),
+		Local:   loopback(u),
 		Pool: func(r sqldb.Role, _ bool) (*sql.DB, error) {
-			c, err := connector(u.String(), r)
+			c, err := connector(dsn(u), r)
 			if err != nil {
 				return nil, err
 			}
@@ -32,17 +41,69 @@ func URL(raw string) sqldb.Database {
 	}
 }
 
-// withSSLMode sets sslmode unless the URL has it: the default of lib/pq refuses a server without TLS, and a developer's
-// own server usually has none.
-func withSSLMode(u *url.URL) {
-	q := u.Query()
-	if q.Has("sslmode") {
+// withSSLMode writes the sslmode that the URL leaves open: the default of lib/pq refuses a server without TLS, which is
+// what runs on a developer's own machine.
+func withSSLMode(u *sqldb.URL) {
+	if u.Query.Has("sslmode") {
 		return
 	}
 	mode := "require"
-	if sqldb.Loopback(u) {
+	if loopback(u) {
 		mode = "disable"
 	}
-	q.Set("sslmode", mode)
-	u.RawQuery = q.Encode()
+	u.Query.Set("sslmode", mode)
+}
+
+// loopback reports whether the server is on this host.
+func loopback(u *sqldb.URL) bool {
+	if host := u.Query.Get("host"); host != "" {
+		return sqldb.Host{Name: host}.Loopback()
+	}
+	return u.Loopback()
+}
+
+// dsn returns the URL in the form keyword='value' of lib/pq, whose own parser prints passwords in its errors and knows
+// one host. The parameters of the URL win.
+func dsn(u *sqldb.URL) string {
+	values := map[string]string{"user": u.User, "password": u.Password, "dbname": u.Database}
+	values["host"], values["port"] = hosts(u.Hosts)
+	for name := range u.Query {
+		values[name] = u.Query.Get(name)
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if value := values[name]; value != "" {
+			list = append(list, name+"='"+escape.Replace(value)+"'")
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+var escape = strings.NewReplacer(`'`, `\'`, `\`, `\\`)
+
+// hosts returns the hosts and their ports as lists. Without any port, that of the environment applies.
+func hosts(list []sqldb.Host) (names, ports string) {
+	named := slices.ContainsFunc(list, func(h sqldb.Host) bool { return h.Port != "" })
+	for i, h := range list {
+		sep := ","
+		if i == 0 {
+			sep = ""
+		}
+		names += sep + h.Name
+		if named {
+			ports += sep + cmp.Or(h.Port, defaultPort)
+		}
+	}
+	return names, ports
+}
+
+const defaultPort = "5432"
+
+// port returns the port of the first host.
+func port(u *sqldb.URL) string {
+	first := ""
+	if len(u.Hosts) > 0 {
+		first = u.Hosts[0].Port
+	}
+	return cmp.Or(u.Query.Get("port"), first, defaultPort)
 }

@@ -43,14 +43,14 @@ func URL(raw string) sqldb.Database {
 
 // parse returns the absolute path of the file, or memory.
 func parse(raw string) (string, error) {
-	path, ok := strings.CutPrefix(raw, "sqlite:")
-	if !ok {
+	scheme, path, found := strings.Cut(raw, ":")
+	if !found || !strings.EqualFold(scheme, "sqlite") {
 		_, err := sqldb.ParseURL(raw, "sqlite:FILE")
 		return "", err
 	}
 	path = strings.TrimPrefix(path, "//") // other tools write sqlite:///abs/path
 	if path == "" {
-		return "", fmt.Errorf("database URL %q: no file; want sqlite:FILE", "sqlite:")
+		return "", errors.New("database URL: no file; want sqlite:FILE")
 	}
 	if path == memory || filepath.IsAbs(path) {
 		return path, nil

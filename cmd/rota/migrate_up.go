@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +27,7 @@ if they have that version. Several processes may run it at once.`,
 			if err != nil {
 				return err
 			}
-			say(cmd, "%s: %s\n", redacted(conn.Database), migratedText(from, to))
+			say(cmd, "%s: %s\n", anydb.URL(conn.Database).Address, migratedText(from, to))
 			return nil
 		},
 	}
@@ -44,13 +43,4 @@ func migratedText(from, to int64) string {
 		return fmt.Sprintf("created schema %d", to)
 	}
 	return fmt.Sprintf("upgraded schema %d to %d", from, to)
-}
-
-// redacted returns the URL without its password.
-func redacted(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "the database" // center accepts URLs that net/url does not
-	}
-	return u.Redacted()
 }

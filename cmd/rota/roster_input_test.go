@@ -35,8 +35,8 @@ func TestCommandsWithoutRoster(t *testing.T) {
 				want string
 			}{
 				{"", 2, "database is missing: set it in the file, with --database or in ROTA_DATABASE"},
-				{"oracle://h/d", 2, `unknown scheme "oracle"; want postgres, mysql or sqlite`},
-				{"postgres://u:secret@127.0.0.1:1/d", 1, "open postgres://u:xxxxx@127.0.0.1:1/d"},
+				{"oracle://h/d", 2, "unknown scheme; want postgres://..., mysql://..., mariadb://... or sqlite:FILE"},
+				{"postgres://u:secret@127.0.0.1:1/d", 1, "open postgres://u@127.0.0.1:1/d"},
 				{file, 1, `there is no such file: run "rota migrate up"`},
 			} {
 				if args != rosterCommands[0] && strings.Contains(test.url, "://") {

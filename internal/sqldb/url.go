@@ -1,40 +1,191 @@
 package sqldb
 
 import (
-	"fmt"
+	"cmp"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// ParseURL parses the URL of a database of one kind. schemes are the schemes of that kind. The error for another scheme
-// asks for want.
-func ParseURL(raw, want string, schemes ...string) (*url.URL, error) {
-	u, err := url.Parse(raw)
-	if err != nil {
-		// The error of url.Parse quotes the URL with its password.
-		return nil, fmt.Errorf("database URL: not a URL; want %s", want)
-	}
-	switch {
-	case u.Scheme == "":
-		return nil, fmt.Errorf("database URL %q: no scheme; want %s", u.Redacted(), want)
-	case !slices.Contains(schemes, u.Scheme):
-		return nil, fmt.Errorf("database URL %q: scheme %q; want %s", u.Redacted(), u.Scheme, want)
-	}
-	return u, nil
+// URL is the parsed URL of a database server. Unlike a url.URL it may name several hosts. Nothing prints its password.
+type URL struct {
+	Scheme   string
+	User     string
+	Password string
+	Hosts    []Host // in the order in which they are tried; empty if the URL names none
+	Database string // the path without its first slash
+	Query    url.Values
 }
 
-// Loopback reports whether the server of a URL is on this host.
-func Loopback(u *url.URL) bool {
-	q := u.Query()
-	host := u.Hostname()
-	if h := q.Get("host"); h != "" {
-		host = h
+// Host is a host of a URL.
+type Host struct {
+	Name string // without brackets
+	Port string // empty if the URL names none
+}
+
+// String returns the host as a URL writes it.
+func (h Host) String() string {
+	if h.Port != "" {
+		return net.JoinHostPort(h.Name, h.Port)
 	}
-	if q.Get("socket") != "" || strings.HasPrefix(host, "/") || host == "localhost" {
+	if strings.Contains(h.Name, ":") {
+		return "[" + h.Name + "]"
+	}
+	return h.Name
+}
+
+// Loopback reports whether the host is this host.
+func (h Host) Loopback() bool {
+	if strings.HasPrefix(h.Name, "/") || h.Name == "localhost" {
 		return true
 	}
-	ip := net.ParseIP(host)
+	ip := net.ParseIP(h.Name)
 	return ip != nil && ip.IsLoopback()
+}
+
+// Address returns the URL without its password and its parameters, except for the parameters that say where the server
+// is.
+func (u *URL) Address() string {
+	var b strings.Builder
+	b.WriteString(u.Scheme + "://")
+	if u.User != "" {
+		b.WriteString(url.User(u.User).String() + "@")
+	}
+	for i, h := range u.Hosts {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(h.String())
+	}
+	b.WriteString("/" + url.PathEscape(u.Database))
+	sep := "?"
+	for _, name := range []string{"host", "hostaddr", "port", "socket"} {
+		if v := u.Query.Get(name); v != "" {
+			b.WriteString(sep + name + "=" + v)
+			sep = "&"
+		}
+	}
+	return b.String()
+}
+
+// Loopback reports whether all servers of the URL are on this host.
+func (u *URL) Loopback() bool {
+	return !slices.ContainsFunc(u.Hosts, func(h Host) bool { return !h.Loopback() })
+}
+
+var (
+	schemeForm  = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`)
+	keywordForm = regexp.MustCompile(`^\s*[a-z_]+\s*=`)
+	dsnForm     = regexp.MustCompile(`@[a-z0-9]*\(|^[a-z0-9]+\([^)]*\)/`)
+	badEscape   = regexp.MustCompile(`%($|[^0-9A-Fa-f]|[0-9A-Fa-f]($|[^0-9A-Fa-f]))`)
+	controls    = regexp.MustCompile(`[\x00-\x20\x7f]`)
+	userForm    = regexp.MustCompile(`^[A-Za-z0-9._~!$&'()*+,;=:@%-]*$`)
+	hostForm    = regexp.MustCompile(`^([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(:[0-9]*)?$`)
+)
+
+// ParseURL parses the URL of a database of one kind. schemes are the schemes of that kind. The error for another scheme
+// asks for want. No error prints what was not understood, because it may be a password.
+func ParseURL(raw, want string, schemes ...string) (*URL, error) {
+	scheme, rest, err := cutScheme(raw, want, schemes...)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case strings.Contains(rest, "#"):
+		return nil, urlError("# would end the URL: in a password write %%23 instead of #")
+	case badEscape.MatchString(rest):
+		return nil, urlError("%% must be followed by two hexadecimal digits: in a password write %%25 instead of %%")
+	case controls.MatchString(rest):
+		return nil, urlError("white space and control characters must be escaped: in a password write %%20 for a space")
+	}
+	u := &URL{Scheme: scheme}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	if strings.Contains(tail, "@") {
+		return nil, urlError("@ stands behind the host: in a password write %%2F instead of / and %%3F instead of ?; elsewhere write %%40 instead of @")
+	}
+	if err := u.parseAuthority(authority); err != nil {
+		return nil, err
+	}
+	return u, u.parseTail(tail)
+}
+
+// cutScheme returns the scheme, in lower case, and what stands behind "://".
+func cutScheme(raw, want string, schemes ...string) (scheme, rest string, err error) {
+	scheme, rest, found := strings.Cut(raw, "://")
+	opaque, _, _ := strings.Cut(raw, ":")
+	switch {
+	case keywordForm.MatchString(raw):
+		return "", "", urlError("libpq's form keyword=value is not accepted; want %s", want)
+	case found && schemeForm.MatchString(scheme):
+	case slices.Contains(schemes, strings.ToLower(opaque)):
+		return "", "", urlError("no // behind the scheme; want %s", want)
+	case dsnForm.MatchString(raw):
+		return "", "", urlError("the form user:password@tcp(host)/database is not accepted; want %s", want)
+	default:
+		return "", "", urlError("no scheme; want %s", want)
+	}
+	if scheme = strings.ToLower(scheme); !slices.Contains(schemes, scheme) {
+		return "", "", urlError("unknown scheme; want %s", want)
+	}
+	return scheme, rest, nil
+}
+
+// parseAuthority reads user:password@host:port,host:port.
+func (u *URL) parseAuthority(text string) error {
+	hosts := text
+	if i := strings.LastIndex(text, "@"); i >= 0 {
+		user, password, _ := strings.Cut(text[:i], ":")
+		if !userForm.MatchString(text[:i]) {
+			return urlError("user and password may hold letters, digits and ._~!$&'()*+,;=:- only: write any other character as %%XX")
+		}
+		var err, errPassword error
+		u.User, err = url.PathUnescape(user)
+		u.Password, errPassword = url.PathUnescape(password)
+		if cmp.Or(err, errPassword) != nil { // quotes the password
+			return urlError("user or password has a malformed escape")
+		}
+		hosts = text[i+1:]
+	}
+	if hosts == "" {
+		return nil
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		h, err := parseHost(host)
+		if err != nil {
+			return err
+		}
+		u.Hosts = append(u.Hosts, h)
+	}
+	return nil
+}
+
+func parseHost(text string) (Host, error) {
+	m := hostForm.FindStringSubmatch(text)
+	if m == nil {
+		return Host{}, urlError("want host:port, or [IPv6]:port, between @ and /: in a password write %%2F instead of / and %%3F instead of ?")
+	}
+	h := Host{Name: strings.Trim(m[1], "[]"), Port: strings.TrimPrefix(m[2], ":")}
+	if port, err := strconv.Atoi(cmp.Or(h.Port, "1")); err != nil || port < 1 || port > 65535 {
+		return Host{}, urlError("a port must be a number from 1 to 65535")
+	}
+	return h, nil
+}
+
+// parseTail reads /database?name=value.
+func (u *URL) parseTail(text string) error {
+	path, query, _ := strings.Cut(text, "?")
+	var err error
+	if u.Database, err = url.PathUnescape(strings.TrimPrefix(path, "/")); err != nil {
+		return urlError("the name of the database has a malformed escape")
+	}
+	if u.Query, err = url.ParseQuery(query); err != nil { // quotes the query
+		return urlError("the parameters cannot be read: want name=value&name=value; in a value write %%3B instead of ;")
+	}
+	return nil
 }

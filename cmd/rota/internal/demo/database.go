@@ -34,14 +34,23 @@ func newDatabase(ctx context.Context, server, folder string) (*database, error) 
 	}
 	name := "rota_demo_" + strings.ToLower(rand.Text()[:8])
 	own, cascade, err := inSchema(*u, name)
-	if err == nil {
-		err = execute(ctx, u, "CREATE SCHEMA "+name) // on MySQL this creates a database
-	}
 	if err != nil {
-		return nil, fmt.Errorf("--db %s: %w", u.Redacted(), err)
+		return nil, fmt.Errorf("--db: %w", err)
+	}
+	if err := execute(ctx, u, "CREATE SCHEMA "+name); err != nil { // on MySQL this creates a database
+		return nil, fmt.Errorf("--db %s: %w", address(*u), err)
 	}
 	drop := func(ctx context.Context) error { return execute(ctx, u, "DROP SCHEMA "+name+cascade) }
 	return &database{name: u.Scheme + ", schema " + name, url: own.String(), drop: drop}, nil
+}
+
+// address returns the URL without its password, which may also be a parameter.
+func address(u url.URL) string {
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	u.RawQuery = ""
+	return u.String()
 }
 
 // inSchema returns the URL of a schema on the server at u, and how DROP SCHEMA ends there.
@@ -52,11 +61,11 @@ func inSchema(u url.URL, schema string) (own url.URL, cascade string, err error)
 		q.Set("search_path", schema)
 		u.RawQuery = q.Encode()
 		return u, " CASCADE", nil
-	case "mysql":
+	case "mysql", "mariadb":
 		u.Path = "/" + schema
 		return u, "", nil
 	}
-	return u, "", fmt.Errorf("unknown scheme %q; want postgres or mysql", u.Scheme)
+	return u, "", errors.New("unknown scheme; want postgres, mysql or mariadb")
 }
 
 // execute runs one statement on the server at u, on a connection of its own.
@@ -64,7 +73,7 @@ func execute(ctx context.Context, u *url.URL, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	at := *u
-	if at.Scheme == "mysql" && strings.Trim(at.Path, "/") == "" {
+	if at.Scheme != "postgres" && at.Scheme != "postgresql" && strings.Trim(at.Path, "/") == "" {
 		at.Path = "/information_schema" // each user may connect to it
 	}
 	d := anydb.URL(at.String())

@@ -350,10 +350,10 @@ func TestRefusals(t *testing.T) {
 	}
 	for want, o := range map[string]Options{
 		"the directory must be empty or new, but contains mine": {Keep: full},
-		`--db oracle://u:xxxxx@h/d: unknown scheme "oracle"`:    {Database: "oracle://u:secret@h/d"},
-		"--db: not a URL": {Database: "postgres://u:sec%ret@h/d"},
-		"--db postgres://u:xxxxx@127.0.0.1:1/d: CREATE SCHEMA rota_demo_": {Database: "postgres://u:secret@127.0.0.1:1/d"},
-		"--db mysql://u:xxxxx@127.0.0.1:1/d: CREATE SCHEMA rota_demo_":    {Database: "mysql://u:secret@127.0.0.1:1/d"},
+		"--db: unknown scheme": {Database: "oracle://u:secret@h/d"},
+		"--db: not a URL":      {Database: "postgres://u:sec%ret@h/d"},
+		"--db postgres://u@127.0.0.1:1/d: CREATE SCHEMA rota_demo_": {Database: "postgres://u:secret@127.0.0.1:1/d"},
+		"--db mysql://u@127.0.0.1:1/d: CREATE SCHEMA rota_demo_":    {Database: "mysql://u:secret@127.0.0.1:1/d"},
 	} {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
