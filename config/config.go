@@ -10,7 +10,7 @@ import (
 
 // Connection is the roster to use.
 type Connection struct {
-	Database string            // URL, such as postgres://app@db/shop?sslmode=verify-full. Never empty after a load.
+	Database string            // URL, such as postgres://app@db/shop?sslmode=verify-full, or what the file of database_file holds. Never empty after a load.
 	OwnSign  string            // Separates environments that share a database. Empty means the default of center.
 	Schema   center.SchemaMode // What to do about missing tables. Empty means the default of center.
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // scalarKeys are the top-level keys. Flags and the environment override them.
-var scalarKeys = []string{"database", "own_sign", "http", "schema"}
+var scalarKeys = []string{"database", "database_file", "own_sign", "http", "schema"}
 
 // scalars reads the top-level keys: from the flags, else the environment, else
 // the file.
@@ -47,12 +47,13 @@ func (s *source) fileScalars() map[string]any {
 }
 
 func (s *source) connection(v *viper.Viper, flags *pflag.FlagSet) Connection {
+	before := len(s.problems)
 	c := Connection{
-		Database: v.GetString("database"),
+		Database: s.database(v, flags),
 		OwnSign:  v.GetString("own_sign"),
 		Schema:   center.SchemaMode(v.GetString("schema")),
 	}
-	if c.Database == "" {
+	if c.Database == "" && before == len(s.problems) {
 		s.add(0, "database is missing: set it in the file, with --database or in ROTA_DATABASE")
 	}
 	switch c.Schema {

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// database returns the URL of the roster. It comes from the first of these that names one: the flag, the environment,
+// the file. In the environment and in the file, database_file may stand instead of database.
+func (s *source) database(v *viper.Viper, flags *pflag.FlagSet) string {
+	if flags != nil && flags.Changed("database") {
+		return v.GetString("database")
+	}
+	if os.Getenv("ROTA_DATABASE") != "" || os.Getenv("ROTA_DATABASE_FILE") != "" {
+		return s.eitherDatabase("ROTA_DATABASE", os.Getenv("ROTA_DATABASE"), "ROTA_DATABASE_FILE", os.Getenv("ROTA_DATABASE_FILE"), notInFile)
+	}
+	line := 0
+	if e := find(s.entries, "database_file"); e != nil {
+		line = e.line
+	}
+	return s.eitherDatabase("database", v.GetString("database"), "database_file", v.GetString("database_file"), line)
+}
+
+// eitherDatabase returns the URL, or the URL in the file at path.
+func (s *source) eitherDatabase(name, url, fileName, path string, line int) string {
+	switch {
+	case url != "" && path != "":
+		s.add(line, "%s and %s must not both be set", name, fileName)
+		return ""
+	case path == "":
+		return url
+	case strings.Contains(path, "://"): // its password must not be printed
+		s.add(line, "%s must be the path of a file, not a URL", fileName)
+		return ""
+	}
+	url, err := readDatabaseFile(path)
+	if err != nil {
+		s.add(line, "%s (%s): %s", fileName, path, err)
+	}
+	return url
+}
+
+// maxDatabaseFile is far beyond the length of a URL.
+const maxDatabaseFile = 64 << 10
+
+// readDatabaseFile returns the one line of a file. Its errors do not print the line, which holds a password.
+//
+// A file that other users may write is refused, since they could send the workers to a database of their own. A file
+// that others may read is not: Docker and Kubernetes mount secrets readable for every user of the container.
+func readDatabaseFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+			err = pathErr.Err // the message starts with the path
+		}
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", fmt.Errorf("ask for the permissions: %w", err)
+	}
+	if info.IsDir() {
+		return "", errors.New("must be a file, not a directory")
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 { // Windows has no such bits
+		return "", fmt.Errorf("other users may write the file (%s): chmod o-w", info.Mode().Perm())
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxDatabaseFile+1))
+	if err != nil {
+		return "", fmt.Errorf("read: %w", err)
+	}
+	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+	if len(text) == 0 || len(text) > maxDatabaseFile || bytes.ContainsAny(text, "\r\n") {
+		return "", errors.New("must hold one line: the URL of the database")
+	}
+	return string(text), nil
+}
