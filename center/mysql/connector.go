@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -83,6 +84,9 @@ func force(cfg *driver.Config, role sqldb.Role) {
 	cfg.InterpolateParams = true
 	cfg.RejectReadOnly = true // after a fail-over the pool leaves the old primary
 	cfg.MultiStatements = false
+	cfg.CheckConnLiveness = true
+	cfg.Loc = time.UTC
+	cfg.Params["autocommit"] = "1"   // against a global autocommit=0, too: no other server would see a heartbeat
 	cfg.Logger = &driver.NopLogger{} // it would write to stderr, among lines of JSON, what its errors say as well
 	cfg.Params["time_zone"] = utcIfUTF8
 	if cfg.Timeout == 0 {

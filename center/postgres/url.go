@@ -14,16 +14,23 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// URL returns the database at postgres://user:password@host:5432/database?sslmode=verify-full, whose query may hold
-// parameters of lib/pq. center.Open returns the error of a malformed URL.
+// URL returns the database at postgres://user:password@host:5432/database?sslmode=verify-full, with the parameters of
+// lib/pq behind the question mark, as far as they leave the roster intact. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
 	u, err := sqldb.ParseURL(raw, "postgres://...", "postgres", "postgresql")
 	if err != nil {
 		return sqldb.Database{Err: err}
 	}
+	if u.Query, err = params.Check(u.Query); err != nil {
+		return sqldb.Database{Err: err}
+	}
 	withSSLMode(u)
-	if _, err := pq.NewConfig(dsn(u)); err != nil {
+	cfg, err := pq.NewConfig(dsn(u))
+	if err != nil {
 		return sqldb.Database{Err: fmt.Errorf("database URL: %w", err)}
+	}
+	if err := checkOptions(cfg.Options); err != nil {
+		return sqldb.Database{Err: err}
 	}
 	return sqldb.Database{
 		Dialect: dialect,

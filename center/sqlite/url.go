@@ -52,6 +52,9 @@ func parse(raw string) (string, error) {
 	if path == "" {
 		return "", errors.New("database URL: no file; want sqlite:FILE")
 	}
+	if err := refuseParams(path); err != nil {
+		return "", err
+	}
 	if path == memory || filepath.IsAbs(path) {
 		return path, nil
 	}

@@ -95,11 +95,11 @@ func ParseURL(raw, want string, schemes ...string) (*URL, error) {
 	}
 	switch {
 	case strings.Contains(rest, "#"):
-		return nil, urlError("# would end the URL: in a password write %%23 instead of #")
+		return nil, URLError("# would end the URL: in a password write %%23 instead of #")
 	case badEscape.MatchString(rest):
-		return nil, urlError("%% must be followed by two hexadecimal digits: in a password write %%25 instead of %%")
+		return nil, URLError("%% must be followed by two hexadecimal digits: in a password write %%25 instead of %%")
 	case controls.MatchString(rest):
-		return nil, urlError("white space and control characters must be escaped: in a password write %%20 for a space")
+		return nil, URLError("white space and control characters must be escaped: in a password write %%20 for a space")
 	}
 	u := &URL{Scheme: scheme}
 	authority, tail := rest, ""
@@ -107,7 +107,7 @@ func ParseURL(raw, want string, schemes ...string) (*URL, error) {
 		authority, tail = rest[:i], rest[i:]
 	}
 	if strings.Contains(tail, "@") {
-		return nil, urlError("@ stands behind the host: in a password write %%2F instead of / and %%3F instead of ?; elsewhere write %%40 instead of @")
+		return nil, URLError("@ stands behind the host: in a password write %%2F instead of / and %%3F instead of ?; elsewhere write %%40 instead of @")
 	}
 	if err := u.parseAuthority(authority); err != nil {
 		return nil, err
@@ -121,17 +121,17 @@ func cutScheme(raw, want string, schemes ...string) (scheme, rest string, err er
 	opaque, _, _ := strings.Cut(raw, ":")
 	switch {
 	case keywordForm.MatchString(raw):
-		return "", "", urlError("libpq's form keyword=value is not accepted; want %s", want)
+		return "", "", URLError("libpq's form keyword=value is not accepted; want %s", want)
 	case found && schemeForm.MatchString(scheme):
 	case slices.Contains(schemes, strings.ToLower(opaque)):
-		return "", "", urlError("no // behind the scheme; want %s", want)
+		return "", "", URLError("no // behind the scheme; want %s", want)
 	case dsnForm.MatchString(raw):
-		return "", "", urlError("the form user:password@tcp(host)/database is not accepted; want %s", want)
+		return "", "", URLError("the form user:password@tcp(host)/database is not accepted; want %s", want)
 	default:
-		return "", "", urlError("no scheme; want %s", want)
+		return "", "", URLError("no scheme; want %s", want)
 	}
 	if scheme = strings.ToLower(scheme); !slices.Contains(schemes, scheme) {
-		return "", "", urlError("unknown scheme; want %s", want)
+		return "", "", URLError("unknown scheme; want %s", want)
 	}
 	return scheme, rest, nil
 }
@@ -142,13 +142,13 @@ func (u *URL) parseAuthority(text string) error {
 	if i := strings.LastIndex(text, "@"); i >= 0 {
 		user, password, _ := strings.Cut(text[:i], ":")
 		if !userForm.MatchString(text[:i]) {
-			return urlError("user and password may hold letters, digits and ._~!$&'()*+,;=:- only: write any other character as %%XX")
+			return URLError("user and password may hold letters, digits and ._~!$&'()*+,;=:- only: write any other character as %%XX")
 		}
 		var err, errPassword error
 		u.User, err = url.PathUnescape(user)
 		u.Password, errPassword = url.PathUnescape(password)
 		if cmp.Or(err, errPassword) != nil { // quotes the password
-			return urlError("user or password has a malformed escape")
+			return URLError("user or password has a malformed escape")
 		}
 		hosts = text[i+1:]
 	}
@@ -168,11 +168,11 @@ func (u *URL) parseAuthority(text string) error {
 func parseHost(text string) (Host, error) {
 	m := hostForm.FindStringSubmatch(text)
 	if m == nil {
-		return Host{}, urlError("want host:port, or [IPv6]:port, between @ and /: in a password write %%2F instead of / and %%3F instead of ?")
+		return Host{}, URLError("want host:port, or [IPv6]:port, between @ and /: in a password write %%2F instead of / and %%3F instead of ?")
 	}
 	h := Host{Name: strings.Trim(m[1], "[]"), Port: strings.TrimPrefix(m[2], ":")}
 	if port, err := strconv.Atoi(cmp.Or(h.Port, "1")); err != nil || port < 1 || port > 65535 {
-		return Host{}, urlError("a port must be a number from 1 to 65535")
+		return Host{}, URLError("a port must be a number from 1 to 65535")
 	}
 	return h, nil
 }
@@ -182,10 +182,10 @@ func (u *URL) parseTail(text string) error {
 	path, query, _ := strings.Cut(text, "?")
 	var err error
 	if u.Database, err = url.PathUnescape(strings.TrimPrefix(path, "/")); err != nil {
-		return urlError("the name of the database has a malformed escape")
+		return URLError("the name of the database has a malformed escape")
 	}
 	if u.Query, err = url.ParseQuery(query); err != nil { // quotes the query
-		return urlError("the parameters cannot be read: want name=value&name=value; in a value write %%3B instead of ;")
+		return URLError("the parameters cannot be read: want name=value&name=value; in a value write %%3B instead of ;")
 	}
 	return nil
 }

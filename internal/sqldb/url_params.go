@@ -70,13 +70,13 @@ func (p Params) Check(query url.Values) (url.Values, error) {
 		values := query[name]
 		switch {
 		case !known && !paramName.MatchString(name):
-			return nil, urlError("a parameter behind the question mark has no valid name")
+			return nil, URLError("a parameter behind the question mark has no valid name")
 		case !known:
-			return nil, urlError("parameter %s is refused: its effect on the roster is not known", name)
+			return nil, URLError("parameter %s is refused: its effect on the roster is not known", name)
 		case len(values) > 1:
-			return nil, urlError("parameter %s must be given once, not %d times", name, len(values))
+			return nil, URLError("parameter %s must be given once, not %d times", name, len(values))
 		case param.fate == refuse, param.valid != nil && !param.valid(values[0]):
-			return nil, urlError("parameter %s (%q) %s", name, values[0], param.rule)
+			return nil, URLError("parameter %s (%q) %s", name, values[0], param.rule)
 		case param.fate == pass:
 			passed.Set(name, values[0])
 		}
@@ -84,7 +84,7 @@ func (p Params) Check(query url.Values) (url.Values, error) {
 	return passed, nil
 }
 
-// urlError returns an error about a database URL.
-func urlError(format string, args ...any) error {
+// URLError returns an error about a database URL.
+func URLError(format string, args ...any) error {
 	return fmt.Errorf("database URL: "+format, args...)
 }
