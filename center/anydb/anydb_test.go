@@ -49,15 +49,22 @@ func TestBadURLs(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	for raw, want := range map[string]bool{
-		"postgres://127.0.0.1/d":              true,
-		"postgres://localhost/d":              true,
-		"postgres://[::1]:5432/d":             true,
-		"postgres:///d?host=/run/postgresql":  true,
-		"postgres://db.example/d":             false,
-		"postgres://127.0.0.1/d?host=db":      false,
-		"mysql://h/d?socket=/run/mysqld.sock": true,
-		"mysql://10.0.0.1/d":                  false,
-		"sqlite:f":                            true,
+		"postgres://127.0.0.1/d":                    true,
+		"postgres://localhost/d":                    true,
+		"postgres://[::1]:5432/d":                   true,
+		"postgres:///d?host=/run/postgresql":        true,
+		"postgres://db.example/d":                   false,
+		"postgres://127.0.0.1/d?host=db":            false,
+		"postgres://localhost/d?hostaddr=192.0.2.1": false,
+		"postgres://db/d?hostaddr=127.0.0.1":        true,
+		"postgres://127.0.0.1,db/d":                 false,
+		"postgres://127.0.0.1,localhost:1/d":        true,
+		"postgres:///d?host=127.0.0.1,db":           false,
+		"mysql://localhost,10.0.0.1/d":              false,
+		"mysql://localhost:1,127.0.0.1:2/d":         true,
+		"mysql://h/d?socket=/run/mysqld.sock":       true,
+		"mysql://10.0.0.1/d":                        false,
+		"sqlite:f":                                  true,
 	} {
 		if got := anydb.URL(raw); got.Local != want || got.Err != nil {
 			t.Errorf("Local of %s: got %t, %v, want %t", raw, got.Local, got.Err, want)

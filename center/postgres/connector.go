@@ -15,14 +15,11 @@ import (
 // preparedStatements limits how many statements a connection prepares.
 const preparedStatements = 100
 
-// connector returns a connector for a role, with the user's URL and the options that correctness needs.
-func connector(raw string, role sqldb.Role) (driver.Connector, error) {
-	cfg, err := pq.NewConfig(raw)
-	if err != nil {
-		return nil, err
-	}
-	// Without this option, lib/pq prepares and executes in two round trips. PgBouncer in transaction mode may send them to
-	// different servers, and the rows of another statement come back.
+// connector forces what correctness needs on the configuration of the user.
+func connector(cfg pq.Config, role sqldb.Role) (driver.Connector, error) {
+	cfg = cfg.Clone()
+	// Without it, lib/pq prepares and executes in two round trips, and PgBouncer in transaction
+	// mode sends them to different servers: the rows of another statement come back.
 	cfg.BinaryParameters = true
 	if cfg.ApplicationName == "" {
 		cfg.FallbackApplicationName = "rota"
@@ -36,9 +33,9 @@ func connector(raw string, role sqldb.Role) (driver.Connector, error) {
 	}
 	c.Dialer(dialer{strict: role.Brief()})
 	if !role.Brief() {
-		return c, nil
+		return explaining{c}, nil
 	}
-	return sqldb.Preparing{Connector: c, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
+	return sqldb.Preparing{Connector: explaining{c}, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
 // direct reports whether there is no proxy between the program and the server, so that statements may be prepared. PgBouncer

@@ -80,7 +80,11 @@ func TestPreparedStatementEndsWhenPacketsAreLost(t *testing.T) {
 // openPreparing opens a pool of one connection that prepares statements even behind a proxy.
 func openPreparing(t *testing.T, url string) *sql.DB {
 	t.Helper()
-	c, err := connector(url, sqldb.RoleHeartbeat)
+	at, err := parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := connector(at.config, sqldb.RoleHeartbeat)
 	if err != nil {
 		t.Fatal(err)
 	}

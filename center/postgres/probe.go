@@ -5,7 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
+
+	"github.com/lib/pq"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -30,14 +31,14 @@ func probe(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 	return sqldb.Server{}, err
 }
 
-func notes(ctx context.Context, db *sql.DB, u *sqldb.URL) ([]sqldb.Note, error) {
+func notes(ctx context.Context, db *sql.DB, cfg pq.Config) ([]sqldb.Note, error) {
 	var isolation, idle string
 	err := db.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation'),
 		current_setting('idle_in_transaction_session_timeout')`).Scan(&isolation, &idle)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the isolation: %w", err)
 	}
-	list := []sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed")}
+	list := []sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed"), tlsNote(cfg)}
 	if idle == "0" {
 		list = append(list, sqldb.Note{
 			Check: "database", Hint: "ALTER ROLE ... SET idle_in_transaction_session_timeout = '1min' for the workers' role",
@@ -49,10 +50,10 @@ func notes(ctx context.Context, db *sql.DB, u *sqldb.URL) ([]sqldb.Note, error) 
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	if !prepares && !strings.HasPrefix(u.Query.Get("host"), "/") {
+	if !prepares && !socket(servers(cfg)[0]) {
 		list = append(list, sqldb.Note{
 			Check: "pooler", Hint: "if it is PgBouncer, make sure that pool_mode is transaction or session, never statement",
-			Finding: fmt.Sprintf("something stands between port %s and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", port(u)),
+			Finding: fmt.Sprintf("something stands between port %d and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", cfg.Port),
 		})
 	}
 	return list, nil

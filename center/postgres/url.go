@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,58 +17,90 @@ import (
 )
 
 // URL returns the database at postgres://user:password@host:5432/database?sslmode=verify-full, with the parameters of
-// lib/pq behind the question mark, as far as they leave the roster intact. center.Open returns the error of a malformed URL.
+// lib/pq behind the question mark, as far as they leave the roster intact. A list of hosts, host1:5432,host2:5432, is
+// tried in order; a host that takes no writes is passed over. The environment (PGSSLMODE and so on) says what the URL
+// leaves open. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
-	u, err := sqldb.ParseURL(raw, "postgres://...", "postgres", "postgresql")
+	t, err := parse(raw)
 	if err != nil {
-		return sqldb.Database{Err: err}
-	}
-	if u.Query, err = params.Check(u.Query); err != nil {
-		return sqldb.Database{Err: err}
-	}
-	withSSLMode(u)
-	cfg, err := pq.NewConfig(dsn(u))
-	if err != nil {
-		return sqldb.Database{Err: fmt.Errorf("database URL: %w", err)}
-	}
-	if err := checkOptions(cfg.Options); err != nil {
 		return sqldb.Database{Err: err}
 	}
 	return sqldb.Database{
 		Dialect: dialect,
-		Address: u.Address(),
-		Local:   loopback(u),
+		Address: t.url.Address(),
+		Local:   local(t.config),
 		Pool: func(r sqldb.Role, _ bool) (*sql.DB, error) {
-			c, err := connector(dsn(u), r)
+			c, err := connector(t.config, r)
 			if err != nil {
 				return nil, err
 			}
 			return sql.OpenDB(c), nil
 		},
 		Probe: probe,
-		Notes: func(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) { return notes(ctx, db, u) },
+		Notes: func(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) { return notes(ctx, db, t.config) },
 	}
 }
 
-// withSSLMode writes the sslmode that the URL leaves open: the default of lib/pq refuses a server without TLS, which is
-// what runs on a developer's own machine.
-func withSSLMode(u *sqldb.URL) {
-	if u.Query.Has("sslmode") {
-		return
-	}
-	mode := "require"
-	if loopback(u) {
-		mode = "disable"
-	}
-	u.Query.Set("sslmode", mode)
+// target is a parsed URL, and what the driver makes of it and of the environment.
+type target struct {
+	url    *sqldb.URL
+	config pq.Config
 }
 
-// loopback reports whether the server is on this host.
-func loopback(u *sqldb.URL) bool {
-	if host := u.Query.Get("host"); host != "" {
-		return sqldb.Host{Name: host}.Loopback()
+func parse(raw string) (t target, err error) {
+	u, err := sqldb.ParseURL(raw, "postgres://...", "postgres", "postgresql")
+	if err != nil {
+		return t, err
 	}
-	return u.Loopback()
+	if u.Query, err = params.Check(u.Query); err != nil {
+		return t, err
+	}
+	cfg, err := pq.NewConfig(dsn(u))
+	if err != nil {
+		return t, fmt.Errorf("database URL: %w", err)
+	}
+	if err := checkOptions(cfg.Options); err != nil {
+		return t, err
+	}
+	all := servers(cfg)
+	if socket(all[0]) && slices.ContainsFunc(all, func(h pq.ConfigMultihost) bool { return !socket(h) }) {
+		return t, errors.New("database URL: a list of hosts must not begin with a Unix socket: the driver would use TLS for none of them")
+	}
+	// The default of lib/pq, require, refuses a server without TLS, which is what runs on a developer's own machine.
+	if cfg.SSLMode == "" {
+		cfg.SSLMode = pq.SSLModeRequire
+		if local(cfg) {
+			cfg.SSLMode = pq.SSLModeDisable
+		}
+	}
+	if len(all) > 1 && cfg.TargetSessionAttrs == "" {
+		cfg.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
+	}
+	return target{u, cfg}, nil
+}
+
+// servers returns the hosts that the driver tries.
+func servers(cfg pq.Config) []pq.ConfigMultihost {
+	return append([]pq.ConfigMultihost{{Host: cfg.Host, Hostaddr: cfg.Hostaddr, Port: cfg.Port}}, cfg.Multi...)
+}
+
+// socket reports whether a host is a Unix socket.
+func socket(h pq.ConfigMultihost) bool {
+	return !h.Hostaddr.IsValid() && (filepath.IsAbs(h.Host) || strings.HasPrefix(h.Host, "@"))
+}
+
+// local reports whether all hosts are this host. The driver connects to the address, and not to the name, if it has one.
+func local(cfg pq.Config) bool {
+	for _, h := range servers(cfg) {
+		name := h.Host
+		if h.Hostaddr.IsValid() {
+			name = h.Hostaddr.String()
+		}
+		if !socket(h) && !(sqldb.Host{Name: name}).Loopback() {
+			return false
+		}
+	}
+	return true
 }
 
 // dsn returns the URL in the form keyword='value' of lib/pq, whose own parser prints passwords in its errors and knows
@@ -105,12 +139,3 @@ func hosts(list []sqldb.Host) (names, ports string) {
 }
 
 const defaultPort = "5432"
-
-// port returns the port of the first host.
-func port(u *sqldb.URL) string {
-	first := ""
-	if len(u.Hosts) > 0 {
-		first = u.Hosts[0].Port
-	}
-	return cmp.Or(u.Query.Get("port"), first, defaultPort)
-}
