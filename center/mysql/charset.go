@@ -1,8 +1,6 @@
 package mysql
 
 import (
-	"context"
-	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,18 +19,6 @@ const charsetMark = "charset "
 
 // unknownTimeZone is the number of the server's answer to such a time zone.
 const unknownTimeZone = 1298
-
-// checkingConnector explains the errors of new connections.
-type checkingConnector struct{ sqldriver.Connector }
-
-// Connect implements driver.Connector.
-func (c checkingConnector) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
-	if refused := charsetError(err); refused != nil {
-		return nil, refused
-	}
-	return conn, err
-}
 
 // charsetError returns the error of a connection whose character set utcIfUTF8 does not accept, otherwise nil.
 func charsetError(err error) error {

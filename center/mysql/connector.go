@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"cmp"
 	"context"
 	sqldriver "database/sql/driver"
 	"errors"
@@ -21,16 +20,10 @@ const preparedStatements = 8
 
 // connector turns mysql://user:password@host:port/db?param=value into a connector for a role.
 func connector(u *sqldb.URL, role sqldb.Role) (sqldriver.Connector, error) {
-	cfg, err := config(u)
+	c, err := newHosts(u, role)
 	if err != nil {
 		return nil, err
 	}
-	force(cfg, role)
-	plain, err := driver.NewConnector(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("%w", err)
-	}
-	c := checkingConnector{plain}
 	if role != sqldb.RoleHeartbeat {
 		return c, nil
 	}
@@ -41,41 +34,27 @@ func connector(u *sqldb.URL, role sqldb.Role) (sqldriver.Connector, error) {
 	return sqldb.Preparing{Connector: c, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
-// config reads the URL.
+// config reads the URL, except for its hosts.
 func config(u *sqldb.URL) (*driver.Config, error) {
 	if u.Database == "" {
 		return nil, errors.New("database URL: no database; want mysql://user@host:3306/DATABASE")
 	}
 	query := maps.Clone(u.Query)
 	query.Del("socket")
+	if !query.Has("tls") && !local(u) {
+		query.Set("tls", tlsUnverified)
+	}
 	cfg, err := driver.ParseDSN("/?" + query.Encode())
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
 	}
-	cfg.Net, cfg.Addr = address(u)
+	cfg.TLS = nil // ParseDSN has made it of tls and of a default host; NewConnector makes it again, for each host
 	cfg.User, cfg.Passwd, cfg.DBName = u.User, u.Password, u.Database
 	if cfg.Params == nil {
 		cfg.Params = map[string]string{}
 	}
 	return cfg, nil
 }
-
-// address returns the network and the address to connect to.
-func address(u *sqldb.URL) (network, address string) {
-	if socket := u.Query.Get("socket"); socket != "" {
-		return "unix", socket
-	}
-	if len(u.Hosts) == 0 {
-		return "tcp", defaultAddress
-	}
-	h := u.Hosts[0]
-	return "tcp", net.JoinHostPort(h.Name, cmp.Or(h.Port, defaultPort))
-}
-
-const (
-	defaultPort    = "3306"
-	defaultAddress = "127.0.0.1:" + defaultPort
-)
 
 // force sets what correctness needs.
 func force(cfg *driver.Config, role sqldb.Role) {

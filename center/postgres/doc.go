@@ -14,8 +14,8 @@
 // network swallows packets (its issue 620). Connections for dealers and for migrations have only keep-alive, because
 // their statements may take any time.
 //
-// sslmode=disable on a loopback host and require elsewhere, unless the URL says otherwise: the default of lib/pq refuses
-// a server without TLS, and a developer's own server usually has none.
+// sslmode=disable if all hosts are loopback hosts and require elsewhere, unless the URL or PGSSLMODE says otherwise: the default of lib/pq refuses
+// a server without TLS, which is what runs on a developer's own machine.
 //
 // The roster's own statements are prepared when they are repeated, if there is no proxy between the program and the
 // server: parsing and planning are four fifths of their cost. The package compares the two ends of the connection as the
