@@ -50,7 +50,8 @@ func direct(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
 	if dialed == nil {
 		return false
 	}
-	rows, err := c.QueryContext(ctx, `SELECT host(inet_client_addr()) || ' ' || inet_client_port() || ' ' || host(inet_server_addr()) || ' ' || inet_server_port()`, nil)
+	rows, err := c.QueryContext(ctx, `SELECT host(inet_client_addr()) || ' ' || CAST(inet_client_port() AS text) || ' ' ||
+		host(inet_server_addr()) || ' ' || CAST(inet_server_port() AS text)`, nil)
 	if err != nil {
 		return false
 	}

@@ -6,10 +6,13 @@ import (
 )
 
 var dialect = &sqldb.Dialect{
-	Name:     schema.Postgres,
-	Version:  `SELECT 'PostgreSQL ' || current_setting('server_version')`,
-	Now:      "clock_timestamp()", // now() would be the start of the transaction
-	Ago:      func(ms string) string { return "clock_timestamp() - " + ms + " * INTERVAL '1 millisecond'" },
+	Name:    schema.Postgres,
+	Version: `SELECT 'PostgreSQL ' || current_setting('server_version')`,
+	Now:     "clock_timestamp()", // now() would be the start of the transaction
+	// For bigint * interval PostgreSQL has no operator: it would look for one on the search path before it casts.
+	Ago: func(ms string) string {
+		return "clock_timestamp() - CAST(" + ms + " AS double precision) * INTERVAL '1 millisecond'"
+	},
 	Numbered: true,
 	// With an array PostgreSQL uses the index. For a join with the elements it estimates 100 elements, and reads all
 	// queues of a large roster for one of them.

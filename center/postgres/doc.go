@@ -26,6 +26,11 @@
 // after ten seconds (idle_in_transaction_session_timeout). Both are set by the first statement of each transaction,
 // because PgBouncer refuses them as settings of the connection.
 //
+// Expressions have exactly the types of operators of PostgreSQL, by casts where needed: for other types PostgreSQL looks
+// for an operator on the search path before it casts, so that a role that may CREATE there could run code as ours. The
+// columns of names are varchar, which has no operators of its own, so that this does not protect comparisons of names:
+// the doctor names the schemas in which other roles may CREATE.
+//
 // The isolation level is the server's default, READ COMMITTED.
 //
 // # Why not

@@ -45,7 +45,12 @@ func notes(ctx context.Context, db *sql.DB, cfg pq.Config) ([]sqldb.Note, error)
 			Finding: "nothing ends a transaction whose client is gone: a host that vanishes inside a dealer's transaction keeps its queue until TCP notices",
 		})
 	}
-	// Statements are not prepared behind a proxy (see direct), and also not on a Unix socket.
+	creators, err := creatorNotes(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, creators...)
+	// What stands between keeps direct from preparing statements. On a Unix socket that cannot be decided.
 	prepares, err := sqldb.Prepares(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
