@@ -36,6 +36,11 @@ type Options struct {
 	// loopback host and returns an error on other hosts, so that a mistyped URL cannot make a second roster.
 	Schema SchemaMode
 
+	// IdleDealerConns is how many connections for dealers (Center.DB) stay open between their batches, on servers. One that
+	// was idle for a minute is closed. A number below that of busy executors connects again for some batches. The roster
+	// itself has at most 5 connections besides: 4 for its transactions and one for heartbeats. Defaults to 16.
+	IdleDealerConns int
+
 	// Logger gets messages that no call returns as an error. Defaults to no output.
 	Logger logrus.FieldLogger
 
@@ -66,6 +71,9 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	if err := roster.ValidName("own_sign", o.OwnSign, 50); err != nil {
 		return err
+	}
+	if o.IdleDealerConns < 0 {
+		return fmt.Errorf("idle_dealer_conns (%d) must not be negative", o.IdleDealerConns)
 	}
 	switch o.Schema {
 	case SchemaAuto, SchemaCreate, SchemaRequire:
@@ -108,6 +116,9 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
+	if o.IdleDealerConns > 0 && !db.Memory { // a database in memory has one connection for all
+		pools.Dealers.SetMaxIdleConns(o.IdleDealerConns)
+	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
 	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock}
 	d := Settings{}.WithDefaults()
@@ -136,7 +147,7 @@ func (c *Center) Close() error { return c.db.Close() }
 
 // DB returns the pool for dealers: connections to the roster's database with the forced options, separate from the
 // connections for the roster's own statements. Its size is not limited: the setting thread_number bounds how many
-// connections Rota's calls of dealers use.
+// connections Rota's calls of dealers use. A connection that was idle for a minute is closed.
 func (c *Center) DB() *sql.DB { return c.db.Dealers }
 
 // Dialect returns the kind of database.

@@ -1,6 +1,7 @@
 package center_test
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,6 +46,7 @@ func TestOpenRefusesBadURLs(t *testing.T) {
 func TestOpenRefusesBadOptions(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]center.Options{
+		`idle_dealer_conns (-1) must not be negative`:                                     {IdleDealerConns: -1},
 		`schema ("maybe") must be auto, create or require`:                                {Schema: "maybe"},
 		`own_sign (" x") must be printable, without white space around it`:                {OwnSign: " x"},
 		`own_sign ("` + strings.Repeat("x", 51) + `") must have at most 50 bytes, not 51`: {OwnSign: strings.Repeat("x", 51)},
@@ -55,7 +57,32 @@ func TestOpenRefusesBadOptions(t *testing.T) {
 	}
 }
 
-func TestOpenOfAnUnreachableServer(t *testing.T) {
+func TestIdleDealerConns(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		for o, want := range map[int]int{0: 16, 3: 3} {
+			c := centertest.Open(t, url, center.Options{IdleDealerConns: o})
+			var taken []*sql.Conn
+			for range 20 {
+				conn, err := c.DB().Conn(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				taken = append(taken, conn)
+			}
+			for _, conn := range taken {
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if got := c.DB().Stats().Idle; got != want {
+				t.Errorf("IdleDealerConns %d: %d idle connections, want %d", o, got, want)
+			}
+		}
+	})
+}
+
+func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://app:secret@127.0.0.1:1/d", "mysql://app:secret@127.0.0.1:1/d", "sqlite:/no/such/folder/x.db"} {
 		got := openError(t, url, center.Options{})

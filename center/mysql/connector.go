@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strings"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -68,6 +69,9 @@ func force(cfg *driver.Config, role sqldb.Role) {
 	cfg.Params["autocommit"] = "1"   // against a global autocommit=0, too: no other server would see a heartbeat
 	cfg.Logger = &driver.NopLogger{} // it would write to stderr, among lines of JSON, what its errors say as well
 	cfg.Params["time_zone"] = utcIfUTF8
+	if !strings.Contains(cfg.ConnectionAttributes, "program_name:") {
+		cfg.ConnectionAttributes = strings.TrimPrefix(cfg.ConnectionAttributes+",program_name:rota", ",")
+	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = sqldb.IOTimeout
 	}

@@ -83,3 +83,22 @@ func TestTheTableHasAllParametersOfTheDriver(t *testing.T) {
 		}
 	}
 }
+
+// An administrator looks for it in performance_schema.session_connect_attrs.
+func TestProgramName(t *testing.T) {
+	for query, want := range map[string]string{
+		"": "program_name:rota", "?connectionAttributes=team:pay": "team:pay,program_name:rota", "?connectionAttributes=program_name:mine": "program_name:mine",
+	} {
+		u, err := sqldb.ParseURL("mysql://u@h/d"+query, "mysql", "mysql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if force(cfg, sqldb.RoleStore); cfg.ConnectionAttributes != want {
+			t.Errorf("%s: %s, want %s", query, cfg.ConnectionAttributes, want)
+		}
+	}
+}

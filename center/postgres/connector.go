@@ -22,7 +22,7 @@ func connector(cfg pq.Config, role sqldb.Role) (driver.Connector, error) {
 	// mode sends them to different servers: the rows of another statement come back.
 	cfg.BinaryParameters = true
 	if cfg.ApplicationName == "" {
-		cfg.FallbackApplicationName = "rota"
+		cfg.ApplicationName = "rota"
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = sqldb.ConnectTimeout

@@ -67,3 +67,14 @@ func TestSettingsOfTheTableExist(t *testing.T) {
 		}
 	}
 }
+
+// An administrator looks for it in pg_stat_activity.
+func TestApplicationName(t *testing.T) {
+	raw := testdb.URL(t, testdb.Postgres)
+	for query, want := range map[string]string{"": "rota", "&application_name=mine": "mine", "&fallback_application_name=other": "other"} {
+		var got string
+		if err := open(t, raw+query).QueryRowContext(t.Context(), `SELECT current_setting('application_name')`).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", query, got, err, want)
+		}
+	}
+}

@@ -26,9 +26,13 @@ type DB struct {
 // storeConns is the size of the store's pool.
 const storeConns = 4
 
-// idleDealerConns is the number of idle connections that stay open for dealers. With the default of database/sql, two,
+// IdleDealerConns is the number of idle connections that stay open for dealers. With the default of database/sql, two,
 // a process with more executors would connect again for each batch.
-const idleDealerConns = 16
+const IdleDealerConns = 16
+
+// maxIdleTime is how long an idle connection stays open, except for the connection of heartbeats: a process at rest has
+// few connections, so that a hundred of them do not use up those of a server.
+const maxIdleTime = time.Minute
 
 // Open opens the pools. It does not connect. Without create, a database that does not exist is an error.
 func Open(d Database, create bool) (*DB, error) {
@@ -40,7 +44,7 @@ func Open(d Database, create bool) (*DB, error) {
 	}{
 		{&db.Store, RoleStore, storeConns, storeConns},
 		{&db.Heartbeat, RoleHeartbeat, 1, 1},
-		{&db.Dealers, RoleDealers, 0, idleDealerConns},
+		{&db.Dealers, RoleDealers, 0, IdleDealerConns},
 	}
 	if d.Dialect.OneWriter {
 		pools[0].max, pools[0].idle = 1, 1 // the roster's writers wait for the pool, which is fair, and not for busy_timeout
@@ -56,6 +60,9 @@ func Open(d Database, create bool) (*DB, error) {
 		}
 		pool.SetMaxOpenConns(p.max)
 		pool.SetMaxIdleConns(p.idle)
+		if p.role != RoleHeartbeat && !d.Dialect.OneWriter { // a connection to a file costs the server nothing
+			pool.SetConnMaxIdleTime(maxIdleTime)
+		}
 		*p.pool = pool
 	}
 	return db, nil

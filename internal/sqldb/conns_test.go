@@ -1,0 +1,75 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// counting is a connector that counts its open connections.
+type counting struct{ open atomic.Int64 }
+
+func (c *counting) Connect(context.Context) (driver.Conn, error) {
+	c.open.Add(1)
+	return countedConn{c}, nil
+}
+
+func (c *counting) Driver() driver.Driver { return nil }
+
+type countedConn struct{ of *counting }
+
+func (c countedConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
+func (c countedConn) Begin() (driver.Tx, error)           { return nil, errors.ErrUnsupported }
+func (c countedConn) Close() error {
+	c.of.open.Add(-1)
+	return nil
+}
+
+// A hundred processes at rest must not use up the connections of a server.
+func TestConnectionsAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c counting
+		db, err := sqldb.Open(sqldb.Database{
+			Dialect: &sqldb.Dialect{}, Pool: func(sqldb.Role, bool) (*sql.DB, error) { return sql.OpenDB(&c), nil },
+		}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		use(t, db.Heartbeat, 1)
+		use(t, db.Store, 4)
+		use(t, db.Dealers, 30)
+		if n := c.open.Load(); n != 1+4+16 {
+			t.Errorf("%d connections stay open for the next batch, want 21", n)
+		}
+		time.Sleep(3 * time.Minute)
+		if n := c.open.Load(); n != 1 {
+			t.Errorf("%d connections are open at rest, want that of the heartbeats", n)
+		}
+	})
+}
+
+// use takes n connections of a pool at once and gives them back.
+func use(t *testing.T, pool *sql.DB, n int) {
+	t.Helper()
+	var taken []*sql.Conn
+	for range n {
+		conn, err := pool.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, conn)
+	}
+	for _, conn := range taken {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
