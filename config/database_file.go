@@ -64,7 +64,7 @@ func readDatabaseFile(path string) (string, error) {
 		}
 		return "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("ask for the permissions: %w", err)

@@ -66,7 +66,7 @@ func TestBadDatabaseFiles(t *testing.T) {
 		if _, err := LoadConnection("", nil); err == nil || err.Error() != "ROTA_DATABASE_FILE "+want {
 			t.Errorf("got %v, want %s", err, want)
 		}
-		os.Unsetenv("ROTA_DATABASE_FILE")
+		t.Setenv("ROTA_DATABASE_FILE", "")
 	}
 }
 

@@ -13,19 +13,19 @@ import (
 )
 
 func TestBadURLs(t *testing.T) {
-	const any = "want postgres://..., mysql://..., mariadb://... or sqlite:FILE"
+	const kinds = "want postgres://..., mysql://..., mariadb://... or sqlite:FILE"
 	cases := []struct {
 		url  func(string) sqldb.Database
 		raw  string
 		want string
 	}{
-		{anydb.URL, "oracle://h/d", `database URL: unknown scheme; ` + any},
-		{anydb.URL, "oracle://app:secret@h/d", `database URL: unknown scheme; ` + any},
-		{anydb.URL, "orders.db", `database URL: no scheme; ` + any},
-		{anydb.URL, "", `database URL: no scheme; ` + any},
+		{anydb.URL, "oracle://h/d", `database URL: unknown scheme; ` + kinds},
+		{anydb.URL, "oracle://app:secret@h/d", `database URL: unknown scheme; ` + kinds},
+		{anydb.URL, "orders.db", `database URL: no scheme; ` + kinds},
+		{anydb.URL, "", `database URL: no scheme; ` + kinds},
 		{anydb.URL, "sqlite:", `database URL: no file; want sqlite:FILE`},
-		{anydb.URL, "host=db user=app password=secret", `database URL: libpq's form keyword=value is not accepted; ` + any},
-		{anydb.URL, "app:secret@tcp(db:3306)/shop", `database URL: the form user:password@tcp(host)/database is not accepted; ` + any},
+		{anydb.URL, "host=db user=app password=secret", `database URL: libpq's form keyword=value is not accepted; ` + kinds},
+		{anydb.URL, "app:secret@tcp(db:3306)/shop", `database URL: the form user:password@tcp(host)/database is not accepted; ` + kinds},
 		{anydb.URL, "postgres:app:secret@db/shop", `database URL: no // behind the scheme; want postgres://...`},
 		{anydb.URL, "mariadb:app:secret@db/shop", `database URL: no // behind the scheme; want mysql://...`},
 		{anydb.URL, "postgres://u:se%zzret@h/", `database URL: % must be followed by two hexadecimal digits: in a password write %25 instead of %`},

@@ -86,11 +86,11 @@ func (list hosts) Connect(ctx context.Context) (sqldriver.Conn, error) {
 }
 
 // Driver implements driver.Connector.
-func (list hosts) Driver() sqldriver.Driver { return list[0].Connector.Driver() }
+func (list hosts) Driver() sqldriver.Driver { return list[0].Driver() }
 
 // connect connects, and explains the errors that a parameter of the URL can avoid.
 func (h host) connect(ctx context.Context) (sqldriver.Conn, error) {
-	conn, err := h.Connector.Connect(ctx)
+	conn, err := h.Connect(ctx)
 	if refused := charsetError(err); refused != nil {
 		return nil, refused
 	}

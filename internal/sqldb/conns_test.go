@@ -42,7 +42,11 @@ func TestConnectionsAtRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer db.Close()
+		defer func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		use(t, db.Heartbeat, 1)
 		use(t, db.Store, 4)
 		use(t, db.Dealers, 30)

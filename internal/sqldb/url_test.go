@@ -14,11 +14,9 @@ func TestParseURL(t *testing.T) {
 	for raw, want := range map[string]*sqldb.URL{
 		"pg://":      {Scheme: "pg"},
 		"PG://u@h/d": {Scheme: "pg", User: "u", Database: "d", Hosts: []sqldb.Host{{Name: "h"}}},
-		"pg://u:p%23%25%2f%3F%40@h:1/d%2Fe?a=b%20c&a=d": {Scheme: "pg", User: "u", Password: "p#%/?@", Database: "d/e",
-			Hosts: []sqldb.Host{{Name: "h", Port: "1"}}, Query: map[string][]string{"a": {"b c", "d"}}},
-		"pg://u:p@q@h1,h2:2,[::1]:3,[::2]": {Scheme: "pg", User: "u", Password: "p@q",
-			Hosts: []sqldb.Host{{Name: "h1"}, {Name: "h2", Port: "2"}, {Name: "::1", Port: "3"}, {Name: "::2"}}},
-		"pg:///d?host=/run": {Scheme: "pg", Database: "d", Query: map[string][]string{"host": {"/run"}}},
+		"pg://u:p%23%25%2f%3F%40@h:1/d%2Fe?a=b%20c&a=d": {Scheme: "pg", User: "u", Password: "p#%/?@", Database: "d/e", Hosts: []sqldb.Host{{Name: "h", Port: "1"}}, Query: map[string][]string{"a": {"b c", "d"}}},
+		"pg://u:p@q@h1,h2:2,[::1]:3,[::2]":              {Scheme: "pg", User: "u", Password: "p@q", Hosts: []sqldb.Host{{Name: "h1"}, {Name: "h2", Port: "2"}, {Name: "::1", Port: "3"}, {Name: "::2"}}},
+		"pg:///d?host=/run":                             {Scheme: "pg", Database: "d", Query: map[string][]string{"host": {"/run"}}},
 	} {
 		got, err := sqldb.ParseURL(raw, "pg://...", "pg")
 		if err != nil {
