@@ -1,6 +1,7 @@
 package anydb_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,9 @@ func FuzzURL(f *testing.F) {
 				t.Errorf("more than a line: %s", shown)
 			}
 		}
-		if strings.Contains(raw, "://a:"+fuzzPassword+"@h/") && strings.Count(raw, fuzzPassword) == 1 && strings.Contains(shown, fuzzPassword) {
+		scheme, _, _ := strings.Cut(raw, "://a:"+fuzzPassword+"@h/")
+		understood := slices.Contains([]string{"postgres", "postgresql", "mysql", "oracle"}, scheme) && strings.Count(raw, fuzzPassword) == 1
+		if understood && strings.Contains(shown, fuzzPassword) {
 			t.Errorf("%q shows the password: %s", raw, shown)
 		}
 	})
