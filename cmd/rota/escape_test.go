@@ -44,7 +44,7 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 		SELECT 'gone:1:00000001', task_type, register_time, heartbeat_time, 'EXPIRED' FROM schedule_server WHERE uuid = '` + web1 + `'`)
 	for table, columns := range hostileColumns {
 		var set []string
-		for _, column := range strings.Fields(columns) {
+		for column := range strings.FieldsSeq(columns) {
 			set = append(set, column+" = CASE WHEN "+column+" IS NOT NULL THEN CONCAT('"+hostile+"', "+column+") END")
 		}
 		s.exec("UPDATE " + table + " SET " + strings.Join(set, ", "))
@@ -82,7 +82,7 @@ func sweepArgs(command, url string) (args []string) {
 	names := map[string]string{
 		"TASK": hostile + "settle", "RUNTASK": hostile + "extract", "SERVER": hostile + web1, "QUEUE": hostile + "0", "TRIGGER": hostile + "nightly", "RUN": hostile + "extract",
 	}
-	for _, word := range strings.Split(command, " ") {
+	for word := range strings.SplitSeq(command, " ") {
 		if name, ok := names[word]; ok {
 			word = name
 		}
@@ -196,8 +196,16 @@ func TestCSVHasNoFormulas(t *testing.T) {
 	}
 	var out bytes.Buffer
 	if err := writeCSV(&out, []record{
-		{"=1+1", []string{"+x", "y"}, -1.5}, {"-1", nil, 0}, {"@SUM(1)", nil, 1}, {"\t=1", nil, 1}, {"\r=1", nil, 1}, {"\n=1", nil, 1}, {"＝1", nil, 1},
-		{`a;=1`, []string{"x", "=y"}, 1}, {`say "=1", twice`, nil, 1}, {"a-b=c", nil, 1},
+		{"=1+1", []string{"+x", "y"}, -1.5},
+		{"-1", nil, 0},
+		{"@SUM(1)", nil, 1},
+		{"\t=1", nil, 1},
+		{"\r=1", nil, 1},
+		{"\n=1", nil, 1},
+		{"＝1", nil, 1},
+		{`a;=1`, []string{"x", "=y"}, 1},
+		{`say "=1", twice`, nil, 1},
+		{"a-b=c", nil, 1},
 	}, true); err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ func TestText(t *testing.T) {
 
 func TestArgs(t *testing.T) {
 	t.Parallel()
-	got := fmt.Sprintf("%s %d %v", Args([]any{"a\x1b", 7, errors.New("b\n")})...)
-	if got != `a\x1b 7 b\n` {
+	got := fmt.Sprintf("%s %d %v", Args([]any{"a\x1b", 7, errors.New("b\nc")})...)
+	if got != `a\x1b 7 b\nc` {
 		t.Errorf("%q", got)
 	}
 }
