@@ -24,5 +24,5 @@
 //
 // # Libraries
 //
-// maruel/natural sorts queue ids as people do. logrus is the logger of the project's users.
+// logrus is the logger of the project's users.
 package center

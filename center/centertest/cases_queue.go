@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func (r *fixture) wantQueues(want ...string) {
 
 // named is a task type with named queues.
 var named = center.Settings{QueueNames: []string{"north", "south"}}
+
+// oddNames are in natural order. Each differs from its neighbour in more than one way: in leading zeros and in length.
+var oddNames = []string{"01", "1", "1-a", "01a"}
 
 func testAddQueue(t *testing.T, c *center.Center) {
 	t.Run("N2 an added queue gets an owner", func(t *testing.T) {
@@ -108,6 +112,22 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		r.must(c.Queues().Add(t.Context(), r.task, "south", "", "test"))
 		if now := r.epoch("south"); now <= old+1 {
 			t.Fatalf("the queue has epoch %d again, want one above %d", now, old+1)
+		}
+	})
+	t.Run("P1 N2 a plan is written while a queue is removed, whatever the names", func(t *testing.T) {
+		all := newFixture(t, c, named)
+		for i, removed := range oddNames {
+			r := all.sibling(fmt.Sprint(i))
+			r.define(center.Settings{QueueNames: oddNames})
+			r.join("A")
+			for epoch, name := range oddNames { // a change that is mixed up with another queue's row fails
+				r.exec(`UPDATE schedule_queue SET epoch = %d WHERE task_type = '%s' AND queue_id = '%s'`, 100+epoch, r.task, name)
+			}
+			r.must(c.Queues().Remove(t.Context(), r.task, removed, "test"))
+			r.join("B", "C")
+			if !r.finishRemoval("A", removed) {
+				t.Fatalf("queue %s was not removed", removed)
+			}
 		}
 	})
 	t.Run("N2 L5 a removal does not wait for a transaction of the owner", func(t *testing.T) {

@@ -5,9 +5,15 @@ package main
 var mutants = []mutant{
 	{
 		"P1", "queue 10 comes before queue 2",
-		"CompareIDs", "case natural.Less(a, b):",
-		"case a < b:",
+		"CompareIDs", "cmp.Or(compareTokens(a, b), cmp.Compare(a, b))",
+		"cmp.Compare(a, b)",
 		"TestPlanSortsNaturally",
+	},
+	{
+		"P1", "numbers with leading zeros compare as bytes, so that the order has cycles",
+		"compareTokens", "if digitsA > 0 && digitsB > 0 {",
+		"if digitsA > 0 && digitsB > 0 && a[0] != '0' && b[0] != '0' {",
+		"TestOrderOfShortIDsIsTotal",
 	},
 	{
 		"P2", "the larger quota goes to the server that owns least",

@@ -8,4 +8,7 @@
 //
 // A plan assigns twice (P6): first the queues without an owner, then all queues over that result. A single pass would
 // request moves that the next plan withdraws. With two passes, planning again over the result changes nothing.
+//
+// Queue ids sort naturally (P1) by an order of our own: that of maruel/natural, which compares some numbers as bytes, is not
+// transitive, so that a sort had no defined result.
 package plan

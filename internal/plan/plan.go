@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Queue is a queue as the planner reads it. An empty Owner or Requester is a NULL in the table.
 type Queue struct {
@@ -65,12 +68,17 @@ func MinMoves(queues []Queue, servers []Server, maxPerServer int) (moves int) {
 	return moves
 }
 
-// changes returns the rows that differ from the rows as they were read. Both are in natural order.
+// changes returns the rows that differ from the rows as they were read, in natural order.
 func (p *planning) changes() (changes []Change) {
-	for i, row := range p.rows {
-		if old := p.old[i]; old.Owner != row.Owner || old.Requester != row.Requester {
-			changes = append(changes, Change{row.ID, old.Owner, old.Epoch, row.Owner, row.Requester})
+	for _, rows := range [][]row{p.rows, p.removing} {
+		for _, row := range rows {
+			if old := row.old; old.Owner != row.Owner || old.Requester != row.Requester {
+				changes = append(changes, Change{row.ID, old.Owner, old.Epoch, row.Owner, row.Requester})
+			}
 		}
+	}
+	if len(p.removing) > 0 {
+		slices.SortFunc(changes, func(a, b Change) int { return CompareIDs(a.QueueID, b.QueueID) })
 	}
 	return changes
 }

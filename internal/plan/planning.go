@@ -7,29 +7,34 @@ import (
 
 // planning is one computation of a plan.
 type planning struct {
-	old          []Queue // as read, in natural order of the ids
-	rows         []Queue // the queues to assign, as they become
-	removing     []Queue // the queues that are not assigned (N2)
+	rows         []row // the queues to assign, in natural order of the ids
+	removing     []row // the queues that are not assigned (N2), in the same order
 	eligible     []string
 	position     map[string]int // of an eligible server in eligible
 	live         map[string]bool
 	maxPerServer int
 }
 
+// row is a queue as it becomes, together with the queue as it was read. A change is made of both, so that no order
+// decides which old row belongs to which new one.
+type row struct {
+	Queue
+	old *Queue
+}
+
 // newPlanning sorts the queues by id (P1) and the servers by register_time and uuid.
 func newPlanning(queues []Queue, servers []Server, maxPerServer int) *planning {
 	p := &planning{
-		old:          sorted(queues),
 		position:     make(map[string]int, len(servers)),
 		live:         make(map[string]bool, len(servers)),
 		maxPerServer: maxPerServer,
 	}
-	p.rows = make([]Queue, 0, len(queues))
-	for _, q := range p.old {
-		if q.Removing {
-			p.removing = append(p.removing, q)
+	p.rows = make([]row, 0, len(queues))
+	for _, row := range sorted(queues) {
+		if row.Removing {
+			p.removing = append(p.removing, row)
 		} else {
-			p.rows = append(p.rows, q)
+			p.rows = append(p.rows, row)
 		}
 	}
 	byAge := slices.Clone(servers)
@@ -73,18 +78,15 @@ func (p *planning) request() {
 	}
 }
 
-// finishRemoving adds the queues that are being removed to the rows. They have no requester, and only a live owner
-// keeps them (N2).
+// finishRemoving clears what the queues that are being removed must not have: a requester, and an owner that is dead
+// (N2).
 func (p *planning) finishRemoving() {
-	for _, row := range p.removing {
+	for i := range p.removing {
+		row := &p.removing[i]
 		row.Requester = ""
 		if !p.live[row.Owner] {
 			row.Owner = ""
 		}
-		p.rows = append(p.rows, row)
-	}
-	if len(p.removing) > 0 {
-		p.rows = sorted(p.rows)
 	}
 }
 

@@ -21,6 +21,12 @@ func drawRoster(t *rapid.T) *plantest.Roster {
 	}
 	name := rapid.SampledFrom([]string{"", "A", "B", "C", "D", "E", "F", "dead"})
 	r.Queues = plantest.Numbered(0, rapid.IntRange(0, 30).Draw(t, "queues"))
+	if rapid.Bool().Draw(t, "named") {
+		ids := rapid.Permutation(oddIDs).Draw(t, "ids")
+		for i := range r.Queues {
+			r.Queues[i].ID = ids[i]
+		}
+	}
 	for i := range r.Queues {
 		q := &r.Queues[i]
 		q.Owner, q.Requester = name.Draw(t, "owner"), name.Draw(t, "requester")
