@@ -10,9 +10,9 @@ var mutants = []mutant{
 		"TestPlanSortsNaturally",
 	},
 	{
-		"P1", "numbers with leading zeros compare as bytes, so that the order has cycles",
-		"compareTokens", "if digitsA > 0 && digitsB > 0 {",
-		"if digitsA > 0 && digitsB > 0 && a[0] != '0' && b[0] != '0' {",
+		"P1", "ids of one length compare as bytes, so that the order has cycles",
+		"CompareIDs", "\treturn cmp.Or(",
+		"\tif len(a) == len(b) {\n\t\treturn cmp.Compare(a, b)\n\t}\n\treturn cmp.Or(",
 		"TestOrderOfShortIDsIsTotal",
 	},
 	{
