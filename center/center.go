@@ -121,6 +121,10 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
 	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock}
+	c.roster.OnInvalid = func(taskType string, v roster.InvalidValue) {
+		o.Logger.WithFields(logrus.Fields{"task_type": taskType, "own_sign": o.OwnSign, "table": v.Table, "row": v.Row, "column": v.Column}).
+			Errorf("invalid value in the database: %s", v)
+	}
 	d := Settings{}.WithDefaults()
 	c.runs = runs.NewEngine(c.roster, o.Logger, runs.Defaults{
 		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,

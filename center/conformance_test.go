@@ -22,6 +22,15 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// One bad row stops no server except its own, also where nothing refuses the row (S13).
+func TestConformanceWithoutConstraints(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		centertest.RunUnconstrained(t, url)
+	})
+}
+
 // Workers whose clocks are an hour ahead of the database, or behind it, decide the same: only the database's clock
 // counts (L2).
 func TestConformanceWithSkewedClocks(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/cron"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Validate applies the defaults and returns all errors of the settings, one on each line. Each names the setting, its value
@@ -54,7 +55,7 @@ func (row Setting) validate(s Settings) error {
 		value = *v
 		ok, rule = row.inBounds(*v)
 	}
-	if ok || row.ruled {
+	if d, isDuration := row.Field(&s).(*time.Duration); ok || row.ruled && (!isDuration || *d <= sqldb.MaxDuration) {
 		return nil
 	}
 	return fmt.Errorf("%s (%v) must %s", row.Name, value, rule)
@@ -63,6 +64,8 @@ func (row Setting) validate(s Settings) error {
 // inBounds reports whether a duration is within the bounds of the row, and returns the rule.
 func (row Setting) inBounds(d time.Duration) (ok bool, rule string) {
 	switch least, most := time.Duration(row.least), time.Duration(row.most); {
+	case d > sqldb.MaxDuration:
+		return false, fmt.Sprintf("be at most %s", sqldb.MaxDuration)
 	case most > 0:
 		return d >= least && d <= most, fmt.Sprintf("be between %s and %s", least, most)
 	case least > 0:

@@ -23,7 +23,7 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 			"processor_type = 'NOTSLEEP'":            "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
 			"permit_run_start_time = '0 0 0 30 2 ?'": "settings rejected: permit_run_start_time",
 			"mode = 'RUN'":                           "settings rejected: mode (RUN) takes effect when the worker starts again",
-			"thread_number = -1":                     "settings rejected: thread_number (-1) must be between 1 and 10000",
+			"thread_number = 20000":                  "settings rejected: thread_number (20000) must be between 1 and 10000",
 			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings rejected: time_zone",
 		} {
 			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
@@ -88,12 +88,12 @@ func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 		if n := cl.executed("a"); n != 1 {
 			cl.Fatalf("%d executions, want 1", n)
 		}
-		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = -1, version = version + 1")
+		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = 1000, item_retry_max_ms = 1, version = version + 1")
 		time.Sleep(5 * time.Second)
 		if n := cl.executed("a"); n != 1 {
 			cl.Fatal("bad settings were applied")
 		}
-		cl.exec("UPDATE schedule_task_type SET sleep_time_interval_ms = 1000, version = version + 1")
+		cl.exec("UPDATE schedule_task_type SET item_retry_max_ms = 300000, version = version + 1")
 		time.Sleep(10 * time.Second)
 		if n := cl.executed("a"); n < 5 {
 			cl.Fatalf("%d executions: the new settings are not in force, want at least 5", n)

@@ -94,8 +94,8 @@ func TestAddressHidesThePassword(t *testing.T) {
 func TestDialectSQL(t *testing.T) {
 	const text = "SELECT {now}, {ago d.ms} FROM t WHERE a = ? AND b = ?"
 	for url, want := range map[string]string{
-		"postgres://h/d": "SELECT clock_timestamp(), clock_timestamp() - CAST(d.ms AS double precision) * INTERVAL '1 millisecond' FROM t WHERE a = $1 AND b = $2",
-		"mysql://h/d":    "SELECT UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL d.ms * 1000 MICROSECOND FROM t WHERE a = ? AND b = ?",
+		"postgres://h/d": "SELECT clock_timestamp(), clock_timestamp() - CAST(LEAST(GREATEST(d.ms, -315360000000), 315360000000) AS double precision) * INTERVAL '1 millisecond' FROM t WHERE a = $1 AND b = $2",
+		"mysql://h/d":    "SELECT UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) - INTERVAL LEAST(GREATEST(d.ms, -315360000000), 315360000000) * 1000 MICROSECOND FROM t WHERE a = ? AND b = ?",
 		"sqlite:f":       "SELECT rota_now(), rota_ago(d.ms) FROM t WHERE a = ? AND b = ?",
 	} {
 		if diff := cmp.Diff(want, anydb.URL(url).Dialect.SQL(text)); diff != "" {

@@ -51,6 +51,9 @@ var groups = map[string]group{
 	// cases_walk.go
 	"P5 walk": {run: testWalk, about: Clock},
 
+	// cases_invalid.go; RunUnconstrained has the others
+	"S13 constraints": {run: testConstraints},
+
 	// cases_repartition.go
 	"repartition":          {run: testRepartition},
 	"repartition requests": {run: testRepartitionRequests},

@@ -9,7 +9,9 @@ var dialect = &sqldb.Dialect{
 	Name:    schema.MySQL,
 	Version: `SELECT CASE WHEN VERSION() LIKE '%MariaDB%' THEN VERSION() ELSE CONCAT('MySQL ', VERSION()) END`,
 	Now:     "UTC_TIMESTAMP(6)",
-	Ago:     func(ms string) string { return "UTC_TIMESTAMP(6) - INTERVAL " + ms + " * 1000 MICROSECOND" },
+	Ago: func(ms string) string {
+		return "UTC_TIMESTAMP(6) - INTERVAL " + sqldb.ClampedMillis(ms) + " * 1000 MICROSECOND"
+	},
 	// STRAIGHT_JOIN looks up the rows by their key. With IN, the optimizer may read the whole roster, and InnoDB locks
 	// what a statement reads.
 	QueuesIn: ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v

@@ -11,7 +11,7 @@ var dialect = &sqldb.Dialect{
 	Now:     "clock_timestamp()", // now() would be the start of the transaction
 	// For bigint * interval PostgreSQL has no operator: it would look for one on the search path before it casts.
 	Ago: func(ms string) string {
-		return "clock_timestamp() - CAST(" + ms + " AS double precision) * INTERVAL '1 millisecond'"
+		return "clock_timestamp() - CAST(" + sqldb.ClampedMillis(ms) + " AS double precision) * INTERVAL '1 millisecond'"
 	},
 	Numbered: true,
 	// With an array PostgreSQL uses the index. For a join with the elements it estimates 100 elements, and reads all

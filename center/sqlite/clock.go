@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql/driver"
-	"fmt"
 	"time"
 
 	"modernc.org/sqlite"
@@ -18,10 +17,10 @@ func init() {
 	})
 	sqlite.MustRegisterScalarFunction("rota_ago", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 		ms, ok := args[0].(int64)
-		if !ok {
-			return nil, fmt.Errorf("rota_ago(%v): not a number of milliseconds", args[0])
+		if !ok { // a text in one row must not fail the statement: NULL compares with nothing
+			return nil, nil
 		}
-		return timeText(time.Now().Add(-time.Duration(ms) * time.Millisecond)), nil
+		return timeText(time.Now().Add(-sqldb.ClampMillis(ms))), nil
 	})
 }
 

@@ -172,6 +172,36 @@ var mutants = []mutant{
 		"TestWorkerThatIsUnheard",
 	},
 	{
+		"S13", "an absurd interval in one row fails the heartbeats of all servers",
+		"dialect", "sqldb.ClampedMillis(ms) + \" AS double precision",
+		"ms + \" AS double precision",
+		"TestConformanceWithoutConstraints",
+	},
+	{
+		"S13", "an infinite time in one row fails the plans",
+		"Scan", "\tcase []byte: // PostgreSQL's infinity\n\t\t*i = Instant(clampTime(parseTime(string(v))))\n",
+		"",
+		"TestConformanceWithoutConstraints",
+	},
+	{
+		"S13", "a list of removals that cannot be read fails the heartbeats of all servers",
+		"Scan", "if json.Unmarshal([]byte(t), &elements) != nil {\n\t\treturn nil\n\t}",
+		"if err := json.Unmarshal([]byte(t), &elements); err != nil {\n\t\treturn err\n\t}",
+		"TestConformanceWithoutConstraints",
+	},
+	{
+		"S13", "a queue whose epoch cannot rise fails the heartbeats of its owner",
+		"heartbeatReplies", "` + validEpoch\n",
+		"` + \"epoch IS NOT NULL\"\n",
+		"TestConformanceWithoutConstraints",
+	},
+	{
+		"S13", "the number of queues changes to any number that the row has",
+		"numberedQueues", "case !validTotal(l.RequestedTotal):",
+		"case l.RequestedTotal > 1_000_000:",
+		"TestConformanceWithoutConstraints",
+	},
+	{
 		"H1", "no drain wait",
 		"keep", `case row.Requester != "" && h.Drained:`,
 		`case row.Requester != "" && h.Draining:`,

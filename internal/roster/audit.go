@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -10,12 +11,16 @@ import (
 const auditInterval = 30 * time.Second
 
 // Audit plans from unlocked reads, once per audit interval and roster (S4). If the rows differ from the plan, for
-// example because a row was edited by hand, it rebalances. It reports whether it was this server's turn.
+// example because a row was edited by hand, it rebalances. It calls OnInvalid for each invalid value (S13). It reports
+// whether it was this server's turn.
 func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 	n, err := p.roster.DB.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
 		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+p.roster.DB.Limits, p.taskType, p.roster.OwnSign)
 	if err != nil || n == 0 {
 		return false, err
+	}
+	if err := p.reportInvalid(ctx); err != nil {
+		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
 	}
 	reader := Reader{DB: p.roster.DB.Store, Dialect: p.roster.DB.Dialect, TaskType: p.taskType, OwnSign: p.roster.OwnSign}
 	servers, err := reader.Servers(ctx)
@@ -32,4 +37,26 @@ func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 	}
 	_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})
 	return true, err
+}
+
+// reportInvalid reports invalid values. It withdraws a request for an invalid number of queues, which would keep the task
+// type from working.
+func (p Planner) reportInvalid(ctx context.Context) error {
+	list, err := p.InvalidValues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range list {
+		p.roster.OnInvalid(p.taskType, v)
+	}
+	if !slices.ContainsFunc(list, func(v InvalidValue) bool { return v.Column == "requested_total" }) {
+		return nil
+	}
+	return p.roster.UnderLock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
+		_, err := numberedQueues(ctx, l)
+		if err == nil { // an operator has corrected it meanwhile
+			return nil
+		}
+		return withdrawRepartition(ctx, l, p.actor, err)
+	})
 }

@@ -53,7 +53,7 @@ func (r *Roster) heartbeatReplies(ctx context.Context, b Heartbeat) (map[string]
 	own := make([]string, len(uuids)) // one SELECT each, since MariaDB makes one more temporary table for a GROUP BY
 	for i, uuid := range uuids {
 		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested
-			FROM schedule_queue q WHERE q.cur_server = ?`
+			FROM schedule_queue q WHERE q.cur_server = ? AND q.` + validEpoch
 		args = append(args, uuid, uuid)
 	}
 	ranges := make(map[string]WatchRange, len(uuids))
@@ -79,7 +79,7 @@ func (r *Roster) heartbeatReplies(ctx context.Context, b Heartbeat) (map[string]
 		`+watch+`,
 		`+b.allDrainedColumn()+`,
 		o.owned, o.epochs, o.newest, o.requested,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid), `+b.runColumns()+`
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`), `+b.runColumns()+`
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type

@@ -96,7 +96,7 @@ func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDo
 // RaiseEpochHigh raises EpochHigh to the highest epoch of the present queues.
 func RaiseEpochHigh(ctx context.Context, l *LockTx) error {
 	var top int64
-	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).Scan(&top)
+	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND `+validEpoch, l.TaskType, l.OwnSign).Scan(&top)
 	l.EpochHigh = max(l.EpochHigh, top)
 	return err
 }

@@ -90,6 +90,10 @@ func (r Reader) Limit(ctx context.Context) (limit int, err error) {
 	return limit, nil
 }
 
+// validEpoch is a condition on a row of schedule_queue: the epoch can still rise. Neither the planner nor the owner knows
+// of a queue with another epoch, so that it stops no other queue (S13).
+var validEpoch = fmt.Sprintf(`epoch BETWEEN 0 AND %d`, sqldb.MaxEpoch)
+
 // Queues returns the queues, and marks the ones that are to be removed.
 func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
@@ -99,7 +103,7 @@ func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Qu
 		queues = append(queues, q)
 		return err
 	}, `SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_id`, r.TaskType, r.OwnSign)
+		WHERE task_type = ? AND own_sign = ? AND `+validEpoch+` ORDER BY queue_id`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues: %w", err)
 	}

@@ -66,7 +66,8 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 }
 
 // watchedSince returns the time since which the servers with a fresh heartbeat have observed the roster without a
-// gap. It is now if there are none, or if a heartbeat from the future shows that the clock was set back.
+// gap. It is now if there are none, if a heartbeat from the future shows that the clock was set back, or if the time makes
+// no sense.
 func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
 	var since time.Time
 	var setBack int
@@ -76,7 +77,7 @@ func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
 	if err != nil {
 		return since, fmt.Errorf("read watching_since of the servers: %w", err)
 	}
-	if setBack > 0 || since.IsZero() || since.After(l.Now) {
+	if setBack > 0 || since.IsZero() || since.After(l.Now) || l.Now.Sub(since) > sqldb.MaxDuration {
 		since = l.Now
 	}
 	return since, nil

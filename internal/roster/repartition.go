@@ -15,7 +15,7 @@ import (
 // report it. When all have drained, one of them changes the number (N1). Requesting the present number withdraws the
 // request.
 func (o Operator) Repartition(ctx context.Context, taskType string, total int) error {
-	if total < 1 || total > MaxQueues {
+	if !validTotal(total) {
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
 	}
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
@@ -54,11 +54,15 @@ func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {
 		if err != nil || busy > 0 || l.RequestedTotal == 0 {
 			return err
 		}
-		if err := mustHaveNoCursors(ctx, l); err != nil {
+		queues, err := numberedQueues(ctx, l)
+		if err == nil {
+			err = mustHaveNoCursors(ctx, l)
+		}
+		if err != nil {
 			return withdrawRepartition(ctx, l, p.actor, err)
 		}
 		done = true
-		return changeQueueTotal(ctx, l, p.actor)
+		return changeQueueTotal(ctx, l, p.actor, queues)
 	})
 	if err != nil {
 		return false, fmt.Errorf("repartition %w", err)
@@ -66,10 +70,29 @@ func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {
 	return done, nil
 }
 
-// withdrawRepartition withdraws the request because queues have got cursors while the servers drained. It returns any
-// other error as it is.
+// numberedQueues returns the queues. It returns an error if their number cannot change to the requested one, which an edit
+// by hand may have written.
+func numberedQueues(ctx context.Context, l *LockTx) ([]NamedQueue, error) {
+	queues, err := l.NamedQueues(ctx)
+	switch {
+	case err == nil:
+		return nil, errNamedQueues
+	case !errors.Is(err, ErrNumbered):
+		return nil, err
+	case !validTotal(l.RequestedTotal):
+		return nil, fmt.Errorf("%w: schedule_task_running.requested_total (%d) must be between 1 and %d", errInvalidTotal, l.RequestedTotal, MaxQueues)
+	}
+	return queues, nil
+}
+
+// validTotal reports whether a task type may have that many queues. Without the bound, a typing error would make a server
+// insert rows until it has no memory left.
+func validTotal(total int) bool { return total >= 1 && total <= MaxQueues }
+
+// withdrawRepartition withdraws the request because the number of queues cannot change: it is invalid, or queues have got
+// cursors or names while the servers drained. It returns any other error as it is.
 func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error) error {
-	if !errors.Is(why, errCursors) {
+	if !errors.Is(why, errCursors) && !errors.Is(why, errNamedQueues) && !errors.Is(why, errInvalidTotal) {
 		return why
 	}
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = NULL, partition_version = partition_version + 1
@@ -80,9 +103,9 @@ func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error
 	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "withdrawn: " + why.Error()})
 }
 
-// changeQueueTotal raises the epoch of each queue, so that items selected under the old number are rejected, deletes the
-// queues above the new number and inserts the missing ones.
-func changeQueueTotal(ctx context.Context, l *LockTx, actor string) error {
+// changeQueueTotal raises the epoch of each of the queues, so that items selected under the old number are rejected, deletes
+// the queues above the new number and inserts the missing ones. It counts the rows and does not rely on queue_total.
+func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []NamedQueue) error {
 	done, err := earliestWindowDone(ctx, l)
 	if err != nil {
 		return err
@@ -95,7 +118,7 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string) error {
 	if err != nil {
 		return err
 	}
-	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", queueIDs(NumberedQueues(l.RequestedTotal, l.QueueTotal))); err != nil {
+	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", queueIDs(queues[min(l.RequestedTotal, len(queues)):])); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
@@ -103,7 +126,7 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string) error {
 	if err != nil {
 		return err
 	}
-	if err := insertQueueRows(ctx, l, NumberedQueues(l.QueueTotal, l.RequestedTotal), done); err != nil {
+	if err := insertQueueRows(ctx, l, NumberedQueues(len(queues), l.RequestedTotal), done); err != nil {
 		return err
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
@@ -112,10 +135,10 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string) error {
 	if err != nil {
 		return err
 	}
-	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: fmt.Sprintf("%d queues instead of %d", l.RequestedTotal, l.QueueTotal)})
+	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: fmt.Sprintf("%d queues instead of %d", l.RequestedTotal, len(queues))})
 }
 
-func queueIDs(queues []QueueRow) []string {
+func queueIDs(queues []NamedQueue) []string {
 	list := make([]string, len(queues))
 	for i, q := range queues {
 		list[i] = q.ID
@@ -125,6 +148,9 @@ func queueIDs(queues []QueueRow) []string {
 
 // errNamedQueues means that the queues have names: their number does not divide the items.
 var errNamedQueues = errors.New("the queues have names: add or remove one instead")
+
+// errInvalidTotal means that another number of queues is requested than a task type may have.
+var errInvalidTotal = errors.New("the requested number of queues is invalid")
 
 // errCursors means that queues have cursors. A cursor says how far the items of a queue were read; with another
 // number of queues it would refer to other items.

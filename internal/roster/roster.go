@@ -23,6 +23,9 @@ type Roster struct {
 	// held the lock.
 	OnLock func(taskType string, held time.Duration)
 
+	// OnInvalid is called by Audit for each value that no server can work with, from the goroutine of the audit.
+	OnInvalid func(taskType string, v InvalidValue)
+
 	// QueuesRemoved is called in the transaction l, which deletes the queues (N1, N2). It ends the work of open runs
 	// in them: it sets the state of these queues of the runs, for the reason.
 	QueuesRemoved QueuesRemovedFunc

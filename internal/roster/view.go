@@ -42,8 +42,8 @@ func (s Server) View(ctx context.Context) (View, error) {
 			v.Queues = append(v.Queues, q)
 		}
 		return err
-	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? WHERE r.task_type = ? AND r.own_sign = ?
-		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) WHERE r.task_type = ? AND r.own_sign = ?`,
+	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? AND q.`+validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?
+		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) AND q.`+validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?`,
 		s.uuid, s.taskType, s.roster.OwnSign, s.uuid, s.uuid, s.taskType, s.roster.OwnSign)
 	if err == nil && !found {
 		err = ErrUnknownTask
@@ -66,7 +66,7 @@ type Incoming struct {
 // that polls.
 func (s Server) Incoming(ctx context.Context) (in Incoming, err error) {
 	err = s.roster.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?)`, s.uuid, s.uuid).Scan(&in.Queues, &in.PlanVersion)
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid).Scan(&in.Queues, &in.PlanVersion)
 	if err != nil {
 		return Incoming{}, fmt.Errorf("read the queues requested for %s: %w", s.uuid, err)
 	}

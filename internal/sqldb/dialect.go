@@ -16,7 +16,7 @@ type Dialect struct {
 	OneWriter bool   // the database has one lock for all writers
 
 	Now      string                 // the clock now, not at the start of the transaction (L2)
-	Ago      func(ms string) string // the clock that many milliseconds ago
+	Ago      func(ms string) string // the clock that many milliseconds ago, at most MaxDuration in either direction
 	Numbered bool                   // parameters are $1 instead of ?
 
 	QueuesIn      string // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Millis is a duration that is stored as whole milliseconds.
+// Millis is a duration that is stored as whole milliseconds. A duration beyond MaxDuration counts as MaxDuration.
 type Millis time.Duration
 
 // Scan implements sql.Scanner.
@@ -14,6 +14,6 @@ func (m *Millis) Scan(src any) error {
 	if err := n.Scan(src); err != nil {
 		return err
 	}
-	*m = Millis(time.Duration(n.Int64) * time.Millisecond)
+	*m = Millis(ClampMillis(n.Int64))
 	return nil
 }

@@ -14,7 +14,8 @@ import (
 // times.
 const TimeLayout = "2006-01-02 15:04:05.000000"
 
-// Instant scans a time from a native column or from SQLite's text. NULL is the zero time.
+// Instant scans a time from a native column or from SQLite's text. NULL is the zero time. A time beyond the bounds of a
+// column, such as PostgreSQL's infinity, counts as the bound, and a text that is no time as the earliest time.
 type Instant time.Time
 
 // Scan implements sql.Scanner.
@@ -23,13 +24,11 @@ func (i *Instant) Scan(src any) error {
 	case nil:
 		*i = Instant{}
 	case time.Time:
-		*i = Instant(v.UTC())
+		*i = Instant(clampTime(v.UTC()))
 	case string:
-		t, err := time.ParseInLocation(TimeLayout, v, time.UTC)
-		if err != nil {
-			return fmt.Errorf("read a time: %w", err)
-		}
-		*i = Instant(t)
+		*i = Instant(clampTime(parseTime(v)))
+	case []byte: // PostgreSQL's infinity
+		*i = Instant(clampTime(parseTime(string(v))))
 	default:
 		return fmt.Errorf("read a time: %T is not a time", src)
 	}
@@ -47,17 +46,27 @@ func (t *Text) Scan(src any) error {
 	return err
 }
 
-// List scans a JSON list of strings. NULL is an empty list.
+// List scans a JSON list of strings. NULL is an empty list. What is no JSON list counts as an empty one, and an element
+// that is no string does not count: the statement also returns what other rows hold, and must not fail for one of them.
 type List []string
 
 // Scan implements sql.Scanner.
 func (l *List) Scan(src any) error {
+	*l = nil
 	var t Text
-	if err := t.Scan(src); err != nil || t == "" {
-		*l = nil
+	if err := t.Scan(src); err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(t), l)
+	var elements []any
+	if json.Unmarshal([]byte(t), &elements) != nil {
+		return nil
+	}
+	for _, e := range elements {
+		if text, ok := e.(string); ok {
+			*l = append(*l, text)
+		}
+	}
+	return nil
 }
 
 // Value implements driver.Valuer: an empty list is NULL.
@@ -68,17 +77,21 @@ func (l List) Value() (driver.Value, error) {
 	return JSON(l)
 }
 
-// Texts scans a JSON object of strings. NULL is an empty map.
+// Texts scans a JSON object of strings. NULL is an empty map, and so is what is no such object: see List.
 type Texts map[string]string
 
 // Scan implements sql.Scanner.
 func (m *Texts) Scan(src any) error {
+	*m = nil
 	var t Text
-	if err := t.Scan(src); err != nil || t == "" {
-		*m = nil
+	if err := t.Scan(src); err != nil {
 		return err
 	}
-	return json.Unmarshal([]byte(t), m)
+	var texts map[string]string
+	if json.Unmarshal([]byte(t), &texts) == nil {
+		*m = texts
+	}
+	return nil
 }
 
 // Value implements driver.Valuer.

@@ -9,6 +9,10 @@
 -- because the order of queue ids is the order in which rows are locked. utf8mb4_bin ignores trailing spaces, so an
 -- identifier must not end in one. Times are UTC with microseconds. Columns that end in _ms are milliseconds.
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
+--
+-- The CHECK constraints refuse values that no server can work with: a duration beyond ten years, a time that is no time
+-- or beyond the year 9999, a number that overflows when it rises. One such row would stop all servers that read it.
+-- MySQL enforces them from 8.0.16 on.
 
 -- +goose Up
 -- The settings of a task type, one row per task type. They apply to all its servers in all environments.
@@ -42,7 +46,30 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     expire_own_sign_interval_ms BIGINT       NOT NULL DEFAULT 86400000,           -- time without servers after which an environment is forgotten
     version                     BIGINT       NOT NULL DEFAULT 0,                  -- rises with each change of the settings
     gmt_created                 DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
-    gmt_modified                DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6))  -- when the settings last changed
+    gmt_modified                DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the settings last changed
+    CONSTRAINT ck_schedule_task_type_heartbeat_interval_ms CHECK (heartbeat_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_thread_number CHECK (thread_number BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_fetch_number CHECK (fetch_number BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_execute_number CHECK (execute_number BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_sleep_time_nodata_ms CHECK (sleep_time_nodata_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_sleep_time_interval_ms CHECK (sleep_time_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
+    CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_item_retry_max_ms CHECK (item_retry_max_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_run_timeout_ms CHECK (run_timeout_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_type_gmt_created CHECK (gmt_created BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999')
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
@@ -64,6 +91,18 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     last_assign_time   DATETIME(6)  NULL,                    -- when the last plan was written
     last_assign_server VARCHAR(150) NULL,                    -- server that wrote it
     version            BIGINT       NOT NULL DEFAULT 0,      -- rises whenever the row is locked
+    CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
+    CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
+    CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN JSON_VALID(removing) THEN JSON_TYPE(removing) = 'ARRAY' ELSE removing IS NULL END),
+    CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (last_assign_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -101,6 +140,17 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     library_version        VARCHAR(64)  NOT NULL DEFAULT '',                 -- version of Rota in the program
     labels                 TEXT         NOT NULL DEFAULT (''),               -- reserved for placement, empty so far
     given_settings         TEXT         NULL,                                -- JSON object of the settings that the program sets itself, as text; NULL if unknown
+    CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_server_watching_since CHECK (watching_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_last_fetch_time CHECK (last_fetch_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_next_run_start_time CHECK (next_run_start_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_next_run_end_time CHECK (next_run_end_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (oldest_in_hand_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_last_error_at CHECK (last_error_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     INDEX idx_schedule_server_task (task_type, own_sign)                     -- the servers of a roster
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -158,6 +208,14 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     window_done_at  DATETIME(6)  NULL,                                -- start of the permit window in which the queue was found empty
     gmt_created     DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
     gmt_modified    DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row last changed
+    CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_queue_cur_since CHECK (cur_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_queue_req_since CHECK (req_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_queue_window_done_at CHECK (window_done_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_queue_gmt_created CHECK (gmt_created BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_queue_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     PRIMARY KEY (task_type, own_sign, queue_id),
     INDEX idx_schedule_queue_cur_server (cur_server),                 -- the queues that a server owns
     INDEX idx_schedule_queue_req_server (req_server)                  -- the queues that a server waits for
@@ -213,6 +271,9 @@ CREATE TABLE IF NOT EXISTS schedule_failed_item (
     last_error      TEXT         NOT NULL DEFAULT (''),                                  -- last error
     first_failed_at DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)),                    -- when it first failed
     next_attempt_at DATETIME(6)  NULL,                                                   -- when it may be tried again, in state RETRY
+    CONSTRAINT ck_schedule_failed_item_attempts CHECK (attempts BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_failed_item_first_failed_at CHECK (first_failed_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_failed_item_next_attempt_at CHECK (next_attempt_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     PRIMARY KEY (task_type, own_sign, item_key),
     INDEX idx_schedule_failed_item_due (task_type, own_sign, queue_id, next_attempt_at)  -- the failed items of a queue
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -242,6 +303,16 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     missed           BIGINT       NOT NULL DEFAULT 0,                -- slots that fired nothing and never will
     message          TEXT         NOT NULL DEFAULT (''),             -- why it is in ERROR, for people
     version          BIGINT       NOT NULL DEFAULT 0,                -- rises with each change; a change compares it first
+    CONSTRAINT ck_schedule_trigger_start_at CHECK (start_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_trigger_end_at CHECK (end_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_trigger_max_fires CHECK (max_fires BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_fires CHECK (fires BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_next_fire_at CHECK (next_fire_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_trigger_prev_fire_at CHECK (prev_fire_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_trigger_misfire_after_ms CHECK (misfire_after_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name),
     INDEX idx_schedule_trigger_due (own_sign, status, next_fire_at)  -- the triggers that are due
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -278,6 +349,13 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     deadline_at      DATETIME(6)  NULL,                                      -- when it fails by itself; never NULL in state RUNNING
     finished_at      DATETIME(6)  NULL,                                      -- when it ended
     version          BIGINT       NOT NULL DEFAULT 0,                        -- rises when a transaction locks the run
+    CONSTRAINT ck_schedule_run_scheduled_at CHECK (scheduled_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
+    CONSTRAINT ck_schedule_run_created_at CHECK (created_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_deadline_at CHECK (deadline_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_finished_at CHECK (finished_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     UNIQUE KEY uq_schedule_run_key (task_type, own_sign, run_key),           -- one run per key
     INDEX idx_schedule_run_state (task_type, own_sign, state, scheduled_at)  -- the open runs of a task type
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -299,6 +377,13 @@ CREATE TABLE IF NOT EXISTS schedule_run_queue (
     started_at      DATETIME(6)  NULL,                         -- when it was first claimed
     progress_at     DATETIME(6)  NULL,                         -- when its progress was last saved
     finished_at     DATETIME(6)  NULL,                         -- when it ended
+    CONSTRAINT ck_schedule_run_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_recoveries CHECK (recoveries BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_next_attempt_at CHECK (next_attempt_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_queue_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_queue_progress_at CHECK (progress_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_queue_finished_at CHECK (finished_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     PRIMARY KEY (run_id, queue_id),
     INDEX idx_schedule_run_queue_due (state, next_attempt_at)  -- the queues to claim
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

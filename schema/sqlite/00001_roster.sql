@@ -7,6 +7,9 @@
 -- ids is the order in which rows are locked. Times are UTC as text, 'YYYY-MM-DD HH:MM:SS.ffffff', always with six
 -- digits, so that their order as text is their order in time. Columns that end in _ms are milliseconds.
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
+--
+-- The CHECK constraints refuse values that no server can work with: a duration beyond ten years, a time that is no time
+-- or beyond the year 9999, a number that overflows when it rises. One such row would stop all servers that read it.
 
 -- +goose Up
 -- The settings of a task type, one row per task type. They apply to all its servers in all environments.
@@ -40,7 +43,30 @@ CREATE TABLE schedule_task_type (
     expire_own_sign_interval_ms BIGINT NOT NULL DEFAULT 86400000,     -- time without servers after which an environment is forgotten
     version                     BIGINT NOT NULL DEFAULT 0,            -- rises with each change of the settings
     gmt_created                 TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
-    gmt_modified                TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000') -- when the settings last changed
+    gmt_modified                TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the settings last changed
+    CONSTRAINT ck_schedule_task_type_heartbeat_interval_ms CHECK (heartbeat_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_thread_number CHECK (thread_number BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_fetch_number CHECK (fetch_number BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_execute_number CHECK (execute_number BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_sleep_time_nodata_ms CHECK (sleep_time_nodata_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_sleep_time_interval_ms CHECK (sleep_time_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
+    CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_item_retry_max_ms CHECK (item_retry_max_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_run_timeout_ms CHECK (run_timeout_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_type_gmt_created CHECK (datetime(substr(gmt_created, 1, 19)) IS substr(gmt_created, 1, 19) AND rtrim(substr(gmt_created, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (datetime(substr(gmt_modified, 1, 19)) IS substr(gmt_modified, 1, 19) AND rtrim(substr(gmt_modified, 20), '0123456789') IN ('', '.'))
 );
 
 -- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
@@ -62,6 +88,18 @@ CREATE TABLE schedule_task_running (
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
     last_assign_server TEXT    NULL,                    -- server that wrote it
     version            BIGINT  NOT NULL DEFAULT 0,      -- rises whenever the row is locked
+    CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
+    CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
+    CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN json_valid(removing) THEN json_type(removing) = 'array' ELSE removing IS NULL END),
+    CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (datetime(substr(last_assign_time, 1, 19)) IS substr(last_assign_time, 1, 19) AND rtrim(substr(last_assign_time, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)
 );
 
@@ -98,7 +136,18 @@ CREATE TABLE schedule_server (
     last_error_at          TEXT   NULL,                       -- when it happened, in the server's estimate of the database's clock
     library_version        TEXT   NOT NULL DEFAULT '',        -- version of Rota in the program
     labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
-    given_settings         TEXT   NULL                        -- JSON object of the settings that the program sets itself, as text; NULL if unknown
+    given_settings         TEXT   NULL,                       -- JSON object of the settings that the program sets itself, as text; NULL if unknown
+    CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_server_watching_since CHECK (datetime(substr(watching_since, 1, 19)) IS substr(watching_since, 1, 19) AND rtrim(substr(watching_since, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_last_fetch_time CHECK (datetime(substr(last_fetch_time, 1, 19)) IS substr(last_fetch_time, 1, 19) AND rtrim(substr(last_fetch_time, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_next_run_start_time CHECK (datetime(substr(next_run_start_time, 1, 19)) IS substr(next_run_start_time, 1, 19) AND rtrim(substr(next_run_start_time, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_next_run_end_time CHECK (datetime(substr(next_run_end_time, 1, 19)) IS substr(next_run_end_time, 1, 19) AND rtrim(substr(next_run_end_time, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (datetime(substr(oldest_in_hand_since, 1, 19)) IS substr(oldest_in_hand_since, 1, 19) AND rtrim(substr(oldest_in_hand_since, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_last_error_at CHECK (datetime(substr(last_error_at, 1, 19)) IS substr(last_error_at, 1, 19) AND rtrim(substr(last_error_at, 20), '0123456789') IN ('', '.'))
 );
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
 
@@ -156,6 +205,14 @@ CREATE TABLE schedule_queue (
     window_done_at  TEXT   NULL,                    -- start of the permit window in which the queue was found empty
     gmt_created     TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified    TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row last changed
+    CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_queue_cur_since CHECK (datetime(substr(cur_since, 1, 19)) IS substr(cur_since, 1, 19) AND rtrim(substr(cur_since, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_queue_req_since CHECK (datetime(substr(req_since, 1, 19)) IS substr(req_since, 1, 19) AND rtrim(substr(req_since, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_queue_window_done_at CHECK (datetime(substr(window_done_at, 1, 19)) IS substr(window_done_at, 1, 19) AND rtrim(substr(window_done_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_queue_gmt_created CHECK (datetime(substr(gmt_created, 1, 19)) IS substr(gmt_created, 1, 19) AND rtrim(substr(gmt_created, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_queue_gmt_modified CHECK (datetime(substr(gmt_modified, 1, 19)) IS substr(gmt_modified, 1, 19) AND rtrim(substr(gmt_modified, 20), '0123456789') IN ('', '.')),
     PRIMARY KEY (task_type, own_sign, queue_id)
 );
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
@@ -213,6 +270,9 @@ CREATE TABLE schedule_failed_item (
     last_error      TEXT   NOT NULL DEFAULT '',      -- last error
     first_failed_at TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it first failed
     next_attempt_at TEXT   NULL,                     -- when it may be tried again, in state RETRY
+    CONSTRAINT ck_schedule_failed_item_attempts CHECK (attempts BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_failed_item_first_failed_at CHECK (datetime(substr(first_failed_at, 1, 19)) IS substr(first_failed_at, 1, 19) AND rtrim(substr(first_failed_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_failed_item_next_attempt_at CHECK (datetime(substr(next_attempt_at, 1, 19)) IS substr(next_attempt_at, 1, 19) AND rtrim(substr(next_attempt_at, 20), '0123456789') IN ('', '.')),
     PRIMARY KEY (task_type, own_sign, item_key)
 );
 CREATE INDEX idx_schedule_failed_item_due ON schedule_failed_item (task_type, own_sign, queue_id, next_attempt_at); -- the failed items of a queue
@@ -242,6 +302,16 @@ CREATE TABLE schedule_trigger (
     missed           BIGINT NOT NULL DEFAULT 0,        -- slots that fired nothing and never will
     message          TEXT   NOT NULL DEFAULT '',       -- why it is in ERROR, for people
     version          BIGINT NOT NULL DEFAULT 0,        -- rises with each change; a change compares it first
+    CONSTRAINT ck_schedule_trigger_start_at CHECK (datetime(substr(start_at, 1, 19)) IS substr(start_at, 1, 19) AND rtrim(substr(start_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_trigger_end_at CHECK (datetime(substr(end_at, 1, 19)) IS substr(end_at, 1, 19) AND rtrim(substr(end_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_trigger_max_fires CHECK (max_fires BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_fires CHECK (fires BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_next_fire_at CHECK (datetime(substr(next_fire_at, 1, 19)) IS substr(next_fire_at, 1, 19) AND rtrim(substr(next_fire_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_trigger_prev_fire_at CHECK (datetime(substr(prev_fire_at, 1, 19)) IS substr(prev_fire_at, 1, 19) AND rtrim(substr(prev_fire_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_trigger_misfire_after_ms CHECK (misfire_after_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name)
 );
 CREATE INDEX idx_schedule_trigger_due ON schedule_trigger (own_sign, status, next_fire_at); -- the triggers that are due
@@ -278,6 +348,13 @@ CREATE TABLE schedule_run (
     deadline_at      TEXT    NULL,                                        -- when it fails by itself; never NULL in state RUNNING
     finished_at      TEXT    NULL,                                        -- when it ended
     version          BIGINT  NOT NULL DEFAULT 0,                          -- rises when a transaction locks the run
+    CONSTRAINT ck_schedule_run_scheduled_at CHECK (datetime(substr(scheduled_at, 1, 19)) IS substr(scheduled_at, 1, 19) AND rtrim(substr(scheduled_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
+    CONSTRAINT ck_schedule_run_created_at CHECK (datetime(substr(created_at, 1, 19)) IS substr(created_at, 1, 19) AND rtrim(substr(created_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_deadline_at CHECK (datetime(substr(deadline_at, 1, 19)) IS substr(deadline_at, 1, 19) AND rtrim(substr(deadline_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_finished_at CHECK (datetime(substr(finished_at, 1, 19)) IS substr(finished_at, 1, 19) AND rtrim(substr(finished_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT uq_schedule_run_key UNIQUE (task_type, own_sign, run_key)  -- one run per key
 );
 CREATE INDEX idx_schedule_run_state ON schedule_run (task_type, own_sign, state, scheduled_at); -- the open runs of a task type
@@ -299,6 +376,13 @@ CREATE TABLE schedule_run_queue (
     started_at      TEXT   NULL,                       -- when it was first claimed
     progress_at     TEXT   NULL,                       -- when its progress was last saved
     finished_at     TEXT   NULL,                       -- when it ended
+    CONSTRAINT ck_schedule_run_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_recoveries CHECK (recoveries BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_next_attempt_at CHECK (datetime(substr(next_attempt_at, 1, 19)) IS substr(next_attempt_at, 1, 19) AND rtrim(substr(next_attempt_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_queue_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_queue_progress_at CHECK (datetime(substr(progress_at, 1, 19)) IS substr(progress_at, 1, 19) AND rtrim(substr(progress_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_queue_finished_at CHECK (datetime(substr(finished_at, 1, 19)) IS substr(finished_at, 1, 19) AND rtrim(substr(finished_at, 20), '0123456789') IN ('', '.')),
     PRIMARY KEY (run_id, queue_id)
 );
 CREATE INDEX idx_schedule_run_queue_due ON schedule_run_queue (state, next_attempt_at); -- the queues to claim

@@ -1,0 +1,124 @@
+package roster
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// InvalidValue is a value in a row of the roster that no server can work with. The CHECK constraints of the tables refuse
+// it; it is there if a table has lost its constraints, or if the database does not enforce them.
+type InvalidValue struct {
+	Table, Row, Column string
+	Rule               string // what the value must be
+}
+
+// String names the table, the row and the column for an operator.
+func (v InvalidValue) String() string {
+	return fmt.Sprintf("%s of row %s in %s must %s", v.Column, v.Row, v.Table, v.Rule)
+}
+
+// mostInvalid bounds how many values InvalidValues returns.
+const mostInvalid = 20
+
+// InvalidValues returns values of the roster's rows that readers ignore or replace by a bound (S13). It returns one for
+// each row, and at most 20.
+func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err error) {
+	for _, t := range checkedTables {
+		if err := t.findInvalid(ctx, p, &list); err != nil {
+			return nil, fmt.Errorf("look for invalid values in %s: %w", t.name, err)
+		}
+	}
+	var removing string
+	err = p.roster.DB.QueryRow(ctx, `SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, p.taskType, p.roster.OwnSign).
+		Scan((*sqldb.Text)(&removing))
+	if err != nil && !sqldb.NoRows(err) {
+		return nil, fmt.Errorf("read the queues to be removed: %w", err)
+	}
+	if removing != "" && json.Unmarshal([]byte(removing), new([]string)) != nil {
+		list = append(list, InvalidValue{"schedule_task_running", p.roster.OwnSign, "removing", "be a JSON list of queue ids"})
+	}
+	return list, nil
+}
+
+// checkedTable is a table whose values are checked as its CHECK constraints do.
+type checkedTable struct {
+	name, key, taskType string // the columns that name the row for people and that hold the task type
+	columns             []checkedColumn
+}
+
+// checkedColumn is a column of numbers with a largest value, or a column of times.
+type checkedColumn struct {
+	name        string
+	least, most int64 // both 0 for a time
+}
+
+const maxCounter = 1_000_000_000_000_000_000
+
+// checkedTables are the tables that all servers of a roster read. The settings have rules of their own.
+var checkedTables = []checkedTable{
+	{"schedule_task_running", "own_sign", "task_type", []checkedColumn{
+		{"queue_total", 0, MaxQueues},
+		{"requested_total", 1, MaxQueues},
+		{"epoch_high", 0, sqldb.MaxEpoch},
+		{"partition_version", 0, maxCounter},
+		{"membership_version", 0, maxCounter},
+		{"planned_version", 0, maxCounter},
+		{"plan_version", 0, maxCounter},
+		{"item_version", 0, maxCounter},
+		{"version", 0, maxCounter},
+	}},
+	{"schedule_server", "uuid", "task_type", []checkedColumn{
+		{"judge_dead_interval_ms", 0, sqldb.MaxDuration.Milliseconds()},
+		{name: "register_time"},
+		{name: "heartbeat_time"},
+		{name: "watching_since"},
+		{"beat_count", 0, maxCounter},
+		{"drained_partition", 0, maxCounter},
+	}},
+	{"schedule_queue", "queue_id", "task_type", []checkedColumn{
+		{"queue_index", 0, 1_000_000_000_000},
+		{"epoch", 0, sqldb.MaxEpoch},
+		{"plan_version", 0, maxCounter},
+		{name: "cur_since"},
+		{name: "req_since"},
+		{name: "window_done_at"},
+	}},
+	{"schedule_trigger", "name", "target", []checkedColumn{
+		{name: "next_fire_at"},
+		{name: "prev_fire_at"},
+		{name: "start_at"},
+		{name: "end_at"},
+	}},
+}
+
+// findInvalid adds the invalid values of the table.
+func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]InvalidValue) error {
+	var invalid strings.Builder
+	rules := map[string]string{}
+	for _, c := range t.columns {
+		fmt.Fprintf(&invalid, " WHEN %s NOT BETWEEN %s THEN '%s'", c.name, c.bounds(), c.name)
+		rules[c.name] = "be between " + c.bounds()
+	}
+	invalidColumn := "CASE" + invalid.String() + " END"
+	return p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
+		v := InvalidValue{Table: t.name}
+		err := rows.Scan(&v.Row, &v.Column)
+		v.Rule = strings.Replace(rules[v.Column], " AND ", " and ", 1)
+		*list = append(*list, v)
+		return err
+	}, fmt.Sprintf(`SELECT %s, %s FROM %s WHERE %s = ? AND own_sign = ? AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[5]d`,
+		t.key, invalidColumn, t.name, t.taskType, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
+}
+
+// bounds returns the bounds of the column as operands of BETWEEN.
+func (c checkedColumn) bounds() string {
+	if c.most == 0 {
+		return `'1000-01-01 00:00:00' AND '9999-12-31 23:59:59.999999'`
+	}
+	return fmt.Sprintf("%d AND %d", c.least, c.most)
+}
