@@ -14,7 +14,8 @@ import (
 // methods may be called at any time, from any goroutine.
 type Proxy struct {
 	listener net.Listener
-	target   atomic.Value // string: host and port
+	targets  atomic.Value // []string: hosts and ports
+	dialed   int          // connections so far; only accept uses it
 
 	swallow     atomic.Bool
 	loseReplies atomic.Bool
@@ -41,11 +42,22 @@ func Through(t testing.TB, raw string) (string, *Proxy) {
 		t.Fatal(err)
 	}
 	p := &Proxy{listener: l, conns: map[net.Conn]bool{}}
-	p.target.Store(u.Host)
+	p.targets.Store([]string{u.Host})
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
 	u.Host = l.Addr().String()
 	return u.String(), p
+}
+
+// Balanced returns a URL that leads to the databases at the given URLs in turn, as through a balancer: each new
+// connection goes to the next server that answers. The first URL gives the user, the database and the parameters.
+func Balanced(t testing.TB, raws ...string) (string, *Proxy) {
+	t.Helper()
+	through, p := Through(t, raws[0])
+	if err := p.Redirect(raws...); err != nil {
+		t.Fatal(err)
+	}
+	return through, p
 }
 
 // Swallow keeps the connections and drops all bytes in both directions, as a network does that drops packets. The
@@ -61,13 +73,18 @@ func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 // Trickle passes on so many bytes at a time, with a pause of one millisecond before each. 0 ends it.
 func (p *Proxy) Trickle(bytes int) { p.trickle.Store(int64(bytes)) }
 
-// Redirect connects new clients to the server of the URL.
-func (p *Proxy) Redirect(raw string) error {
-	u, err := url.Parse(raw)
-	if err == nil {
-		p.target.Store(u.Host)
+// Redirect connects new clients to the servers of the URLs in turn.
+func (p *Proxy) Redirect(raws ...string) error {
+	targets := make([]string, len(raws))
+	for i, raw := range raws {
+		u, err := url.Parse(raw)
+		if err != nil {
+			return err
+		}
+		targets[i] = u.Host
 	}
-	return err
+	p.targets.Store(targets)
+	return nil
 }
 
 // Refuse closes new connections at once.
@@ -113,8 +130,8 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
-		server, err := net.DialTimeout("tcp", p.target.Load().(string), 10*time.Second)
-		if err != nil {
+		server := p.dial()
+		if server == nil {
 			client.Close() // the client sees that no server answers
 			continue
 		}
@@ -123,6 +140,19 @@ func (p *Proxy) accept() {
 		p.wg.Go(func() { p.pass(client, server, l, true) })
 		p.wg.Go(func() { p.pass(server, client, l, false) })
 	}
+}
+
+// dial connects to the next server that answers, or returns nil.
+func (p *Proxy) dial() net.Conn {
+	targets := p.targets.Load().([]string)
+	for range targets {
+		p.dialed++
+		server, err := net.DialTimeout("tcp", targets[p.dialed%len(targets)], 10*time.Second)
+		if err == nil {
+			return server
+		}
+	}
+	return nil
 }
 
 func (p *Proxy) keep(conns ...net.Conn) {

@@ -1,7 +1,8 @@
 # Keeps one private database server for the process at the other end of stdin.
 #
 # The environment has KIND, PORT and DIR, a directory that the script removes at the end. A standby also gets PRIMARY, and a
-# pgbouncer TARGET, both as connection strings. The script prints "ready" when the server answers. Then it obeys one word per
+# pgbouncer TARGET, both as connection strings. A galera gets SERVE, its options as a node of a cluster, and the first node
+# FIRST, the option that makes a new cluster at the first start. The script prints "ready" when the server answers. Then it obeys one word per
 # line and prints "ready" after each: stop (in order), kill (as a crash does), start (again, with the same port and data),
 # fill (the disk) and free (the disk). If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the
 # script kills the server. The kernel ends stdin whenever the other process ends.
@@ -27,9 +28,13 @@ postgres | standby)
 	# Ask through the socket in DIR: another server may have taken PORT first.
 	ping() { pg_isready -h "$DIR" -p "$PORT" -q; }
 	;;
-mysql)
+mysql | galera)
 	stop=TERM kill=KILL
 	prepare() {
+		if [ $KIND = galera ] && [ -z "$FIRST" ]; then
+			mkdir "$DIR/data" # the node copies the data of another one when it joins
+			return
+		fi
 		mariadb-install-db --no-defaults --datadir="$DIR/data" --tmpdir="$DIR" \
 			--auth-root-authentication-method=normal --skip-name-resolve
 	}
@@ -39,9 +44,15 @@ mysql)
 			--innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=0 \
 			--innodb-buffer-pool-size=64M --innodb-log-file-size=16M --innodb-fast-shutdown=2 \
 			--performance-schema=0 --max-connections=300 --default-time-zone=+00:00 \
-			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin
+			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin $SERVE $FIRST
 	}
-	ping() { mariadb-admin --no-defaults --socket="$DIR/socket" -u root ping; }
+	ping() {
+		if [ $KIND = mysql ]; then
+			mariadb-admin --no-defaults --socket="$DIR/socket" -u root ping
+		else
+			mariadb --no-defaults --socket="$DIR/socket" -u root -e "SHOW STATUS LIKE 'wsrep_local_state_comment'" | grep Synced
+		fi
+	}
 	;;
 pgbouncer)
 	stop=INT kill=KILL
@@ -72,6 +83,7 @@ log() { "$@" </dev/null >>"$DIR/log" 2>&1; }
 start() {
 	log serve &
 	server=$!
+	FIRST=
 	tries=1200 # a minute
 	until log ping; do
 		tries=$((tries - 1))
