@@ -26,6 +26,8 @@ func classify(err error) sqldb.Class {
 		return sqldb.Interrupted
 	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // too many connections, no quorum, shutdown, killed, gone away, idle too long
 		return sqldb.Broken
+	case 1180: // the commit failed: on a Galera node without a quorum, the others may have it
+		return sqldb.Broken
 	case 1062:
 		return sqldb.Duplicate
 	case 1146:
