@@ -28,7 +28,7 @@ type Finding struct {
 func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, error) {
 	d := &diagnosis{c: c}
 	for _, look := range []func(context.Context) error{
-		d.version, d.transactions, d.clockSkew, d.schemaVersion, d.privileges,
+		d.version, d.transactions, d.cluster, d.clockSkew, d.schemaVersion, d.privileges,
 		func(ctx context.Context) error { return d.rosters(ctx, taskType) },
 	} {
 		if err := look(ctx); err != nil {

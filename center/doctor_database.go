@@ -34,9 +34,6 @@ func (d *diagnosis) transactions(ctx context.Context) error {
 			d.add(status, n.Check, n.Hint, "%s", n.Finding)
 		}
 	}
-	if d.c.roster.WriteFence {
-		d.note("database", "let all workers write through one node where possible", "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one")
-	}
 	return nil
 }
 

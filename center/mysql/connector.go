@@ -21,18 +21,18 @@ const preparedStatements = 8
 
 // connector turns mysql://user:password@host:port/db?param=value into a connector for a role.
 func connector(u *sqldb.URL, role sqldb.Role) (sqldriver.Connector, error) {
-	c, err := newHosts(u, role)
+	plain, err := newHosts(u, role, nil)
 	if err != nil {
 		return nil, err
 	}
 	if role != sqldb.RoleHeartbeat {
-		return c, nil
+		return newCausal(u, role, plain)
 	}
 	// Only heartbeats are prepared: a server holds at most 16,382 statements for all clients together
 	// (max_prepared_stmt_count). A proxy such as ProxySQL does no harm: the driver names a statement by the number that the
 	// server has given it, so that the proxy must send the statement to that server.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
-	return sqldb.Preparing{Connector: c, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
+	return sqldb.Preparing{Connector: plain, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
 }
 
 // config reads the URL, except for its hosts.

@@ -24,6 +24,10 @@
 // Only heartbeats are prepared: a server limits the number of statements that it holds for all clients
 // (max_prepared_stmt_count). If the server refuses to prepare more, heartbeats are sent as text.
 //
+// On a Galera cluster, all connections but those for heartbeats set wsrep_sync_wait = 3, so that they see what other
+// nodes have committed (F7). A dealer that uses a pool of its own on the cluster must set it there. A pool asks the
+// server at its first connection: restart the workers after a server has become a node of a cluster.
+//
 // The isolation level is the server's default, REPEATABLE READ, or READ COMMITTED.
 //
 // # Why not

@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -26,12 +27,14 @@ type host struct {
 	name string
 }
 
-// newHosts returns a connector to the hosts of a URL for a role.
-func newHosts(u *sqldb.URL, role sqldb.Role) (hosts, error) {
+// newHosts returns a connector to the hosts of a URL for a role. It sets the variables in each session.
+func newHosts(u *sqldb.URL, role sqldb.Role, variables map[string]string) (hosts, error) {
 	cfg, err := config(u)
 	if err != nil {
 		return nil, err
 	}
+	delete(cfg.Params, syncVariable) // the URL cannot change it: heartbeats must not wait (F7)
+	maps.Copy(cfg.Params, variables)
 	force(cfg, role)
 	var list hosts
 	for _, address := range addresses(u) {

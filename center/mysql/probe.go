@@ -24,10 +24,7 @@ func probe(ctx context.Context, db *sql.DB) (s sqldb.Server, err error) {
 	if readOnly != 0 {
 		return s, errors.New("this server is read-only (read_only = 1: a replica?): connect to the primary")
 	}
-	var name, value string
-	err = db.QueryRowContext(ctx, "SHOW VARIABLES LIKE 'wsrep_on'").Scan(&name, &value)
-	s.WriteFence = err == nil && strings.EqualFold(value, "ON") // a server without the variable, such as MySQL, is not part of a Galera cluster
-	return s, nil
+	return replication(ctx, db)
 }
 
 var versionStart = regexp.MustCompile(`^(\d+)\.(\d+)`)

@@ -19,7 +19,7 @@ func URL(raw string) sqldb.Database {
 	if u.Query, err = params.Check(u.Query); err != nil {
 		return sqldb.Database{Err: err}
 	}
-	if _, err := newHosts(u, sqldb.RoleStore); err != nil {
+	if _, err := newHosts(u, sqldb.RoleStore, nil); err != nil {
 		return sqldb.Database{Err: err}
 	}
 	return sqldb.Database{
@@ -39,5 +39,6 @@ func URL(raw string) sqldb.Database {
 			list, err := notes(ctx, db)
 			return append(list, tlsNote(u)), err
 		},
+		Node: node,
 	}
 }

@@ -100,6 +100,12 @@ var mutants = []mutant{
 		"TestTimedOutWaitLeavesNoSession",
 	},
 	{
+		"L8", "the clocks of nodes may differ by any time",
+		"nodeClocks", "case apart > limit+",
+		"case apart > 100*limit+",
+		"TestClocksOfNodes",
+	},
+	{
 		"S1", "a third statement with each heartbeat",
 		"sendHeartbeat", "\tstart := time.Now()\n",
 		"\t_, _ = h.roster.DB().ExecContext(ctx, `SELECT CAST($1 AS int)`, 1)\n\tstart := time.Now()\n",
@@ -284,6 +290,24 @@ var mutants = []mutant{
 		"CommitError", `return fmt.Errorf("%w: %w", ErrUnknownCommit, err)`,
 		`return fmt.Errorf("commit: %w", err)`,
 		"TestUnknownCommit",
+	},
+	{
+		"F7", "sessions on Galera do not wait for the cluster",
+		"Connect", "return c.waiting.Connect(ctx)",
+		"return c.Connector.Connect(ctx)",
+		"TestSessionsOnGaleraWait",
+	},
+	{
+		"F7", "a server is gone although its heartbeat reached a node that lags",
+		"confirmGone", "if rows > 0 {",
+		"if rows < 0 {",
+		"TestHeartbeatOnANodeThatLags",
+	},
+	{
+		"F8", "a group with several primaries is accepted",
+		"writers", "known && !isOn(mode)",
+		"known && mode == \"\"",
+		"TestServersThatSeveralWritersShare",
 	},
 	{
 		"X1", "an item in flight is selected again",

@@ -55,7 +55,8 @@ type ServerReport struct {
 // SendHeartbeat renews the servers' leases and reads what has changed. It returns the replies by the servers' uuids.
 // A server without a reply is gone. Not for concurrent use.
 //
-// It runs one UPDATE and one SELECT, whatever the number of servers, queues and task types. They run in autocommit on
+// On a Galera cluster it returns an error if the node that it reached has not applied the registration of a server
+// (F7). It runs one UPDATE and one SELECT, whatever the number of servers, queues and task types. They run in autocommit on
 // a connection of their own, and lock no rows except those of this process, so that nothing delays them (S1).
 func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
 	if len(b.Servers) == 0 {
@@ -72,6 +73,9 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	replies, err := r.heartbeatReplies(ctx, b)
 	if err != nil {
 		return nil, fmt.Errorf("read the heartbeat's reply: %w", err)
+	}
+	if err := r.confirmGone(ctx, b, replies); err != nil {
+		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
 	return replies, nil
 }

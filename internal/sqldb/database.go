@@ -30,6 +30,16 @@ type Database struct {
 
 	// Notes returns what an operator should know about transactions and connections. Nil if the database has no notes.
 	Notes func(context.Context, *sql.DB) ([]Note, error)
+
+	// Node asks which node of a cluster a connection leads to. Nil if the database has no clusters.
+	Node func(context.Context, *sql.Conn) (Node, error)
+}
+
+// Node is what the node of a cluster says about itself and about the session that asks.
+type Node struct {
+	Name     string
+	Size     int    // the number of nodes of the cluster
+	SyncWait string // the value of wsrep_sync_wait in the session (F7)
 }
 
 // Server is what Probe learns about a server.

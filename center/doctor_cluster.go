@@ -1,0 +1,132 @@
+package center
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// nodeConnections is how many connections cluster opens to find the nodes behind a balancer.
+const nodeConnections = 9
+
+// cluster reports what the roster does on a cluster whose nodes all accept writes, and compares the clocks of its nodes.
+func (d *diagnosis) cluster(ctx context.Context) error {
+	if !d.c.roster.WriteFence {
+		return nil
+	}
+	const hint = "let all workers write through one node where possible"
+	const fence = "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one"
+	ask := d.c.db.Database.Node
+	if ask == nil {
+		d.note("database", hint, fence)
+		return nil
+	}
+	nodes, err := d.c.readNodes(ctx, ask)
+	if err != nil {
+		return err
+	}
+	d.note("database", hint, "%s; wsrep_sync_wait = %s on the connections of transactions and dealers, so that they see what other nodes have committed; heartbeats do not wait", fence, nodes[0].SyncWait)
+	limit, err := d.nodeClockLimit(ctx)
+	if err != nil {
+		return err
+	}
+	d.nodeClocks(nodes, limit)
+	return nil
+}
+
+// nodeReading is the answer of a node.
+type nodeReading struct {
+	sqldb.Node
+	ahead time.Duration // how far its clock is ahead of this host's
+	error time.Duration // the largest error of ahead
+}
+
+// readNodes asks the nodes behind several connections and returns them by name. It holds the connections until the
+// end, so that a balancer gives it different nodes.
+func (c *Center) readNodes(ctx context.Context, ask func(context.Context, *sql.Conn) (sqldb.Node, error)) ([]nodeReading, error) {
+	nodes := map[string]nodeReading{}
+	for range nodeConnections {
+		conn, err := c.db.Dealers.Conn(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("connect to a node: %w", err)
+		}
+		defer conn.Close()
+		n, err := ask(ctx, conn)
+		if err != nil {
+			return nil, err
+		}
+		if nodes[n.Name], err = c.readNodeClock(ctx, conn, n); err != nil {
+			return nil, err
+		}
+	}
+	return slices.SortedFunc(maps.Values(nodes), func(a, b nodeReading) int { return cmp.Compare(a.Name, b.Name) }), nil
+}
+
+// readNodeClock compares this host's clock with a node's. The shortest of a few round trips has the smallest error.
+func (c *Center) readNodeClock(ctx context.Context, conn *sql.Conn, n sqldb.Node) (best nodeReading, err error) {
+	for i := range 5 {
+		before := time.Now()
+		var now time.Time
+		if err := conn.QueryRowContext(ctx, c.db.SQL("SELECT {now}")).Scan((*sqldb.Instant)(&now)); err != nil {
+			return best, fmt.Errorf("ask node %s for the time: %w", n.Name, err)
+		}
+		trip := time.Since(before)
+		if i == 0 || trip/2 < best.error {
+			best = nodeReading{Node: n, ahead: now.Sub(before.Add(trip / 2)), error: trip / 2}
+		}
+	}
+	return best, nil
+}
+
+// nodeClockLimit returns how far the clocks of nodes may be apart: half of the smallest margin of a lease (L8).
+func (d *diagnosis) nodeClockLimit(ctx context.Context) (time.Duration, error) {
+	limit := clockLimit(Settings{}.WithDefaults())
+	tasks, err := d.c.Tasks().List(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	for i, task := range tasks {
+		s, err := d.c.Tasks().Settings(ctx, task.TaskType)
+		if err != nil {
+			return 0, err
+		}
+		if own := clockLimit(s); i == 0 || own < limit {
+			limit = own
+		}
+	}
+	return limit, nil
+}
+
+// clockLimit returns half of the margin of the lease (S5).
+func clockLimit(s Settings) time.Duration {
+	return max(s.HeartbeatInterval, s.JudgeDeadInterval*15/100) / 2
+}
+
+// nodeClocks compares the clocks of the nodes.
+func (d *diagnosis) nodeClocks(nodes []nodeReading, limit time.Duration) {
+	slowest := slices.MinFunc(nodes, func(a, b nodeReading) int { return cmp.Compare(a.ahead, b.ahead) })
+	fastest := slices.MaxFunc(nodes, func(a, b nodeReading) int { return cmp.Compare(a.ahead, b.ahead) })
+	apart := (fastest.ahead - slowest.ahead).Round(time.Millisecond)
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	seen := fmt.Sprintf("%d of %d nodes (%s)", len(nodes), nodes[0].Size, strings.Join(names, ", "))
+	switch {
+	case apart > limit+slowest.error+fastest.error:
+		d.problem("clock", "synchronise the clocks of the nodes (NTP); until then let all workers write through one node",
+			"the clock of node %s is %s ahead of that of node %s, and at most %s is allowed: servers are taken for dead although they are healthy", fastest.Name, apart, slowest.Name, limit)
+	case len(nodes) < nodes[0].Size:
+		d.note("clock", "compare the clocks of all nodes: run this command through the address of each node, or through a balancer",
+			"the connections lead to %s; the clocks of the nodes must be within %s of each other", seen, limit)
+	default:
+		d.ok("clock", "the clocks of %s are within %s of each other; at most %s is allowed", seen, max(apart, time.Millisecond), limit)
+	}
+}
