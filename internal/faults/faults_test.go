@@ -28,6 +28,7 @@ type scenario struct {
 	variant variant  // what the dealer can do
 
 	pooled bool                   // a PgBouncer in transaction mode is between the workers and the database
+	galera bool                   // the database is a Galera cluster behind a balancer
 	guest  bool                   // the workers have a database user of their own; requires own
 	disk   bool                   // the scenario's own database has a disk that can be filled
 	slow   bool                   // uses the default intervals
@@ -50,6 +51,7 @@ func scenarios() (list []scenario) {
 		{"limit", limitScenarios},
 		{"pooled", pooledScenarios},
 		{"standby", standbyScenarios},
+		{"galera", galeraScenarios},
 		{"variant", variantScenarios},
 		{"run", runScenarios},
 		{"step", stepScenarios},
@@ -134,6 +136,9 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 func (sc scenario) prepareDatabase(s *stage, kind string) {
 	s.t.Helper()
 	switch {
+	case sc.galera:
+		s.nodes = testdb.Galera(s.t)
+		s.url, s.view = testdb.Balanced(s.t, s.nodes[0].URL(), s.nodes[1].URL(), s.nodes[2].URL())
 	case sc.disk:
 		s.server = testdb.OwnDisk(s.t)
 		s.url = s.server.URL()

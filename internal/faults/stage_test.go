@@ -29,11 +29,12 @@ type stage struct {
 	settings  manager.Settings
 	dir       string // for the files of the workers
 	url       string
-	workerURL string         // the URL for the workers
-	server    *testdb.Server // the scenario's own, which it may stop; may be nil
-	view      *testdb.Proxy  // between the scenario and its own server, if the workers have proxies
-	pooler    *testdb.Server // between the workers and the database; may be nil
-	pool      int            // as in scenario
+	workerURL string           // the URL for the workers
+	server    *testdb.Server   // the scenario's own, which it may stop; may be nil
+	nodes     []*testdb.Server // of the scenario's own cluster; may be nil
+	view      *testdb.Proxy    // between the scenario and its own server, if the workers have proxies
+	pooler    *testdb.Server   // between the workers and the database; may be nil
+	pool      int              // as in scenario
 	variant   variant
 	review    func(*stage, *History)
 	checked   func(History, []Violation)

@@ -1,0 +1,66 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// galeraScenarios have a cluster of three MariaDB servers, which all accept writes. A balancer leads each connection of a
+// worker to the next node. They are skipped where Galera is not installed.
+var galeraScenarios = []scenario{
+	{name: "galera-nodes-lag", play: nodesLag, kinds: galeraKinds, galera: true, slow: true},
+	{name: "galera-node-dies", play: nodeDies, kinds: galeraKinds, galera: true, slow: true},
+}
+
+var galeraKinds = []string{testdb.MySQL}
+
+// nodesLag: large transactions keep the nodes behind each other, while a worker dies and others start and leave.
+func nodesLag(s *stage) {
+	s.exec(`CREATE TABLE ballast (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL DEFAULT 0)`,
+		`INSERT INTO ballast (id) SELECT seq FROM seq_1_to_5000`)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var lagging sync.WaitGroup
+	defer lagging.Wait()
+	defer cancel()
+	lagging.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = s.c.DB().ExecContext(ctx, `UPDATE ballast SET n = n + 1`) // a conflict with another node does no harm
+		}
+	})
+	s.works(100)
+	kill(s)
+	for _, w := range s.live() {
+		s.start(1)
+		s.leave(w)
+	}
+	s.works(20)
+}
+
+// nodeDies: a node dies, the others go on without it, and it comes back.
+func nodeDies(s *stage) {
+	for range 2 {
+		node := s.nodes[s.IntN(len(s.nodes))]
+		from := time.Now()
+		if err := node.Kill(); err != nil {
+			s.t.Fatal(err)
+		}
+		s.until("the other nodes go on", func() bool {
+			_, err := s.c.DB().ExecContext(s.t.Context(), `UPDATE cures SET id = id + 1`)
+			return err == nil
+		})
+		s.addWindow(nil, Partition, from)
+		s.works(50)
+		s.start(1)
+		s.leave(s.live()[0])
+		if err := node.Start(); err != nil {
+			s.t.Fatal(err)
+		}
+		s.works(50)
+		s.awaitBalance()
+	}
+}
