@@ -75,6 +75,9 @@ func (d *diagnosis) queues(r rosterRows) {
 	if r.eligible() == 0 {
 		return
 	}
+	if list := hungQueues(r); len(list) > 0 {
+		d.problem("queues", "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
+	}
 	if list := queuesWithStatus(r, "UNASSIGNED"); len(list) > 0 {
 		d.problem("queues", "raise max_queues_per_server or start more workers; otherwise the next audit assigns them within 30 s", "queues without an owner: %s", firstFive(list))
 	}
@@ -86,11 +89,28 @@ func (d *diagnosis) queues(r rosterRows) {
 // queuesWithStatus returns the ids of the queues that have a status.
 func queuesWithStatus(r rosterRows, status string) (ids []string) {
 	for _, q := range r.queues {
-		if q.Status == status {
+		if q.Status == status && !isHung(q) {
 			ids = append(ids, q.QueueID)
 		}
 	}
 	return ids
+}
+
+// isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
+func isHung(q QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
+
+// hungQueues returns the queues without an owner whose calls hang, with the servers on which they do.
+func hungQueues(r rosterRows) (list []string) {
+	for _, q := range r.queues {
+		if isHung(q) {
+			names := make([]string, len(q.HungOn))
+			for i, uuid := range q.HungOn {
+				names[i] = ServerName(uuid)
+			}
+			list = append(list, q.QueueID+" on "+strings.Join(names, " and "))
+		}
+	}
+	return list
 }
 
 // firstFive lists the first five ids.

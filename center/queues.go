@@ -36,6 +36,7 @@ type QueueRecord struct {
 	CursorValue    string   `json:"cursor_value"`
 	Status         string   `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
 	Removing       bool     `json:"removing" db:"-"` // it is removed as soon as it is drained
+	HungOn         []string `json:"hung_on" db:"-"`  // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
 }
 
 // QueueFilter selects queues. Empty fields select all.
@@ -63,6 +64,9 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
 	sortQueues(list)
+	if err := q.markHung(ctx, list); err != nil {
+		return nil, err
+	}
 	return list, q.markRemoving(ctx, list)
 }
 
@@ -113,4 +117,26 @@ func (q *Queues) Remove(ctx context.Context, taskType, queueID, actor string) er
 // then one transaction changes the number (N1). The number that is in force withdraws the request.
 func (q *Queues) Repartition(ctx context.Context, taskType string, total int, actor string) error {
 	return q.c.roster.Operator(actor).Repartition(ctx, taskType, total)
+}
+
+// markHung notes the servers that list a queue as hung.
+func (q *Queues) markHung(ctx context.Context, queues []QueueRecord) error {
+	type record struct {
+		TaskType string   `json:"task_type"`
+		UUID     string   `json:"uuid"`
+		Hung     []string `json:"hung_queues"`
+	}
+	rows, err := sqldb.Records[record](ctx, q.c.db, `SELECT {columns} FROM schedule_server
+		WHERE own_sign = ? AND hung_queues IS NOT NULL ORDER BY task_type, uuid`, q.c.ownSign)
+	if err != nil {
+		return fmt.Errorf("list the hung queues: %w", err)
+	}
+	for _, r := range rows {
+		for i := range queues {
+			if queues[i].TaskType == r.TaskType && slices.Contains(r.Hung, queues[i].QueueID) {
+				queues[i].HungOn = append(queues[i].HungOn, r.UUID)
+			}
+		}
+	}
+	return nil
 }

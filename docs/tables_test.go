@@ -156,7 +156,7 @@ var catalog = map[schema.Dialect][2]string{
 
 // families are the names of types in the databases and on the page.
 var families = map[string]string{
-	"text": "text", "varchar": "text",
+	"text": "text", "mediumtext": "text", "varchar": "text",
 	"bigint": "integer", "integer": "integer",
 	"double precision": "number", "double": "number", "numeric": "number", "decimal": "number",
 	"boolean": "boolean", "tinyint": "boolean",

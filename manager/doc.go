@@ -30,6 +30,7 @@
 //	ownView     the server's queues as they were last read, and whether it must read them again
 //	planner     rebalances, changes the number of queues, audits
 //	reconciler  reads the view, decides, performs
+//	hungCalls   the queues of former sessions whose calls still hang, which no plan gives to this server
 //	halt        pauses, the barrier of a repartition, and the hand-over of everything
 //	runTicker   when to tick for the runs; sweeper: sweeps queues for the open run
 //	alerter     raises what an operator should know
@@ -106,8 +107,9 @@
 //
 // # What is not promised
 //
-// A dealer that ignores its context keeps its queue from being worked again by this process, and keeps [Manager.Run]
-// waiting for drain_timeout and a grace. What it does afterwards happens after Run has returned.
+// A dealer that ignores its context keeps its queue from being worked again by this process. After an expiry another server
+// gets the queue, or none if there is no other, until the dealer returns. The dealer also keeps [Manager.Run] waiting for
+// drain_timeout and a grace. What it does afterwards happens after Run has returned.
 //
 // # Libraries
 //

@@ -33,6 +33,7 @@ type session struct {
 	planner    *planner
 	reconciler *reconciler
 	halt       *halt
+	hung       *hungCalls
 	window     *permitWindow
 	alerter    *alerter
 	config     *configurer
@@ -60,6 +61,7 @@ func newSession(s *server) *session {
 	ss.jobs = newJobRunner(&b)
 	ss.planner = &planner{base: &b, view: ss.view, rebalanceDue: true, planned: s.heartbeater.soon} // the roster has a server more
 	ss.halt = &halt{base: &b, reg: ss.reg}
+	ss.hung = &hungCalls{base: &b, planner: ss.planner, listed: hungQueues(b.proc)}
 	ss.window = &permitWindow{base: &b, reg: ss.reg}
 	ss.config = &configurer{base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
 	ss.alerter = &alerter{base: &b, incoming: s.alerts, raised: s.raised, lastBusy: time.Now(), progressAt: time.Now()}
@@ -70,6 +72,9 @@ func newSession(s *server) *session {
 	ss.reconciler = &reconciler{
 		base: &b, view: ss.view, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
 		drains: map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
+	}
+	for id := range ss.hung.listed {
+		ss.reconciler.lost[id] = true // by a former session, which has said so
 	}
 	return ss
 }
@@ -105,12 +110,14 @@ func (s *session) reconcile(ctx context.Context, reread bool) {
 		s.view.invalidate()
 	}
 	err := s.reconciler.reconcile(ctx)
+	s.hung.due = true
 	s.jobs.logChange("read the queues", err)
 }
 
 // fenced cancels what is in flight and starts nothing, because the lease has expired or the row is gone (S6). If the row
 // is still there when the database answers again, work resumes under the same epochs after a fresh read. If the row is
-// gone, another session begins when the old batches have ended, or after the grace.
+// gone, another session begins when the old batches have ended, or after the grace. It gets no queue whose calls have not
+// ended (P9).
 func (s *session) fenced(ctx context.Context) stateFunc {
 	s.server.state.Store(stateFenced)
 	s.cancelAll()
@@ -139,7 +146,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			return nil // there is nothing left to hand over
 		case <-s.proc.Drained():
 		case <-grace:
-			s.log.Warn("a dealer still works a lost queue; the processor does not get the queue again before the dealer returns")
+			s.log.Warn("a dealer still works a lost queue; this server does not get the queue again before the dealer returns")
 			s.rejoin = true
 			return nil
 		}

@@ -61,6 +61,9 @@ func testReleaseGuard(t *testing.T, c *center.Center) {
 		"the requester drains": func(r *fixture, _ *roster.Handover) {
 			r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(r.Context()))
 		},
+		"a call of the queue hangs on the requester (P9)": func(r *fixture, _ *roster.Handover) {
+			r.exec("UPDATE schedule_server SET hung_queues = '[\"1\"]' WHERE uuid = '%s'", r.uuid("B"))
+		},
 		"the request is withdrawn": func(r *fixture, _ *roster.Handover) {
 			r.exec("UPDATE schedule_queue SET req_server = NULL WHERE task_type = '%s'", r.task)
 		},

@@ -41,16 +41,21 @@ type walk struct {
 	next int             // the number of the next server
 }
 
-// step lets a server join, or lets one leave, expire, drain or hand over.
+// step lets a server join, or lets one leave, expire, drain, clear its hung queues or hand over.
 func (w *walk) step() {
 	servers := w.want.Servers
 	if len(servers) == 0 || w.rnd.IntN(6) == 0 && len(servers) < 4 {
-		w.start(fmt.Sprint("S", w.next))
+		var hung []string
+		if w.rnd.IntN(3) == 0 {
+			hung = []string{fmt.Sprint(w.rnd.IntN(5)), "none"}
+		}
+		w.start(fmt.Sprint("S", w.next), hung...)
 		w.next++
 		return
 	}
-	name := servers[w.rnd.IntN(len(servers))].UUID
-	switch w.rnd.IntN(6) {
+	at := w.rnd.IntN(len(servers))
+	name := servers[at].UUID
+	switch w.rnd.IntN(7) {
 	case 0:
 		w.must(w.c.Roster().Server(w.task, w.uuid(name)).Leave(w.Context(), nil))
 		w.want.Remove(name)
@@ -67,15 +72,21 @@ func (w *walk) step() {
 		w.rebalance(name)
 		w.want.Drain(name)
 		w.must(w.want.Rebalance())
+	case 3:
+		w.clearHung(name, servers[at].HungQueues...)
+		w.rebalance(name)
+		servers[at].HungQueues = nil
+		w.must(w.want.Rebalance())
 	default:
 		w.releaseAll(name)
 	}
 }
 
-// start lets a server join.
-func (w *walk) start(name string) {
-	w.join(name)
+// start lets a server join, with hung queues.
+func (w *walk) start(name string, hung ...string) {
+	w.joinHung(name, hung...)
 	w.want.Join(name)
+	w.want.Servers[len(w.want.Servers)-1].HungQueues = hung
 	w.must(w.want.Rebalance())
 }
 

@@ -82,13 +82,32 @@ func (r *fixture) register(name string) roster.Registration {
 // registerGiven registers a server whose program gives these settings.
 func (r *fixture) registerGiven(name string, given center.Settings) roster.Registration {
 	r.Helper()
+	return r.registerHung(name, given)
+}
+
+// registerHung registers a server in whose process calls of a former session are in flight for the queues.
+func (r *fixture) registerHung(name string, given center.Settings, queues ...string) roster.Registration {
+	r.Helper()
 	reg, err := r.c.Roster().Register(r.Context(), roster.ServerInfo{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
-		JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first", GivenSettings: given.Given(),
+		JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first", HungQueues: queues, GivenSettings: given.Given(),
 	})
 	r.must(err)
 	r.tokens[name] = "first"
 	return reg
+}
+
+// joinHung registers a server as registerHung does, and rebalances.
+func (r *fixture) joinHung(name string, queues ...string) {
+	r.Helper()
+	r.registerHung(name, center.Settings{}, queues...)
+	r.rebalance(name)
+}
+
+// clearHung takes queues off the list of hung queues of a server.
+func (r *fixture) clearHung(name string, queues ...string) {
+	r.Helper()
+	r.must(r.c.Roster().Server(r.task, r.uuid(name)).ClearHungQueues(r.Context(), queues))
 }
 
 // rebalance rebalances as a server that may expire no other.

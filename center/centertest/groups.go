@@ -48,6 +48,10 @@ var groups = map[string]group{
 	"leave":             {run: testLeave, about: Session},
 	"pending hand-over": {run: testPendingHandovers},
 
+	// cases_hung.go
+	"hung queues":      {run: testHungQueues, about: Session},
+	"hung queues seen": {run: testHungQueuesSeen, about: Clock},
+
 	// cases_walk.go
 	"P5 walk": {run: testWalk, about: Clock},
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +24,10 @@ The status of a queue:
   OVERDUE     its owner has sent no heartbeat for judge_dead_interval
   ORPHAN      its owner has no row any more
   UNASSIGNED  it has no owner: no server can own it
-  REMOVING    it is deleted as soon as its owner has drained it`,
+  REMOVING    it is deleted as soon as its owner has drained it
+
+HUNG ON names the servers that do not get the queue, because calls of their
+processes' former sessions are still in flight for it.`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,
@@ -60,6 +65,16 @@ var queueColumns = []column[center.QueueRecord]{
 	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.OwnedFor) }, right: true, dropRank: 3},
 	{title: "REQUESTER", text: func(q center.QueueRecord) string { return valueOrDash(q.ReqServer) }, uuid: true},
 	{title: "REQUESTED", text: func(q center.QueueRecord) string { return ageText(q.Requested) }, right: true, dropRank: 1},
+	{title: "HUNG ON", text: hungOnText, dropRank: 6},
 	{title: "EPOCH", text: func(q center.QueueRecord) string { return number(q.Epoch) }, right: true, dropRank: 4},
 	{title: "CURSOR", text: func(q center.QueueRecord) string { return oneLine(q.CursorValue) }, dropRank: 5, truncate: true},
+}
+
+// hungOnText returns the short names of the servers that do not get the queue because of calls that hang.
+func hungOnText(q center.QueueRecord) string {
+	var names []string
+	for _, uuid := range q.HungOn {
+		names = append(names, center.ServerName(uuid))
+	}
+	return cmp.Or(strings.Join(names, " "), "-")
 }

@@ -31,7 +31,9 @@ The state of a server:
   OVERDUE   it has sent no heartbeat for judge_dead_interval
 
 REQUESTED counts the queues of a server that other servers request. AWAITED
-counts the queues that it requests from other servers.`,
+counts the queues that it requests from other servers. HUNG counts the queues
+that it does not get, because calls of its process's former session are still
+in flight for them.`,
 		Example: `  rota server list --watch
   rota server list settle --host web1
   rota server list --gone                servers that have left or expired`,
@@ -71,6 +73,7 @@ var serverColumns = []column[center.ServerRecord]{
 	{title: "QUEUES", text: func(s center.ServerRecord) string { return number(s.Queues) }, right: true},
 	{title: "REQUESTED", text: func(s center.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},
 	{title: "AWAITED", text: func(s center.ServerRecord) string { return number(s.Requesting) }, right: true, dropRank: 6},
+	{title: "HUNG", text: func(s center.ServerRecord) string { return number(int64(len(s.HungQueues))) }, right: true, dropRank: 6},
 	{title: "IN FLIGHT", text: func(s center.ServerRecord) string { return number(s.InFlight) }, right: true, dropRank: 2},
 	{title: "OLDEST", text: func(s center.ServerRecord) string { return ageText(s.OldestInFlightAge) }, right: true, dropRank: 3},
 	{title: "DONE", text: func(s center.ServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 5},

@@ -47,7 +47,7 @@ var mutants = []mutant{
 	},
 	{
 		"P7", "a server gets a queue more than its limit",
-		"quotas", "floor >= p.maxPerServer {",
+		"average", "floor >= p.maxPerServer {",
 		"floor > p.maxPerServer {",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
@@ -56,6 +56,12 @@ var mutants = []mutant{
 		"keep", "range []bool{true, false} {",
 		"range []bool{true} {",
 		"TestPlanProperties",
+	},
+	{
+		"P9", "a server gets the queue of its own hung call",
+		"bar", "p.barred[id][server] = true",
+		"p.barred[id][server] = false",
+		"TestPlanCases|TestPlanProperties",
 	},
 	{
 		"L1", "no lock",

@@ -11,4 +11,8 @@
 //
 // Queue ids sort naturally (P1) by an order of our own: that of maruel/natural, which compares some numbers as bytes, is not
 // transitive, so that a sort had no defined result.
+//
+// A server does not get a queue for which a call of its process's former session is still in flight (P9). Such queues are
+// few and the state is short, so the plan assigns them first, one by one, and lets the others balance the rest. A matching
+// of queues and servers would balance better in rare cases, and its result would be hard to predict.
 package plan

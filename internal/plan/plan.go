@@ -22,6 +22,9 @@ type Server struct {
 	UUID         string
 	RegisterTime time.Time
 	Eligible     bool
+	// HungQueues are the queues that the server must not get, because calls of a former session of its process are still
+	// in flight for them (P9).
+	HungQueues []string
 }
 
 // Change is what a plan writes to one row. The write is a compare-and-set on the old owner and epoch (L4).
@@ -37,7 +40,7 @@ type Change struct {
 // epoch. A change of the request alone does not.
 func (c Change) ChangesOwner() bool { return c.Owner != c.OldOwner }
 
-// Plan assigns the queues to the live servers by the rules P1 to P8. It returns only the rows to change, in natural order
+// Plan assigns the queues to the live servers by the rules P1 to P9. It returns only the rows to change, in natural order
 // of their ids. A server gets at most maxPerServer queues; 0 means no limit. Applying the result and planning again
 // changes nothing.
 func Plan(queues []Queue, servers []Server, maxPerServer int) []Change {
@@ -49,14 +52,17 @@ func Plan(queues []Queue, servers []Server, maxPerServer int) []Change {
 }
 
 // MinMoves returns the least number of queues that must change their owner before every server has its quota (P8). Queues
-// without an owner count.
+// without an owner count. With hung queues it is the number of moves of the plan, which is not always the least.
 func MinMoves(queues []Queue, servers []Server, maxPerServer int) (moves int) {
 	p := newPlanning(queues, servers, maxPerServer)
 	if len(p.eligible) == 0 {
 		return 0
 	}
+	if len(p.barred) > 0 {
+		return p.plannedMoves()
+	}
 	owners := p.owners()
-	room := p.quotas(owners)
+	room := p.quotas(owners, make([]int, len(p.eligible)))
 	for _, s := range owners {
 		if s >= 0 && room[s] > 0 {
 			room[s]--

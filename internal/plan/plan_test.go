@@ -56,6 +56,14 @@ func TestPlanCases(t *testing.T) {
 		}
 		return s
 	}
+	hung := func(s []plan.Server, uuid string, queues ...string) []plan.Server {
+		for i := range s {
+			if s[i].UUID == uuid {
+				s[i].HungQueues = queues
+			}
+		}
+		return s
+	}
 	cases := []struct {
 		name    string
 		queues  []plan.Queue
@@ -150,6 +158,36 @@ func TestPlanCases(t *testing.T) {
 			[]plan.Queue{{ID: "0", Owner: "dead", Removing: true}, {ID: "1", Removing: true}, {ID: "2", Owner: "dead"}},
 			servers("A"), 0,
 			[]string{"-", "-", "A"},
+		},
+		{
+			"P9 a queue goes to a server on which no call of it hangs, also beyond the average",
+			[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1", Owner: "B"}},
+			hung(servers("A", "B"), "A", "0"), 0,
+			[]string{"B", "B>A"},
+		},
+		{
+			"P9 a queue that hangs on each server has no owner",
+			[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1"}, {ID: "2"}},
+			hung(servers("A"), "A", "0"), 0,
+			[]string{"-", "A", "A"},
+		},
+		{
+			"P9 a queue has no owner if the others have no room",
+			[]plan.Queue{{ID: "0"}, {ID: "1", Owner: "B"}, {ID: "2", Owner: "A"}},
+			hung(servers("A", "B"), "A", "0", "1"), 1,
+			[]string{"-", "B", "A"},
+		},
+		{
+			"P9 no queue is requested for a server on which its call hangs",
+			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A", Requester: "B"}},
+			hung(servers("A", "B"), "B", "1", "2"), 0,
+			[]string{"A>B", "A", "A"},
+		},
+		{
+			"P9 an owner hands over the queue of its own hung call",
+			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}},
+			hung(servers("A", "B"), "A", "1"), 0,
+			[]string{"A", "A>B"},
 		},
 		{
 			"P5 without any live server, owners and requests are cleared",

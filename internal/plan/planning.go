@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // planning is one computation of a plan.
@@ -12,6 +13,7 @@ type planning struct {
 	eligible     []string
 	position     map[string]int // of an eligible server in eligible
 	live         map[string]bool
+	barred       map[string]map[int]bool // by queue: the positions of the eligible servers that must not get it (P9)
 	maxPerServer int
 }
 
@@ -45,6 +47,7 @@ func newPlanning(queues []Queue, servers []Server, maxPerServer int) *planning {
 		p.live[s.UUID] = true
 		if s.Eligible {
 			p.position[s.UUID] = len(p.eligible)
+			p.bar(len(p.eligible), s.HungQueues)
 			p.eligible = append(p.eligible, s.UUID)
 		}
 	}
@@ -69,7 +72,7 @@ func (p *planning) assignOwnerless() {
 // request writes a request for each queue that belongs to another server than its owner, and withdraws every other
 // request (P5).
 func (p *planning) request() {
-	for i, server := range p.assign() {
+	for i, server := range p.settled() {
 		row := &p.rows[i]
 		row.Requester = ""
 		if server != row.Owner && row.Owner != "" {
@@ -99,12 +102,12 @@ func (p *planning) assign() []string {
 		return assigned
 	}
 	owners := p.owners()
-	room := p.quotas(owners)
+	room := p.quotas(owners, p.assignHung(assigned, owners))
 	p.keep(assigned, room, owners)
 	open := newVacancies(room)
 	assignRest := func(ownerless bool) {
 		for i, row := range p.rows {
-			if assigned[i] != "" || (row.Owner == "") != ownerless {
+			if assigned[i] != "" || (row.Owner == "") != ownerless || p.barred[row.ID] != nil {
 				continue
 			}
 			if s := open.from(i % n); s >= 0 { // the row's own position, or the next with room (P4)
@@ -120,24 +123,24 @@ func (p *planning) assign() []string {
 	return assigned
 }
 
-// quotas returns how many queues each eligible server should own: the floor or the ceiling of the average, within the
-// limit. The servers that own most queues get the ceilings; among equals the older server does (P2).
-func (p *planning) quotas(owners []int) []int {
-	n := len(p.eligible)
-	owned := make([]int, n)
+// quotas returns how many queues each eligible server should get beside its hung queues, of which it gets the number in
+// load: with them it owns the floor or the ceiling of the average, within the limit, or only hung queues if these are more.
+// The servers that own most queues get the ceilings; among equals the older server does (P2).
+func (p *planning) quotas(owners, load []int) []int {
+	owned := make([]int, len(load))
 	for _, s := range owners {
 		if s >= 0 {
 			owned[s]++
 		}
 	}
-	quotas := make([]int, n)
-	floor, ceilings := len(p.rows)/n, len(p.rows)%n
-	if p.maxPerServer > 0 && floor >= p.maxPerServer {
-		floor, ceilings = p.maxPerServer, 0
-	}
-	byOwned := make([]int, n)
-	for s := range quotas {
-		quotas[s], byOwned[s] = floor, s
+	floor, ceilings := p.average(load)
+	quotas := make([]int, len(load))
+	var byOwned []int
+	for s, n := range load {
+		quotas[s] = max(0, floor-n)
+		if n <= floor {
+			byOwned = append(byOwned, s)
+		}
 	}
 	slices.SortStableFunc(byOwned, func(a, b int) int { return cmp.Compare(owned[b], owned[a]) })
 	for _, s := range byOwned[:ceilings] {
@@ -146,13 +149,33 @@ func (p *planning) quotas(owners []int) []int {
 	return quotas
 }
 
+// average returns the number of queues that each server owns at least, unless its limit is lower, and how many servers own
+// one more. Servers whose load is higher count with their load.
+func (p *planning) average(load []int) (floor, ceilings int) {
+	rest := len(p.rows) - p.hungRows()
+	for _, n := range load {
+		rest += n
+	}
+	total := func(floor int) (n int) {
+		for _, l := range load {
+			n += max(floor, l)
+		}
+		return n
+	}
+	floor = sort.Search(rest/len(load)+1, func(floor int) bool { return total(floor+1) > rest })
+	if p.maxPerServer > 0 && floor >= p.maxPerServer {
+		return p.maxPerServer, 0
+	}
+	return floor, rest - total(floor)
+}
+
 // keep assigns to each server its own queues, up to its quota: first the queues at its own round-robin position, then
 // the others in order (P3). It leaves in room how many more queues each server may get.
 func (p *planning) keep(assigned []string, room, owners []int) {
 	n := len(p.eligible)
 	for _, ownPosition := range []bool{true, false} {
 		for i, s := range owners {
-			if s >= 0 && assigned[i] == "" && room[s] > 0 && (i%n == s) == ownPosition {
+			if s >= 0 && assigned[i] == "" && room[s] > 0 && (i%n == s) == ownPosition && p.barred[p.rows[i].ID] == nil {
 				assigned[i] = p.eligible[s]
 				room[s]--
 			}
@@ -160,12 +183,12 @@ func (p *planning) keep(assigned []string, room, owners []int) {
 	}
 }
 
-// owners returns for each row the position of its owner, or -1 if the row has no eligible owner.
+// owners returns for each row the position of its owner, or -1 if the row has no eligible owner that may get it.
 func (p *planning) owners() []int {
 	owners := make([]int, len(p.rows))
 	for i, row := range p.rows {
 		owners[i] = -1
-		if s, ok := p.position[row.Owner]; ok {
+		if s, ok := p.position[row.Owner]; ok && !p.barred[row.ID][s] {
 			owners[i] = s
 		}
 	}

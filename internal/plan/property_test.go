@@ -3,6 +3,7 @@ package plan_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,10 +34,25 @@ func drawRoster(t *rapid.T) *plantest.Roster {
 		q.Epoch = int64(rapid.IntRange(0, 9).Draw(t, "epoch"))
 		q.Removing = rapid.IntRange(0, 9).Draw(t, "removing") == 0
 	}
+	if rapid.IntRange(0, 1).Draw(t, "hung") == 1 {
+		drawHung(t, r)
+	}
 	return r
 }
 
-// P8 holds over arbitrary rosters.
+// drawHung draws hung queues, for some servers most queues, and also queues that do not exist.
+func drawHung(t *rapid.T, r *plantest.Roster) {
+	for i := range r.Servers {
+		one := rapid.SampledFrom([]int{0, 2, 10, 50}).Draw(t, "hung of")
+		for id := range 32 {
+			if one > 0 && rapid.IntRange(1, one).Draw(t, "hangs") == 1 {
+				r.Servers[i].HungQueues = append(r.Servers[i].HungQueues, strconv.Itoa(id))
+			}
+		}
+	}
+}
+
+// P8 and P9 hold over arbitrary rosters.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := drawRoster(t)
@@ -53,6 +69,7 @@ func TestPlanProperties(t *testing.T) {
 		}
 		checkOwners(t, before.Queues, r.Queues, live, eligible)
 		checkRemoving(t, r.Queues, live)
+		checkHung(t, changes, r.Servers)
 		staying := r.Clone()
 		staying.Queues = slices.DeleteFunc(staying.Queues, func(q plan.Queue) bool { return q.Removing })
 		checkMoves(t, staying, eligible)
@@ -103,6 +120,10 @@ func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[strin
 		return
 	}
 	limit, owned := settled.MaxPerServer, settled.Owned()
+	if hung := hungOn(settled.Servers); len(hung) > 0 {
+		checkBalanceWithHung(t, settled, hung)
+		return
+	}
 	least, most, room := len(settled.Queues), 0, false
 	for s := range eligible {
 		least, most = min(least, owned[s]), max(most, owned[s])
@@ -121,9 +142,74 @@ func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[strin
 	}
 }
 
-// checkMoves checks that the plan requests as few queues as any plan that balances. It does so without a limit only.
+// hungOn returns the eligible servers that must not get a queue, by queue.
+func hungOn(servers []plan.Server) map[string]map[string]bool {
+	hung := map[string]map[string]bool{}
+	for _, s := range servers {
+		for _, id := range s.HungQueues {
+			if s.Eligible && hung[id] == nil {
+				hung[id] = map[string]bool{}
+			}
+			if s.Eligible {
+				hung[id][s.UUID] = true
+			}
+		}
+	}
+	return hung
+}
+
+// checkHung checks that the plan gives no queue to a server on which a call of it hangs, and requests none for it (P9).
+func checkHung(t *rapid.T, changes []plan.Change, servers []plan.Server) {
+	hung := hungOn(servers)
+	for _, c := range changes {
+		if c.ChangesOwner() && hung[c.QueueID][c.Owner] || hung[c.QueueID][c.Requester] {
+			t.Fatalf("a call of queue %s hangs on its new owner or requester: %+v", c.QueueID, c)
+		}
+	}
+}
+
+// checkBalanceWithHung checks P9 after all owners have handed over. No eligible server may get a queue that has no owner, or
+// whose owner is not eligible. If one server owns over one queue more than another, each of its queues hangs somewhere.
+func checkBalanceWithHung(t *rapid.T, settled *plantest.Roster, hung map[string]map[string]bool) {
+	limit, owned := settled.MaxPerServer, settled.Owned()
+	eligible := map[string]bool{}
+	for _, s := range settled.Servers {
+		eligible[s.UUID] = s.Eligible
+	}
+	for _, q := range settled.Queues {
+		for _, s := range settled.Servers {
+			room := limit == 0 || owned[s.UUID] < limit
+			switch {
+			case !s.Eligible || hung[q.ID][s.UUID]:
+			case room && !eligible[q.Owner]:
+				t.Fatalf("queue %s of %q could go to %s: %v", q.ID, q.Owner, s.UUID, owned)
+			case limit == 0 && hung[q.ID] == nil && owned[q.Owner] > owned[s.UUID]+1:
+				t.Fatalf("queue %s hangs nowhere, and %s has more queues than %s: %v", q.ID, q.Owner, s.UUID, owned)
+			}
+		}
+	}
+}
+
+// Hung queues whose owners may keep them are spread, too: a server that joins gets a share of them.
+func TestPlanSpreadsHungQueues(t *testing.T) {
+	r := plantest.Roster{Queues: plantest.Numbered(0, 9)}
+	r.Join("A", "B")
+	for i := range r.Queues {
+		r.Servers[0].HungQueues = append(r.Servers[0].HungQueues, r.Queues[i].ID)
+	}
+	rebalance(t, &r)
+	r.Join("C")
+	rebalance(t, &r)
+	r.ReleaseAll("")
+	if diff := cmp.Diff(map[string]int{"B": 5, "C": 4}, r.Owned()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// checkMoves checks that the plan requests as few queues as any plan that balances. It does so without a limit and without
+// hung queues only.
 func checkMoves(t *rapid.T, after *plantest.Roster, eligible map[string]bool) {
-	if len(eligible) == 0 || after.MaxPerServer > 0 {
+	if len(eligible) == 0 || after.MaxPerServer > 0 || len(hungOn(after.Servers)) > 0 {
 		return
 	}
 	owned := after.Owned()

@@ -32,21 +32,22 @@ type ServerRow struct {
 	Registered        time.Time
 	Heartbeat         time.Time
 	JudgeDeadInterval time.Duration
+	HungQueues        []string // queues that the server must not get (P9)
 }
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, RegisterTime: s.Registered, Eligible: MayOwn(s.State)}
+	return plan.Server{UUID: s.UUID, RegisterTime: s.Registered, Eligible: MayOwn(s.State), HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
-		err := rows.Scan(&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval))
+		err := rows.Scan(&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), (*sqldb.List)(&s.HungQueues))
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms
+	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms, hung_queues
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)

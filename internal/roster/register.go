@@ -20,6 +20,7 @@ type ServerInfo struct {
 	JudgeDeadInterval time.Duration
 	HeartbeatToken    string // each heartbeat proves with it that the row still belongs to this process
 	LibraryVersion    string
+	HungQueues        []string          // the server gets none of them before ClearHungQueues, because calls of a former session are in flight for them (P9)
 	GivenSettings     map[string]string // the settings of the program, for the diagnosis; the row's are in force
 }
 
@@ -45,10 +46,10 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		}
 		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.versions.item}
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
-			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, given_settings)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?)`,
+			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, hung_queues, given_settings)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?)`,
 			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.Texts(s.GivenSettings))
+			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings))
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type Handover struct {
 
 // Release hands queues over to their requesters, in one transaction under the lock row (H2), and returns the ones
 // that moved. A queue moves only if this server still owns it under that epoch, the requester is still the same and
-// eligible, and no transaction holds its row. The other queues do not change, and the caller reads its rows again.
+// may get the queue (P9), and no transaction holds its row. The other queues do not change, and the caller reads its rows again.
 // Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep it, it calls
 // Retake (H3).
 func (s Server) Release(ctx context.Context, queues []Handover) (released []string, err error) {
@@ -62,12 +62,14 @@ func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) 
 		err = l.Each(ctx, func(rows *sql.Rows) error {
 			var id, cur, req, state string
 			var epoch int64
-			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), &version)
-			if q := wanted[id]; MayOwn(state) && cur == uuid && epoch == q.Epoch && req == q.Requester {
+			var hung sqldb.List
+			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), &hung, &version)
+			if q := wanted[id]; MayOwn(state) && !slices.Contains(hung, id) && cur == uuid && epoch == q.Epoch && req == q.Requester {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
 		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
+			(SELECT s.hung_queues FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign)`+
 			from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {

@@ -139,6 +139,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     last_error_at          DATETIME(6)  NULL,                                -- when it happened, in the server's estimate of the database's clock
     library_version        VARCHAR(64)  NOT NULL DEFAULT '',                 -- version of Rota in the program
     labels                 TEXT         NOT NULL DEFAULT (''),               -- reserved for placement, empty so far
+    hung_queues            MEDIUMTEXT   NULL,                                -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT         NULL,                                -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -186,6 +187,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     last_error_at          DATETIME(6)  NULL,                                -- when it happened, in the server's estimate of the database's clock
     library_version        VARCHAR(64)  NOT NULL DEFAULT '',                 -- version of Rota in the program
     labels                 TEXT         NOT NULL DEFAULT (''),               -- reserved for placement, empty so far
+    hung_queues            MEDIUMTEXT   NULL,                                -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT         NULL,                                -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED

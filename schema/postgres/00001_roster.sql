@@ -136,6 +136,7 @@ CREATE TABLE schedule_server (
     last_error_at          timestamptz(6)   NULL,                               -- when it happened, in the server's estimate of the database's clock
     library_version        text             NOT NULL DEFAULT '',                -- version of Rota in the program
     labels                 text             NOT NULL DEFAULT '',                -- reserved for placement, empty so far
+    hung_queues            text             NULL,                               -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         text             NULL,                               -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -183,6 +184,7 @@ CREATE TABLE schedule_server_history (
     last_error_at          timestamptz(6)   NULL,                               -- when it happened, in the server's estimate of the database's clock
     library_version        text             NOT NULL DEFAULT '',                -- version of Rota in the program
     labels                 text             NOT NULL DEFAULT '',                -- reserved for placement, empty so far
+    hung_queues            text             NULL,                               -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         text             NULL,                               -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
     reason                 text             NOT NULL                            -- LEFT or EXPIRED

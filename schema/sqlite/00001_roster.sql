@@ -136,6 +136,7 @@ CREATE TABLE schedule_server (
     last_error_at          TEXT   NULL,                       -- when it happened, in the server's estimate of the database's clock
     library_version        TEXT   NOT NULL DEFAULT '',        -- version of Rota in the program
     labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
+    hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT   NULL,                       -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
@@ -183,6 +184,7 @@ CREATE TABLE schedule_server_history (
     last_error_at          TEXT   NULL,                       -- when it happened, in the server's estimate of the database's clock
     library_version        TEXT   NOT NULL DEFAULT '',        -- version of Rota in the program
     labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
+    hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT   NULL,                       -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED

@@ -66,7 +66,8 @@ func (r *Roster) Plan() []plan.Change { return plan.Plan(r.Queues, r.Servers, r.
 func (r *Roster) Rebalance() error { return r.Apply(r.Plan()) }
 
 // Apply writes the changes of a plan. Like internal/roster, it writes by compare-and-set (L4). It refuses a change that takes a
-// queue from a live owner (P5), and a request that the owner could not carry out.
+// queue from a live owner (P5), one that names a server on which a call of the queue hangs (P9), and a request that the
+// owner could not carry out.
 func (r *Roster) Apply(changes []plan.Change) error {
 	for _, c := range changes {
 		q := r.Queue(c.QueueID)
@@ -79,6 +80,8 @@ func (r *Roster) Apply(changes []plan.Change) error {
 			return fmt.Errorf("apply %+v: the old owner is live", c)
 		case c.Owner != "" && r.server(c.Owner) == nil:
 			return fmt.Errorf("apply %+v: the new owner is dead", c)
+		case c.ChangesOwner() && r.hangs(c.QueueID, c.Owner) || r.hangs(c.QueueID, c.Requester):
+			return fmt.Errorf("apply %+v: a call of the queue hangs on the new owner or requester", c)
 		case c.Requester != "" && (!r.eligible(c.Requester) || c.Requester == c.Owner || c.Owner == ""):
 			return fmt.Errorf("apply %+v: the owner cannot hand over to this requester", c)
 		}
@@ -92,7 +95,7 @@ func (r *Roster) Apply(changes []plan.Change) error {
 // owner still owned the queue under the epoch and an eligible server requested it.
 func (r *Roster) Release(queueID, owner string, epoch int64) bool {
 	q := r.Queue(queueID)
-	if q == nil || q.Owner != owner || q.Epoch != epoch || !r.eligible(q.Requester) {
+	if q == nil || q.Owner != owner || q.Epoch != epoch || !r.eligible(q.Requester) || r.hangs(queueID, q.Requester) {
 		return false
 	}
 	setOwner(q, q.Requester)
@@ -140,6 +143,12 @@ func (r *Roster) server(uuid string) *plan.Server {
 func (r *Roster) eligible(uuid string) bool {
 	s := r.server(uuid)
 	return s != nil && s.Eligible
+}
+
+// hangs reports whether the server must not get the queue (P9).
+func (r *Roster) hangs(queueID, uuid string) bool {
+	s := r.server(uuid)
+	return s != nil && slices.Contains(s.HungQueues, queueID)
 }
 
 // Owned counts the queues by owner. The queues without owner count under "".

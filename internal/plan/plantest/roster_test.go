@@ -17,6 +17,8 @@ func newRoster() *Roster {
 	}}
 	r.Join("A", "B", "C")
 	r.Drain("C")
+	r.Servers[0].HungQueues = []string{"1"}
+	r.Servers[1].HungQueues = []string{"2"}
 	return r
 }
 
@@ -27,6 +29,8 @@ func TestApplyRefuses(t *testing.T) {
 		"row changed meanwhile: {":  {QueueID: "1", OldOwner: "A", OldEpoch: 7, Owner: "B"},
 		"the old owner is live":     {QueueID: "0", OldOwner: "A", OldEpoch: 7, Owner: "B"},
 		"the new owner is dead":     {QueueID: "1", OldOwner: "dead", OldEpoch: 7, Owner: "dead"},
+		"hangs on the new owner":    {QueueID: "1", OldOwner: "dead", OldEpoch: 7, Owner: "A"},
+		"owner or requester":        {QueueID: "2", OldOwner: "A", OldEpoch: 7, Owner: "A", Requester: "B"},
 		"hand over to this request": {QueueID: "2", OldOwner: "A", OldEpoch: 7, Owner: "A", Requester: "C"},
 	} {
 		if err := newRoster().Apply([]plan.Change{c}); err == nil || !strings.Contains(err.Error(), want) {
@@ -45,12 +49,12 @@ func TestEpochCountsOwners(t *testing.T) {
 	}
 	err := r.Apply([]plan.Change{
 		{QueueID: "1", OldOwner: "dead", OldEpoch: 7, Owner: "B"},
-		{QueueID: "2", OldOwner: "A", OldEpoch: 7, Owner: "A", Requester: "B"},
+		{QueueID: "0", OldOwner: "B", OldEpoch: 8, Owner: "B", Requester: "A"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"B", "B", "A>B"}; !slices.Equal(r.Rows(), want) {
+	if want := []string{"B>A", "B", "A"}; !slices.Equal(r.Rows(), want) {
 		t.Errorf("rows %v, want %v", r.Rows(), want)
 	}
 	for id, want := range map[string]int64{"0": 8, "1": 8, "2": 7} {
@@ -62,6 +66,11 @@ func TestEpochCountsOwners(t *testing.T) {
 
 func TestReleaseNeedsAnEligibleRequester(t *testing.T) {
 	r := newRoster()
+	r.Servers[1].HungQueues = []string{"0"}
+	if r.Release("0", "A", 7) {
+		t.Error("P9: released to a server on which a call of the queue hangs")
+	}
+	r.Servers[1].HungQueues = nil
 	r.Drain("B")
 	if r.Release("0", "A", 7) {
 		t.Error("released to a draining server")

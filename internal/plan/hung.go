@@ -1,0 +1,122 @@
+package plan
+
+import "slices"
+
+// bar notes the queues that an eligible server must not get.
+func (p *planning) bar(server int, queues []string) {
+	if len(queues) > 0 && p.barred == nil {
+		p.barred = map[string]map[int]bool{}
+	}
+	for _, id := range queues {
+		if p.barred[id] == nil {
+			p.barred[id] = map[int]bool{}
+		}
+		p.barred[id][server] = true
+	}
+}
+
+// hungRows returns the number of rows that some eligible server must not get.
+func (p *planning) hungRows() (n int) {
+	if len(p.barred) == 0 {
+		return 0
+	}
+	for _, row := range p.rows {
+		if p.barred[row.ID] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// assignHung assigns the queues that some eligible server must not get, before all other queues, which can go to any server
+// and so balance what this leaves uneven (P9). An owner keeps its own up to the average. It keeps more only where no server
+// that may get them has fewer. assignHung returns how many of these queues each server gets.
+func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
+	load = make([]int, len(p.eligible))
+	if len(p.barred) == 0 {
+		return load
+	}
+	give := func(i, s int) {
+		assigned[i] = p.eligible[s]
+		load[s]++
+	}
+	average := (len(p.rows) + len(load) - 1) / len(load)
+	var ownerless, surplus []int
+	for i, s := range owners {
+		switch {
+		case p.barred[p.rows[i].ID] == nil:
+		case s >= 0 && load[s] < average && p.hasRoom(load[s]):
+			give(i, s)
+		case p.rows[i].Owner == "":
+			ownerless = append(ownerless, i)
+		default:
+			surplus = append(surplus, i)
+		}
+	}
+	for _, i := range append(ownerless, surplus...) {
+		s := p.leastLoaded(i, load)
+		if own := owners[i]; own >= 0 && s >= 0 && load[own] <= load[s] {
+			s = own
+		}
+		if s >= 0 {
+			give(i, s)
+		} else if own, ok := p.position[p.rows[i].Owner]; ok {
+			load[own]++ // it keeps the queue, because no server may get it
+		}
+	}
+	return load
+}
+
+// hasRoom reports whether a server with the load may get one more queue.
+func (p *planning) hasRoom(load int) bool { return p.maxPerServer == 0 || load < p.maxPerServer }
+
+// leastLoaded returns the server with the least load that may get the row and has room, or -1. Among equals it is the first
+// at or after the position of the row.
+func (p *planning) leastLoaded(row int, load []int) int {
+	least, n := -1, len(load)
+	for k := range n {
+		s := (row + k) % n
+		if !p.barred[p.rows[row].ID][s] && p.hasRoom(load[s]) && (least < 0 || load[s] < load[least]) {
+			least = s
+		}
+	}
+	return least
+}
+
+// settled returns what assign returns in the end, if each of its results becomes the roster that it is called on. Without
+// hung queues that is its first result. With them, each further result evens out the loads of hung queues, until nothing
+// changes.
+func (p *planning) settled() []string {
+	assigned := p.assign()
+	if len(p.barred) == 0 {
+		return assigned
+	}
+	next := *p
+	next.rows = slices.Clone(p.rows)
+	for range p.rows { // a bound: each further result makes the sum of the squared loads smaller
+		for i, server := range assigned {
+			if server != "" {
+				next.rows[i].Owner = server
+			}
+		}
+		again := next.assign()
+		if slices.Equal(again, assigned) {
+			break
+		}
+		assigned = again
+	}
+	return assigned
+}
+
+// plannedMoves returns the number of queues that get another owner.
+func (p *planning) plannedMoves() (moves int) {
+	was := slices.Clone(p.rows)
+	p.assignOwnerless()
+	p.request()
+	for i, row := range p.rows {
+		if row.Requester != "" || row.Owner != "" && row.Owner != was[i].Owner {
+			moves++
+		}
+	}
+	return moves
+}
