@@ -26,7 +26,8 @@ type call struct {
 	reread   bool   // release: the view was read again meanwhile
 	queue    string // retake, remove
 	epoch    int64
-	token    int // of a heartbeat; the row has the one before
+	hung     []string // register: the hung queues; clear: those that are not any more
+	token    int      // of a heartbeat; the row has the one before
 
 	done     bool // the reply
 	blocked  []string
@@ -50,10 +51,11 @@ const (
 	callRemove
 	callAnnounce
 	callLeave
+	callClear
 )
 
 func (k callKind) String() string {
-	return [...]string{"register", "heartbeat", "assign", "audit", "view", "retake", "release", "remove", "announce", "leave"}[k]
+	return [...]string{"register", "heartbeat", "assign", "audit", "view", "retake", "release", "remove", "announce", "leave", "clear"}[k]
 }
 
 func (c *call) String() string {
@@ -95,6 +97,8 @@ func (w *world) apply(c *call) {
 		w.announce(c)
 	case callLeave:
 		w.leave(c)
+	case callClear:
+		w.clearHung(c)
 	}
 }
 

@@ -17,7 +17,21 @@ func (w *world) own(q *queueRow, cur string, epoch int64, why string) {
 	if to := w.db.server(cur); cur != "" && cur != q.cur && (to == nil || !to.eligible()) {
 		w.fail("queue %s goes to %s, which is not eligible: %s", q.id, cur, why)
 	}
+	if cur != q.cur {
+		w.checkHung(cur, q, why)
+	}
 	q.cur, q.epoch, q.top = cur, epoch, max(q.top, epoch)
+}
+
+// checkHung fails if a server gets a queue for which a call of a former session of its process is in flight (P9).
+func (w *world) checkHung(uuid string, q *queueRow, why string) {
+	for i := range w.procs {
+		for _, e := range w.procs[i].calls {
+			if w.procs[i].uuid == uuid && e.uuid != uuid && e.queue == q.id {
+				w.fail("queue %s goes to %s, while a call of %s is in flight for it: %s", q.id, uuid, e.uuid, why)
+			}
+		}
+	}
 }
 
 // checkExpiry fails if the lease of an expired server is still valid (invariant 10).
@@ -61,6 +75,9 @@ func (w *world) checkStart(p *process, e execution) {
 		other := &w.procs[i]
 		stopped := other.paused && !w.trusted(other)
 		for _, o := range other.calls {
+			if o.hangs && o.cancelled {
+				continue // the fence rejects what it still writes
+			}
 			if o.queue == e.queue && o.epoch != e.epoch && !o.overdue && !stopped && o.epoch > q.edited {
 				w.fail("%s starts queue %s, epoch %d, while %s works it under epoch %d", e.uuid, e.queue, e.epoch, o.uuid, o.epoch)
 			}

@@ -24,6 +24,7 @@ type serverRow struct {
 	draining, suspended            bool
 	token                          int
 	registered, heartbeat, watched time.Time
+	hung                           []string // replaced, never changed
 }
 
 type queueRow struct {
@@ -71,14 +72,30 @@ func (w *world) register(c *call) {
 	if slices.ContainsFunc(w.db.servers, func(s serverRow) bool { return s.heartbeat.Sub(now) >= modelJudgeDead/2 }) {
 		since = now
 	}
-	w.insert(c.uuid, since)
+	w.insert(c.uuid, since, c.hung)
 	c.done, c.at, c.since = true, now, since
 	w.db.membership++
 }
 
-func (w *world) insert(uuid string, since time.Time) {
+func (w *world) insert(uuid string, since time.Time, hung []string) {
+	if w.without.hungQueues {
+		hung = nil
+	}
 	if w.db.server(uuid) == nil {
-		w.db.servers = append(w.db.servers, serverRow{uuid: uuid, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since})
+		w.db.servers = append(w.db.servers, serverRow{uuid: uuid, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since, hung: hung})
+	}
+}
+
+// clearHung is ClearHungQueues.
+func (w *world) clearHung(c *call) {
+	s := w.db.server(c.uuid)
+	if c.done = s != nil; !c.done {
+		return
+	}
+	left := slices.DeleteFunc(slices.Clone(s.hung), func(id string) bool { return slices.Contains(c.hung, id) })
+	if len(left) < len(s.hung) {
+		s.hung = left
+		w.db.membership++
 	}
 }
 
@@ -153,7 +170,7 @@ func (w *world) release(c *call) {
 		if w.locked(q.id) || q.cur != c.uuid || q.epoch != h.Epoch && !w.without.releaseEpoch {
 			continue
 		}
-		if !w.without.requester && (q.req != h.Requester || !w.without.eligibleCheck && (to == nil || !to.eligible())) {
+		if !w.without.requester && (q.req != h.Requester || !w.without.eligibleCheck && (to == nil || !to.eligible()) || to != nil && slices.Contains(to.hung, q.id)) {
 			continue
 		}
 		w.checkMove(c.uuid, q)

@@ -77,6 +77,7 @@ var menus = []struct {
 	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}},
 	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}},
 	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}},
+	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}},
 	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}},
 	{"all", 3, 4, nil},
 }

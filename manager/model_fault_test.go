@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -50,6 +50,8 @@ func (w *world) inject(p *process, s step) {
 		w.drop(&w.db.rows[s.n])
 	case stepAdd:
 		w.add(&w.db.rows[s.n])
+	case stepHang, stepReturn:
+		p.calls[s.n].hangs = s.kind == stepHang
 	}
 }
 
@@ -192,9 +194,10 @@ func (w *world) possibleFor(p *process, steps []step) []step {
 	}
 	add(w.heartbeatDue(p), stepHeartbeat, 0)
 	for i, e := range p.calls {
-		add(!e.locked && w.reachable(p, false), stepFence, i)
-		add(e.locked && w.reachable(p, false), stepCommit, i)
-		add(true, stepFinish, i)
+		add(!e.hangs && !e.locked && w.reachable(p, false), stepFence, i)
+		add(!e.hangs && e.locked && w.reachable(p, false), stepCommit, i)
+		add(!e.hangs, stepFinish, i)
+		add(e.hangs, stepReturn, i)
 	}
 	for i, h := range p.queues {
 		add(!h.draining && !w.over(p) && p.inFlight(h.id) == 0, stepBegin, i)
@@ -208,13 +211,19 @@ func (w *world) possibleFor(p *process, steps []step) []step {
 // possibleNext adds the events that the server's own goroutine waits for.
 func (w *world) possibleNext(p *process, add func(bool, stepKind, int)) {
 	active := p.state == serving || p.state == leaving && !p.cutShort && !p.drainedAll()
-	add(p.state == joining || p.state == forgetting && p.drainedAll(), stepJoin, 0)
+	add(p.state == joining || p.state == forgetting && p.forgettable(), stepJoin, 0)
 	add(p.reply != nil && (active || p.state == fenced && !p.gone), stepFollow, 0)
 	add(p.drained && active, stepDrained, 0)
 	add(active && w.mustPoll(p), stepPoll, 0)
 	add(w.isLost(p), stepLost, 0)
 	add(p.stop && p.state != leaving, stepStop, 0)
 	add(p.state == leaving && p.drainedAll() && p.job == nil, stepLeave, 0)
+}
+
+// forgettable reports whether the process may join anew: nothing is in flight but calls that ignore their context. It
+// waits for these no longer than the grace.
+func (p *process) forgettable() bool {
+	return !slices.ContainsFunc(p.calls, func(e execution) bool { return !e.hangs })
 }
 
 // takesJobs reports whether the server's own goroutine waits for the end of its job, among other events.
@@ -235,5 +244,8 @@ func (w *world) faultsFor(p *process, steps []step) []step {
 	add(s != nil && !s.suspended, stepSuspend, 0)
 	add(!p.noHeartbeat, stepCutHeartbeat, 0)
 	add(!p.noRoster, stepCutRoster, 0)
+	for i, e := range p.calls {
+		add(p.running() && !e.hangs, stepHang, i)
+	}
 	return steps
 }

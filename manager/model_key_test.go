@@ -30,6 +30,7 @@ func (w *world) key(b []byte) []byte {
 		k.text(s.uuid)
 		k.ints(int64(s.token))
 		k.flags(s.draining, s.suspended)
+		k.text(strings.Join(s.hung, " "))
 		k.times(k.now, s.heartbeat, s.watched)
 	}
 	for _, q := range w.db.rows {
@@ -128,7 +129,7 @@ func (k *key) process(p *process) {
 	k.text(p.uuid)
 	k.ints(int64(p.token), int64(p.state), int64(p.sessions))
 	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
-		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.due.audit, k.w.db.haltedAt < p.lapsedAt)
+		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.due.audit, p.due.clear, k.w.db.haltedAt < p.lapsedAt)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
 	k.heartbeatReply(p.reply)
@@ -137,6 +138,7 @@ func (k *key) process(p *process) {
 	for _, q := range k.w.db.rows {
 		k.ints(p.retired[q.id])
 		k.flags(p.blocked[q.id])
+		k.ints(p.listed[q.id])
 	}
 	for _, a := range p.steps {
 		k.ints(int64(a.verb), a.row.Epoch)
@@ -151,7 +153,7 @@ func (k *key) process(p *process) {
 	for _, e := range p.calls {
 		k.text(e.queue + e.uuid)
 		k.ints(e.epoch)
-		k.flags(e.locked, e.cancelled, e.overdue)
+		k.flags(e.locked, e.cancelled, e.overdue, e.hangs)
 	}
 	k.call(p.heartbeat)
 	k.call(p.request)
@@ -194,6 +196,7 @@ func (k *key) call(c *call) {
 	k.ints(int64(c.kind), int64(c.session), int64(c.token), int64(c.within), int64(c.patience), c.epoch)
 	k.text(c.uuid + c.queue)
 	k.text(strings.Join(c.released, " "))
+	k.text(strings.Join(c.hung, " "))
 	k.flags(c.applied, c.done, c.mustRead, c.reread, c.replan)
 	k.times(k.here, c.sent)
 	k.times(k.now, c.seen, c.at, c.since)

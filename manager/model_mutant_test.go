@@ -35,6 +35,7 @@ var mutants = []struct {
 	{"a queue that comes back begins with its old epochs (H6)", without{epochHigh: true}, false},
 	{"work before the first reply of a session (S11)", without{firstReply: true}, false},
 	{"no heartbeat at the join, because another server of the process has a longer interval (S1)", without{joinHeartbeat: true}, false},
+	{"a server gets the queue of its own hung call (P9)", without{hungQueues: true}, false},
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
 }
 

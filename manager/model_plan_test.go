@@ -83,7 +83,7 @@ func (w *world) planned() []plan.Change {
 	}
 	servers := make([]plan.Server, len(w.db.servers))
 	for i, s := range w.db.servers {
-		servers[i] = plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible()}
+		servers[i] = plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible(), HungQueues: s.hung}
 	}
 	changes := plan.Plan(queues, servers, 0)
 	if w.without.consent {

@@ -20,6 +20,7 @@ type execution struct {
 	locked      bool // in a transaction that has passed the fence
 	cancelled   bool
 	overdue     bool // its process was stopped for longer than its lease
+	hangs       bool // it ignores its context
 }
 
 func (p *process) holding(id string) *heldQueue {

@@ -26,7 +26,13 @@ func (w *world) join(p *process) {
 	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
 	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.steps, p.due = nil, nil, due{}
-	w.send(p, call{kind: callRegister})
+	p.listed = map[string]int64{}
+	for _, h := range slices.Clone(p.queues) {
+		if !w.forget(p, h.id) {
+			p.listed[h.id] = h.epoch
+		}
+	}
+	w.send(p, call{kind: callRegister, hung: slices.Sorted(maps.Keys(p.listed))})
 }
 
 func (w *world) joined(p *process, c call, err bool) {
@@ -99,6 +105,7 @@ func (w *world) decide(p *process, failed bool) {
 		}
 		again = w.perform(p, actions)
 	}
+	p.due.clear = len(p.listed) > 0
 	w.startJob(p)
 }
 
@@ -153,6 +160,12 @@ func (w *world) nextJob(p *process) *call {
 	if c := w.nextStep(p); c != nil {
 		return c
 	}
+	if p.due.clear {
+		p.due.clear = false
+		if ended := p.endedHung(); len(ended) > 0 {
+			return &call{kind: callClear, hung: ended}
+		}
+	}
 	if c := p.due.assign; c != nil {
 		p.due.assign = nil
 		copied := *c
@@ -163,6 +176,17 @@ func (w *world) nextJob(p *process) *call {
 		return &call{kind: callAudit}
 	}
 	return nil
+}
+
+// endedHung is hungCalls.ended.
+func (p *process) endedHung() (ended []string) {
+	for id, epoch := range p.listed {
+		if h := p.holding(id); h == nil || h.epoch != epoch {
+			ended = append(ended, id)
+		}
+	}
+	slices.Sort(ended)
+	return ended
 }
 
 // nextStep is reconciler.nextJob.
@@ -230,6 +254,13 @@ func (w *world) noteJob(p *process, c call, err bool) (more bool) {
 	case callAudit:
 		p.mustRead = p.mustRead || c.done
 		return c.done
+	case callClear:
+		if !err && c.done {
+			p.listed = maps.Clone(p.listed)
+			maps.DeleteFunc(p.listed, func(id string, _ int64) bool { return slices.Contains(c.hung, id) })
+			p.due.assign = &call{kind: callAssign}
+		}
+		return false
 	case callRelease:
 		read := !err && len(c.released) == len(c.handover) && !c.reread
 		if p.mustRead = !read || c.mustRead; read {

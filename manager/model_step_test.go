@@ -55,16 +55,18 @@ const (
 	stepRecover
 	stepClock
 	stepEdit
-	stepDrop  // an operator removes queue n,
-	stepAdd   // or adds it again
-	stepKinds = iota
+	stepDrop   // an operator removes queue n,
+	stepAdd    // or adds it again
+	stepHang   // call n hangs and ignores its context,
+	stepReturn // and goes on as before
+	stepKinds  = iota
 )
 
 func (k stepKind) String() string {
 	return [...]string{
 		"tick", "join", "heartbeat", "done", "apply", "reply", "job done", "job apply", "job reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
 		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "job fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "halt", "unhalt", "cut heartbeat",
-		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add",
+		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "return",
 	}[k]
 }
 
@@ -83,9 +85,6 @@ func (w *world) take(s step) {
 	case stepTick:
 		w.elapse(w.tick)
 	case stepJoin:
-		for _, h := range p.queues {
-			w.forget(p, h.id)
-		}
 		w.join(p)
 	case stepHeartbeat:
 		w.sendHeartbeat(p)
@@ -167,7 +166,7 @@ func (w *world) elapse(d time.Duration) {
 	for i := range w.procs {
 		p := &w.procs[i]
 		for j := len(p.calls) - 1; j >= 0 && p.running(); j-- {
-			if p.calls[j].cancelled {
+			if p.calls[j].cancelled && !p.calls[j].hangs {
 				w.finish(p, j)
 			}
 		}

@@ -35,7 +35,7 @@ type without struct {
 	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID         bool
 	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch bool
 	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh   bool
-	firstReply, joinHeartbeat                                                   bool
+	firstReply, joinHeartbeat, hungQueues                                       bool
 }
 
 // world is a state of the model.
@@ -122,6 +122,7 @@ type process struct {
 	mustRead bool
 	retired  map[string]int64 // replaced, never changed
 	blocked  map[string]bool  // replaced, never changed
+	listed   map[string]int64 // hungCalls.listed; replaced, never changed
 	watched  time.Duration    // came with the reply
 	steps    []action         // that take a call; replaced, never changed
 	due      due
@@ -137,6 +138,7 @@ type process struct {
 // due is what a session is to do in a job.
 type due struct {
 	announce, audit bool
+	clear           bool  // hungCalls.due
 	assign          *call // replaced, never changed
 }
 

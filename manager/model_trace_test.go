@@ -16,7 +16,7 @@ func (w *world) lines() []string {
 		lines[1] += fmt.Sprintf(" [%s: %s>%s %d]", q.id, q.cur, q.req, q.epoch)
 	}
 	for _, r := range w.db.servers {
-		lines = append(lines, fmt.Sprintf("row of %s, eligible %t, heartbeat at %v", r.uuid, r.eligible(), r.heartbeat.Sub(startTime)))
+		lines = append(lines, fmt.Sprintf("row of %s, eligible %t, hung %v, heartbeat at %v", r.uuid, r.eligible(), r.hung, r.heartbeat.Sub(startTime)))
 	}
 	for i := range w.late {
 		lines = append(lines, fmt.Sprintf("late: %s of %s", w.late[i].String(), w.late[i].uuid))
@@ -67,6 +67,9 @@ func (p *process) line(trusted bool) string {
 		}
 		if e.cancelled {
 			s += " cancelled"
+		}
+		if e.hangs {
+			s += " hangs"
 		}
 	}
 	return s

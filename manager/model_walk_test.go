@@ -125,7 +125,7 @@ func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 			weights[k] = []int{0, 0, 1, 3, 12}[r.IntN(5)]
 		case kind == stepLate:
 			weights[k] = []int{0, 1, 1, 4}[r.IntN(4)]
-		case kind == stepWake, kind == stepUnsuspend, kind == stepUnhalt, kind == stepAdd, kind == stepHeal, kind == stepRecover:
+		case kind == stepWake, kind == stepUnsuspend, kind == stepUnhalt, kind == stepAdd, kind == stepHeal, kind == stepRecover, kind == stepReturn:
 			weights[k] = []int{1, 3, 12}[r.IntN(3)]
 		default:
 			weights[k] = []int{2, 12, 12}[r.IntN(3)]
