@@ -50,8 +50,12 @@ func (w *world) inject(p *process, s step) {
 		w.drop(&w.db.rows[s.n])
 	case stepAdd:
 		w.add(&w.db.rows[s.n])
-	case stepHang, stepReturn:
-		p.calls[s.n].hangs = s.kind == stepHang
+	case stepHang:
+		p.calls[s.n].hangs = true
+	case stepReturn:
+		if p.calls[s.n].hangs = false; p.calls[s.n].cancelled {
+			w.finish(p, s.n)
+		}
 	}
 }
 

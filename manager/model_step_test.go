@@ -58,7 +58,7 @@ const (
 	stepDrop   // an operator removes queue n,
 	stepAdd    // or adds it again
 	stepHang   // call n hangs and ignores its context,
-	stepReturn // and goes on as before
+	stepReturn // ends if it was cancelled, or goes on as before
 	stepKinds  = iota
 )
 

@@ -42,6 +42,9 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	for range r.IntN(15) {
 		w.round()
 	}
+	if seed%strandEach == 1 {
+		w.expireHung()
+	}
 	switch { // a late call is dangerous when the state that it was sent in comes back, so few other faults may happen
 	case seed%strandEach != 0:
 	case seed%(2*strandEach) == 0 && len(w.db.rows) > 1:
@@ -57,8 +60,36 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	return k, r
 }
 
-// strandEach: one walk in so many begins with a release or a removal that its sender has given up.
+// strandEach: one walk in so many begins with a release or a removal that its sender has given up, and another one with a
+// call that has survived its session.
 const strandEach = 4
+
+// expireHung lets a call of the first server hang while the network between the server and the database is cut, until the
+// others have expired the server. Then the server joins anew.
+func (w *world) expireHung() {
+	p := &w.procs[0]
+	if len(p.queues) == 0 || p.queues[0].draining {
+		return
+	}
+	w.begin(p, p.queues[0].id)
+	p.calls[len(p.calls)-1].hangs = true
+	p.noHeartbeat, p.noRoster = true, true
+	for range 3 * int(modelJudgeDead/w.tick) {
+		w.driveAll()
+		w.take(step{kind: stepTick})
+	}
+	p.noHeartbeat, p.noRoster = false, false
+	for range 3 {
+		w.driveAll()
+		w.take(step{kind: stepTick})
+	}
+}
+
+func (w *world) driveAll() {
+	for i := range w.procs {
+		w.drive(&w.procs[i])
+	}
+}
 
 // joinOne makes one more process join.
 func (w *world) joinOne() {
