@@ -41,6 +41,7 @@
 //	cases_heartbeat.go      what a heartbeat writes and what its reply tells (S1, S2, S6)
 //	cases_expiry.go         which servers expire, and which server may expire others (S7)
 //	cases_handover.go       release, retake, leave (H2 to H5)
+//	cases_hung.go           queues whose calls hang across sessions (P9)
 //	cases_walk.go           random histories against a roster in memory (P5)
 //	cases_repartition.go    another number of queues (N1)
 //	cases_queue.go          named queues are added and removed (N2)
