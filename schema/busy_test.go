@@ -3,29 +3,45 @@ package schema_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
 
-// On MySQL, a statement that changes a table waits until no transaction uses the table, for a day by default. All later
-// statements wait behind it, the heartbeats too.
+// waiters counts the migrations that wait for the users of a table.
+var waiters = map[string]string{
+	testdb.Postgres: `SELECT COUNT(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+	testdb.MySQL: `SELECT COUNT(*) FROM information_schema.processlist
+		WHERE db = DATABASE() AND state = 'Waiting for table metadata lock'`,
+}
+
+// A statement that changes a table waits until no transaction uses the table. All later statements wait behind it, the
+// heartbeats too.
 func TestMigrationsLetOthersPass(t *testing.T) {
-	url := testdb.URL(t, testdb.MySQL)
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) { testMigrationLetsOthersPass(t, testdb.URL(t, kind), waiters[kind]) })
+	}
+}
+
+func testMigrationLetsOthersPass(t *testing.T, url, waiters string) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	c := centertest.Open(t, url, center.Options{})
 	schema.TeachLater(t, 2)
-	user, err := c.DB().BeginTx(t.Context(), nil)
+	heartbeat := newHeart(ctx, t, c)
+	reader, err := c.DB().BeginTx(ctx, nil) // as a backup program
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer user.Rollback()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	defer reader.Rollback()
 	count := func(row *sql.Row) (n int) {
 		t.Helper()
 		if err := row.Scan(&n); err != nil {
@@ -33,7 +49,8 @@ func TestMigrationsLetOthersPass(t *testing.T) {
 		}
 		return n
 	}
-	count(user.QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`))
+	count(reader.QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`))
+	count(reader.QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_server`))
 	migrated := make(chan error, 1)
 	go func() {
 		_, to, err := center.Migrate(t.Context(), anydb.URL(url))
@@ -42,18 +59,50 @@ func TestMigrationsLetOthersPass(t *testing.T) {
 		}
 		migrated <- err
 	}()
-	for waiting := 0; waiting == 0; {
-		waiting = count(c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.processlist
-			WHERE db = DATABASE() AND state = 'Waiting for table metadata lock'`))
+	for range 2 { // the migration tries again
+		for waiting := 0; waiting == 0; {
+			waiting = count(c.DB().QueryRowContext(ctx, waiters))
+		}
+		heartbeat() // while the reader still uses the tables
+		count(c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`))
 	}
-	count(c.DB().QueryRowContext(ctx, `SELECT COUNT(*) FROM schedule_queue`)) // while the first transaction still uses it
-	if err := user.Rollback(); err != nil {
+	if err := reader.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-migrated; err != nil {
 		t.Fatal(err)
 	}
-	if n := count(c.DB().QueryRowContext(ctx, `SELECT COUNT(later) FROM schedule_queue`)); n != 0 {
-		t.Errorf("%d queues", n)
+	if n := count(c.DB().QueryRowContext(ctx, `SELECT COUNT(later) FROM schedule_queue`)); n != 1 {
+		t.Errorf("%d queues, want 1", n)
+	}
+}
+
+// newHeart registers a server and returns a function that sends a heartbeat of it, until one succeeds or ctx ends.
+func newHeart(ctx context.Context, t *testing.T, c *center.Center) (heartbeat func()) {
+	t.Helper()
+	if _, err := c.Tasks().Define(ctx, "settle", center.Settings{Queues: 1}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Roster().Register(ctx, roster.ServerInfo{UUID: "a", TaskType: "settle", JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	return func() {
+		t.Helper()
+		n++
+		b := roster.Heartbeat{
+			OldTokens: []string{fmt.Sprint(n - 1)}, Token: fmt.Sprint(n),
+			Servers: []roster.ServerReport{{UUID: "a", TaskType: "settle", State: center.StateServing}},
+		}
+		for {
+			replies, err := c.Roster().SendHeartbeat(ctx, b)
+			if err == nil && len(replies) == 1 {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("no heartbeat beside a migration that waits: %v", err)
+			}
+		}
 	}
 }

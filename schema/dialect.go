@@ -26,6 +26,9 @@ type grammar struct {
 	soon        string              // the database's clock, ? milliseconds from now
 	bind        func(string) string // from ? to the placeholders of the driver
 
+	// begin is the first statement of each migration. Empty if the migration needs none.
+	begin string
+
 	noTable   func(error) bool // the table of the query does not exist
 	noColumn  func(error) bool // a column of the query does not exist
 	transient func(error) bool // nothing was done, and the same statement may succeed a moment later

@@ -67,6 +67,9 @@ func (l *lease) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l.begin != "" {
+		dir = begunFiles{dir, l.begin}
+	}
 	provider, err := goose.NewProvider(goose.DialectCustom, l.db, dir,
 		goose.WithStore(guardedStore{store, l}), goose.WithDisableGlobalRegistry(true))
 	if err != nil {

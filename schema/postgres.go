@@ -36,6 +36,11 @@ var postgres = grammar{
 	soon: `clock_timestamp() + ? * interval '1 millisecond'`,
 	bind: dollars,
 
+	// A statement that changes a table waits for all users of the table, such as a backup, for as long as they last. New
+	// users of the table, such as the heartbeats, wait behind it. The migration tries it again. A heartbeat is late by one
+	// such wait. MySQL's limit is a setting of the connection.
+	begin: `SET LOCAL lock_timeout = '500ms';`,
+
 	noTable:   sqlState("42P01"),
 	noColumn:  sqlState("42703"),
 	transient: sqlState("40001", "40P01", "55P03"),

@@ -3,4 +3,5 @@
 
 -- +goose Up
 CREATE TABLE schedule_later (id BIGINT NOT NULL PRIMARY KEY);
+ALTER TABLE schedule_server ADD COLUMN later BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE schedule_queue ADD COLUMN later BIGINT NOT NULL DEFAULT 0;
