@@ -98,6 +98,7 @@ type Center struct {
 type Database = sqldb.Database
 
 // Open connects to the database and checks that it can hold a roster: version, writable, transactional tables, schema.
+// While another process creates or upgrades the tables, Open waits for it, for a minute; its error then names that process.
 // It also returns the error of a malformed URL:
 //
 //	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})

@@ -12,7 +12,28 @@ import (
 
 // guard returns an error if the database cannot provide what the roster's guarantees need.
 func (c *Center) guard(ctx context.Context, mode SchemaMode) error {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	if err := c.guardServer(ctx); err != nil {
+		return err
+	}
+	if err := c.guardSchema(ctx, mode); err != nil {
+		return err
+	}
+	if c.db.Database.CheckTables == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	return c.db.Database.CheckTables(ctx, c.db.Store)
+}
+
+const (
+	serverTimeout = 30 * time.Second // bounds the questions of Open to the server
+	tablesTimeout = 2 * time.Minute  // bounds the wait for a process that creates the tables, and their creation
+)
+
+// guardServer connects, and returns an error for a server that cannot hold a roster.
+func (c *Center) guardServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	if err := sqldb.Connect(ctx, c.db.Store); err != nil {
 		return err
@@ -22,21 +43,15 @@ func (c *Center) guard(ctx context.Context, mode SchemaMode) error {
 		return err
 	}
 	c.roster.WriteFence = server.WriteFence
-	if err := c.guardSchema(ctx, mode); err != nil {
-		return err
-	}
-	if c.db.Database.CheckTables == nil {
-		return nil
-	}
-	return c.db.Database.CheckTables(ctx, c.db.Store)
+	return nil
 }
 
-// openTimeout bounds Open: connect, probe the server, create the tables.
-const openTimeout = 30 * time.Second
-
-// guardSchema checks the version of the tables, and creates missing tables if the mode allows it.
+// guardSchema checks the version of the tables, and creates missing tables if the mode allows it. Many workers may start
+// at once on an empty database: while another process migrates, guardSchema waits for it.
 func (c *Center) guardSchema(ctx context.Context, mode SchemaMode) error {
-	err := schema.Check(ctx, c.db.Store, c.db.Name)
+	ctx, cancel := context.WithTimeout(ctx, tablesTimeout)
+	defer cancel()
+	err := schema.Await(ctx, c.db.Store, c.db.Name)
 	if !errors.Is(err, schema.ErrMissing) {
 		return err
 	}

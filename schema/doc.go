@@ -40,6 +40,9 @@
 // records its version, and fails if another process holds it. On MySQL, where DDL commits by itself, the statements may
 // still run twice. They are written so that the second run does nothing.
 //
+// A program that only checks the schema reads the row, too: while a live process holds the lease, a version that is too
+// old may be one that this process is about to leave. [Await] waits for it, for a minute.
+//
 // # Times and durations
 //
 // Times are UTC with microseconds, whatever the zone of session and server: timestamptz(6) on PostgreSQL,

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"database/sql"
 	"io/fs"
 	"os"
 	"testing"
@@ -48,4 +49,24 @@ func withLater(latest int64) (migrations, error) {
 		}
 	}
 	return mustRead(all), nil
+}
+
+// HoldLock acquires the migration lock. It returns a function that migrates and then releases the lock.
+func HoldLock(t *testing.T, db *sql.DB, d Dialect) (migrate func()) {
+	t.Helper()
+	g, err := d.grammar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLease(g, db)
+	if err := l.acquire(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		defer l.release(t.Context())
+		if _, _, err := l.up(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

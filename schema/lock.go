@@ -52,17 +52,28 @@ func (l *lease) hold(ctx context.Context, fn func(context.Context) error) error 
 }
 
 // wait creates the bookkeeping tables, and returns when the lease is held or ctx ends. It has no time limit of its
-// own: the migration of a live holder may take long, and the lease of a dead holder expires.
+// own: the migration of a live holder may take long, and the lease of a dead holder expires. Its error names the holder.
 func (l *lease) wait(ctx context.Context) error {
 	again := func(err error) bool { return errors.Is(err, errHeld) || l.transient(err) || l.raced(err) }
-	return retry(ctx, again, 0, func() error {
+	var other string
+	err := retry(ctx, again, 0, func() error {
 		for _, statement := range l.bookkeeping {
 			if _, err := l.db.ExecContext(ctx, statement); err != nil {
 				return err
 			}
 		}
-		return l.acquire(ctx)
+		err := l.acquire(ctx)
+		if errors.Is(err, errHeld) {
+			if name, err := l.liveHolder(ctx, l.db); err == nil { // the name is for the error only
+				other = name
+			}
+		}
+		return err
 	})
+	if err != nil && other != "" {
+		return fmt.Errorf("%s holds it: %w", other, err)
+	}
+	return err
 }
 
 // acquire takes the lease if it is free or expired, and returns errHeld otherwise. It also succeeds if this process
