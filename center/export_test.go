@@ -19,6 +19,9 @@ func (c *Center) FenceByWriting() { c.roster.WriteFence = true }
 // Store returns the pool for the roster's own statements.
 func (c *Center) Store() *sql.DB { return c.db.Store }
 
+// RolledBack returns how many attempts of transactions the database has rolled back.
+func (c *Center) RolledBack() int64 { return c.db.Counts().Errors[sqldb.RolledBack] }
+
 // ExplainEvents returns SQLite's query plan for Events.List.
 func (c *Center) ExplainEvents(ctx context.Context, f EventFilter) (plan string, err error) {
 	query, args := c.Events().eventQuery(f, 100)

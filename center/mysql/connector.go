@@ -25,8 +25,13 @@ func connector(u *sqldb.URL, role sqldb.Role) (sqldriver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	if role != sqldb.RoleHeartbeat {
+	switch role {
+	case sqldb.RoleStore:
+		causal, err := newCausal(u, role, plain)
+		return readCommitted{causal}, err
+	case sqldb.RoleDealers, sqldb.RoleSchema:
 		return newCausal(u, role, plain)
+	case sqldb.RoleHeartbeat:
 	}
 	// Only heartbeats are prepared: a server holds at most 16,382 statements for all clients together
 	// (max_prepared_stmt_count). A proxy such as ProxySQL does no harm: the driver names a statement by the number that the

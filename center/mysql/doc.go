@@ -28,7 +28,15 @@
 // nodes have committed (F7). A dealer that uses a pool of its own on the cluster must set it there. A pool asks the
 // server at its first connection: restart the workers after a server has become a node of a cluster.
 //
-// The isolation level is the server's default, REPEATABLE READ, or READ COMMITTED.
+// The roster's own transactions are READ COMMITTED, as on PostgreSQL. At REPEATABLE READ, a MariaDB with
+// innodb_snapshot_isolation (the default from 11.6.2 on) refuses to lock a row that has changed since the transaction
+// first read (error 1020): a plan beside servers that save cursors would rarely be written. No statement relies on gap
+// locks or on a snapshot across statements. Each transaction takes the lock row first, or locks the rows by their keys
+// and changes them under conditions. Transactions of dealers have the server's default, REPEATABLE READ: the fence is
+// their first statement and locks, so that it meets no older snapshot.
+//
+// A server that writes its binary log as statements (binlog_format) refuses transactions that are READ COMMITTED. Open
+// refuses such a server.
 //
 // # Why not
 //

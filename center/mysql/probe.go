@@ -24,6 +24,9 @@ func probe(ctx context.Context, db *sql.DB) (s sqldb.Server, err error) {
 	if readOnly != 0 {
 		return s, errors.New("this server is read-only (read_only = 1: a replica?): connect to the primary")
 	}
+	if err := checkBinaryLog(ctx, db); err != nil {
+		return s, err
+	}
 	return replication(ctx, db)
 }
 
@@ -65,9 +68,10 @@ func checkTables(ctx context.Context, db *sql.DB) error {
 	return fmt.Errorf("table %s has the engine %s, which has no transactions: ALTER TABLE %s ENGINE = InnoDB", table, engine, table)
 }
 
+// notes returns what an operator should know. The isolation level is that of dealers, the server's default.
 func notes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 	var isolation string
-	if err := db.QueryRowContext(ctx, "SELECT @@"+isolationVariable(ctx, db)).Scan(&isolation); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT @@global."+isolationVariable(ctx, db)).Scan(&isolation); err != nil {
 		return nil, fmt.Errorf("ask for the isolation: %w", err)
 	}
 	isolation = strings.ReplaceAll(isolation, "-", " ")
