@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -140,13 +141,47 @@ func TestRowsAffectedCountsMatchedRows(t *testing.T) {
 }
 
 // The end of a context closes the connection to MySQL, but not the statement: it would wait in the server for a lock for
-// another 50 s. The roster's own statements wait for 1 s.
-func TestMySQLWaitsBrieflyForLocks(t *testing.T) {
+// another 50 s. The roster's own statements wait for 1 s, and end after 10 s. On MySQL itself only a SELECT ends.
+func TestMySQLEndsStatements(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
-	var lock, idle int
-	must(t, c.Store().QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout, @@idle_transaction_timeout").Scan(&lock, &idle))
-	if lock != 1 || idle != 10 {
-		t.Fatalf("innodb_lock_wait_timeout and idle_transaction_timeout: got %d s and %d s, want 1 s and 10 s", lock, idle)
+	for name, pool := range map[string]*sql.DB{"store": c.Store(), "heartbeat": c.HeartbeatPool()} {
+		var lock, idle int
+		var statement float64
+		must(t, pool.QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout, @@idle_transaction_timeout, @@max_statement_time").Scan(&lock, &idle, &statement))
+		if lock != 1 || idle != 10 || statement != 10 {
+			t.Errorf("%s: innodb_lock_wait_timeout, idle_transaction_timeout and max_statement_time: got %d, %d and %v s, want 1, 10 and 10 s", name, lock, idle, statement)
+		}
+	}
+}
+
+// The replies are lost while a statement runs under the lock row. The client gives up, and PostgreSQL does not notice: the
+// lock row is free when the server's limit ends the statement. (MariaDB notices in SLEEP, and in nothing else.)
+func TestAbandonedStatementsEnd(t *testing.T) {
+	t.Parallel()
+	url := testdb.URL(t, testdb.Postgres)
+	near := centertest.Open(t, url, center.Options{})
+	_, err := near.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
+	must(t, err)
+	through, p := testdb.Through(t, url)
+	far := centertest.Open(t, through, center.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	slept := errors.New("the lock was not taken")
+	err = far.Roster().UnderLock(ctx, "settle", func(ctx context.Context, l *roster.LockTx) error {
+		p.Ambush(testdb.Ambush{Text: "pg_sleep", Strike: func() bool {
+			p.LoseReplies(true)
+			return true
+		}})
+		_, slept = l.Exec(ctx, "SELECT pg_sleep(600)")
+		return errors.New("given up")
+	})
+	if err == nil || slept == nil {
+		t.Fatalf("a statement without a reply: %v, %v", slept, err)
+	}
+	for err := near.Tasks().Pause(ctx, "settle", "test"); err != nil; err = near.Tasks().Pause(ctx, "settle", "test") {
+		if ctx.Err() != nil {
+			t.Fatalf("the lock row is still held: %v", err)
+		}
 	}
 }

@@ -91,6 +91,11 @@ func force(cfg *driver.Config, role sqldb.Role) {
 	}
 	if role.Brief() {
 		cfg.ReadTimeout, cfg.WriteTimeout = sqldb.IOTimeout, sqldb.IOTimeout
+		// The server ends a statement that the program has given up (sqldb.IOTimeout), which would keep the lock row for as
+		// long as it runs. The variable of MySQL limits SELECT only. MariaDB does not read the second comment.
+		delete(cfg.Params, "max_statement_time") // the driver sets the URL's after or before it
+		delete(cfg.Params, "max_execution_time")
+		cfg.Params["time_zone"] += " /*M!100300 , max_statement_time = 10 */ /*!80000 , max_execution_time = 10000 */"
 	}
 	if role == sqldb.RoleSchema {
 		// A statement that changes a table waits for all users of the table, by default for a day. New users of the

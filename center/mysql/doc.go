@@ -18,6 +18,12 @@
 // waiting in the server, by default for 50 s. MariaDB ends a transaction whose client is gone after ten seconds
 // (idle_transaction_timeout). MySQL has no such setting. Reads and writes have deadlines, except for migrations.
 //
+// The server ends a statement that has run for ten seconds, because its client no longer waits (sqldb.IOTimeout): MariaDB
+// each statement (max_statement_time), MySQL only a SELECT (max_execution_time). On MySQL an abandoned UPDATE or DELETE
+// runs to its end. No statement of the roster changes more than some thousand rows, apart from the deletion of a task
+// type's queues. KILL QUERY from another connection is not used: behind a balancer or a proxy it can reach another server,
+// on which the number of the session belongs to another client.
+//
 // A migration waits for the users of a table for two seconds and is then retried (lock_wait_timeout): while it waits, all
 // new users of the table wait behind it.
 //

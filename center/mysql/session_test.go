@@ -40,6 +40,19 @@ func TestForcedSettings(t *testing.T) {
 	}
 }
 
+// A limit of the URL is for dealers. The driver sets variables in random order.
+func TestStatementLimitOfTheURL(t *testing.T) {
+	url := testdb.URL(t, testdb.MySQL) + "?max_statement_time=600"
+	for role, want := range map[sqldb.Role]float64{sqldb.RoleStore: 10, sqldb.RoleHeartbeat: 10, sqldb.RoleDealers: 600} {
+		for range 10 {
+			var got float64
+			if err := open(t, url, role).QueryRowContext(t.Context(), "SELECT @@max_statement_time").Scan(&got); err != nil || got != want {
+				t.Fatalf("role %d: max_statement_time is %v s, want %v s: %v", role, got, want, err)
+			}
+		}
+	}
+}
+
 func TestParameters(t *testing.T) {
 	for query, want := range map[string]string{
 		"allowAllFiles=true":                     `parameter allowAllFiles ("true") is refused: the server could read the files of this host`,

@@ -43,13 +43,15 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
-// limits is a condition that is always true and sets two time-outs for the transaction. MySQL's connections have them as
+// limits is a condition that is always true and sets three time-outs for the transaction. MySQL's connections have them as
 // settings. PgBouncer refuses them as settings of a connection; for a transaction they cost nothing. Without the first, a
 // host that vanishes or is stopped would keep the lock row until TCP notices, after hours. With the second, a transaction
 // that waits for a lock for longer than a second gives up and keeps its connection. Otherwise the program would close the
 // connection (sqldb.IOTimeout). A session that waits for a lock does not notice that, so that each attempt would leave a
-// session in the server.
-const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) <> ''`
+// session in the server. The third ends a statement that the program has given up (sqldb.IOTimeout), which would keep the
+// lock row for as long as it runs. It takes effect from the transaction's second statement on.
+const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) ||
+	set_config('statement_timeout', '10000', true) <> ''`
 
 // line is the key of the advisory lock on which callers wait before a lock row. It is computed from a bound text and from
 // the table, so that rosters in other schemas have other keys.

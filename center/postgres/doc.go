@@ -23,8 +23,9 @@
 //
 // A transaction that has waited for a lock for a second gives up and is retried (lock_timeout): a server does not notice
 // that a client is gone while its session waits for a lock. The server ends a transaction whose client is gone
-// after ten seconds (idle_in_transaction_session_timeout). Both are set by the first statement of each transaction,
-// because PgBouncer refuses them as settings of the connection.
+// after ten seconds (idle_in_transaction_session_timeout), and a statement that has run for ten seconds, because its
+// client no longer waits (statement_timeout). All three are set by the first statement of each transaction, because
+// PgBouncer refuses them as settings of the connection.
 //
 // Expressions have exactly the types of operators of PostgreSQL, by casts where needed: for other types PostgreSQL looks
 // for an operator on the search path before it casts, so that a role that may CREATE there could run code as ours. The
