@@ -13,6 +13,9 @@ import (
 // servers. It cancels open runs. Events, histories and runs stay until the end of their retention. Delete returns an error
 // while a live server serves the task type, or another task type runs after it. The lock rows stay, so that a task type
 // that is defined again uses no epoch twice (H6).
+//
+// Delete first deletes the failed items, some thousand in each transaction, and then all other rows in one. If it fails
+// before that, the task type is still there without these items, and Delete can be called again.
 func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	signs, err := t.signsOf(ctx, taskType)
 	if err != nil {
@@ -21,22 +24,50 @@ func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	if len(signs) == 0 {
 		return fmt.Errorf("delete %s: %w", taskType, ErrUnknownTask)
 	}
-	err = t.c.roster.In(signs[0]).UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		for _, sign := range signs {
-			in, err := l.InOwnSign(ctx, sign)
-			if err != nil {
-				return err
-			}
-			if err := deleteRoster(ctx, in, actor); err != nil {
-				return err
-			}
+	for items, more := 0, true; more; {
+		if items > 0 {
+			t.progress(items)
 		}
-		return deleteTaskType(ctx, l)
-	})
-	if err != nil {
-		return fmt.Errorf("delete %w", err)
+		var n int
+		err = t.c.roster.In(signs[0]).UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+			n, more, err = deleteStep(ctx, l, signs, actor)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("delete %w", err)
+		}
+		items += n
 	}
 	return nil
+}
+
+// deleteStep deletes the failed items that one transaction may delete, or the task type if there are no more. It returns
+// the number of deleted items, and whether the task type is still there.
+func deleteStep(ctx context.Context, l *roster.LockTx, signs []string, actor string) (items int, more bool, err error) {
+	if err := refuseDependants(ctx, l); err != nil {
+		return 0, false, err
+	}
+	rosters := make([]*roster.LockTx, len(signs))
+	for i, sign := range signs {
+		if rosters[i], err = l.InOwnSign(ctx, sign); err != nil {
+			return 0, false, err
+		}
+		if err := refuseLiveServers(ctx, rosters[i]); err != nil {
+			return 0, false, err
+		}
+	}
+	for _, in := range rosters {
+		n, more, err := deleteSomeItems(ctx, in)
+		if items += n; err != nil || more {
+			return items, true, err
+		}
+	}
+	for _, in := range rosters {
+		if err := deleteRoster(ctx, in, actor); err != nil {
+			return items, false, err
+		}
+	}
+	return items, false, deleteTaskType(ctx, l)
 }
 
 // signsOf returns the own_signs in which the task type has a roster. While it has settings, that includes own_signs whose
@@ -53,27 +84,19 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, e
 	return signs, err
 }
 
-// deleteRoster deletes the roster of one own_sign and ends its pause. It returns an error while live servers serve it.
-func deleteRoster(ctx context.Context, l *roster.LockTx, actor string) error {
+// refuseLiveServers returns an error while live servers serve the roster of one own_sign.
+func refuseLiveServers(ctx context.Context, l *roster.LockTx) error {
 	var live int
 	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
 		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign).Scan(&live)
-	if err != nil {
-		return err
+	if err == nil && live > 0 {
+		err = fmt.Errorf("%s it in %s: stop all servers first", plural(live, "live server still serves", "live servers still serve"), l.OwnSign)
 	}
-	if live > 0 {
-		return fmt.Errorf("%s it in %s: stop all servers first", plural(live, "live server still serves", "live servers still serve"), l.OwnSign)
-	}
-	if err := deleteRosterRows(ctx, l, actor, "the task type was deleted"); err != nil {
-		return err
-	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.TaskType, l.OwnSign)
 	return err
 }
 
-// deleteTaskType deletes the settings. It returns an error if another task type runs after this one: the runs of the other
-// would never begin.
-func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
+// refuseDependants returns an error if another task type runs after this one: the runs of the other would never begin.
+func refuseDependants(ctx context.Context, l *roster.LockTx) error {
 	edges, err := runs.ReadEdges(ctx, l.Tx)
 	if err != nil {
 		return err
@@ -83,6 +106,20 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 			return fmt.Errorf("%s runs after it: change %[1]s first", e.TaskType)
 		}
 	}
+	return nil
+}
+
+// deleteRoster deletes the roster of one own_sign and ends its pause.
+func deleteRoster(ctx context.Context, l *roster.LockTx, actor string) error {
+	if err := deleteRosterRows(ctx, l, actor, "the task type was deleted"); err != nil {
+		return err
+	}
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.TaskType, l.OwnSign)
+	return err
+}
+
+// deleteTaskType deletes the settings.
+func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	for _, table := range []string{"schedule_task_after", "schedule_task_type"} {
 		if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE task_type = ?`, l.TaskType); err != nil {
 			return fmt.Errorf("delete from %s: %w", table, err)
@@ -91,8 +128,8 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	return nil
 }
 
-// deleteRosterRows deletes the rows of a roster. The lock row stays, because it holds the highest epoch (H6). Events, histories and runs
-// stay until the end of their retention; open runs are cancelled.
+// deleteRosterRows deletes the rows of a roster whose failed items are deleted. The lock row stays, because it holds the
+// highest epoch (H6). Events, histories and runs stay until the end of their retention; open runs are cancelled.
 func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason string) error {
 	r := roster.Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
 	servers, err := r.Servers(ctx)
@@ -109,7 +146,7 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 		return err
 	}
 	for _, table := range []struct{ name, key string }{
-		{"schedule_failed_item", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
+		{"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
 	} {
 		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
 			return fmt.Errorf("delete from %s: %w", table.name, err)

@@ -3,18 +3,25 @@ package center
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Items lists, retries and drops the items that failed. Executors record failures through it.
-type Items struct{ c *Center }
+type Items struct {
+	c        *Center
+	progress func(items int)
+}
 
 // Items returns the bundle of failed items.
-func (c *Center) Items() *Items { return &Items{c} }
+func (c *Center) Items() *Items { return &Items{c, ignoreProgress} }
+
+// WithProgress returns a bundle whose Retry and Drop call report after each transaction except the last, with the number of
+// items so far. They call it from the caller's goroutine.
+func (it *Items) WithProgress(report func(items int)) *Items { return &Items{it.c, report} }
+
+func ignoreProgress(int) {}
 
 // The states of a failed item.
 const (
@@ -57,57 +64,31 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 
 // Retry makes failed items due at once and resets their attempts; dead items are executed again. It returns the number of
 // items. Workers read the items again after their next heartbeat. Without keys, Retry retries all items of the task type.
+// Retry changes some thousand items in each transaction. If it fails between two of them, it returns the number of items so
+// far.
 func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
-	n, err = it.changeItems(ctx, taskType, actor, "retried", keys, `UPDATE schedule_failed_item
-		SET state = '`+ItemRetry+`', attempts = 0, next_attempt_at = {now}`)
+	n, err = it.change(ctx, taskType, keys, itemChange{actor: actor, what: "retried", statement: `UPDATE schedule_failed_item
+		SET state = '` + ItemRetry + `', attempts = 0, next_attempt_at = {now}`})
 	if err != nil {
-		return 0, fmt.Errorf("retry items of %w", err)
+		return n, fmt.Errorf("retry items of %w", err)
 	}
 	return n, nil
 }
 
 // Drop deletes the records of failed items that were repaired or removed by hand, and returns their number. An item that
-// is selected again starts with zero attempts. Without keys, Drop drops all items of the task type.
+// is selected again starts with zero attempts. Without keys, Drop drops all items of the task type. Drop works in several
+// transactions, as Retry does.
 func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
-	n, err = it.changeItems(ctx, taskType, actor, "dropped", keys, `DELETE FROM schedule_failed_item`)
+	n, err = it.change(ctx, taskType, keys, itemChange{actor: actor, what: "dropped", statement: deleteItems})
 	if err != nil {
-		return 0, fmt.Errorf("drop items of %w", err)
+		return n, fmt.Errorf("drop items of %w", err)
 	}
 	return n, nil
 }
 
-// changeItems runs a statement over the rows of items, and makes the workers read them again.
-func (it *Items) changeItems(ctx context.Context, taskType, actor, what string, keys []string, statement string) (n int, err error) {
-	parts := [][]string{nil}
-	if len(keys) > 0 {
-		parts = slices.Collect(slices.Chunk(keys, roster.InsertRows))
+func (it *Items) change(ctx context.Context, taskType string, keys []string, c itemChange) (n int, err error) {
+	if len(keys) == 0 {
+		return it.changeAll(ctx, taskType, c)
 	}
-	err = it.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		n = 0
-		for _, part := range parts {
-			query, args := statement+` WHERE task_type = ? AND own_sign = ?`, []any{l.TaskType, l.OwnSign}
-			if part != nil {
-				query, args = query+` AND item_key IN (`+sqldb.Marks(len(part))+`)`, append(args, sqldb.Args(part)...)
-			}
-			m, err := l.Exec(ctx, query, args...)
-			if err != nil {
-				return err
-			}
-			n += m
-		}
-		if n == 0 {
-			return nil
-		}
-		if err := itemsChanged(ctx, l); err != nil {
-			return err
-		}
-		return l.Record(ctx, roster.Event{Kind: EventItems, Actor: actor, Reason: fmt.Sprintf("failed items %s: %d", what, n)})
-	})
-	return n, err
-}
-
-// itemsChanged raises the version that makes workers read the failed items again.
-func itemsChanged(ctx context.Context, l *roster.LockTx) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
-	return err
+	return it.changeKeys(ctx, taskType, keys, c)
 }

@@ -13,7 +13,8 @@ import (
 // returns their names. It deletes their queues, failed items, rows of expired servers and the trigger of the settings, and
 // cancels open runs. The next server of such an environment clones BASE under new epochs and defines the trigger again. A
 // pause stays. BASE never expires. An environment whose queues have cursors, or that has other triggers, does not expire
-// either: nothing would restore those.
+// either: nothing would restore those. An environment with many failed items loses some thousand of them with each call,
+// before it expires.
 //
 // seen is the database's time of the actor's last heartbeat, and within the greatest age that it can have. If the
 // database's clock has jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
@@ -59,6 +60,9 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 			l.TaskType, l.OwnSign).Scan(&still)
 		if err != nil || still == 0 || l.Now.Sub(seen).Abs() > within {
 			return err
+		}
+		if _, more, err := deleteSomeItems(ctx, l); err != nil || more {
+			return err // a later call deletes the rest
 		}
 		gone = true
 		return deleteRosterRows(ctx, l, actor, "no server has served it for expire_own_sign_interval")

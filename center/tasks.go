@@ -9,12 +9,18 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Tasks lists, defines, changes, pauses and deletes task types. A bundle has no state of its own and may be used
-// concurrently.
-type Tasks struct{ c *Center }
+// Tasks lists, defines, changes, pauses and deletes task types. A bundle may be used concurrently.
+type Tasks struct {
+	c        *Center
+	progress func(items int)
+}
 
 // Tasks returns the bundle of task types.
-func (c *Center) Tasks() *Tasks { return &Tasks{c} }
+func (c *Center) Tasks() *Tasks { return &Tasks{c, ignoreProgress} }
+
+// WithProgress returns a bundle whose Delete calls report after each transaction except the last, with the number of failed
+// items that it has deleted so far. Delete calls it from the caller's goroutine.
+func (t *Tasks) WithProgress(report func(items int)) *Tasks { return &Tasks{t.c, report} }
 
 // TaskRecord is a task type with the state of its roster in this own_sign.
 type TaskRecord struct {

@@ -87,8 +87,9 @@ var groups = map[string]group{
 	"in tx":          {run: testInTx, about: Session},
 	"in tx deadlock": {run: testInTxDeadlock, about: Session},
 
-	// cases_item.go
+	// cases_item.go, cases_item_many.go
 	"failed items":      {run: testFailedItems, about: Clock},
+	"item chunks":       {run: testItemChunks},
 	"many failed items": {run: testManyFailedItems, about: Clock},
 	"F4 cursor":         {run: testCursor, about: Session},
 

@@ -51,11 +51,13 @@ func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *
 					return err
 				}
 			}
-			n, err := change(c.Items(), ctx, args[0], actor(), keys...)
+			task := args[0] + "$" + c.OwnSign()
+			items := c.Items().WithProgress(itemProgress(cmd, task, done))
+			n, err := change(items, ctx, args[0], actor(), keys...)
 			if err != nil {
 				return err
 			}
-			return reportItems(cmd, args[0]+"$"+c.OwnSign(), n, len(keys), done)
+			return reportItems(cmd, task, n, len(keys), done)
 		})
 	}
 	addRosterFlags(cmd)
@@ -64,6 +66,13 @@ func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *
 		addYes(cmd)
 	}
 	return cmd
+}
+
+// itemProgress returns a function that writes to stderr how many items of a long operation are done.
+func itemProgress(cmd *cobra.Command, task, done string) func(items int) {
+	return func(items int) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s %s so far\n", task, plural(items, "item", "items"), done) //nolint:errcheck // stderr is the last channel
+	}
 }
 
 // reportItems returns an error if some of the wanted keys have no record.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -62,6 +63,31 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("task delete regions --yes", `^regions: deleted\n$`)
 		s.wantError(1, "regions: unknown task type", "task show regions")
 	})
+}
+
+// Many failed items are changed in steps, and the command says on stderr how far it is.
+func TestItemProgress(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	items := make([]center.FailedItem, 6_000)
+	for i := range items {
+		items[i] = center.FailedItem{Key: strconv.Itoa(i), QueueID: "0", State: center.ItemDead}
+	}
+	for task, steps := range map[string][][3]string{
+		"settle": {
+			{"item retry settle --all", "settle$BASE: 5000 items scheduled for a retry so far\n", "settle$BASE: 6000 items scheduled for a retry\n"},
+			{"item drop settle --all --yes", "settle$BASE: 5000 items dropped so far\n", "settle$BASE: 6000 items dropped\n"},
+		},
+		"regions": {{"task delete regions --yes", "regions: 5000 items deleted so far\n", "regions: deleted\n"}},
+	} {
+		s.must(s.c.Items().Save(t.Context(), task, items))
+		for _, step := range steps {
+			stdout, stderr, code := s.try(step[0])
+			if code != 0 || stderr != step[1] || stdout != step[2] {
+				t.Errorf("%s: exit code %d, stderr %q, want %q, stdout %q, want %q", step[0], code, stderr, step[1], stdout, step[2])
+			}
+		}
+	}
 }
 
 // Without a terminal, a command that deletes needs --yes.

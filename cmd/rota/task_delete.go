@@ -16,7 +16,8 @@ func newTaskDeleteCommand() *cobra.Command {
 		Long: `Delete a task type in all environments (own_sign): its settings, queues, failed
 items and triggers. Open runs are cancelled. The command refuses while a live
 server serves the task type, or another task type runs after it. Events and runs
-stay until their retention ends. Your own tables are not touched.`,
+stay until their retention ends. Your own tables are not touched. Failed items
+are deleted first, in steps. After an interrupt the command can be repeated.`,
 		Example:           "  rota task delete settle\n  rota task delete settle --yes",
 		Args:              arguments("TASK"),
 		ValidArgsFunction: complete(listTasks),
@@ -39,7 +40,8 @@ func deleteTask(ctx context.Context, cmd *cobra.Command, c *center.Center, taskT
 	if err := confirm(cmd, action); err != nil {
 		return err
 	}
-	if err := c.Tasks().Delete(ctx, taskType, actor()); err != nil {
+	tasks := c.Tasks().WithProgress(itemProgress(cmd, taskType, "deleted"))
+	if err := tasks.Delete(ctx, taskType, actor()); err != nil {
 		return err
 	}
 	say(cmd, "%s: deleted\n", taskType)

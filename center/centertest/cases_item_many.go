@@ -1,0 +1,77 @@
+package centertest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// saveItems records n dead items of queue 0.
+func (r *fixture) saveItems(n int) {
+	r.Helper()
+	items := make([]center.FailedItem, n)
+	for i := range items {
+		items[i] = center.FailedItem{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25}
+	}
+	r.must(r.c.Items().Save(r.Context(), r.task, items))
+}
+
+// testItemChunks checks that operators change many failed items in several transactions, so that the lock row is free in
+// between, and that they learn of the progress.
+func testItemChunks(t *testing.T, c *center.Center) {
+	const many, chunk = 11_000, 5_000
+	var progress []int
+	report := func(items int) { progress = append(progress, items) }
+	wantProgress := func(t *testing.T, want ...int) {
+		t.Helper()
+		if diff := cmp.Diff(want, progress); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+		progress = nil
+	}
+	t.Run("retry and drop", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.saveItems(many)
+		n, err := c.Items().WithProgress(report).Retry(t.Context(), r.task, "test")
+		if err != nil || n != many {
+			t.Fatalf("Retry changed %d items, want %d: %v", n, many, err)
+		}
+		wantProgress(t, chunk, 2*chunk)
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s' AND state = 'RETRY' AND attempts = 0", r.task); n != many {
+			t.Errorf("%d items are to be retried, want %d", n, many)
+		}
+		if n, err = c.Items().WithProgress(report).Drop(t.Context(), r.task, "test"); err != nil || n != many {
+			t.Fatalf("Drop deleted %d items, want %d: %v", n, many, err)
+		}
+		wantProgress(t, chunk, 2*chunk)
+		want := []string{
+			"failed items retried: 5000", "failed items retried: 5000", "failed items retried: 1000",
+			"failed items dropped: 5000", "failed items dropped: 5000", "failed items dropped: 1000",
+		}
+		got := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'ITEMS' ORDER BY event_id", r.task)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("delete a task type", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		r.saveItems(many)
+		count := func() int64 {
+			return r.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
+		}
+		if err := c.Tasks().WithProgress(report).Delete(t.Context(), r.task, "test"); err == nil || count() != many {
+			t.Errorf("a delete that is refused (%v) left %d items, want %d", err, count(), many)
+		}
+		wantProgress(t)
+		r.makeSilent("A")
+		r.must(c.Tasks().WithProgress(report).Delete(t.Context(), r.task, "test"))
+		wantProgress(t, chunk, 2*chunk)
+		if n := count(); n != 0 {
+			t.Errorf("the deleted task type has %d failed items, want 0", n)
+		}
+	})
+}
