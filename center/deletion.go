@@ -24,50 +24,67 @@ func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 	if len(signs) == 0 {
 		return fmt.Errorf("delete %s: %w", taskType, ErrUnknownTask)
 	}
-	for items, more := 0, true; more; {
+	items := 0
+	for step := (deleteStep{}); !step.done; {
 		if items > 0 {
 			t.progress(items)
 		}
-		var n int
+		from := step.position
 		err = t.c.roster.In(signs[0]).UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
-			n, more, err = deleteStep(ctx, l, signs, actor)
+			step, err = deleteSome(ctx, l, signs, from, actor)
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("delete %w", err)
 		}
-		items += n
+		items += step.items
 	}
 	return nil
 }
 
-// deleteStep deletes the failed items that one transaction may delete, or the task type if there are no more. It returns
-// the number of deleted items, and whether the task type is still there.
-func deleteStep(ctx context.Context, l *roster.LockTx, signs []string, actor string) (items int, more bool, err error) {
+// deleteStep is what one transaction of Delete has done.
+type deleteStep struct {
+	items    int          // failed items that it has deleted
+	position itemPosition // of the last one
+	done     bool         // the task type is deleted
+}
+
+// itemPosition is a failed item: the own_sign by its index, and the key.
+type itemPosition struct {
+	sign int
+	key  string
+}
+
+// deleteSome deletes the failed items behind a position that one transaction may delete, or the task type if there are no
+// more.
+func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from itemPosition, actor string) (step deleteStep, err error) {
 	if err := refuseDependants(ctx, l); err != nil {
-		return 0, false, err
+		return step, err
 	}
 	rosters := make([]*roster.LockTx, len(signs))
 	for i, sign := range signs {
 		if rosters[i], err = l.InOwnSign(ctx, sign); err != nil {
-			return 0, false, err
+			return step, err
 		}
 		if err := refuseLiveServers(ctx, rosters[i]); err != nil {
-			return 0, false, err
+			return step, err
 		}
 	}
-	for _, in := range rosters {
-		n, more, err := deleteSomeItems(ctx, in)
-		if items += n; err != nil || more {
-			return items, true, err
+	for ; from.sign < len(signs); from = (itemPosition{sign: from.sign + 1}) {
+		n, last, err := deleteSomeItems(ctx, rosters[from.sign], from.key)
+		step.items += n
+		if err != nil || last != "" {
+			step.position = itemPosition{from.sign, last}
+			return step, err
 		}
 	}
 	for _, in := range rosters {
 		if err := deleteRoster(ctx, in, actor); err != nil {
-			return items, false, err
+			return step, err
 		}
 	}
-	return items, false, deleteTaskType(ctx, l)
+	step.done = true
+	return step, deleteTaskType(ctx, l)
 }
 
 // signsOf returns the own_signs in which the task type has a roster. While it has settings, that includes own_signs whose
@@ -128,8 +145,8 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	return nil
 }
 
-// deleteRosterRows deletes the rows of a roster whose failed items are deleted. The lock row stays, because it holds the
-// highest epoch (H6). Events, histories and runs stay until the end of their retention; open runs are cancelled.
+// deleteRosterRows deletes the rows of a roster that has few failed items. The lock row stays, because it holds the highest
+// epoch (H6). Events, histories and runs stay until the end of their retention; open runs are cancelled.
 func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason string) error {
 	r := roster.Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
 	servers, err := r.Servers(ctx)
@@ -146,7 +163,7 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 		return err
 	}
 	for _, table := range []struct{ name, key string }{
-		{"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
+		{"schedule_failed_item", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
 	} {
 		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
 			return fmt.Errorf("delete from %s: %w", table.name, err)

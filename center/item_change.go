@@ -94,19 +94,20 @@ func itemsChanged(ctx context.Context, l *roster.LockTx) error {
 	return err
 }
 
-// deleteSomeItems deletes as many failed items as one transaction may. It returns their number, and whether there may be
-// more.
-func deleteSomeItems(ctx context.Context, l *roster.LockTx) (n int, more bool, err error) {
-	last, more, err := lastOfChunk(ctx, l, "")
+// deleteSomeItems deletes as many failed items behind a key as one transaction may. It returns their number and the key of
+// the last one, which is empty if there are no more. The next call begins there: a database passes over deleted rows one
+// by one.
+func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int, last string, err error) {
+	last, more, err := lastOfChunk(ctx, l, after)
 	if err != nil {
-		return 0, false, err
+		return 0, "", err
 	}
 	query, args := deleteItems+` WHERE task_type = ? AND own_sign = ?`, []any{l.TaskType, l.OwnSign}
 	if more {
-		query, args = query+` AND item_key <= ?`, append(args, last)
+		query, args = query+` AND item_key > ? AND item_key <= ?`, append(args, after, last)
 	}
 	if n, err = l.Exec(ctx, query, args...); err != nil {
-		return 0, false, fmt.Errorf("delete the failed items: %w", err)
+		return 0, "", fmt.Errorf("delete the failed items: %w", err)
 	}
-	return n, more, nil
+	return n, last, nil
 }

@@ -61,7 +61,7 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 		if err != nil || still == 0 || l.Now.Sub(seen).Abs() > within {
 			return err
 		}
-		if _, more, err := deleteSomeItems(ctx, l); err != nil || more {
+		if _, last, err := deleteSomeItems(ctx, l, ""); err != nil || last != "" {
 			return err // a later call deletes the rest
 		}
 		gone = true
