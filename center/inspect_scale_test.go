@@ -24,7 +24,7 @@ type read struct {
 func reads(c *center.Center) map[string]read {
 	return map[string]read{
 		"tasks": {1, func(ctx context.Context) error { _, err := c.Tasks().List(ctx, ""); return err }},
-		"queues": {2, func(ctx context.Context) error {
+		"queues": {3, func(ctx context.Context) error {
 			_, err := c.Queues().List(ctx, center.QueueFilter{})
 			return err
 		}},

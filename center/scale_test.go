@@ -26,10 +26,10 @@ func newBigRoster(t testing.TB, c *center.Center) *bigRoster {
 	b := &bigRoster{t, c}
 	defineTask(t, c, "settle", center.Settings{Queues: manyQueues})
 	for i := range manyServers {
-		b.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('s%04d', 'settle', 'SERVING', '2020-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`, i)
+		b.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('s%04d', 'settle', 'SERVING', '2026-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`, i)
 	}
 	b.exec(`UPDATE schedule_server SET heartbeat_time = register_time`)
-	b.exec(`UPDATE schedule_server SET judge_dead_interval_ms = 100000000000`) // until expire, all servers live
+	b.exec(`UPDATE schedule_server SET judge_dead_interval_ms = 300000000000`) // until expire, all servers live
 	// Not b.rebalance: on a busy machine, a statement that gives all queues an owner exceeds the time limit of the roster's
 	// statements.
 	b.exec(`UPDATE schedule_queue SET epoch = epoch + 1, cur_since = '2020-01-01 00:00:00.000000',

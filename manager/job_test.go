@@ -161,7 +161,7 @@ func TestLockRowIsStuck(t *testing.T) {
 		}
 		exec(stray, "UPDATE schedule_task_running SET audited_at = NULL")
 		exec(p.c.DB(), `INSERT INTO schedule_server (uuid, task_type, own_sign, state, register_time, heartbeat_time, judge_dead_interval_ms)
-			VALUES ('other', 'settle', 'BASE', 'SERVING', '2020-01-01 00:00:00', '2020-01-01 00:00:00', 1000000000000)`)
+			VALUES ('other', 'settle', 'BASE', 'SERVING', '2026-01-01 00:00:00', '2026-01-01 00:00:00', 300000000000)`)
 		exec(p.c.DB(), "UPDATE schedule_queue SET req_server = 'other', req_since = '2019-01-01 00:00:00' WHERE queue_index = 1")
 		dealer.stopsWithin(t, p, 1, 10) // it is drained, and its release waits for the lock row
 		exec(p.c.DB(), "UPDATE schedule_queue SET cur_server = 'nobody', epoch = epoch + 1 WHERE queue_index = 0")
