@@ -52,7 +52,7 @@ func TestMigrateReadsTheFileInItsDirectory(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "rota.yaml"), "database: sqlite:here.db\n")
 	stdout, stderr, code := runRota(t, dir, "migrate", "up")
-	if code != 0 || stdout != fmt.Sprintf("sqlite:here.db: created schema %d\n", schema.Latest()) {
+	if code != 0 || stdout != fmt.Sprintf("sqlite:%s: created schema %d\n", filepath.Join(dir, "here.db"), schema.Latest()) {
 		t.Errorf("exit code %d, stderr %q, stdout %q", code, stderr, stdout)
 	}
 }
