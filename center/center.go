@@ -44,6 +44,13 @@ type Options struct {
 	// Logger gets messages that no call returns as an error. Defaults to no output.
 	Logger logrus.FieldLogger
 
+	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
+	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
+	// for as long. It also ends a healthy transaction that pauses for longer, for instance for an HTTP call inside InTx.
+	// On MySQL and MariaDB it counts in whole seconds for all transactions of DB, and not in those of other pools. SQLite
+	// ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting, which mostly is no limit.
+	IdleTxTimeout time.Duration
+
 	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the
 	// reply to the commit. No other server can rebalance, join or hand over during that time. The goroutine that called
 	// the Center calls it, concurrently with others; it must not block. Defaults to nothing.
@@ -62,6 +69,9 @@ func (o Options) withDefaults() Options {
 		silent.SetOutput(io.Discard)
 		o.Logger = silent
 	}
+	if o.IdleTxTimeout == 0 {
+		o.IdleTxTimeout = time.Minute
+	}
 	if o.OnLock == nil {
 		o.OnLock = func(string, time.Duration) {}
 	}
@@ -75,12 +85,18 @@ func (o Options) validate() error {
 	if o.IdleDealerConns < 0 {
 		return fmt.Errorf("idle_dealer_conns (%d) must not be negative", o.IdleDealerConns)
 	}
+	if o.IdleTxTimeout > maxIdleTxTimeout {
+		return fmt.Errorf("idle_tx_timeout (%s) must be at most %s", o.IdleTxTimeout, maxIdleTxTimeout)
+	}
 	switch o.Schema {
 	case SchemaAuto, SchemaCreate, SchemaRequire:
 		return nil
 	}
 	return fmt.Errorf("schema (%q) must be auto, create or require", string(o.Schema))
 }
+
+// maxIdleTxTimeout is far below what the databases accept.
+const maxIdleTxTimeout = 24 * time.Hour
 
 // Center is an open roster in a database. Its bundles (Tasks, Queues, Servers, Items, Runs, Triggers, Events) read and
 // change the roster. All methods may be called concurrently. They obey their context. While a transaction is open, they run
@@ -113,7 +129,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	if _, err := DialectOf(db); err != nil {
 		return nil, err
 	}
-	pools, err := sqldb.Open(db, o.Schema != SchemaRequire)
+	pools, err := sqldb.Open(db, sqldb.PoolOptions{Create: o.Schema != SchemaRequire, IdleTxTimeout: max(o.IdleTxTimeout, 0)})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
@@ -121,7 +137,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		pools.Dealers.SetMaxIdleConns(o.IdleDealerConns)
 	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
-	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock}
+	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock, IdleTxTimeout: max(o.IdleTxTimeout, 0)}
 	c.roster.OnInvalid = func(taskType string, v roster.InvalidValue) {
 		o.Logger.WithFields(logrus.Fields{"task_type": taskType, "own_sign": o.OwnSign, "table": v.Table, "row": v.Row, "column": v.Column}).
 			Errorf("invalid value in the database: %s", v)

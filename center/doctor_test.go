@@ -50,7 +50,6 @@ func TestDiagnoseReportsDatabase(t *testing.T) {
 	t.Run("PostgreSQL defaults", func(t *testing.T) {
 		c := centertest.Open(t, raw, center.Options{})
 		wantFinding(t, c, "database", "OK isolation read committed")
-		wantFinding(t, c, "database", "NOTE nothing ends a transaction whose client is gone")
 		if got := findingsOf(t, c, "pooler"); len(got) != 0 {
 			t.Errorf("findings without a pooler: got %q, want none", got)
 		}
@@ -63,11 +62,8 @@ func TestDiagnoseReportsDatabase(t *testing.T) {
 		wantFinding(t, centertest.Open(t, through, center.Options{}), "pooler", want)
 	})
 	t.Run("PostgreSQL with stricter settings", func(t *testing.T) {
-		c := centertest.Open(t, raw+"&default_transaction_isolation=serializable&idle_in_transaction_session_timeout=60000", center.Options{})
+		c := centertest.Open(t, raw+"&default_transaction_isolation=serializable", center.Options{})
 		wantFinding(t, c, "database", "NOTE isolation serializable: more transactions have to be tried again")
-		if got := findingsOf(t, c, "database"); strings.Contains(strings.Join(got, "\n"), "nothing ends a transaction") {
-			t.Errorf("findings with idle_in_transaction_session_timeout: got %q, want none about idle transactions", got)
-		}
 	})
 	t.Run("MySQL", func(t *testing.T) {
 		c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -182,6 +183,51 @@ func TestAbandonedStatementsEnd(t *testing.T) {
 	for err := near.Tasks().Pause(ctx, "settle", "test"); err != nil; err = near.Tasks().Pause(ctx, "settle", "test") {
 		if ctx.Err() != nil {
 			t.Fatalf("the lock row is still held: %v", err)
+		}
+	}
+}
+
+// F6: the server ends the transactions of dealers whose clients are silent. MariaDB does not read what is for MySQL,
+// which has only a limit for idle connections.
+func TestMySQLLimitsIdleTransactionsOfDealers(t *testing.T) {
+	t.Parallel()
+	url := testdb.URL(t, testdb.MySQL)
+	for limit, want := range map[time.Duration]int{-1: 0, 0: 60, 2500 * time.Millisecond: 3} {
+		c := centertest.Open(t, url, center.Options{IdleTxTimeout: limit})
+		var idle, wait, usual int
+		err := c.DB().QueryRowContext(t.Context(), "SELECT @@idle_transaction_timeout, @@wait_timeout, @@global.wait_timeout").Scan(&idle, &wait, &usual)
+		if err != nil || idle != want || wait != usual {
+			t.Errorf("IdleTxTimeout %s: %d s for a transaction, want %d; %d s for a connection, want %d; %v", limit, idle, want, wait, usual, err)
+		}
+	}
+}
+
+// F6: the limit holds for the fenced transaction only, whichever way it fences.
+func TestPostgresLimitsIdleFencedTransactions(t *testing.T) {
+	t.Parallel()
+	url := testdb.URL(t, testdb.Postgres)
+	for limit, want := range map[time.Duration]string{-1: "0", 0: "1min", 1500 * time.Millisecond: "1500ms"} {
+		c := centertest.Open(t, url, center.Options{IdleTxTimeout: limit})
+		c.DB().SetMaxOpenConns(1)
+		if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
+			t.Fatal(err)
+		}
+		execAll(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
+		for _, cursor := range []*string{nil, new(string)} {
+			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}, Cursor: cursor})
+			var idle, unsent, after string
+			err := center.InTx(ctx, c.DB(), func(tx *sql.Tx) error {
+				return tx.QueryRowContext(ctx, "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('tcp_user_timeout')").Scan(&idle, &unsent)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.DB().QueryRowContext(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&after); err != nil {
+				t.Fatal(err)
+			}
+			if idle != want || after != "0" || runtime.GOOS == "linux" && unsent == "0" && want != "0" {
+				t.Errorf("IdleTxTimeout %s, cursor %t: idle %s, want %s; unsent %s; after the commit %s, want 0", limit, cursor != nil, idle, want, unsent, after)
+			}
 		}
 	}
 }

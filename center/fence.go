@@ -68,8 +68,9 @@ type Tx interface {
 
 // Fence makes the transaction commit only while this server owns the batch's queues under the epochs of the batch's
 // selection. It is one statement. Make it the transaction's first, before any savepoint: rolling back to an earlier
-// savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short. On
-// SQLite the transaction must be an immediate one, as those of DB are.
+// savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short. The
+// database ends a transaction that is idle for longer than Options.IdleTxTimeout. On SQLite the transaction must be an
+// immediate one, as those of DB are.
 //
 // Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch if ctx
 // does not come from Execute, and ErrNoRoster if the transaction's database has no tables of the roster.

@@ -68,7 +68,7 @@ func (c *Center) guardSchema(ctx context.Context, mode SchemaMode) error {
 func (c *Center) createTables(ctx context.Context) error {
 	pool := c.db.Store
 	if !c.db.Database.Memory {
-		own, err := c.db.Database.Pool(sqldb.RoleSchema, true)
+		own, err := c.db.Database.Pool(sqldb.RoleSchema, sqldb.PoolOptions{Create: true})
 		if err != nil {
 			return err
 		}

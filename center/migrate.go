@@ -36,7 +36,7 @@ func withRole(ctx context.Context, db Database, r sqldb.Role, f func(*sql.DB) er
 	if _, err := DialectOf(db); err != nil {
 		return err
 	}
-	pool, err := db.Pool(r, r == sqldb.RoleSchema)
+	pool, err := db.Pool(r, sqldb.PoolOptions{Create: r == sqldb.RoleSchema})
 	if err != nil {
 		return fmt.Errorf("open %s: %w", db.Address, err)
 	}

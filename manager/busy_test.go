@@ -31,7 +31,13 @@ type process struct {
 
 func startProcess[T any](t *testing.T, url string, dealer func(*center.Center) processor.TaskDealer[T], s manager.Settings) *process {
 	t.Helper()
-	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
+	return startOpened(t, url, center.Options{}, dealer, s)
+}
+
+// startOpened does what startProcess does, with a Center that has the options.
+func startOpened[T any](t *testing.T, url string, o center.Options, dealer func(*center.Center) processor.TaskDealer[T], s manager.Settings) *process {
+	t.Helper()
+	c, err := center.Open(t.Context(), anydb.URL(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,8 +29,8 @@ type causal struct {
 }
 
 // newCausal returns a causal connector to the hosts of a URL for a role. plain is the connector without the variable.
-func newCausal(u *sqldb.URL, role sqldb.Role, plain sqldriver.Connector) (*causal, error) {
-	waiting, err := newHosts(u, role, map[string]string{syncVariable: syncWait})
+func newCausal(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions, plain sqldriver.Connector) (*causal, error) {
+	waiting, err := newHosts(u, role, o, map[string]string{syncVariable: syncWait})
 	if err != nil {
 		return nil, err
 	}

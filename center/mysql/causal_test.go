@@ -17,7 +17,7 @@ import (
 // A server without Galera is asked once per pool, and its sessions do not set a variable that it may not know.
 func TestAServerWithoutGaleraIsAskedOnce(t *testing.T) {
 	d := URL(testdb.URL(t, testdb.MySQL))
-	pool, err := d.Pool(sqldb.RoleDealers, false)
+	pool, err := d.Pool(sqldb.RoleDealers, sqldb.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,17 +20,17 @@ import (
 const preparedStatements = 8
 
 // connector turns mysql://user:password@host:port/db?param=value into a connector for a role.
-func connector(u *sqldb.URL, role sqldb.Role) (sqldriver.Connector, error) {
-	plain, err := newHosts(u, role, nil)
+func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Connector, error) {
+	plain, err := newHosts(u, role, o, nil)
 	if err != nil {
 		return nil, err
 	}
 	switch role {
 	case sqldb.RoleStore:
-		causal, err := newCausal(u, role, plain)
+		causal, err := newCausal(u, role, o, plain)
 		return readCommitted{causal}, err
 	case sqldb.RoleDealers, sqldb.RoleSchema:
-		return newCausal(u, role, plain)
+		return newCausal(u, role, o, plain)
 	case sqldb.RoleHeartbeat:
 	}
 	// Only heartbeats are prepared: a server holds at most 16,382 statements for all clients together
@@ -102,4 +102,21 @@ func force(cfg *driver.Config, role sqldb.Role) {
 		// table wait behind it. The migration retries it.
 		cfg.Params["lock_wait_timeout"] = "2"
 	}
+}
+
+// limitIdle makes the server end a transaction whose client is silent (F6). MariaDB has a setting for it. MySQL has one
+// for idle connections only, in a transaction or not. Either reads only its own comment.
+func limitIdle(cfg *driver.Config, limit time.Duration) {
+	if limit <= 0 {
+		return
+	}
+	// In a statement that sets a variable twice, the last value counts. The driver's order of variables is random.
+	for _, name := range []string{"idle_transaction_timeout", "wait_timeout"} {
+		if value, ok := cfg.Params[name]; ok {
+			delete(cfg.Params, name)
+			cfg.Params["time_zone"] += fmt.Sprintf(", %s = %s", name, value)
+		}
+	}
+	seconds := int64((limit + time.Second - 1) / time.Second)
+	cfg.Params["time_zone"] += fmt.Sprintf(" /*M!100300 , idle_transaction_timeout = %d */ /*!80000 , wait_timeout = %d */", seconds, seconds)
 }

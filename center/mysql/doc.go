@@ -24,6 +24,11 @@
 // type's queues. KILL QUERY from another connection is not used: behind a balancer or a proxy it can reach another server,
 // on which the number of the session belongs to another client.
 //
+// On those for dealers: MariaDB ends a transaction whose client is silent (idle_transaction_timeout) after
+// center.Options.IdleTxTimeout. Otherwise a host that vanishes would keep its queues until TCP notices. MySQL has a limit
+// for idle connections only (wait_timeout), which ends the transaction as well. The pool closes its idle connections
+// earlier.
+//
 // A migration waits for the users of a table for two seconds and is then retried (lock_wait_timeout): while it waits, all
 // new users of the table wait behind it.
 //

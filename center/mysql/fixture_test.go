@@ -14,7 +14,7 @@ func open(t *testing.T, url string, role sqldb.Role) *sql.DB {
 	if d.Err != nil {
 		t.Fatal(d.Err)
 	}
-	db, err := d.Pool(role, false)
+	db, err := d.Pool(role, sqldb.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

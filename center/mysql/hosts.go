@@ -28,7 +28,7 @@ type host struct {
 }
 
 // newHosts returns a connector to the hosts of a URL for a role. It sets the variables in each session.
-func newHosts(u *sqldb.URL, role sqldb.Role, variables map[string]string) (hosts, error) {
+func newHosts(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions, variables map[string]string) (hosts, error) {
 	cfg, err := config(u)
 	if err != nil {
 		return nil, err
@@ -36,6 +36,9 @@ func newHosts(u *sqldb.URL, role sqldb.Role, variables map[string]string) (hosts
 	delete(cfg.Params, syncVariable) // the URL cannot change it: heartbeats must not wait (F7)
 	maps.Copy(cfg.Params, variables)
 	force(cfg, role)
+	if role == sqldb.RoleDealers {
+		limitIdle(cfg, o.IdleTxTimeout)
+	}
 	var list hosts
 	for _, address := range addresses(u) {
 		own := cfg.Clone() // NewConnector keeps the name of the server in it, to verify it

@@ -78,7 +78,7 @@ func TestEachHostHasItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := newHosts(u, sqldb.RoleStore, nil)
+	list, err := newHosts(u, sqldb.RoleStore, sqldb.PoolOptions{}, nil)
 	if err != nil || len(list) != 2 || list[0].name != "db1:3306" || list[1].name != "db2:3306" {
 		t.Errorf("hosts %v, %v", list, err)
 	}

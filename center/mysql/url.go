@@ -19,15 +19,15 @@ func URL(raw string) sqldb.Database {
 	if u.Query, err = params.Check(u.Query); err != nil {
 		return sqldb.Database{Err: err}
 	}
-	if _, err := newHosts(u, sqldb.RoleStore, nil); err != nil {
+	if _, err := newHosts(u, sqldb.RoleStore, sqldb.PoolOptions{}, nil); err != nil {
 		return sqldb.Database{Err: err}
 	}
 	return sqldb.Database{
 		Dialect: dialect,
 		Address: u.Address(),
 		Local:   local(u),
-		Pool: func(r sqldb.Role, _ bool) (*sql.DB, error) {
-			c, err := connector(u, r)
+		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
+			c, err := connector(u, r, o)
 			if err != nil {
 				return nil, err
 			}

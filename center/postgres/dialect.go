@@ -28,6 +28,7 @@ var dialect = &sqldb.Dialect{
 	Limits:     " AND " + limits,
 	WaitInLine: " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
 	TryLine:    " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
+	IdleLimit:  " AND " + idleLimit,
 	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few rows
 	// and a hash for many.
 	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
@@ -52,6 +53,11 @@ var dialect = &sqldb.Dialect{
 // lock row for as long as it runs. It takes effect from the transaction's second statement on.
 const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) ||
 	set_config('statement_timeout', '10000', true) <> ''`
+
+// idleLimit is a condition that is always true and limits, for the transaction, how long its client may be silent: between
+// two statements, and while it does not take the rows of one (tcp_user_timeout, which only Linux has).
+const idleLimit = `set_config('idle_in_transaction_session_timeout', ?, true)
+	|| CASE WHEN version() LIKE '%linux%' THEN set_config('tcp_user_timeout', ?, true) ELSE '' END <> ''`
 
 // line is the key of the advisory lock on which callers wait before a lock row. It is computed from a bound text and from
 // the table, so that rosters in other schemas have other keys.

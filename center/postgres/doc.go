@@ -27,6 +27,10 @@
 // client no longer waits (statement_timeout). All three are set by the first statement of each transaction, because
 // PgBouncer refuses them as settings of the connection.
 //
+// The fencing statement limits, for its transaction, how long a client may be silent (center.Options.IdleTxTimeout).
+// Otherwise a host that vanishes would keep its queues until TCP notices. tcp_user_timeout does the same while the server
+// sends.
+//
 // Expressions have exactly the types of operators of PostgreSQL, by casts where needed: for other types PostgreSQL looks
 // for an operator on the search path before it casts, so that a role that may CREATE there could run code as ours. The
 // columns of names are varchar, which has no operators of its own, so that this does not protect comparisons of names:

@@ -14,7 +14,7 @@ func open(t *testing.T, url string) *sql.DB {
 	if d.Err != nil {
 		t.Fatal(d.Err)
 	}
-	db, err := d.Pool(sqldb.RoleDealers, false)
+	db, err := d.Pool(sqldb.RoleDealers, sqldb.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func TestSeveralHosts(t *testing.T) {
 		"":                                     "host=127.0.0.1,127.0.0.1&port=1," + port,
 	} {
 		for _, role := range []sqldb.Role{sqldb.RoleStore, sqldb.RoleHeartbeat, sqldb.RoleDealers, sqldb.RoleSchema} {
-			db, err := URL(with(hosts, query)).Pool(role, false)
+			db, err := URL(with(hosts, query)).Pool(role, sqldb.PoolOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

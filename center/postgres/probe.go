@@ -32,19 +32,12 @@ func probe(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 }
 
 func notes(ctx context.Context, db *sql.DB, cfg pq.Config) ([]sqldb.Note, error) {
-	var isolation, idle string
-	err := db.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation'),
-		current_setting('idle_in_transaction_session_timeout')`).Scan(&isolation, &idle)
+	var isolation string
+	err := db.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation')`).Scan(&isolation)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the isolation: %w", err)
 	}
 	list := []sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed"), tlsNote(cfg)}
-	if idle == "0" {
-		list = append(list, sqldb.Note{
-			Check: "database", Hint: "ALTER ROLE ... SET idle_in_transaction_session_timeout = '1min' for the workers' role",
-			Finding: "nothing ends a transaction whose client is gone: a host that vanishes inside a dealer's transaction keeps its queue until TCP notices",
-		})
-	}
 	creators, err := creatorNotes(ctx, db)
 	if err != nil {
 		return nil, err

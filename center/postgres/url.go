@@ -29,7 +29,7 @@ func URL(raw string) sqldb.Database {
 		Dialect: dialect,
 		Address: t.url.Address(),
 		Local:   local(t.config),
-		Pool: func(r sqldb.Role, _ bool) (*sql.DB, error) {
+		Pool: func(r sqldb.Role, _ sqldb.PoolOptions) (*sql.DB, error) {
 			c, err := connector(t.config, r)
 			if err != nil {
 				return nil, err

@@ -29,11 +29,11 @@ func URL(raw string) sqldb.Database {
 		Address: "sqlite:" + path,
 		Local:   true,
 		Memory:  path == memory,
-		Pool: func(r sqldb.Role, create bool) (*sql.DB, error) {
-			if _, err := os.Stat(path); !create && errors.Is(err, fs.ErrNotExist) {
+		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
+			if _, err := os.Stat(path); !o.Create && errors.Is(err, fs.ErrNotExist) {
 				return nil, errors.New(`there is no such file: run "rota migrate up"`)
 			}
-			return sql.Open("sqlite", dataSource(path, r, create))
+			return sql.Open("sqlite", dataSource(path, r, o.Create))
 		},
 		Probe: func(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 			return sqldb.Server{}, probe(ctx, db, path)

@@ -287,8 +287,8 @@ var mutants = []mutant{
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
-		"FenceByWriting", "AND queue_id = ? AND cur_server = ? AND epoch = ?`), args...))",
-		"AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`), args...))",
+		"FenceByWriting", "AND queue_id = ? AND cur_server = ? AND epoch = ?`+limit), args...))",
+		"AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+limit), args...))",
 		"TestConformance",
 	},
 	{
@@ -296,6 +296,12 @@ var mutants = []mutant{
 		"CommitError", `return fmt.Errorf("%w: %w", ErrUnknownCommit, err)`,
 		`return fmt.Errorf("commit: %w", err)`,
 		"TestUnknownCommit",
+	},
+	{
+		"F6", "a fenced transaction has no limit",
+		"idleLimit", "if r.IdleTxTimeout <= 0 ||",
+		"if r.IdleTxTimeout >= 0 ||",
+		"TestHostVanishesInsideAFencedTransaction/postgres",
 	},
 	{
 		"F7", "sessions on Galera do not wait for the cluster",

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -40,6 +41,7 @@ func (s Server) fenceByReading(ctx context.Context, tx FenceTx, queues []QueueEp
 	if err != nil {
 		return err
 	}
+	limit, limits := s.roster.idleLimit()
 	type owner struct {
 		server string
 		epoch  int64
@@ -51,7 +53,7 @@ func (s Server) fenceByReading(ctx context.Context, tx FenceTx, queues []QueueEp
 		err := rows.Scan(&id, (*sqldb.Text)(&now.server), &now.epoch)
 		owners[id] = now
 		return err
-	}, `SELECT q.queue_id, q.cur_server, q.epoch`+from+` ORDER BY q.queue_id`+s.roster.DB.Share, args...)
+	}, `SELECT q.queue_id, q.cur_server, q.epoch`+from+limit+` ORDER BY q.queue_id`+s.roster.DB.Share, append(args, limits...)...)
 	if err != nil {
 		return err
 	}
@@ -67,10 +69,11 @@ func (s Server) fenceByReading(ctx context.Context, tx FenceTx, queues []QueueEp
 // row, so that the database detects the conflict. Batches of one queue then run one after the other. Writing the time
 // ensures that the row changes. set begins the SET clause; args are its parameters.
 func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
+	limit, limits := s.roster.idleLimit()
 	for _, q := range queues {
-		args := append(slices.Clone(args), s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch)
+		args := append(append(slices.Clone(args), s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch), limits...)
 		n, err := sqldb.Affected(tx.ExecContext(ctx, s.roster.DB.SQL(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
-			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`), args...))
+			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`+limit), args...))
 		if err != nil {
 			return err
 		}
@@ -79,4 +82,14 @@ func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpo
 		}
 	}
 	return nil
+}
+
+// idleLimit returns a condition of the fencing statement, which may be empty, and its parameters: the condition is true
+// and limits how long the transaction may be idle (F6).
+func (r *Roster) idleLimit() (condition string, args []any) {
+	if r.IdleTxTimeout <= 0 || r.DB.IdleLimit == "" {
+		return "", nil
+	}
+	ms := strconv.FormatInt(max(r.IdleTxTimeout.Milliseconds(), 1), 10)
+	return r.DB.IdleLimit, []any{ms, ms}
 }

@@ -18,6 +18,9 @@ type Roster struct {
 	OwnSign string
 	// WriteFence says that share locks do not reach all writers, so that fences write (F3).
 	WriteFence bool
+	// IdleTxTimeout is how long a fenced transaction may be idle before the database ends it (F6). Zero leaves the
+	// database's own setting.
+	IdleTxTimeout time.Duration
 
 	// OnLock is called after each transaction under the lock row, from the goroutine that ran it, with the time that it
 	// held the lock.

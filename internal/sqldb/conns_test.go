@@ -37,8 +37,8 @@ func TestConnectionsAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c counting
 		db, err := sqldb.Open(sqldb.Database{
-			Dialect: &sqldb.Dialect{}, Pool: func(sqldb.Role, bool) (*sql.DB, error) { return sql.OpenDB(&c), nil },
-		}, false)
+			Dialect: &sqldb.Dialect{}, Pool: func(sqldb.Role, sqldb.PoolOptions) (*sql.DB, error) { return sql.OpenDB(&c), nil },
+		}, sqldb.PoolOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,9 +18,8 @@ type Database struct {
 	// Err is what is wrong with the URL. If it is not nil, the other fields are not set.
 	Err error
 
-	// Pool returns a pool of connections for a role, which are not connected yet. Without create, a database that does
-	// not exist is an error.
-	Pool func(r Role, create bool) (*sql.DB, error)
+	// Pool returns a pool of connections for a role, which are not connected yet.
+	Pool func(r Role, o PoolOptions) (*sql.DB, error)
 
 	// Probe asks the server for its version and refuses one on which the promises of the roster cannot hold.
 	Probe func(context.Context, *sql.DB) (Server, error)
@@ -40,6 +39,15 @@ type Node struct {
 	Name     string
 	Size     int    // the number of nodes of the cluster
 	SyncWait string // the value of wsrep_sync_wait in the session (F7)
+}
+
+// PoolOptions are the options of a pool.
+type PoolOptions struct {
+	Create bool // create a database that does not exist; without it, such a database is an error
+
+	// IdleTxTimeout is how long a dealer's transaction may be idle before the server ends it (F6), where that is a setting
+	// of the connection. Zero leaves the server's own setting.
+	IdleTxTimeout time.Duration
 }
 
 // Server is what Probe learns about a server.

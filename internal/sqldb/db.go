@@ -34,8 +34,8 @@ const IdleDealerConns = 16
 // few connections, so that a hundred of them do not use up those of a server.
 const maxIdleTime = time.Minute
 
-// Open opens the pools. It does not connect. Without create, a database that does not exist is an error.
-func Open(d Database, create bool) (*DB, error) {
+// Open opens the pools. It does not connect.
+func Open(d Database, o PoolOptions) (*DB, error) {
 	db := &DB{Dialect: d.Dialect, Database: d, counts: Counts{Errors: map[Class]int64{}}}
 	pools := []struct {
 		pool      **sql.DB
@@ -54,18 +54,27 @@ func Open(d Database, create bool) (*DB, error) {
 			*p.pool = db.Store // a database in memory has one connection
 			continue
 		}
-		pool, err := d.Pool(p.role, create)
+		pool, err := d.Pool(p.role, o)
 		if err != nil {
 			return nil, errors.Join(err, db.Close())
 		}
 		pool.SetMaxOpenConns(p.max)
 		pool.SetMaxIdleConns(p.idle)
 		if p.role != RoleHeartbeat && !d.Dialect.OneWriter { // a connection to a file costs the server nothing
-			pool.SetConnMaxIdleTime(maxIdleTime)
+			pool.SetConnMaxIdleTime(idleTime(d.Dialect, p.role, o))
 		}
 		*p.pool = pool
 	}
 	return db, nil
+}
+
+// idleTime returns how long an idle connection of a pool stays open. It is less than the limit for transactions of
+// dealers, which MySQL applies to idle connections as well (F6).
+func idleTime(d *Dialect, r Role, o PoolOptions) time.Duration {
+	if r == RoleDealers && d.IdleLimit == "" && o.IdleTxTimeout > 0 {
+		return min(maxIdleTime, o.IdleTxTimeout/2)
+	}
+	return maxIdleTime
 }
 
 // Close closes all pools.

@@ -39,6 +39,11 @@ type Dialect struct {
 	// TryLine is WaitInLine for a transaction that does not wait.
 	TryLine string
 
+	// IdleLimit ends the WHERE of the statement that fences. It makes the server end the transaction when its client has
+	// been silent for some milliseconds (F6), which a text names that is bound twice. Empty if that is a setting of the
+	// connection, or if all clients are on the server's host.
+	IdleLimit string
+
 	Time     func(time.Time) any // a parameter that compares with a column of times
 	Classify func(error) Class   // what an error of the driver means for the transaction
 	Denied   func(error) bool    // reports whether the role lacks a right

@@ -20,6 +20,7 @@ type Proxy struct {
 	swallow     atomic.Bool
 	loseReplies atomic.Bool
 	refuse      atomic.Bool
+	vanished    atomic.Bool
 	delay       atomic.Int64
 	trickle     atomic.Int64
 
@@ -28,6 +29,7 @@ type Proxy struct {
 	sent   bytes.Buffer // by the clients
 	conns  map[net.Conn]bool
 	wg     sync.WaitGroup
+	closed chan struct{} // when the proxy ends
 }
 
 // Through returns a URL that leads to the same database through a proxy. The proxy ends with the test.
@@ -41,7 +43,7 @@ func Through(t testing.TB, raw string) (string, *Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, conns: map[net.Conn]bool{}}
+	p := &Proxy{listener: l, conns: map[net.Conn]bool{}, closed: make(chan struct{})}
 	p.targets.Store([]string{u.Host})
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
@@ -63,6 +65,13 @@ func Balanced(t testing.TB, raws ...string) (string, *Proxy) {
 // Swallow keeps the connections and drops all bytes in both directions, as a network does that drops packets. The
 // dropped bytes stay lost.
 func (p *Proxy) Swallow(on bool) { p.swallow.Store(on) }
+
+// Vanish drops all bytes in both directions for good, as if the hosts of the clients had lost their network. The server
+// does not learn that a client closes its connection.
+func (p *Proxy) Vanish() {
+	p.vanished.Store(true)
+	p.swallow.Store(true)
+}
 
 // LoseReplies passes on the requests and drops the replies.
 func (p *Proxy) LoseReplies(on bool) { p.loseReplies.Store(on) }
@@ -182,8 +191,16 @@ func (p *Proxy) pass(from, to net.Conn, l *link, requests bool) {
 			}
 		}
 		if err != nil {
+			p.holdBack()
 			return
 		}
+	}
+}
+
+// holdBack waits for the end of a proxy that has vanished, before the end of one connection may end the other.
+func (p *Proxy) holdBack() {
+	if p.vanished.Load() {
+		<-p.closed
 	}
 }
 
@@ -219,6 +236,7 @@ func (p *Proxy) drop(conns ...net.Conn) {
 
 func (p *Proxy) close() {
 	p.listener.Close()
+	close(p.closed)
 	p.Cut()
 	p.wg.Wait()
 }

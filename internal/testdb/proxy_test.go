@@ -156,3 +156,40 @@ func TestProxy(t *testing.T) {
 		t.Errorf("%q came back although no server is there", got)
 	}
 }
+
+// The server of a client that has vanished does not learn that the client closes its connection.
+func TestVanish(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	raw, p := Through(t, "postgres://"+l.Addr().String())
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, vanish := range []bool{false, true} {
+		client, err := new(net.Dialer).DialContext(t.Context(), "tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		patience := time.Minute
+		if vanish {
+			p.Vanish()
+			patience = 50 * time.Millisecond
+		}
+		client.Close()
+		if err := server.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Read(make([]byte, 1)); errors.Is(err, io.EOF) == vanish {
+			t.Errorf("vanished %t: the server reads %v", vanish, err)
+		}
+	}
+}

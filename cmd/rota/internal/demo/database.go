@@ -80,7 +80,7 @@ func execute(ctx context.Context, u *url.URL, statement string) error {
 	if d.Err != nil {
 		return d.Err
 	}
-	db, err := d.Pool(sqldb.RoleDealers, false)
+	db, err := d.Pool(sqldb.RoleDealers, sqldb.PoolOptions{})
 	if err != nil {
 		return err
 	}
