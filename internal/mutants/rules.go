@@ -118,6 +118,12 @@ var mutants = []mutant{
 		"TestTwoStatementsPerHeartbeat",
 	},
 	{
+		"S1", "a heartbeat waits for the plan",
+		"setState", "\tp.newState = n\n",
+		"\tp.newState = n\n\t_, _ = l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, n.state, n.uuid)\n",
+		"TestServerRowIsWrittenLast",
+	},
+	{
 		"S2", "a change of own queues goes unnoticed",
 		"matches", "newest == p.OwnedPlanVersion && ",
 		"",

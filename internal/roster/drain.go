@@ -26,9 +26,7 @@ func (o Operator) DrainServer(ctx context.Context, uuid string, force bool) (hel
 			}
 		}
 		if !force {
-			return setState(ctx, l, uuid, StateDraining, o.actor)
-		}
-		if err := writeState(ctx, l, uuid, StateDraining); err != nil {
+			_, err := setState(ctx, l, newState{uuid, StateDraining}, rebalancing{actor: o.actor})
 			return err
 		}
 		skipped, err := forceDrain(ctx, l, uuid, o.actor)
@@ -45,7 +43,7 @@ func (o Operator) DrainServer(ctx context.Context, uuid string, force bool) (hel
 	return held, nil
 }
 
-// forceDrain rebalances without the server, as if it were dead (H5). It returns the changes that were skipped.
+// forceDrain sets the server to DRAINING and rebalances without it, as if it were dead (H5). It returns the changes that were skipped.
 func forceDrain(ctx context.Context, l *LockTx, uuid, actor string) (skipped []plan.Change, err error) {
 	var queues []string
 	err = l.Each(ctx, func(rows *sql.Rows) error {
@@ -57,6 +55,5 @@ func forceDrain(ctx context.Context, l *LockTx, uuid, actor string) (skipped []p
 	if err != nil {
 		return nil, err
 	}
-	skipped, _, err = rebalance(ctx, l, rebalancing{actor: actor, leaving: uuid, forced: queues, reason: "by an operator"})
-	return skipped, err
+	return setState(ctx, l, newState{uuid, StateDraining}, rebalancing{actor: actor, leaving: uuid, forced: queues, reason: "by an operator"})
 }

@@ -33,10 +33,11 @@ func (o Operator) PauseServer(ctx context.Context, uuid string, paused bool) err
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
-		if err := setState(ctx, l, uuid, state, o.actor); err != nil {
+		if err := l.Record(ctx, Event{Kind: PauseKind(paused), to: uuid, Actor: o.actor, Reason: "the server"}); err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: PauseKind(paused), to: uuid, Actor: o.actor, Reason: "the server"})
+		_, err := setState(ctx, l, newState{uuid, state}, rebalancing{actor: o.actor})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", pauseVerb(paused), uuid, err)

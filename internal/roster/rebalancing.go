@@ -12,10 +12,11 @@ import (
 // force.
 type rebalancing struct {
 	RebalanceOptions
-	actor   string   // the uuid of the server, or the name of the operator, that rebalances
-	leaving string   // the uuid of the server that is to own nothing any more; empty for none
-	forced  []string // the queues that it may still have in flight: their change of owner is recorded FORCED
-	reason  string   // why they are forced
+	newState newState // the state that the transaction gives to a server after the plan, which assumes it; zero for none
+	actor    string   // the uuid of the server, or the name of the operator, that rebalances
+	leaving  string   // the uuid of the server that is to own nothing any more; empty for none
+	forced   []string // the queues that it may still have in flight: their change of owner is recorded FORCED
+	reason   string   // why they are forced
 }
 
 // rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
@@ -38,6 +39,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	if !due() {
 		return nil, silences, nil
 	}
+	p.newState.assumeIn(servers)
 	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
 	changes, err := r.plan(ctx, servers, l.removing)
 	if err != nil {

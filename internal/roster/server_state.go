@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -21,21 +22,35 @@ func MayOwn(state string) bool { return state == StateServing || state == StateS
 // ownerStates is MayOwn as a condition on a row of schedule_server.
 const ownerStates = `state IN ('` + StateServing + `', '` + StateStandby + `')`
 
-// setState changes the state of a server and rebalances, so that no server has to wait for the next heartbeat.
-func setState(ctx context.Context, l *LockTx, uuid, state, actor string) error {
-	if err := writeState(ctx, l, uuid, state); err != nil {
-		return err
+// newState is a state that a transaction gives to a server.
+type newState struct{ uuid, state string }
+
+// assumeIn replaces the state in the rows that were read.
+func (n newState) assumeIn(servers []ServerRow) {
+	for i := range servers {
+		if servers[i].UUID == n.uuid {
+			servers[i].State = n.state
+		}
 	}
-	_, _, err := rebalance(ctx, l, rebalancing{actor: actor})
-	return err
 }
 
-// writeState changes the state of a server.
-func writeState(ctx context.Context, l *LockTx, uuid, state string) error {
-	if _, err := l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, state, uuid); err != nil {
-		return err
+// setState rebalances and changes the state of a server, so that no server has to wait for the next heartbeat. The plan
+// assumes the new state. The server's row is written last: from then on until the commit, its heartbeat waits, and with
+// it those of all servers of the process (S1). It returns the changes that rebalance skipped.
+func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skipped []plan.Change, err error) {
+	if err := l.membershipChanged(ctx); err != nil {
+		return nil, err
 	}
-	return l.membershipChanged(ctx)
+	p.newState = n
+	skipped, _, err = rebalance(ctx, l, p)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, n.state, n.uuid)
+	if err == nil && rows == 0 {
+		err = ErrGone // deleted by hand
+	}
+	return skipped, err
 }
 
 // underServerLock runs f under the lock row of the server's task type, with the server's state.
