@@ -201,8 +201,15 @@ func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 //
 // With force, Drain does not wait: the queues go to others at once, or lose their owner, recorded FORCED, even with calls in
 // flight. The server learns of it with its next heartbeat and cancels them. Its fenced writes are rejected; e-mails and
-// HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server locks: end its session in
-// the database, or the process.
+// HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server locks. ForceDrain waits for
+// them.
 func (s *Servers) Drain(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
 	return s.c.roster.Operator(actor).DrainServer(ctx, uuid, force)
+}
+
+// ForceDrain does what Drain does with force, and waits for the fenced transactions in flight: it takes each queue as
+// soon as no transaction locks its row, for at most the given time. It returns the queues that are still held then: end
+// their sessions in the database, or the process.
+func (s *Servers) ForceDrain(ctx context.Context, uuid string, wait time.Duration, actor string) (held []string, err error) {
+	return s.c.roster.Operator(actor).ForceDrainServer(ctx, uuid, wait)
 }

@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -203,5 +204,31 @@ func testForce(t *testing.T, c *center.Center) {
 			t.Fatalf("queues that the transaction holds (-want +got):\n%s", diff)
 		}
 		r.wantOwners("A", "B")
+	})
+	t.Run("H5 a forced drain waits for the transaction that holds a queue", func(t *testing.T) {
+		needsRowLocks(t, c)
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		r.must(err)
+		defer tx.Rollback()
+		r.must(center.Fence(r.batch("A", "0"), tx))
+		held, err := c.Servers().ForceDrain(t.Context(), r.uuid("A"), time.Millisecond, "test")
+		r.must(err)
+		if diff := cmp.Diff([]string{"0"}, held); diff != "" {
+			t.Fatalf("queues that are held when the wait is over (-want +got):\n%s", diff)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			held, err := c.Servers().ForceDrain(t.Context(), r.uuid("A"), time.Minute, "test")
+			if err == nil && len(held) > 0 {
+				err = fmt.Errorf("queues %v are held, want none", held)
+			}
+			ended <- err
+		}()
+		time.Sleep(200 * time.Millisecond) // on a slow machine the drain may begin later: then the case proves less, and passes
+		r.must(tx.Commit())
+		r.must(<-ended)
+		r.wantOwners("B", "B")
 	})
 }

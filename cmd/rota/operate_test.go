@@ -1,10 +1,12 @@
 package main
 
 import (
+	"database/sql"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
@@ -33,6 +35,8 @@ func TestOperate(t *testing.T) {
 		if got := state(web1); got != center.StateDraining {
 			t.Errorf("web1 is %s", got)
 		}
+		tx := fencedTx(t, s.c, web1)
+		time.AfterFunc(300*time.Millisecond, func() { _ = tx.Rollback() }) // the command waits for it
 		s.wantOutput("server drain web1:1 --force", `its 4 queues were taken away`)
 		if n := count(t, s.c.DB(), "schedule_queue WHERE cur_server = '"+web2+"'"); n != 4 {
 			t.Errorf("web2 has %d queues", n)
@@ -117,4 +121,22 @@ func TestOwnSignOfCommands(t *testing.T) {
 	if got := s.run("server list --own-sign TEST -o csv"); strings.Count(got, "\n") != 1 {
 		t.Errorf("servers of another environment: %s", got)
 	}
+}
+
+// fencedTx begins a transaction that a server has fenced for queue 0 of settle.
+func fencedTx(t *testing.T, c *center.Center, uuid string) *sql.Tx {
+	t.Helper()
+	q := center.QueueEpoch{ID: "0"}
+	if err := c.DB().QueryRowContext(t.Context(), "SELECT epoch FROM schedule_queue WHERE task_type = 'settle' AND queue_id = '0'").Scan(&q.Epoch); err != nil {
+		t.Fatal(err)
+	}
+	ctx := c.Bind(t.Context(), center.Batch{Server: uuid, TaskType: "settle", Queues: []center.QueueEpoch{q}})
+	tx, err := c.DB().BeginTx(ctx, nil)
+	if err == nil {
+		err = center.Fence(ctx, tx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
 }

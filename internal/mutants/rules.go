@@ -250,6 +250,12 @@ var mutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"H5", "a forced drain does not wait for a fenced transaction",
+		"ForceDrainServer", "err == nil && len(held) > 0; pause",
+		"err == nil && len(held) > 99; pause",
+		"TestConformance",
+	},
+	{
 		"H6", "a queue that loses its owner keeps its epoch",
 		"newChangeRow", "if c.ChangesOwner() {",
 		"if c.Owner != \"\" && c.ChangesOwner() {",

@@ -3,7 +3,9 @@ package roster
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
 )
@@ -41,6 +43,33 @@ func (o Operator) DrainServer(ctx context.Context, uuid string, force bool) (hel
 		return nil, fmt.Errorf("drain %s: %w", uuid, err)
 	}
 	return held, nil
+}
+
+// The pauses between two attempts of ForceDrainServer.
+const (
+	firstForcePause = 50 * time.Millisecond
+	lastForcePause  = time.Second
+)
+
+// ForceDrainServer calls DrainServer with force until it has taken all queues, for at most the given time. A server that
+// leaves or expires meanwhile has no queues any more.
+func (o Operator) ForceDrainServer(ctx context.Context, uuid string, wait time.Duration) (held []string, err error) {
+	held, err = o.DrainServer(ctx, uuid, true)
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for pause := firstForcePause; err == nil && len(held) > 0; pause = min(2*pause, lastForcePause) {
+		select {
+		case <-ctx.Done():
+			return held, fmt.Errorf("drain %s: wait for the transactions on its queues: %w", uuid, context.Cause(ctx))
+		case <-over.C:
+			return held, nil
+		case <-time.After(pause):
+		}
+		if held, err = o.DrainServer(ctx, uuid, true); errors.Is(err, ErrGone) {
+			return nil, nil
+		}
+	}
+	return held, err
 }
 
 // forceDrain sets the server to DRAINING and rebalances without it, as if it were dead (H5). It returns the changes that were skipped.
