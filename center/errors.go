@@ -24,6 +24,10 @@ var (
 	// ErrNoBatch means that the context given to Fence, InTx or SaveCursor does not come from Execute.
 	ErrNoBatch = errors.New("the context carries no batch: pass on the context that Execute was called with")
 
+	// ErrNoTx means that Fence was called with a pool: each of its statements is a transaction of its own, and fences
+	// nothing.
+	ErrNoTx = errors.New("a pool of connections cannot be fenced: pass a transaction")
+
 	// ErrNoRoster means that the transaction cannot be fenced, because it sees no Rota tables: its database, schema or
 	// search_path is not the roster's.
 	ErrNoRoster = errors.New("this database has no Rota tables, and the fence needs them")

@@ -66,6 +66,9 @@ type Tx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// pool has a method that a *sql.DB and its wrappers have, and transactions do not have.
+type pool interface{ SetMaxOpenConns(n int) }
+
 // Fence makes the transaction commit only while this server owns the batch's queues under the epochs of the batch's
 // selection. It is one statement. Make it the transaction's first, before any savepoint: rolling back to an earlier
 // savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short. The
@@ -73,11 +76,14 @@ type Tx interface {
 // immediate one, as those of DB are.
 //
 // Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch if ctx
-// does not come from Execute, and ErrNoRoster if the transaction's database has no tables of the roster.
+// does not come from Execute, ErrNoTx if tx is a *sql.DB, and ErrNoRoster if the transaction's database has no tables of the roster.
 func Fence(ctx context.Context, tx Tx) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
 		return ErrNoBatch
+	}
+	if _, ok := tx.(pool); ok {
+		return ErrNoTx
 	}
 	err := b.fence(ctx, tx)
 	if b.c.db.Class(err) == sqldb.NoTable {

@@ -51,6 +51,13 @@ func Fence(t *testing.T, c *center.Center) {
 			t.Fatalf("InTx: error %v, want ErrNoBatch", err)
 		}
 	})
+	t.Run("F1 a pool is refused", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		if err := center.Fence(r.batch("A", "0"), c.DB()); !errors.Is(err, center.ErrNoTx) {
+			t.Fatalf("Fence in a pool: error %v, want ErrNoTx", err)
+		}
+	})
 	t.Run("F4 the fence saves the cursor", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
