@@ -18,7 +18,7 @@ func classify(err error) sqldb.Class {
 		return sqldb.Other
 	}
 	switch e.Number {
-	case 1213, 1205, 3572, 1020, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, TiDB's conflict
+	case 1213, 1205, 3572, 1020, 3101, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, conflict in a MySQL group, TiDB's conflict
 		return sqldb.RolledBack
 	case noSuchHandler, needReprepare:
 		return sqldb.RolledBack
