@@ -75,6 +75,9 @@ func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
 	if l.QueueTotal > 0 {
 		return nil
 	}
+	if rebuilt, err := roster.RebuildLockRow(ctx, l); err != nil || rebuilt {
+		return err
+	}
 	if err := roster.InsertQueues(ctx, l, s.queueRows()); err != nil {
 		return err
 	}

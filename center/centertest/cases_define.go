@@ -50,6 +50,27 @@ func testDefine(t *testing.T, c *center.Center) {
 			t.Fatalf("queue 0 has epoch %d, want 42", e)
 		}
 	})
+	t.Run("H6 a lock row that was deleted by hand is rebuilt", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.exec("UPDATE schedule_queue SET epoch = 41 WHERE task_type = '%s' AND queue_id = '1'", r.task)
+		r.exec("INSERT INTO schedule_event (task_type, own_sign, kind, queue_id, epoch) VALUES ('%s', '%s', 'REMOVED', '7', 77)", r.task, c.OwnSign())
+		r.exec("UPDATE schedule_server SET drained_partition = 3 WHERE uuid = '%s'", r.uuid("A"))
+		r.exec("DELETE FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		r.define(center.Settings{Queues: 2})
+		r.wantOwners("A", "A>B")
+		for column, want := range map[string]int64{"queue_total": 2, "epoch_high": 77, "partition_version": 3} {
+			if got := r.readInt("SELECT %s FROM schedule_task_running WHERE task_type = '%s'", column, r.task); got != want {
+				t.Errorf("%s %d, want %d", column, got, want)
+			}
+		}
+		newest := r.readInt("SELECT MAX(plan_version) FROM schedule_queue WHERE task_type = '%s'", r.task)
+		r.drainServer("A", true)
+		r.wantOwners("B", "B")
+		if now := r.readInt("SELECT MIN(plan_version) FROM schedule_queue WHERE task_type = '%s'", r.task); now <= newest {
+			t.Errorf("plan_version %d of the next plan, want more than %d", now, newest)
+		}
+	})
 	t.Run("errors tell an unknown task type", func(t *testing.T) {
 		if _, err := c.Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatalf("read the settings: error %v, want ErrUnknownTask", err)

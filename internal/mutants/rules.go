@@ -262,6 +262,12 @@ var mutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"H6", "a lock row that is rebuilt forgets the epochs of deleted queues",
+		"RebuildLockRow", "max(l.EpochHigh, recorded)",
+		"min(l.EpochHigh, recorded)",
+		"TestConformance",
+	},
+	{
 		"N1", "the number of queues changes without the barrier",
 		"FinishRepartition", "err != nil || busy > 0 || ",
 		"err != nil || ",
