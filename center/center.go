@@ -142,6 +142,9 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		o.Logger.WithFields(logrus.Fields{"task_type": taskType, "own_sign": o.OwnSign, "table": v.Table, "row": v.Row, "column": v.Column}).
 			Errorf("invalid value in the database: %s", v)
 	}
+	c.roster.OnLineHeld = func(taskType string) {
+		o.Logger.WithField("task_type", taskType).Warn("another session holds the advisory lock before the lock row, and no transaction of the roster: see pg_locks")
+	}
 	d := Settings{}.WithDefaults()
 	c.runs = runs.NewEngine(c.roster, o.Logger, runs.Defaults{
 		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,

@@ -25,10 +25,16 @@ type lockFunc func(*LockTx, context.Context) error
 
 // underLockWith does what UnderLock does, with the given way to take the lock.
 func (r *Roster) underLockWith(ctx context.Context, taskType string, lock lockFunc, f func(context.Context, *LockTx) error) error {
+	failures := 0
 	err := r.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
-		return r.tryUnderLock(ctx, taskType, lock, f)
+		l := &LockTx{TaskType: taskType, OwnSign: r.OwnSign, queuesRemoved: r.QueuesRemoved, mayPassLine: failures >= lineFailures}
+		clean, err := r.tryUnderLock(ctx, l, lock, f)
+		if r.DB.Class(err) == sqldb.RolledBack {
+			failures++
+		}
+		return clean, err
 	})
 	if err != nil {
 		return fmt.Errorf("%s$%s: %w", taskType, r.OwnSign, err)
@@ -36,20 +42,26 @@ func (r *Roster) underLockWith(ctx context.Context, taskType string, lock lockFu
 	return nil
 }
 
+// lineFailures is after how many failed attempts a transaction may take the lock row without the line before it.
+const lineFailures = 2
+
 // tryUnderLock makes one attempt of underLockWith. It reports whether an attempt that failed has certainly changed
 // nothing, so that it may be repeated.
-func (r *Roster) tryUnderLock(ctx context.Context, taskType string, lock lockFunc, f func(context.Context, *LockTx) error) (clean bool, err error) {
+func (r *Roster) tryUnderLock(ctx context.Context, l *LockTx, lock lockFunc, f func(context.Context, *LockTx) error) (clean bool, err error) {
 	tx, err := r.DB.Begin(ctx, r.DB.Store)
 	if err != nil {
 		return true, err
 	}
 	defer tx.Rollback()
-	l := &LockTx{Tx: tx, TaskType: taskType, OwnSign: r.OwnSign, queuesRemoved: r.QueuesRemoved}
+	l.Tx = tx
 	if err := lock(l, ctx); err != nil {
 		return true, err
 	}
 	begin := time.Now()
-	defer func() { r.OnLock(taskType, time.Since(begin)) }()
+	defer func() { r.OnLock(l.TaskType, time.Since(begin)) }()
+	if l.passedLine && r.OnLineHeld != nil {
+		r.OnLineHeld(l.TaskType)
+	}
 	if err := f(ctx, l); err != nil {
 		return true, err
 	}

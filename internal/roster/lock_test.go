@@ -3,6 +3,7 @@ package roster_test
 import (
 	"context"
 	"database/sql"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,4 +197,29 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 			t.Fatalf("time of the registration: got %s, want %s or later, when the lock was free", registered, unlocked.UTC())
 		}
 	})
+}
+
+// Each role that may connect can hold the line, because its key is no secret. Then a transaction takes the free row
+// without the line, with a notice.
+func TestHeldLineDoesNotStopTheRoster(t *testing.T) {
+	t.Parallel()
+	url := testdb.URL(t, testdb.Postgres)
+	c := openTask(t, url, "sweep", 1)
+	var notices atomic.Int64
+	c.Roster().OnLineHeld = func(string) { notices.Add(1) }
+	other, err := c.DB().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	const hold = `SELECT pg_advisory_lock(hashtextextended('sweep$BASE', CAST(tableoid AS bigint))) FROM schedule_task_running`
+	if _, err := other.ExecContext(t.Context(), hold); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Roster().Planner("sweep", "somebody").Rebalance(t.Context(), roster.RebalanceOptions{Always: true}); err != nil {
+		t.Fatal(err)
+	}
+	if n := notices.Load(); n != 1 {
+		t.Errorf("%d notices, want 1", n)
+	}
 }

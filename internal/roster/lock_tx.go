@@ -23,6 +23,8 @@ type LockTx struct {
 	removing       sqldb.List // queues that get no new owner and are deleted when they are drained (N2)
 
 	queuesRemoved QueuesRemovedFunc // the hook of the Roster
+	mayPassLine   bool              // take the row without the line before it, if the row is free
+	passedLine    bool              // it did
 	instants      time.Duration     // how far NextInstant has advanced
 }
 
@@ -39,7 +41,7 @@ func (l *LockTx) InOwnSign(ctx context.Context, ownSign string) (*LockTx, error)
 	if ownSign == l.OwnSign {
 		return l, nil
 	}
-	other := &LockTx{Tx: l.Tx, TaskType: l.TaskType, OwnSign: ownSign, queuesRemoved: l.queuesRemoved}
+	other := &LockTx{Tx: l.Tx, TaskType: l.TaskType, OwnSign: ownSign, queuesRemoved: l.queuesRemoved, mayPassLine: l.mayPassLine}
 	return other, other.lock(ctx)
 }
 
@@ -95,8 +97,16 @@ func (l *LockTx) lockForPlanChange(ctx context.Context) error {
 // a line before the row: each wakes up once, and only one waits for the row itself. The line is a lock of the
 // transaction, which works behind PgBouncer. Its key contains the table, so that rosters in other schemas have other
 // lines. Correctness does not depend on the line: the row is the lock.
+//
+// Any role that may connect can hold the line. After some time-outs, a transaction takes a row that is free without it.
 func (l *LockTx) lockBySetting(ctx context.Context, set string) error {
+	if err := l.passLine(ctx); err != nil {
+		return err
+	}
 	line, args := l.lineCondition(l.Dialect.WaitInLine)
+	if l.passedLine {
+		line, args = l.Dialect.Limits, args[:2]
+	}
 	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)
 	if err != nil {
 		return fmt.Errorf("lock: %w", err)
@@ -105,6 +115,21 @@ func (l *LockTx) lockBySetting(ctx context.Context, set string) error {
 		return ErrUnknownTask
 	}
 	return nil
+}
+
+// passLine takes the row without the line if the transaction may do so and the row is free.
+func (l *LockTx) passLine(ctx context.Context) error {
+	if !l.mayPassLine || l.Dialect.WaitInLine == "" {
+		return nil
+	}
+	var one int
+	err := l.QueryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+l.Dialect.Limits+l.Dialect.SkipLocked,
+		l.TaskType, l.OwnSign).Scan(&one)
+	if sqldb.NoRows(err) {
+		return nil // another transaction has the row, and this one waits in the line
+	}
+	l.passedLine = err == nil
+	return err
 }
 
 // lineCondition returns a condition of the dialect, which may be empty, and the parameters of a statement on the lock

@@ -29,6 +29,10 @@ type Roster struct {
 	// OnInvalid is called by Audit for each value that no server can work with, from the goroutine of the audit.
 	OnInvalid func(taskType string, v InvalidValue)
 
+	// OnLineHeld is called when a transaction took a lock row that was free without the line before it, because the line
+	// was held for too long. Nil for no notice.
+	OnLineHeld func(taskType string)
+
 	// QueuesRemoved is called in the transaction l, which deletes the queues (N1, N2). It ends the work of open runs
 	// in them: it sets the state of these queues of the runs, for the reason.
 	QueuesRemoved QueuesRemovedFunc
