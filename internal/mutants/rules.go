@@ -70,6 +70,12 @@ var mutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"L1", "a role that holds the line stops the roster",
+		"passLine", "if !l.mayPassLine ||",
+		"if l.mayPassLine ||",
+		"TestHeldLineDoesNotStopTheRoster",
+	},
+	{
 		"L2", "the local clock decides",
 		"lock", "\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
 		"\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}\n\tl.Now = time.Now().UTC()",
