@@ -23,9 +23,9 @@ other server, it continues to work.
 
 With --force the queues move at once. When the server notices, it cancels what
 it has in flight. The fence rejects its late writes in fenced transactions;
-other effects, such as e-mails, cannot be undone. A queue in a fenced transaction
-moves when that transaction ends. The command waits for it as long as --wait
-says, and then fails and names the queues that are left.`,
+other effects, such as e-mails, cannot be undone. A queue in a fenced
+transaction moves when that transaction ends. The command waits for it as long
+as --wait says, and then fails and names the queues that are left.`,
 		Example:           "  rota server drain web1:4711\n  rota server drain web1:4711 --force",
 		Args:              arguments("SERVER"),
 		ValidArgsFunction: complete(listServers),
