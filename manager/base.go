@@ -59,9 +59,13 @@ func (b *base) logInternal(err error) {
 	}
 }
 
+// atOnce is the shortest duration of a timer. Go 1.26 runs a timer without a duration in the goroutine that sets it if a
+// test runs in a bubble, and two of them at a time crash the race detector.
+const atOnce = time.Nanosecond
+
 // sleep waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(max(atOnce, d))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

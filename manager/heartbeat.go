@@ -74,7 +74,7 @@ func (h *heartbeater) run(ctx context.Context) {
 		}
 		next = nil
 		if pause, some := h.sendHeartbeat(ctx); some {
-			next = time.After(pause)
+			next = time.After(max(atOnce, pause))
 		}
 	}
 }

@@ -40,7 +40,7 @@ func (l *lease) look() {
 	}
 }
 
-func (l *lease) setAlarm() { l.alarm.Reset(max(0, min(l.left(), l.every))) }
+func (l *lease) setAlarm() { l.alarm.Reset(max(atOnce, min(l.left(), l.every))) }
 
 // leaseLength returns how long a lease lasts after the start of a heartbeat.
 func leaseLength(judgeDead, heartbeat time.Duration) time.Duration {
@@ -68,7 +68,7 @@ func (l *lease) stop() {
 // end ends the lease at once, after the server's row is gone.
 func (l *lease) end() {
 	l.start.Store(new(time.Time))
-	l.alarm.Reset(0)
+	l.alarm.Reset(atOnce)
 }
 
 // age returns how long ago the last successful heartbeat began.

@@ -28,7 +28,7 @@ type runTicker struct {
 }
 
 // timer returns a channel that fires at the time of the next tick.
-func (t *runTicker) timer() <-chan time.Time { return time.After(max(0, time.Until(t.next))) }
+func (t *runTicker) timer() <-chan time.Time { return time.After(max(atOnce, time.Until(t.next))) }
 
 // soon makes the server tick at once.
 func (t *runTicker) soon() { t.next = time.Now() }

@@ -25,12 +25,12 @@ func (s *session) wait(ctx context.Context) outcome {
 	s.startJob(ctx)
 	var poll, tick <-chan time.Time
 	if s.mustPoll() {
-		poll = time.After(time.Until(s.view.checked.Add(pollInterval)))
+		poll = time.After(max(atOnce, time.Until(s.view.checked.Add(pollInterval))))
 	}
 	if s.ticker != nil && s.jobs.idle() {
 		tick = s.ticker.timer()
 	}
-	expiry := time.NewTimer(s.reg.lease.left())
+	expiry := time.NewTimer(max(atOnce, s.reg.lease.left()))
 	defer expiry.Stop()
 	select {
 	case <-ctx.Done():

@@ -59,7 +59,7 @@ func (w *permitWindow) timer() <-chan time.Time {
 	if w.changesAt.IsZero() {
 		return nil
 	}
-	return time.After(max(0, w.changesAt.Sub(w.reg.dbTime(time.Now()))))
+	return time.After(max(atOnce, w.changesAt.Sub(w.reg.dbTime(time.Now()))))
 }
 
 // closed returns the queues that the window does not allow work on now.
