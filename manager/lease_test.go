@@ -29,6 +29,7 @@ func TestLease(t *testing.T) {
 			t.Errorf("%s are left, want 5 s", left)
 		}
 		l.end()
+		time.Sleep(atOnce)
 		synctest.Wait()
 		if l.valid() || expiries != 2 {
 			t.Errorf("after the row is gone: valid %t, called %d times, want false, 2", l.valid(), expiries)
