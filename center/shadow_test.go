@@ -33,10 +33,14 @@ func TestOperatorsOfOthersDoNotRun(t *testing.T) {
 	url := testdb.URL(t, testdb.Postgres)
 	centertest.Open(t, url, center.Options{}) // creates the tables and views
 	for _, o := range []struct{ operator, left, right, result string }{
-		{"*", "bigint", "interval", "interval"}, {"*", "integer", "interval", "interval"},
-		{"*", "interval", "bigint", "interval"}, {"*", "interval", "integer", "interval"},
-		{"||", "text", "integer", "text"}, {"||", "text", "bigint", "text"},
-		{"*", "numeric", "integer", "numeric"}, {"*", "numeric", "bigint", "numeric"},
+		{"*", "bigint", "interval", "interval"},
+		{"*", "integer", "interval", "interval"},
+		{"*", "interval", "bigint", "interval"},
+		{"*", "interval", "integer", "interval"},
+		{"||", "text", "integer", "text"},
+		{"||", "text", "bigint", "text"},
+		{"*", "numeric", "integer", "numeric"},
+		{"*", "numeric", "bigint", "numeric"},
 	} {
 		name := "captured_" + o.left + "_" + o.right
 		execURL(t, url, `CREATE OR REPLACE FUNCTION `+name+`(`+o.left+`, `+o.right+`) RETURNS `+o.result+` LANGUAGE plpgsql AS

@@ -64,7 +64,7 @@ func (r *reconciler) release(handovers []roster.Handover) *job {
 			released, err = r.roster.Roster().Server(r.taskType, r.uuid).Release(ctx, handovers)
 			return err
 		},
-		then: func(err error) (more bool) {
+		then: func(error) (more bool) {
 			if r.view.invalidate(); len(released) == len(handovers) && r.view.reads == reads {
 				r.view.replace(r.view.Without(released))
 				r.view.fresh = fresh

@@ -149,7 +149,8 @@ func TestLockRowIsStuck(t *testing.T) {
 		until(t, "the worker works", func() bool { return dealer.executed[0].Load() > 0 && dealer.executed[1].Load() > 0 })
 		exec := func(db interface {
 			ExecContext(context.Context, string, ...any) (sql.Result, error)
-		}, query string) {
+		}, query string,
+		) {
 			t.Helper()
 			if _, err := db.ExecContext(t.Context(), query); err != nil {
 				t.Fatal(err)

@@ -47,7 +47,7 @@ func TestHostVanishesInsideAFencedTransaction(t *testing.T) {
 		})
 		for _, p := range []*process{a, b} {
 			p.stop()
-			<-p.ended // without a network it cannot leave
+			_ = <-p.ended // without a network it cannot leave
 		}
 	})
 }
