@@ -20,10 +20,11 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 		cl.serveAlerted(new(alertLog), idle{}, manager.Settings{Queues: 1})
 		time.Sleep(5 * time.Second)
 		for set, want := range map[string]string{
-			"processor_type = 'NOTSLEEP'":                                  "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
-			"permit_run_start_time = '0 0 0 30 2 ?'":                       "settings rejected: permit_run_start_time",
-			"mode = 'RUN'":                                                 "settings rejected: mode (RUN) takes effect when the worker starts again",
-			"thread_number = 20000":                                        "settings rejected: thread_number (20000) must be between 1 and 10000",
+			"processor_type = 'NOTSLEEP'":            "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
+			"permit_run_start_time = '0 0 0 30 2 ?'": "settings rejected: permit_run_start_time",
+			"mode = 'RUN'":                           "settings rejected: mode (RUN) takes effect when the worker starts again",
+			"thread_number = 20000":                  "settings rejected: thread_number (20000) must be between 1 and 10000",
+
 			"permit_run_start_time = '0 0 2 * * ?', time_zone = 'Nowhere'": "settings rejected: time_zone",
 		} {
 			cl.exec("UPDATE schedule_task_type SET " + set + ", version = version + 1")
