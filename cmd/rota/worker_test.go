@@ -27,7 +27,8 @@ const waitLimit = time.Minute
 // process is a running worker.
 type process struct {
 	*testing.T
-	cmd *exec.Cmd
+	cmd  *exec.Cmd
+	read chan struct{} // closed at the end of the log
 
 	mu  sync.Mutex
 	log []string
@@ -35,7 +36,7 @@ type process struct {
 
 func startWorker(t *testing.T, dir string) *process {
 	t.Helper()
-	p := &process{T: t, cmd: rota(context.WithoutCancel(t.Context()), dir, "worker", "-c", "rota.yaml")}
+	p := &process{T: t, read: make(chan struct{}), cmd: rota(context.WithoutCancel(t.Context()), dir, "worker", "-c", "rota.yaml")}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +44,8 @@ func startWorker(t *testing.T, dir string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(p.read)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			p.mu.Lock()
 			p.log = append(p.log, lines.Text())
@@ -54,7 +54,7 @@ func startWorker(t *testing.T, dir string) *process {
 	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // fails if the process has ended
-		<-read
+		<-p.read
 		_ = p.cmd.Wait()
 		if t.Failed() {
 			t.Logf("its log:\n%s", strings.Join(p.log, "\n"))
@@ -86,7 +86,7 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// exit waits for the end of the process and returns its code.
+// exit waits for the end of the process and of its log, and returns its code.
 func (p *process) exit() int {
 	p.Helper()
 	kill := time.AfterFunc(waitLimit, func() { _ = p.cmd.Process.Kill() })
@@ -95,6 +95,7 @@ func (p *process) exit() int {
 	if err != nil {
 		p.Fatal(err)
 	}
+	<-p.read
 	return state.ExitCode()
 }
 
