@@ -36,7 +36,7 @@ func forgetDrained(p *processor.Processor) (left int) {
 	return left
 }
 
-// notDrained returns the queues of which something is in flight.
+// notDrained returns the queues that still have a select or a batch in flight.
 func notDrained(p *processor.Processor) (queues []string) {
 	for _, h := range p.Queues() {
 		if !h.Drained {

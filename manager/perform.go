@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// perform takes the steps of the processor, and notes those that take a call. It reports whether there may be more to take
-// at once.
+// perform takes the steps that only the processor is needed for. It notes the steps that call the database, for nextJob. It
+// reports whether more steps are possible at once.
 func (r *reconciler) perform(actions []action) (again bool) {
 	r.steps = nil
 	for _, a := range actions {

@@ -32,7 +32,7 @@ func (r *Roster) WritePlan(ctx context.Context, taskType string, changes []plan.
 	})
 }
 
-// ExpireStaleRead expires a server of which an earlier read has seen an old heartbeat, and returns how many servers live.
+// ExpireStaleRead expires a server whose heartbeat was old at an earlier read, and returns how many servers live.
 func (r *Roster) ExpireStaleRead(ctx context.Context, taskType, uuid string) (alive int, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		old := ServerRow{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDeadInterval: time.Minute}
