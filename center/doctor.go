@@ -2,9 +2,7 @@ package center
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 )
 
 // The severity of a Finding.
@@ -27,18 +25,20 @@ type Finding struct {
 // returns an error if it cannot read what it checks.
 func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, error) {
 	d := &diagnosis{c: c}
-	for _, look := range []func(context.Context) error{
-		d.version, d.transactions, d.cluster, d.clockSkew, d.schemaVersion, d.privileges,
-		func(ctx context.Context) error { return d.rosters(ctx, taskType) },
+	database := databaseCheck{d}
+	for _, check := range []func(context.Context) error{
+		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion, database.privileges,
+		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
 	} {
-		if err := look(ctx); err != nil {
+		if err := check(ctx); err != nil {
 			return d.findings, fmt.Errorf("diagnose: %w", err)
 		}
 	}
 	return d.findings, nil
 }
 
-// diagnosis collects the findings of Diagnose.
+// diagnosis collects the findings of Diagnose. What is checked is cut by subject: databaseCheck, clusterCheck, rosterCheck,
+// serverCheck and queueCheck add their findings to it.
 type diagnosis struct {
 	c        *Center
 	task     string         // the task type being checked
@@ -76,87 +76,4 @@ func plural[N int | int64](n N, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// rosters checks each task type. It reads the rows of all task types together, so that it takes few statements.
-func (d *diagnosis) rosters(ctx context.Context, taskType string) error {
-	tasks, err := d.c.Tasks().List(ctx, taskType)
-	if err != nil {
-		return err
-	}
-	servers, err := d.c.Servers().List(ctx, ServerFilter{}) // of all task types, to know which names are ambiguous
-	if err != nil {
-		return err
-	}
-	d.names = map[string]int{}
-	for _, s := range servers {
-		d.names[ServerName(s.UUID)]++
-	}
-	queues, err := d.c.Queues().List(ctx, QueueFilter{TaskType: taskType})
-	if err != nil {
-		return err
-	}
-	if len(tasks) == 0 {
-		d.note("tasks", "start a worker, or: rota task apply -f rota.yaml", "there are no task types")
-	}
-	for _, task := range tasks {
-		r := rosterRows{task: task}
-		for _, s := range servers {
-			if s.TaskType == task.TaskType {
-				r.servers = append(r.servers, s)
-			}
-		}
-		for _, q := range queues {
-			if q.TaskType == task.TaskType {
-				r.queues = append(r.queues, q)
-			}
-		}
-		if err := d.roster(ctx, r); err != nil {
-			return err
-		}
-	}
-	d.task = ""
-	return nil
-}
-
-// roster checks one task type, and adds an OK if there is no other finding.
-func (d *diagnosis) roster(ctx context.Context, r rosterRows) error {
-	d.task = r.task.TaskType
-	before := len(d.findings)
-	settings, err := d.settings(ctx, r)
-	if err != nil {
-		return err
-	}
-	d.availability(r)
-	d.overdueServers(r)
-	d.queues(r)
-	d.pendingHandovers(r)
-	d.stalledCalls(r, settings.StallAfter)
-	d.errors(r)
-	d.items(r.task)
-	d.pendingQueueChanges(r)
-	if len(d.findings) == before {
-		d.ok("roster", "%s, %s", plural(r.task.QueueTotal, "queue", "queues"), plural(len(r.servers), "server", "servers"))
-	}
-	return nil
-}
-
-// settings checks whether workers can use the row, and whether their programs give other settings.
-func (d *diagnosis) settings(ctx context.Context, r rosterRows) (Settings, error) {
-	s, err := d.c.Tasks().Settings(ctx, r.task.TaskType)
-	if errors.Is(err, ErrUnknownTask) {
-		d.problem("settings", "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
-		return Settings{StallAfter: time.Hour}, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	d.givenSettings(r, s)
-	if s.Queues == 0 && len(s.QueueNames) == 0 {
-		s.Queues = 1 // availability reports it
-	}
-	if err := s.Validate(); err != nil {
-		d.problem("settings", "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
-	}
-	return s, nil
 }

@@ -13,11 +13,14 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// nodeConnections is how many connections cluster opens to find the nodes behind a balancer.
+// clusterCheck checks a cluster whose nodes all accept writes.
+type clusterCheck struct{ *diagnosis }
+
+// nodeConnections is how many connections clusterCheck opens to find the nodes behind a balancer.
 const nodeConnections = 9
 
-// cluster reports what the roster does on a cluster whose nodes all accept writes, and compares the clocks of its nodes.
-func (d *diagnosis) cluster(ctx context.Context) error {
+// nodes reports what the roster does on a cluster whose nodes all accept writes, and compares the clocks of its nodes.
+func (d clusterCheck) nodes(ctx context.Context) error {
 	if !d.c.roster.WriteFence {
 		return nil
 	}
@@ -28,7 +31,7 @@ func (d *diagnosis) cluster(ctx context.Context) error {
 		d.note("database", hint, fence)
 		return nil
 	}
-	nodes, err := d.c.readNodes(ctx, ask)
+	nodes, err := d.readNodes(ctx, ask)
 	if err != nil {
 		return err
 	}
@@ -50,10 +53,10 @@ type nodeReading struct {
 
 // readNodes asks the nodes behind several connections and returns them by name. It holds the connections until the
 // end, so that a balancer gives it different nodes.
-func (c *Center) readNodes(ctx context.Context, ask func(context.Context, *sql.Conn) (sqldb.Node, error)) ([]nodeReading, error) {
+func (d clusterCheck) readNodes(ctx context.Context, ask func(context.Context, *sql.Conn) (sqldb.Node, error)) ([]nodeReading, error) {
 	nodes := map[string]nodeReading{}
 	for range nodeConnections {
-		conn, err := c.db.Dealers.Conn(ctx)
+		conn, err := d.c.db.Dealers.Conn(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("connect to a node: %w", err)
 		}
@@ -62,7 +65,7 @@ func (c *Center) readNodes(ctx context.Context, ask func(context.Context, *sql.C
 		if err != nil {
 			return nil, err
 		}
-		if nodes[n.Name], err = c.readNodeClock(ctx, conn, n); err != nil {
+		if nodes[n.Name], err = d.readNodeClock(ctx, conn, n); err != nil {
 			return nil, err
 		}
 	}
@@ -70,11 +73,11 @@ func (c *Center) readNodes(ctx context.Context, ask func(context.Context, *sql.C
 }
 
 // readNodeClock compares this host's clock with a node's. The shortest of a few round trips has the smallest error.
-func (c *Center) readNodeClock(ctx context.Context, conn *sql.Conn, n sqldb.Node) (best nodeReading, err error) {
+func (d clusterCheck) readNodeClock(ctx context.Context, conn *sql.Conn, n sqldb.Node) (best nodeReading, err error) {
 	for i := range 5 {
 		before := time.Now()
 		var now time.Time
-		if err := conn.QueryRowContext(ctx, c.db.SQL("SELECT {now}")).Scan((*sqldb.Instant)(&now)); err != nil {
+		if err := conn.QueryRowContext(ctx, d.c.db.SQL("SELECT {now}")).Scan((*sqldb.Instant)(&now)); err != nil {
 			return best, fmt.Errorf("ask node %s for the time: %w", n.Name, err)
 		}
 		trip := time.Since(before)
@@ -86,7 +89,7 @@ func (c *Center) readNodeClock(ctx context.Context, conn *sql.Conn, n sqldb.Node
 }
 
 // nodeClockLimit returns how far the clocks of nodes may be apart: half of the smallest margin of a lease (L8).
-func (d *diagnosis) nodeClockLimit(ctx context.Context) (time.Duration, error) {
+func (d clusterCheck) nodeClockLimit(ctx context.Context) (time.Duration, error) {
 	limit := clockLimit(Settings{}.WithDefaults())
 	tasks, err := d.c.Tasks().List(ctx, "")
 	if err != nil {
@@ -110,7 +113,7 @@ func clockLimit(s Settings) time.Duration {
 }
 
 // nodeClocks compares the clocks of the nodes.
-func (d *diagnosis) nodeClocks(nodes []nodeReading, limit time.Duration) {
+func (d clusterCheck) nodeClocks(nodes []nodeReading, limit time.Duration) {
 	slowest := slices.MinFunc(nodes, func(a, b nodeReading) int { return cmp.Compare(a.ahead, b.ahead) })
 	fastest := slices.MaxFunc(nodes, func(a, b nodeReading) int { return cmp.Compare(a.ahead, b.ahead) })
 	apart := (fastest.ahead - slowest.ahead).Round(time.Millisecond)

@@ -9,8 +9,11 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
+// databaseCheck checks the database, and the rights of this role.
+type databaseCheck struct{ *diagnosis }
+
 // version reports the kind and version of the database. Open refuses a replica and a version that is too old.
-func (d *diagnosis) version(ctx context.Context) error {
+func (d databaseCheck) version(ctx context.Context) error {
 	var name string
 	if err := d.c.db.QueryRow(ctx, d.c.db.Version).Scan(&name); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
@@ -20,7 +23,7 @@ func (d *diagnosis) version(ctx context.Context) error {
 }
 
 // transactions checks the settings of the database that the fence relies on.
-func (d *diagnosis) transactions(ctx context.Context) error {
+func (d databaseCheck) transactions(ctx context.Context) error {
 	if look := d.c.db.Database.Notes; look != nil {
 		notes, err := look(ctx, d.c.db.Store)
 		if err != nil {
@@ -42,7 +45,7 @@ const notableSkew = time.Second
 
 // clockSkew compares this host's clock with the database's. It assumes that the database reads its clock in the middle of
 // the round trip.
-func (d *diagnosis) clockSkew(ctx context.Context) error {
+func (d databaseCheck) clockSkew(ctx context.Context) error {
 	before := time.Now()
 	now, err := d.c.db.Clock(ctx)
 	if err != nil {
@@ -63,7 +66,7 @@ func (d *diagnosis) clockSkew(ctx context.Context) error {
 }
 
 // schemaVersion reports a schema that is newer than this program. Open refuses a schema that the program must not use.
-func (d *diagnosis) schemaVersion(ctx context.Context) error {
+func (d databaseCheck) schemaVersion(ctx context.Context) error {
 	list, err := schema.Status(ctx, d.c.db.Store, d.c.db.Name)
 	if err != nil {
 		return err
@@ -100,7 +103,7 @@ var needs = []need{
 
 // privileges tries each right with a statement that matches no row: the catalogs of rights differ too much between
 // databases.
-func (d *diagnosis) privileges(ctx context.Context) error {
+func (d databaseCheck) privileges(ctx context.Context) error {
 	var missing []string
 	for _, n := range needs {
 		var verbs []string

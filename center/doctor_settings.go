@@ -1,10 +1,35 @@
 package center
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// settings checks whether workers can use the row, and whether their programs give other settings.
+func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, error) {
+	s, err := d.c.Tasks().Settings(ctx, r.task.TaskType)
+	if errors.Is(err, ErrUnknownTask) {
+		d.problem("settings", "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
+		return Settings{StallAfter: time.Hour}, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	d.givenSettings(r, s)
+	if s.Queues == 0 && len(s.QueueNames) == 0 {
+		s.Queues = 1 // availability reports it
+	}
+	if err := s.Validate(); err != nil {
+		d.problem("settings", "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
+	}
+	return s, nil
+}
 
 // givenSettings compares the settings that the servers' programs give with the row, which is in force. Each value that differs is
 // one finding, with all servers that give it.
-func (d *diagnosis) givenSettings(r rosterRows, row Settings) {
+func (d rosterCheck) givenSettings(r rosterRows, row Settings) {
 	servers := map[Difference][]string{}
 	var order []Difference
 	for _, s := range r.servers {

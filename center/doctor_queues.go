@@ -1,0 +1,114 @@
+package center
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// queueCheck checks the queues of a task type and their failed items.
+type queueCheck struct{ *diagnosis }
+
+// ownerless reports queues that no server works on. If no server is eligible, availability has reported that already.
+func (d queueCheck) ownerless(r rosterRows) {
+	if r.eligible() == 0 {
+		return
+	}
+	if list := hungQueues(r); len(list) > 0 {
+		d.problem("queues", "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
+	}
+	if list := queuesWithStatus(r, "UNASSIGNED"); len(list) > 0 {
+		d.problem("queues", "raise max_queues_per_server or start more workers; otherwise the next audit assigns them within 30 s", "queues without an owner: %s", firstFive(list))
+	}
+	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
+		d.problem("queues", "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
+	}
+}
+
+// queuesWithStatus returns the ids of the queues that have a status.
+func queuesWithStatus(r rosterRows, status string) (ids []string) {
+	for _, q := range r.queues {
+		if q.Status == status && !isHung(q) {
+			ids = append(ids, q.QueueID)
+		}
+	}
+	return ids
+}
+
+// isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
+func isHung(q QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
+
+// hungQueues returns the queues without an owner whose calls hang, with the servers on which they do.
+func hungQueues(r rosterRows) (list []string) {
+	for _, q := range r.queues {
+		if isHung(q) {
+			names := make([]string, len(q.HungOn))
+			for i, uuid := range q.HungOn {
+				names[i] = ServerName(uuid)
+			}
+			list = append(list, q.QueueID+" on "+strings.Join(names, " and "))
+		}
+	}
+	return list
+}
+
+// firstFive lists the first five ids.
+func firstFive(ids []string) string {
+	if len(ids) > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:5], ", "), len(ids)-5)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// lateHandover is how long a hand-over may be pending until Diagnose reports it.
+const lateHandover = time.Minute
+
+// pendingHandovers reports hand-overs that take long, with one finding for each owner.
+func (d queueCheck) pendingHandovers(r rosterRows) {
+	late := map[string][]string{}
+	longest := map[string]float64{}
+	for _, q := range r.queues {
+		if q.CurServer == nil || q.Requested == nil || *q.Requested < lateHandover.Seconds() {
+			continue
+		}
+		late[*q.CurServer] = append(late[*q.CurServer], q.QueueID)
+		longest[*q.CurServer] = max(longest[*q.CurServer], *q.Requested)
+	}
+	for _, s := range r.servers {
+		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
+			asked := time.Duration(longest[s.UUID]) * time.Second
+			d.problem("requests", "find out what its dealer does; rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
+				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, firstFive(ids))
+		}
+	}
+}
+
+// items reports failed items.
+func (d queueCheck) items(task TaskRecord) {
+	if task.DeadItems > 0 {
+		d.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural(task.DeadItems, "item has", "items have"))
+	}
+	if task.RetryItems > 0 {
+		d.note("items", "rota item list "+task.TaskType, "%s retried", plural(task.RetryItems, "item has failed and is", "items have failed and are"))
+	}
+}
+
+// pendingChanges reports which servers a repartition waits for, and which owners a removal of a queue waits for.
+func (d queueCheck) pendingChanges(r rosterRows) {
+	if n := r.task.RequestedTotal; n != nil {
+		var busy []string
+		for _, s := range r.servers {
+			if s.DrainedPartition != r.task.Partition {
+				busy = append(busy, ServerName(s.UUID))
+			}
+		}
+		d.note("repartition", fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
+			"%s instead of %d, as soon as every server has drained; it waits for %s", plural(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
+	}
+	for _, q := range r.queues {
+		if q.Removing && q.CurServer != nil {
+			d.note("removal", "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer))
+		}
+	}
+}

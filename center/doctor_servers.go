@@ -1,0 +1,101 @@
+package center
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// serverCheck checks the servers of a task type.
+type serverCheck struct{ *diagnosis }
+
+// availability reports what keeps the task type from being worked on: a pause, missing servers, servers that are not eligible.
+func (d serverCheck) availability(r rosterRows) {
+	if r.task.Paused {
+		d.note("pause", "rota task resume "+r.task.TaskType, "the task type is paused: no server starts a call")
+	}
+	switch {
+	case r.task.QueueTotal == 0:
+		d.note("queues", "start a worker: rota worker -c rota.yaml", "no server has ever served it in own_sign %s", d.c.ownSign)
+	case len(r.servers) == 0:
+		d.problem("servers", "start a worker: rota worker -c rota.yaml", "no server is registered")
+	case r.eligible() == 0:
+		d.problem("servers", "start a worker, or resume one: rota server list "+r.task.TaskType, "no server may take queues: all are paused, draining or silent")
+	}
+	for _, s := range r.servers {
+		switch {
+		case s.Overdue:
+		case s.State == StatePaused:
+			d.note("servers", "rota server resume "+d.commandName(s), "%s is paused", ServerName(s.UUID))
+		case s.State == StateDraining && s.Queues == 0:
+			d.note("servers", "stop it, or: rota server resume "+d.commandName(s), "%s is drained and still runs", ServerName(s.UUID))
+		}
+	}
+}
+
+// overdue reports overdue servers, as a problem if another server should have taken over by now.
+func (d serverCheck) overdue(r rosterRows) {
+	for _, s := range r.servers {
+		silent := time.Duration(s.HeartbeatAge * float64(time.Second)).Round(time.Second)
+		judgeDead := time.Duration(s.JudgeDead) * time.Millisecond
+		owned := plural(s.Queues, "queue", "queues")
+		switch {
+		case !s.Overdue:
+		case r.eligible() > 0 && silent < 3*judgeDead:
+			d.note("servers", "wait: the other servers take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned)
+		default:
+			d.problem("servers", "start a worker, which takes over; find out why the process stopped", "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned)
+		}
+	}
+}
+
+// stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
+func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
+	for _, s := range r.servers {
+		if s.OldestInFlightAge == nil || s.Overdue || *s.OldestInFlightAge < after.Seconds() {
+			continue
+		}
+		age := time.Duration(*s.OldestInFlightAge) * time.Second
+		d.problem("dealer", "find out what it waits for (its log, the database's locks); batch_timeout ends such calls", "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
+	}
+}
+
+// errors reports the last errors of servers, each text once. An error may be old.
+func (d serverCheck) errors(r rosterRows) {
+	servers := map[string][]ServerRecord{}
+	for _, s := range r.servers {
+		if s.LastError != "" {
+			servers[s.LastError] = append(servers[s.LastError], s)
+		}
+	}
+	texts := slices.SortedFunc(maps.Keys(servers), func(a, b string) int {
+		return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b))
+	})
+	for _, text := range texts[:min(len(texts), 5)] {
+		latest := slices.MinFunc(servers[text], func(a, b ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
+		when := ""
+		if latest.LastErrorAge != nil {
+			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
+		}
+		d.note("errors", "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
+			plural(len(servers[text]), "server", "servers"), when, oneLine(errText(text)))
+	}
+}
+
+// errorAge returns the age of the last error in seconds. It is infinite for servers of an older version, which do not
+// report it.
+func errorAge(s ServerRecord) float64 {
+	if s.LastErrorAge == nil {
+		return math.Inf(1)
+	}
+	return *s.LastErrorAge
+}
+
+// errText is a text as an error, for oneLine.
+type errText string
+
+func (t errText) Error() string { return string(t) }
