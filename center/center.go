@@ -37,8 +37,8 @@ type Options struct {
 	Schema SchemaMode
 
 	// IdleDealerConns is how many connections for dealers (Center.DB) stay open between their batches, on servers. One that
-	// was idle for a minute is closed. A number below that of busy executors connects again for some batches. The roster
-	// itself has at most 5 connections besides: 4 for its transactions and one for heartbeats. Defaults to 16.
+	// was idle for a minute is closed. With fewer connections than busy executors, some batches connect anew. The roster
+	// has at most 5 connections of its own: 4 for its transactions and one for heartbeats. Defaults to 16.
 	IdleDealerConns int
 
 	// Logger gets messages that no call returns as an error. Defaults to no output.
@@ -47,8 +47,8 @@ type Options struct {
 	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
 	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
 	// for as long. It also ends a healthy transaction that pauses for longer, for instance for an HTTP call inside InTx.
-	// On MySQL and MariaDB it counts in whole seconds for all transactions of DB, and not in those of other pools. SQLite
-	// ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting, which mostly is no limit.
+	// On MySQL and MariaDB it counts in whole seconds. It applies to all transactions of DB, and to none of other pools. SQLite
+	// ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting, which is no limit unless an administrator has set one.
 	IdleTxTimeout time.Duration
 
 	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the
@@ -101,6 +101,9 @@ const maxIdleTxTimeout = 24 * time.Hour
 // Center is an open roster in a database. Its bundles (Tasks, Queues, Servers, Items, Runs, Triggers, Events) read and
 // change the roster. All methods may be called concurrently. They obey their context. While a transaction is open, they run
 // only SQL.
+//
+// Center has about 20 methods, because it is the one value that a program passes around: seven return the bundles, two
+// return the internal packages to package manager, and the others concern the database as a whole.
 type Center struct {
 	db      *sqldb.DB
 	ownSign string
@@ -143,13 +146,13 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 			Errorf("invalid value in the database: %s", v)
 	}
 	c.roster.OnLineHeld = func(taskType string) {
-		o.Logger.WithField("task_type", taskType).Warn("another session holds the advisory lock before the lock row, and no transaction of the roster: see pg_locks")
+		o.Logger.WithField("task_type", taskType).Warn("a session that is no transaction of the roster holds the advisory lock in front of the lock row: see pg_locks")
 	}
 	d := Settings{}.WithDefaults()
 	c.runs = runs.NewEngine(c.roster, o.Logger, runs.Defaults{
 		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,
 	})
-	if err := c.guard(ctx, o.Schema); err != nil {
+	if err := (guard{c, o.Schema}).check(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}
 	return c, nil
@@ -166,7 +169,7 @@ func DialectOf(db Database) (schema.Dialect, error) {
 	return db.Dialect.Name, nil
 }
 
-// Close closes all connections, those of DB included.
+// Close closes all connections, also the connections of DB.
 func (c *Center) Close() error { return c.db.Close() }
 
 // DB returns the pool for dealers: connections to the roster's database with the forced options, separate from the

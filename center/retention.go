@@ -17,7 +17,7 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 		{"schedule_event", "event_id", "event_time"},
 		{"schedule_server_history", "uuid", "left_time"},
 	} {
-		n, err := c.clean(ctx, t.table, t.key, t.time, retention)
+		n, err := cleanTable(ctx, c.db, t.table, t.key, t.time, retention)
 		if err != nil {
 			return deleted, fmt.Errorf("clean %s: %w", t.table, err)
 		}
@@ -30,11 +30,11 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 	return deleted + n, nil
 }
 
-// clean reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
+// cleanTable reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
 // database supports LIMIT in it.
-func (c *Center) clean(ctx context.Context, table, key, column string, retention time.Duration) (int, error) {
+func cleanTable(ctx context.Context, db *sqldb.DB, table, key, column string, retention time.Duration) (int, error) {
 	var keys []any
-	err := c.db.Each(ctx, func(rows *sql.Rows) error {
+	err := db.Each(ctx, func(rows *sql.Rows) error {
 		var k any
 		err := rows.Scan(&k)
 		keys = append(keys, k)
@@ -44,5 +44,5 @@ func (c *Center) clean(ctx context.Context, table, key, column string, retention
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	return c.db.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s IN (%s)`, table, key, sqldb.Marks(len(keys))), keys...)
+	return db.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s IN (%s)`, table, key, sqldb.Marks(len(keys))), keys...)
 }
