@@ -49,7 +49,7 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
 		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}
-	f.Tasks = src.tasks()
+	f.Tasks = taskSource{src}.tasks()
 	return f, src.err()
 }
 

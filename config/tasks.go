@@ -30,7 +30,10 @@ var (
 	sqlKeys    = []string{"select", "execute", "execute_each", "key", "cursor_start"}
 )
 
-func (s *source) tasks() []Task {
+// taskSource reads the entry "tasks" of a file.
+type taskSource struct{ *source }
+
+func (s taskSource) tasks() []Task {
 	var line int
 	var entries []entry
 	if e := find(s.entries, "tasks"); e != nil {
@@ -52,7 +55,7 @@ func (s *source) tasks() []Task {
 	return tasks
 }
 
-func (s *source) task(e entry) Task {
+func (s taskSource) task(e entry) Task {
 	t := Task{Name: e.key}
 	path := "tasks." + e.key
 	before := len(s.problems)
@@ -83,7 +86,7 @@ func (s *source) task(e entry) Task {
 }
 
 // queues reads the number of queues or the list of their names.
-func (s *source) queues(path string, n *yaml.Node, to *center.Settings) {
+func (s taskSource) queues(path string, n *yaml.Node, to *center.Settings) {
 	path += ".queues"
 	if n.Kind != yaml.SequenceNode {
 		number, err := strconv.Atoi(n.Value)
@@ -105,7 +108,7 @@ func (s *source) queues(path string, n *yaml.Node, to *center.Settings) {
 
 // after reads a list of task types, each with or without its rule: "extract: FINISHED"
 // or "extract".
-func (s *source) after(path string, n *yaml.Node, to *center.Settings) {
+func (s taskSource) after(path string, n *yaml.Node, to *center.Settings) {
 	if isNull(n) {
 		return
 	}
@@ -129,7 +132,7 @@ func (s *source) after(path string, n *yaml.Node, to *center.Settings) {
 	}
 }
 
-func (s *source) dealer(path string, n *yaml.Node) (d SQLDealer) {
+func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	entries := s.mapping(path, n)
 	s.checkKeys(path, entries, dealerKeys)
 	sql := find(entries, "sql")
@@ -149,7 +152,7 @@ func (s *source) dealer(path string, n *yaml.Node) (d SQLDealer) {
 }
 
 // scalar reads n into to, a pointer to an int, float64, string or Duration.
-func (s *source) scalar(path string, n *yaml.Node, to any) {
+func (s taskSource) scalar(path string, n *yaml.Node, to any) {
 	text, ok := s.text(path, n)
 	if !ok || isNull(n) {
 		return

@@ -41,7 +41,7 @@ func (s Server) fenceByReading(ctx context.Context, tx FenceTx, queues []QueueEp
 	if err != nil {
 		return err
 	}
-	limit, limits := s.roster.idleLimit()
+	limit, limits := idleLimit(s.roster)
 	type owner struct {
 		server string
 		epoch  int64
@@ -69,7 +69,7 @@ func (s Server) fenceByReading(ctx context.Context, tx FenceTx, queues []QueueEp
 // row, so that the database detects the conflict. Batches of one queue then run one after the other. Writing the time
 // ensures that the row changes. set begins the SET clause; args are its parameters.
 func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
-	limit, limits := s.roster.idleLimit()
+	limit, limits := idleLimit(s.roster)
 	for _, q := range queues {
 		args := append(append(slices.Clone(args), s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch), limits...)
 		n, err := sqldb.Affected(tx.ExecContext(ctx, s.roster.DB.SQL(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
@@ -84,9 +84,9 @@ func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpo
 	return nil
 }
 
-// idleLimit returns a condition of the fencing statement, which may be empty, and its parameters: the condition is true
-// and limits how long the transaction may be idle (F6).
-func (r *Roster) idleLimit() (condition string, args []any) {
+// idleLimit returns a condition of the fencing statement and its parameters. The condition is always true, and it limits
+// how long the transaction may be idle (F6). It is empty where nothing has to be limited.
+func idleLimit(r *Roster) (condition string, args []any) {
 	if r.IdleTxTimeout <= 0 || r.DB.IdleLimit == "" {
 		return "", nil
 	}

@@ -53,11 +53,11 @@ type ServerReport struct {
 }
 
 // SendHeartbeat renews the servers' leases and reads what has changed. It returns the replies by the servers' uuids.
-// A server without a reply is gone. Not for concurrent use.
+// A server without a reply is gone. SendHeartbeat must not be called concurrently.
 //
 // On a Galera cluster it returns an error if the node that it reached has not applied the registration of a server
 // (F7). It runs one UPDATE and one SELECT, whatever the number of servers, queues and task types. They run in autocommit on
-// a connection of their own, and lock no rows except those of this process, so that nothing delays them (S1).
+// a connection of their own, and lock only the rows of this process, so that nothing delays them (S1).
 func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
 	if len(b.Servers) == 0 {
 		return map[string]HeartbeatReply{}, nil
@@ -70,11 +70,11 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
-	replies, err := r.heartbeatReplies(ctx, b)
+	replies, err := b.readReplies(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("read the heartbeat's reply: %w", err)
 	}
-	if err := r.confirmGone(ctx, b, replies); err != nil {
+	if err := b.confirmGone(ctx, r, replies); err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
 	return replies, nil

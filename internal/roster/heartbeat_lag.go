@@ -11,7 +11,7 @@ import (
 // confirmGone returns an error if a server without a reply still has its row, under a token of this process. Heartbeats
 // do not wait for the cluster, so that their node may lag: it does not know a row that this process has just written on
 // another node. The store waits, and its answer counts (F7). Without a cluster, the reply of the heartbeat is enough.
-func (r *Roster) confirmGone(ctx context.Context, b Heartbeat, replies map[string]HeartbeatReply) error {
+func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[string]HeartbeatReply) error {
 	if !r.WriteFence || len(replies) == len(b.Servers) {
 		return nil
 	}

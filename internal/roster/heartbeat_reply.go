@@ -46,10 +46,10 @@ type HeartbeatReply struct {
 	NextFire time.Time
 }
 
-// heartbeatReplies reads the replies for the servers whose rows have the heartbeat's token.
-func (r *Roster) heartbeatReplies(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
+// readReplies reads the replies for the servers whose rows have the heartbeat's token.
+func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]HeartbeatReply, error) {
 	uuids := b.uuids()
-	watch, args := r.watchColumns(b.Servers)
+	watch, args := b.watchColumns(r)
 	own := make([]string, len(uuids)) // one SELECT each, since MariaDB makes one more temporary table for a GROUP BY
 	for i, uuid := range uuids {
 		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested

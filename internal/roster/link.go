@@ -18,7 +18,7 @@ func (r *Roster) Reconnect(ctx context.Context) error {
 }
 
 // RoundTrip returns how long the database takes to answer a statement that does nothing, on the connection for heartbeats.
-// Not for concurrent use with SendHeartbeat.
+// It must not be called concurrently with SendHeartbeat.
 func (r *Roster) RoundTrip(ctx context.Context) (time.Duration, error) {
 	if err := r.Reconnect(ctx); err != nil {
 		return 0, err

@@ -13,10 +13,10 @@ func (o Operator) Pause(ctx context.Context, taskType string, paused bool) error
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: PauseKind(paused), Actor: o.actor, Reason: "the task type"})
+		return l.Record(ctx, Event{Kind: pauseKind(paused), Actor: o.actor, Reason: "the task type was " + PauseVerb(paused) + "d"})
 	})
 	if err != nil {
-		return fmt.Errorf("%s %w", pauseVerb(paused), err)
+		return fmt.Errorf("%s %w", PauseVerb(paused), err)
 	}
 	return nil
 }
@@ -33,27 +33,28 @@ func (o Operator) PauseServer(ctx context.Context, uuid string, paused bool) err
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
-		if err := l.Record(ctx, Event{Kind: PauseKind(paused), to: uuid, Actor: o.actor, Reason: "the server"}); err != nil {
+		if err := l.Record(ctx, Event{Kind: pauseKind(paused), to: uuid, Actor: o.actor, Reason: "the server was " + PauseVerb(paused) + "d"}); err != nil {
 			return err
 		}
 		_, err := setState(ctx, l, newState{uuid, state}, rebalancing{actor: o.actor})
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", pauseVerb(paused), uuid, err)
+		return fmt.Errorf("%s %s: %w", PauseVerb(paused), uuid, err)
 	}
 	return nil
 }
 
-// PauseKind returns the kind of the event for a pause or a resume.
-func PauseKind(paused bool) string {
+// pauseKind returns the kind of the event for a pause or a resume.
+func pauseKind(paused bool) string {
 	if paused {
 		return EventPaused
 	}
 	return EventResumed
 }
 
-func pauseVerb(paused bool) string {
+// PauseVerb returns what an operator does: "pause" or "resume". With a "d" it is what was done.
+func PauseVerb(paused bool) string {
 	if paused {
 		return "pause"
 	}

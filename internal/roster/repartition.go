@@ -35,7 +35,7 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int) e
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: fmt.Sprintf("%d queues requested instead of %d", total, l.QueueTotal)})
+		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: fmt.Sprintf("%d queues were requested instead of %d", total, l.QueueTotal)})
 	})
 	if err != nil {
 		return fmt.Errorf("repartition %w", err)
@@ -100,7 +100,7 @@ func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error
 	if err != nil {
 		return err
 	}
-	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "withdrawn: " + why.Error()})
+	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "the request was withdrawn: " + why.Error()})
 }
 
 // changeQueueTotal raises the epoch of each of the queues, so that items selected under the old number are rejected, deletes

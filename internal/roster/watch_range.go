@@ -45,10 +45,10 @@ func (r WatchRange) next(membership int64, read WatchRange) WatchRange {
 const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms} OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
 
 // watchColumns returns the columns for HeartbeatReply.AnyDead and the ends of the watch range, with their parameters.
-func (r *Roster) watchColumns(servers []ServerReport) (columns string, args []any) {
+func (b Heartbeat) watchColumns(r *Roster) (columns string, args []any) {
 	var dead, last, first strings.Builder
 	var deadArgs, lastArgs, firstArgs []any
-	for _, s := range servers {
+	for _, s := range b.Servers {
 		dead.WriteString(" WHEN s.uuid = ? AND (")
 		deadArgs = append(deadArgs, s.UUID)
 		exists := func(hint, within string, uuids ...any) {

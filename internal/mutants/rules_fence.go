@@ -1,0 +1,65 @@
+package main
+
+// fenceMutants break the fence: rules F.
+var fenceMutants = []mutant{
+	{
+		"F1", "the fence ignores the epoch",
+		"fenceByReading", "if owners[q.ID] != (owner{s.uuid, q.Epoch}) {",
+		"if owners[q.ID].server != server {",
+		"TestConformance",
+	},
+	{
+		"F1", "no fence, seen by processes",
+		"fence", "\tswitch {\n",
+		"\tif b.c != nil {\n\t\treturn nil\n\t}\n\tswitch {\n",
+		"TestFaults/sqlite/run-pause-in-item",
+	},
+	{
+		"F2", "the fence accepts a context without a batch",
+		"Fence", "return ErrNoBatch",
+		"return nil",
+		"TestConformance",
+	},
+	{
+		"F3", "a release does not wait for a fenced transaction",
+		"dialect", " FOR SHARE OF q",
+		" ",
+		"TestConformance",
+	},
+	{
+		"F4", "a cursor is saved under an old epoch",
+		"FenceByWriting", "AND queue_id = ? AND cur_server = ? AND epoch = ?`+limit), args...))",
+		"AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+limit), args...))",
+		"TestConformance",
+	},
+	{
+		"F5", "an unknown commit is run again",
+		"CommitError", `return fmt.Errorf("%w: %w", ErrUnknownCommit, err)`,
+		`return fmt.Errorf("commit: %w", err)`,
+		"TestUnknownCommit",
+	},
+	{
+		"F6", "a fenced transaction has no limit",
+		"idleLimit", "if r.IdleTxTimeout <= 0 ||",
+		"if r.IdleTxTimeout >= 0 ||",
+		"TestHostVanishesInsideAFencedTransaction/postgres",
+	},
+	{
+		"F7", "sessions on Galera do not wait for the cluster",
+		"Connect", "return c.waiting.Connect(ctx)",
+		"return c.Connector.Connect(ctx)",
+		"TestSessionsOnGaleraWait",
+	},
+	{
+		"F7", "a server is gone although its heartbeat reached a node that lags",
+		"confirmGone", "if rows > 0 {",
+		"if rows < 0 {",
+		"TestHeartbeatOnANodeThatLags",
+	},
+	{
+		"F8", "a group with several primaries is accepted",
+		"writers", "known && !isOn(mode)",
+		"known && mode == \"\"",
+		"TestServersThatSeveralWritersShare",
+	},
+}

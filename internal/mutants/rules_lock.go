@@ -1,0 +1,59 @@
+package main
+
+// lockMutants break locking and the clock: rules L.
+var lockMutants = []mutant{
+	{
+		"L1", "no lock",
+		"lockBySetting", "+set+` WHERE task_type = ? AND own_sign = ?`+line, args...)",
+		"+set+` WHERE version < 0 AND task_type = ? AND own_sign = ?`+line, args...)\n\tn = 1",
+		"TestConformance",
+	},
+	{
+		"L1", "a role that holds the line stops the roster",
+		"passLine", "if !l.mayPassLine ||",
+		"if l.mayPassLine ||",
+		"TestHeldLineDoesNotStopTheRoster",
+	},
+	{
+		"L2", "the local clock decides",
+		"lock", "\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
+		"\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}\n\tl.Now = time.Now().UTC()",
+		"TestConformanceWithSkewedClocks",
+	},
+	{
+		"L3", "a server that has just sent a heartbeat is expired",
+		"lockServerRows", "if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {",
+		"if seen := read[uuid]; seen.IsZero() || true {",
+		"TestExpirySparesServersWithANewHeartbeat",
+	},
+	{
+		"L4", "a queue of another epoch is changed",
+		"writeChange", "AND queue_id = ? AND epoch = ?`+owned",
+		"AND queue_id = ? AND epoch <> -?`+owned",
+		"TestPlanIsCompareAndSet",
+	},
+	{
+		"L5", "a plan waits for a stalled transaction",
+		"dialect", " FOR UPDATE OF q SKIP LOCKED",
+		" FOR UPDATE OF q",
+		"TestConformance",
+	},
+	{
+		"L6", "the state is overwritten before it is read",
+		"claimOne", "UPDATE schedule_run_queue SET attempt = ",
+		"UPDATE schedule_run_queue SET state = '`+RunQueueRunning+`', attempt = ",
+		"TestConformance",
+	},
+	{
+		"L7", "a caller that gives up waiting leaves a session behind",
+		"limits", "set_config('lock_timeout', '1000', true)",
+		"set_config('lock_timeout', '0', true)",
+		"TestTimedOutWaitLeavesNoSession",
+	},
+	{
+		"L8", "the clocks of nodes may differ by any time",
+		"nodeClocks", "case apart > limit+",
+		"case apart > 100*limit+",
+		"TestClocksOfNodes",
+	},
+}

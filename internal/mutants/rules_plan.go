@@ -1,0 +1,65 @@
+package main
+
+// planMutants break the plan: rules P.
+var planMutants = []mutant{
+	{
+		"P1", "queue 10 comes before queue 2",
+		"CompareIDs", "cmp.Or(compareTokens(a, b), cmp.Compare(a, b))",
+		"cmp.Compare(a, b)",
+		"TestPlanSortsNaturally",
+	},
+	{
+		"P1", "ids of one length compare as bytes, so that the order has cycles",
+		"CompareIDs", "\treturn cmp.Or(",
+		"\tif len(a) == len(b) {\n\t\treturn cmp.Compare(a, b)\n\t}\n\treturn cmp.Or(",
+		"TestOrderOfShortIDsIsTotal",
+	},
+	{
+		"P2", "the larger quota goes to the server that owns least",
+		"quotas", "return cmp.Compare(owned[b], owned[a]) })",
+		"return cmp.Compare(owned[a], owned[b]) })",
+		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
+	},
+	{
+		"P3", "a server keeps any queues",
+		"keep", "(i%n == s) == ownPosition",
+		"(i%n >= 0) == ownPosition",
+		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
+	},
+	{
+		"P4", "the first server gets each queue that has no owner",
+		"assign", "open.from(i % n)",
+		"open.from(0)",
+		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
+	},
+	{
+		"P5", "a queue is taken from a live server",
+		"assignOwnerless", "if p.rows[i].Owner == \"\" {",
+		"if server != \"\" {",
+		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
+	},
+	{
+		"P6", "no second pass",
+		"Plan", "\tp.request() // assigns",
+		"\t// assigns",
+		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
+	},
+	{
+		"P7", "a server gets a queue more than its limit",
+		"average", "floor >= p.maxPerServer {",
+		"floor > p.maxPerServer {",
+		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
+	},
+	{
+		"P8", "more queues move than must",
+		"keep", "range []bool{true, false} {",
+		"range []bool{true} {",
+		"TestPlanProperties",
+	},
+	{
+		"P9", "a server gets the queue of its own hung call",
+		"bar", "p.barred[id][server] = true",
+		"p.barred[id][server] = false",
+		"TestPlanCases|TestPlanProperties",
+	},
+}

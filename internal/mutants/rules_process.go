@@ -1,0 +1,29 @@
+package main
+
+// processMutants break processing: rules X.
+var processMutants = []mutant{
+	{
+		"X1", "an item in flight is selected again",
+		"claimLocked", "\tc.noteInFlightLocked(s, l)\n",
+		"",
+		"TestNotSleepDropsItemsInFlightDuringTheSelect",
+	},
+	{
+		"X2", "the limit does not grow by the items that back off",
+		"limit", "parked += g.failures.parked.Load()",
+		"parked += 0 * g.failures.parked.Load()",
+		"TestParkedItemsRaiseTheLimit",
+	},
+	{
+		"X3", "the cursor passes a failed batch",
+		"finishInOrderLocked", "if b.outcome == done && b.position.saved {",
+		"if b.outcome == done && b.position.saved || b.outcome == failed {",
+		"TestCursoredBatchesRunOneByOne|TestCursorWaitsForAFailingItemUntilItIsDead",
+	},
+	{
+		"X4", "each server takes the whole rate",
+		"update", "share += s.RatePerSecond / float64(max(1, g.total))",
+		"share += s.RatePerSecond",
+		"TestRateIsSharedByQueues",
+	},
+}

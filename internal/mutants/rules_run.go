@@ -1,0 +1,89 @@
+package main
+
+// runMutants break runs: rules R.
+var runMutants = []mutant{
+	{
+		"R1", "a run changes its state from any other",
+		"lockRun", "WHERE run_id = ? AND state IN (",
+		"WHERE run_id = ? OR 1 = 0 AND state IN (",
+		"TestConformance",
+	},
+	{
+		"R2", "a conflict stops the trigger",
+		"fireTriggers", "continue // it fired before the trigger was deleted and made again; the trigger still advances",
+		"return 0, nil // fired before",
+		"TestConformance",
+	},
+	{
+		"R3", "SKIP fires a slot that is too old",
+		"choose", "t.Misfire == MisfireSkip && ",
+		"t.Misfire == MisfireSkip && t.MisfireAfter < 0 && ",
+		"TestDue",
+	},
+	{
+		"R4", "two open runs",
+		"openingForbidden", "return paused || running > 0 ||",
+		"return paused ||",
+		"TestConformance",
+	},
+	{
+		"R5", "a failure reaches direct dependants only",
+		"resolveAll", "runs = append(runs, next...)",
+		"_ = next",
+		"TestConformance",
+	},
+	{
+		"R6", "a run is opened without another look at its upstreams",
+		"openRun", "if state != RunReady {",
+		"if state != RunReady && cause == \"\" {",
+		"TestConformance",
+	},
+	{
+		"R7", "a queue of the own epoch is not claimed again",
+		"candidates", "state == RunQueuePending || epoch <= epochs[q.queue]",
+		"state == RunQueuePending || epoch < epochs[q.queue]",
+		"TestConformance",
+	},
+	{
+		"R7", "a take-over starts without the cursor",
+		"grant", "Parameter: row.Parameter, Cursor: sw.Cursor, ",
+		"Parameter: row.Parameter, ",
+		"TestFaults/sqlite/run-cursor-kill",
+	},
+	{
+		"R8", "no fence",
+		"update", "if err := sw.fence(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		"",
+		"TestConformance",
+	},
+	{
+		"R8", "no fence, seen by random histories",
+		"update", "if err := sw.fence(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		"",
+		"TestRunsThroughRandomHistories -rapid.checks=400",
+	},
+	{
+		"R9", "no deadline",
+		"stopRunTx", "if err != nil || !cancel && !late {",
+		"if err != nil || !cancel {",
+		"TestConformance",
+	},
+	{
+		"R10", "no tick repeats the end of a run",
+		"tick", "} else if p.allFinished {",
+		"} else if p.allFinished && p.mustStop {",
+		"TestConformance",
+	},
+	{
+		"R11", "a rerun of a run that is RUNNING",
+		"Rerun", "runID, RunFailed, RunCancelled,",
+		"runID, RunRunning, RunFailed, RunCancelled,",
+		"TestConformance",
+	},
+	{
+		"R12", "a run that others wait for is deleted",
+		"Clean", "WHERE d.upstream_run_id = r.run_id AND ",
+		"WHERE d.upstream_run_id = r.run_id AND w.state = 'NONE' AND ",
+		"TestConformance",
+	},
+}
