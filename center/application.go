@@ -15,7 +15,7 @@ type SettingsDiff struct {
 	TaskType string
 	Settings Settings // the wanted settings
 
-	Exists  bool         // the row is there
+	Exists  bool         // the task type has a row
 	Changes []Difference // Row is the value in force, Given the wanted value, defaults included
 
 	// Total and Wanted are the present and the wanted number of queues of this own_sign. Named reports that the queues have
@@ -30,7 +30,7 @@ type SettingsDiff struct {
 }
 
 // errKind means that the row has named queues and the settings have numbered ones, or the other way round.
-var errKind = errors.New("queues are numbered here and named there: delete the task type first, or give the new form another name")
+var errKind = errors.New("the database and the settings must both number the queues or both name them: delete the task type first, or give the new one another name")
 
 // Compare returns the difference between the row of a task type and s. A zero in s means the default. A worker
 // that starts does not compare zeros.

@@ -14,7 +14,7 @@ import (
 )
 
 // Define inserts the rows of a task type and of its roster in this own_sign unless they exist. It returns the settings in
-// force, which are those of the row. For an own_sign without queues of the task type, Define clones the queues of BASE.
+// force, which the row has. For an own_sign without queues of the task type, Define clones the queues of BASE.
 // Several processes may call it at once.
 func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
 	if err := roster.ValidName("task type", taskType, 100); err != nil {

@@ -45,7 +45,7 @@ func (t *Tasks) Delete(ctx context.Context, taskType, actor string) error {
 // deleteStep is what one transaction of Delete has done.
 type deleteStep struct {
 	items    int          // failed items that it has deleted
-	position itemPosition // of the last one
+	position itemPosition // of the last item that it has deleted
 	done     bool         // the task type is deleted
 }
 

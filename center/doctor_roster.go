@@ -73,7 +73,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	if err != nil {
 		return err
 	}
-	servers, queues := serverCheck{d.diagnosis}, queueCheck{d.diagnosis}
+	servers, queues := serverCheck(d), queueCheck(d)
 	servers.availability(r)
 	servers.overdue(r)
 	queues.ownerless(r)

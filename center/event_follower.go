@@ -17,8 +17,8 @@ import (
 const followPage = 1_000
 
 // followWindow is how far a follower looks back. An event gets its id when its transaction writes it, and other followers
-// see it when the transaction has committed: a transaction with lower ids can commit after one with higher ids. It commits
-// within AttemptTimeout or not at all.
+// see it when the transaction has committed: a transaction with lower ids can commit after one with higher ids. A
+// transaction commits within AttemptTimeout or not at all.
 const followWindow = 3 * sqldb.AttemptTimeout
 
 // EventFollower returns events as they are recorded, each once. It must not be used concurrently.
@@ -29,7 +29,7 @@ type EventFollower struct {
 	limit   int         // for the first read
 	started bool
 
-	returned map[int64]bool // the ids above the horizon that are not to be returned again
+	returned map[int64]bool // the ids above the horizon that Next must not return again
 }
 
 // Follow returns a follower of the events that the filter selects. Its first Next returns what List returns: the latest
@@ -63,7 +63,7 @@ func (f *EventFollower) Next(ctx context.Context) (events []EventRecord, err err
 	return events, err
 }
 
-// start returns the latest events. It marks all events above the horizon as returned, since those that the limit or Since
+// start returns the latest events. It marks all events above the horizon as returned: the events that the limit or Since
 // leaves out are not new.
 func (f *EventFollower) start(ctx context.Context, horizon int64) ([]EventRecord, error) {
 	later := f.filter
@@ -135,8 +135,8 @@ func (e *Events) horizon(ctx context.Context, after int64) (id int64, err error)
 }
 
 // Run passes the events of each Next to handle, perhaps none, until the context ends, and then returns nil. It polls at the
-// given interval. After a transient error of the database it tries again at the next poll; another error, or one of handle,
-// ends Run.
+// given interval, and calls handle from the caller's goroutine. After a transient error of the database it tries again at
+// the next poll. Any other error ends Run, and so does an error of handle.
 func (f *EventFollower) Run(ctx context.Context, every time.Duration, handle func([]EventRecord) error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -78,7 +78,7 @@ type EventFilter struct {
 }
 
 // List lists the last events of this own_sign that the filter selects, at most limit, in the order in which they were
-// recorded. ErrAmbiguousServer if the filter's server can be several.
+// recorded. It returns ErrAmbiguousServer if several servers match the filter's server.
 func (e *Events) List(ctx context.Context, f EventFilter, limit int) (list []EventRecord, err error) {
 	if f.Server, err = e.serverUUID(ctx, f.Server, f.Server); err != nil {
 		return nil, err

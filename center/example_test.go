@@ -9,7 +9,6 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
-	"github.com/dutyrota/rota/internal/runs"
 )
 
 // A dealer writes in a transaction that commits only while its server owns the batch's queues. Here
@@ -45,7 +44,7 @@ func ExampleInTx() {
 	// fence settle$BASE: queue 0: fenced: the queue has another owner or epoch by now
 }
 
-// A report runs after the orders are settled. The manager ticks, claims and sweeps; here it is done by hand.
+// A report runs after the orders are settled. An operator cancels the run and then lets it go on.
 func Example_submit() {
 	ctx := context.Background()
 	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
@@ -58,15 +57,12 @@ func Example_submit() {
 			log.Fatal(err)
 		}
 	}
-	for _, task := range []string{"settle", "report"} {
-		_, err := c.Tasks().Define(ctx, task, center.Settings{Mode: center.ModeRun, Queues: 1})
-		must(err)
-	}
-	must(c.Engine().Dependencies.Define(ctx, "report", center.After{Upstream: "settle"}))
-	_, err = c.DB().ExecContext(ctx, `UPDATE schedule_queue SET cur_server = 'A', epoch = 7`)
+	_, err = c.Tasks().Define(ctx, "settle", center.Settings{Mode: center.ModeRun, Queues: 1})
+	must(err)
+	_, err = c.Tasks().Define(ctx, "report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "settle"}}})
 	must(err)
 
-	id, _, err := c.Engine().Runs.Submit(ctx, "settle", "2026-08-01", "")
+	id, _, err := c.Runs().Submit(ctx, "settle", "2026-08-01", "")
 	must(err)
 	show := func() {
 		runs, _, err := c.Runs().Graph(ctx, id)
@@ -76,20 +72,17 @@ func Example_submit() {
 		}
 	}
 	show()
-	_, err = c.Engine().Scheduler.Tick(ctx, "settle")
-	must(err)
+	must(c.Runs().Cancel(ctx, id, "anna"))
 	show()
-	sweeps, err := c.Engine().Sweeps.Claim(ctx, "settle", "A", []center.QueueEpoch{{ID: "0", Epoch: 7}}, 1)
-	must(err)
-	must(c.Engine().Sweeps.Finish(ctx, sweeps[0], runs.Progress{ItemsDone: 3}))
+	must(c.Runs().Rerun(ctx, id, "anna"))
 	show()
 	// Output:
 	// settle 2026-08-01 READY
 	// report 2026-08-01 WAITING
-	// settle 2026-08-01 RUNNING
+	// settle 2026-08-01 CANCELLED
+	// report 2026-08-01 DEPENDENT_FAILED
+	// settle 2026-08-01 READY
 	// report 2026-08-01 WAITING
-	// settle 2026-08-01 SUCCESS
-	// report 2026-08-01 READY
 }
 
 // Every night at two o'clock in Berlin, and once after some nights that were missed.

@@ -19,7 +19,7 @@ type FailedItem struct {
 	State     string // RETRY or DEAD
 	Attempts  int
 	LastError string
-	RetryIn   time.Duration // until it may be executed again; negative: it may be executed now
+	RetryIn   time.Duration // the time until it may be executed again; negative if it may be executed now
 
 	FirstFailed time.Time // by the database's clock; set when it is read
 }

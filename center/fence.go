@@ -133,7 +133,7 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 //
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through tx
 // only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select then
-// returns the items that did not take effect. Other errors are those of Fence, of fn and of the database, wrapped.
+// returns the items that did not take effect. InTx wraps the errors of Fence, of fn and of the database.
 func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {

@@ -74,7 +74,7 @@ func (c itemChange) apply(ctx context.Context, l *roster.LockTx, condition strin
 	if err := itemsChanged(ctx, l); err != nil {
 		return n, err
 	}
-	return n, l.Record(ctx, roster.Event{Kind: EventItems, Actor: c.actor, Reason: fmt.Sprintf("failed items %s: %d", c.what, n)})
+	return n, l.Record(ctx, roster.Event{Kind: EventItems, Actor: c.actor, Reason: fmt.Sprintf("%s %s", plural(n, "failed item was", "failed items were"), c.what)})
 }
 
 // lastOfChunk returns the key of the last item that one transaction changes, from the items behind a key. It returns

@@ -10,7 +10,7 @@ import (
 var ErrOtherTask = errors.New("the server serves another task type")
 
 // Scenario returns the scenario in which add servers join the task type and the named servers stop. A name is as
-// Servers.Find takes it. ErrOtherTask if a server serves another task type.
+// Servers.Find takes it. Scenario returns ErrOtherTask if a server serves another task type.
 func (q *Queues) Scenario(ctx context.Context, taskType string, add int, names ...string) (Scenario, error) {
 	s := Scenario{Add: add}
 	for _, name := range names {

@@ -31,7 +31,7 @@ type (
 	RunFilter = runs.RunFilter
 	// RunEnd is how runs of a task type ended.
 	RunEnd = runs.RunEnd
-	// Trigger is when runs of a task type begin by themselves, a row of schedule_trigger.
+	// Trigger says when runs of a task type begin without a Submit. It is a row of schedule_trigger.
 	Trigger = runs.Trigger
 	// TriggerRecord is a trigger as operators see it.
 	TriggerRecord = runs.TriggerRecord
@@ -47,22 +47,22 @@ type (
 
 // The states of a run (R1). The first three are open: the run has not ended.
 const (
-	RunWaiting         = runs.RunWaiting         // for its upstreams
-	RunReady           = runs.RunReady           // to be opened, when no other run of the task type is RUNNING
+	RunWaiting         = runs.RunWaiting         // it waits for its upstreams
+	RunReady           = runs.RunReady           // it is opened when no other run of the task type is RUNNING
 	RunRunning         = runs.RunRunning         // its queues are being swept
 	RunSuccess         = runs.RunSuccess         // every queue is drained
 	RunFailed          = runs.RunFailed          // a queue has failed, or the deadline has passed
 	RunDependentFailed = runs.RunDependentFailed // an upstream did not succeed
-	RunCancelled       = runs.RunCancelled       // by an operator
+	RunCancelled       = runs.RunCancelled       // an operator cancelled it
 	RunSkipped         = runs.RunSkipped         // other runs of the task type were open
 )
 
 // The states of a queue of a run.
 const (
-	RunQueuePending   = runs.RunQueuePending   // to be claimed, from next_attempt_at on
-	RunQueueRunning   = runs.RunQueueRunning   // claimed
-	RunQueueDone      = runs.RunQueueDone      // drained
-	RunQueueFailed    = runs.RunQueueFailed    // too often, or the deadline has passed
+	RunQueuePending   = runs.RunQueuePending   // its owner may claim it, from next_attempt_at on
+	RunQueueRunning   = runs.RunQueueRunning   // a server has claimed it
+	RunQueueDone      = runs.RunQueueDone      // it is drained
+	RunQueueFailed    = runs.RunQueueFailed    // it has failed too often, or the deadline has passed
 	RunQueueCancelled = runs.RunQueueCancelled // the run was cancelled, or the queue was removed
 )
 
@@ -71,8 +71,9 @@ func (r *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, e
 	return r.runs.List(ctx, f, limit)
 }
 
-// Find returns the run with the given id, or the newest run of the task type with the given name. ErrNoRunOrTask if there
-// is neither, ErrNoRunYet if the task type has had no run. A task type of mode CONTINUOUS is refused.
+// Find returns the run with the given id, or the newest run of the task type with the given name. It returns
+// ErrNoRunOrTask if there is neither, and ErrNoRunYet if the task type has had no run. It refuses a task type of mode
+// CONTINUOUS.
 func (r *Runs) Find(ctx context.Context, name string) (RunRecord, error) {
 	run, err := r.Get(ctx, name)
 	if !errors.Is(err, ErrUnknownRun) {
@@ -88,7 +89,7 @@ func (r *Runs) Find(ctx context.Context, name string) (RunRecord, error) {
 	return run, err
 }
 
-// Get returns the run with the given id. ErrUnknownRun if there is none.
+// Get returns the run with the given id, or ErrUnknownRun if there is none.
 func (r *Runs) Get(ctx context.Context, runID string) (RunRecord, error) {
 	list, err := r.List(ctx, RunFilter{RunID: runID}, 1)
 	if err != nil {
@@ -106,31 +107,31 @@ func (r *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
 }
 
 // Graph returns a run with its upstreams and dependants, direct and indirect, in the order in which they were made, and
-// the edges between them. ErrUnknownRun if there is no such run.
+// the edges between them. It returns ErrUnknownRun if there is no such run.
 func (r *Runs) Graph(ctx context.Context, runID string) ([]Run, []RunDep, error) {
 	return r.runs.Graph(ctx, runID)
 }
 
 // Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. There is one run of
-// a key: to submit the key again returns the id of the first run, and existed is true. Without a key each call makes a
-// run. The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. If one of
+// a key: a call with a key that was submitted before returns the id of the first run, and existed is true. Without a key
+// each call makes a run. The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. If one of
 // the runs in after does not succeed, the run ends DEPENDENT_FAILED.
 //
-// The dependants get the key and the params. ErrUnknownTask; ErrUnknownRun for a run in after that does not exist. After a
-// commit whose reply was lost, existed is false.
+// The dependants get the key and the params. Submit returns ErrUnknownTask if the task type has no row, and ErrUnknownRun
+// if a run in after does not exist. After a commit whose reply was lost, existed is false.
 func (r *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
 	return r.runs.Submit(ctx, taskType, key, params, after...)
 }
 
 // Cancel ends an open run at once: its queues are CANCELLED, whichever servers own them. A server at work learns of it
-// within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. ErrRunState if the
-// run has ended.
+// within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. Cancel returns
+// ErrRunState if the run has ended.
 func (r *Runs) Cancel(ctx context.Context, runID, actor string) error {
 	return r.runs.Cancel(ctx, runID, actor)
 }
 
 // Pause stops an open run: it is not opened, its queues are not claimed, and its sweeps are suspended, until Resume. Its
-// deadline does not change. ErrRunState if the run has ended.
+// deadline does not change. Pause returns ErrRunState if the run has ended.
 func (r *Runs) Pause(ctx context.Context, runID, actor string) error {
 	return r.runs.SetPaused(ctx, runID, true, actor)
 }
@@ -142,7 +143,7 @@ func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
 
 // Rerun lets a run that failed or was cancelled go on (R11): its failed and cancelled queues begin again, each from its
 // cursor. Queues that are done stay done, unless the number of queues has changed. Its dependants that failed because of
-// it wait again. ErrRunState if the run is in any other state.
+// it wait again. Rerun returns ErrRunState if the run is in any other state.
 func (r *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	return r.runs.Rerun(ctx, runID, actor)
 }

@@ -19,7 +19,7 @@ func (c *Center) Servers() *Servers { return &Servers{c} }
 // The states of a server. Only SERVING and STANDBY servers may own queues.
 const (
 	StateServing  = roster.StateServing  // owns queues
-	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues; first in line
+	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues; it gets the next free queue
 	StatePaused   = roster.StatePaused   // an operator paused it
 	StateDraining = roster.StateDraining // about to leave
 )
@@ -147,7 +147,7 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 }
 
 // Find returns the registered server with the given name: its uuid, or a prefix of it that ends before a colon, such as
-// host:pid. ErrUnknownServer if no server matches, ErrAmbiguousServer if several do.
+// host:pid. Find returns ErrUnknownServer if no server matches, and ErrAmbiguousServer if several do.
 func (s *Servers) Find(ctx context.Context, name string) (ServerRecord, error) {
 	servers, err := s.List(ctx, ServerFilter{})
 	if err != nil {
@@ -185,22 +185,22 @@ func matchServer(servers []ServerRecord, name string) (ServerRecord, error) {
 }
 
 // Pause stops one server: it drains its queues, and others take them over. While there are no others, the queues wait.
-// ErrGone if there is no such server.
+// Pause returns ErrGone if there is no such server.
 func (s *Servers) Pause(ctx context.Context, uuid, actor string) error {
 	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, true)
 }
 
-// Resume ends a Pause or a Drain. ErrGone if there is no such server.
+// Resume ends a Pause or a Drain. It returns ErrGone if there is no such server.
 func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, false)
 }
 
 // Drain takes all queues from a server for good: the others request its queues, and it hands over each as soon as nothing
-// of it is in flight. While there are no others, it works on. It stays alive and owns nothing until Resume. ErrGone if
-// there is no such server.
+// of it is in flight. While there are no others, it works on. It stays alive and owns nothing until Resume. Drain returns
+// ErrGone if there is no such server.
 //
-// With force, Drain does not wait: the queues go to others at once, or lose their owner, recorded FORCED, even with calls in
-// flight. The server learns of it with its next heartbeat and cancels them. Its fenced writes are rejected; e-mails and
+// With force, Drain does not wait: the queues go to others at once, or lose their owner, even with calls in flight. The
+// events have the kind FORCED. The server learns of it with its next heartbeat and cancels them. Its fenced writes are rejected; e-mails and
 // HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server locks. ForceDrain waits for
 // them.
 func (s *Servers) Drain(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {

@@ -31,11 +31,11 @@ type Settings struct {
 	// Queues is the number of numbered queues, "0" to Queues-1: an item's queue is mod(id, Queues). Either this or
 	// QueueNames must be given.
 	Queues int
-	// QueueNames are the names of the queues if the items are not divided by a number, but for example by region. At most
-	// 150 bytes each.
+	// QueueNames are the names of the queues of a task type whose items are divided by name, for example by region. A
+	// name has at most 150 bytes.
 	QueueNames []string
 
-	// Mode is CONTINUOUS or RUN: the task type works always, or in runs. Defaults to CONTINUOUS.
+	// Mode is CONTINUOUS or RUN: servers work on the queues all the time, or in runs. Defaults to CONTINUOUS.
 	Mode string
 	// ProcessorType is SLEEP or NOTSLEEP. Defaults to SLEEP.
 	ProcessorType string
@@ -46,7 +46,7 @@ type Settings struct {
 	JudgeDeadInterval time.Duration
 	// ThreadNumber is how many calls of the dealer one server has in flight at once. Defaults to 5.
 	ThreadNumber int
-	// FetchNumber is how many items one select is asked for. A hint. Defaults to 500.
+	// FetchNumber is how many items one select is asked for. The dealer may return more or fewer. Defaults to 500.
 	FetchNumber int
 	// ExecuteNumber is how many items one call of Execute gets at most. Defaults to 1.
 	ExecuteNumber int

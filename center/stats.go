@@ -4,8 +4,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Stats count the calls of a Center to the database since Open. A try is a transaction, or a statement outside of one;
-// each retry counts.
+// Stats counts the calls of a Center to the database since Open. A try is a transaction, or a statement outside of one.
+// Each retry counts as a try.
 type Stats struct {
 	Done   int64            // operations, each counted once however often it was tried
 	Tries  int64            // tries

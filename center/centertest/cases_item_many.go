@@ -48,8 +48,8 @@ func testItemChunks(t *testing.T, c *center.Center) {
 		}
 		wantProgress(t, chunk, 2*chunk)
 		want := []string{
-			"failed items retried: 5000", "failed items retried: 5000", "failed items retried: 1000",
-			"failed items dropped: 5000", "failed items dropped: 5000", "failed items dropped: 1000",
+			"5000 failed items were retried", "5000 failed items were retried", "1000 failed items were retried",
+			"5000 failed items were dropped", "5000 failed items were dropped", "1000 failed items were dropped",
 		}
 		got := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'ITEMS' ORDER BY event_id", r.task)
 		if diff := cmp.Diff(want, got); diff != "" {

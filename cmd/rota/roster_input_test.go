@@ -96,7 +96,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"trigger apply x --task nope --every 1h", 1, "rota: trigger x: target nope: unknown task type\n"},
 			{"trigger apply x --task settle --every 1h", 1, "rota: trigger x: target settle: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
 			{"trigger pause nope", 1, "rota: pause trigger nope: unknown trigger\n"},
-			{"trigger resume nope", 1, "rota: pause trigger nope: unknown trigger\n"},
+			{"trigger resume nope", 1, "rota: resume trigger nope: unknown trigger\n"},
 			{"trigger fire nope", 1, "rota: fire trigger nope: unknown trigger\n"},
 			{"trigger delete nope --yes", 1, "rota: delete trigger nope: unknown trigger\n"},
 

@@ -140,7 +140,7 @@ func TestTaskApplyRefusesABadFile(t *testing.T) {
 	s.file("  push: {queues: 3}\n  settle: {queues: 4, judge_dead_interval: 8s}\n")
 	s.wantError(2, "rota.yaml:4: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)", "task apply")
 	s.file("  push: {queues: 3}\n  settle: {queues: [a, b]}\n")
-	s.wantError(1, "task settle: queues are numbered here and named there", "task apply")
+	s.wantError(1, "task settle: the database and the settings must both number the queues or both name them", "task apply")
 	s.file(same)
 	s.wantError(2, "rota.yaml: tasks: push is not defined", "task apply push")
 	s.wantError(2, "absent.yaml: no such file or directory", "task apply -f absent.yaml")

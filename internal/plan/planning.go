@@ -123,9 +123,9 @@ func (p *planning) assign() []string {
 	return assigned
 }
 
-// quotas returns how many queues each eligible server should get beside its hung queues, of which it gets the number in
-// load: with them it owns the floor or the ceiling of the average, within the limit, or only hung queues if these are more.
-// The servers that own most queues get the ceilings; among equals the older server does (P2).
+// quotas returns how many queues each eligible server should get beside its hung queues. load is the number of its hung
+// queues. Together they are the floor or the ceiling of the average, within the limit. A server with more hung queues
+// than that gets no others. The servers that own most queues get the ceilings; among equals the older server does (P2).
 func (p *planning) quotas(owners, load []int) []int {
 	owned := make([]int, len(load))
 	for _, s := range owners {

@@ -20,7 +20,7 @@ func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
 		if err != nil || n == 0 {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "cancelled: " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "run " + runID + " was cancelled"})
 	})
 	if err == nil {
 		err = rs.closer.stopRun(ctx, runID)
@@ -40,10 +40,10 @@ func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor 
 		if err != nil || n == 0 {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: roster.PauseKind(paused) + ": " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "run " + runID + " was " + roster.PauseVerb(paused) + "d"})
 	})
 	if err != nil {
-		return fmt.Errorf("pause run %s: %w", runID, err)
+		return fmt.Errorf("%s run %s: %w", roster.PauseVerb(paused), runID, err)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
 		if err := resetDependants(ctx, l.Tx, runID); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "rerun: " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "run " + runID + " was started again"})
 	})
 	if err == nil {
 		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})

@@ -34,10 +34,10 @@ func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, act
 		if err := writeTriggerRow(ctx, l, t, old, true); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: roster.PauseKind(paused) + ": " + name})
+		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was " + roster.PauseVerb(paused) + "d"})
 	})
 	if err != nil {
-		return fmt.Errorf("pause trigger %s: %w", name, err)
+		return fmt.Errorf("%s trigger %s: %w", roster.PauseVerb(paused), name, err)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name); err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "deleted: " + name})
+	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was deleted"})
 }
 
 // Fire makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
@@ -77,7 +77,7 @@ func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string,
 		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "fired: " + name + ", run " + runID})
+		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was fired as run " + runID})
 	})
 	if err != nil {
 		return "", fmt.Errorf("fire trigger %s: %w", name, err)

@@ -35,7 +35,7 @@ func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there b
 	if err := writeTriggerRow(ctx, l, t, old, there); err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "defined: " + t.Name})
+	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + t.Name + " was defined"})
 }
 
 func writeTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool) error {
