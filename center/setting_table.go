@@ -79,11 +79,20 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "item_retry", Column: "item_retry_ms", Default: time.Second,
-		Help:  "pause of an item after a failure, without a key of its queue; doubles, with jitter",
+		Help:  "pause of an item after its first failure, without a key of its queue",
 		field: func(s *Settings) any { return &s.ItemRetry },
 	},
 	{
-		Name: "item_retry_max", Column: "item_retry_max_ms", Default: 5 * time.Minute, Help: "the longest such pause",
+		Name: "item_retry_factor", Column: "item_retry_factor", Default: 2.0, Help: "by which the pause grows with each further failure",
+		field: func(s *Settings) any { return &s.ItemRetryFactor }, least: 1, most: 100,
+	},
+	{
+		Name: "item_retry_jitter", Column: "item_retry_jitter", Default: 0.5, Help: "part of a pause by which it is longer or shorter at random",
+		field: func(s *Settings) any { return &s.ItemRetryJitter }, most: 1,
+	},
+	{
+		Name: "item_retry_max", Column: "item_retry_max_ms", Default: 6 * time.Hour,
+		Help:  "the longest such pause; 25 attempts then take 2.3 days on average. A queue pauses for 1m at most",
 		field: func(s *Settings) any { return &s.ItemRetryMax }, ruled: true,
 	},
 	{

@@ -77,10 +77,15 @@ type Settings struct {
 	StallAfter time.Duration
 	// ItemMaxAttempts is after how many failures an item is dead, if the dealer is Keyed or Cursored. Defaults to 25.
 	ItemMaxAttempts int
-	// ItemRetry is the pause of an item after it has failed, or of a queue if the dealer is not Keyed. It doubles with
-	// each further failure, with jitter. Defaults to 1 s.
+	// ItemRetry is the pause of an item after its first failure, or of a queue if the dealer is not Keyed. Defaults to
+	// 1 s.
 	ItemRetry time.Duration
-	// ItemRetryMax is the longest such pause. Defaults to 5 min.
+	// ItemRetryFactor is the factor by which the pause grows with each further failure, from 1 to 100. Defaults to 2.
+	ItemRetryFactor float64
+	// ItemRetryJitter is the part of a pause by which it is longer or shorter at random, up to 1. Defaults to 0.5.
+	ItemRetryJitter float64
+	// ItemRetryMax is the longest such pause. A queue pauses for a minute at most. Defaults to 6 h: the 24 pauses
+	// between 25 attempts then last 2.3 days on average, and at least 1.3 days.
 	ItemRetryMax time.Duration
 	// Cron is, in mode RUN, when runs begin: a cron expression with seconds, in Quartz's syntax and in TimeZone. It
 	// defines the trigger that has the task type's name. Defaults to none: runs are submitted.

@@ -98,6 +98,7 @@ func processorSettings(s Settings) processor.Settings {
 		ThreadNumber: s.ThreadNumber, FetchNumber: s.FetchNumber, ExecuteNumber: s.ExecuteNumber,
 		SleepTimeNoData: s.SleepTimeNoData, SleepTimeInterval: s.SleepTimeInterval,
 		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, RatePerSecond: s.RatePerSecond, BatchTimeout: s.BatchTimeout,
-		Retry: s.ItemRetry, RetryMax: s.ItemRetryMax, ItemMaxAttempts: s.ItemMaxAttempts, Parameter: s.TaskParameter,
+		Retry: s.ItemRetry, RetryFactor: s.ItemRetryFactor, RetryJitter: s.ItemRetryJitter, RetryMax: s.ItemRetryMax,
+		ItemMaxAttempts: s.ItemMaxAttempts, Parameter: s.TaskParameter,
 	}
 }

@@ -69,6 +69,12 @@
 // times as many calls. Executing them from memory, without a select, may repeat what an unknown commit has done. Items
 // that back off or are dead are dropped from the result of a select. The limit of the select grows by their number (X2).
 //
+// The pauses of an item follow a policy: the nth is Retry x RetryFactor^(n-1), at most RetryMax, with jitter. With the
+// defaults of package center (1 s, 2, 6 h, a jitter of one half, 25 attempts) the 24 pauses are 1 s to 16,384 s and nine
+// times 6 h: 63 hours without jitter, 31 hours at least. So an item survives an outage of a day. The pause of a queue is at
+// most a minute. Retries become due one after another. A lane whose page holds only retries is therefore selected again
+// half a second later at the earliest, and the retries that become due in between share a page.
+//
 // A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
 // death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).
 //

@@ -54,7 +54,7 @@ func Example() {
 	}
 	p, err := processor.New(dealer, processor.Env{TaskType: "settle", OwnSign: "BASE"}, processor.Settings{
 		ThreadNumber: 2, FetchNumber: 20, ExecuteNumber: 5,
-		SleepTimeNoData: time.Second, Retry: time.Second, RetryMax: time.Minute,
+		SleepTimeNoData: time.Second, Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: time.Minute,
 	})
 	if err != nil {
 		fmt.Println(err)

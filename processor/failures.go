@@ -4,8 +4,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // failures are the failed items of one queue, by key. The lane's failure log guards them. The counters may be read
@@ -106,16 +104,4 @@ func (r record) item(key string, now time.Time) FailedItem {
 		f.RetryIn = r.retryAt.Sub(now)
 	}
 	return f
-}
-
-// itemPause returns the pause of an item after its nth failure. It is the pause of RetryAfter, if err has one.
-func (s *Settings) itemPause(n int, err error) time.Duration {
-	if d := retryAfter(err); d > 0 {
-		return d
-	}
-	b := backoff.ExponentialBackOff{InitialInterval: s.Retry, MaxInterval: s.RetryMax, RandomizationFactor: 0.5, Multiplier: 2}
-	for ; n > 1 && b.InitialInterval < s.RetryMax; n-- {
-		b.InitialInterval = min(2*b.InitialInterval, s.RetryMax)
-	}
-	return min(b.NextBackOff(), s.RetryMax)
 }

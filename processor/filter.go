@@ -101,8 +101,10 @@ func (f *pageFilter) classifyLocked(g *grant, key string, index int) (m mark, wa
 		}
 		return ordinary, true
 	case ok && r.discardDue:
+		f.page.countRetry(r)
 		return discardDue, false
 	case ok:
+		f.page.countRetry(r)
 		return mark(max(1, r.batchLimit)), false
 	case index < f.cursor.suspects:
 		return mark(f.cursor.batchLimit), false

@@ -95,7 +95,7 @@ func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processo
 func settings() processor.Settings {
 	return processor.Settings{
 		ThreadNumber: 4, FetchNumber: 10, ExecuteNumber: 2,
-		SleepTimeNoData: time.Second, Retry: time.Second, RetryMax: time.Minute,
+		SleepTimeNoData: time.Second, Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: time.Minute,
 	}
 }
 

@@ -14,6 +14,7 @@ type page struct {
 	marks   []mark // of each item; nil if all are ordinary
 	parts   []part
 	fetched int // number of items that the select returned
+	retries int // number of items that have failed alone before
 	next    int // index of the first unstarted item
 	end     int // number of items
 	batches int // number of batches taken so far

@@ -19,7 +19,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	case c.outcome == failed || c.outcome == lost:
 		s.restLocked(l, c.now.Add(l.rest.nextPause(s.settings, retryAfter(c.err))))
 	case c.outcome == done:
-		l.rest.reset(s.settings)
+		l.rest.reset()
 		l.foundNothing = true
 		c.noteEmptyLocked(s)
 		s.restLocked(l, c.nextSelectAtLocked(s))
@@ -40,6 +40,9 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if s.stopping {
 		s.stats.skip(l.page.drop())
 	}
+	if c.retriesOnly() {
+		l.rest.notBefore = c.began.Add(s.settings.floor())
+	}
 	if l.page.unstarted() > 0 {
 		s.ready.add(l)
 	}
@@ -54,10 +57,13 @@ func (c *selectCall) nextSelectAtLocked(s *scheduler) time.Time {
 		return c.now
 	}
 	at := c.now.Add(s.settings.SleepTimeNoData)
-	if !c.retryAt.IsZero() && (c.capabilities.cursored || c.retryAt.Before(at)) {
+	switch {
+	case c.retryAt.IsZero():
+		return at
+	case c.capabilities.cursored:
 		return c.retryAt
 	}
-	return at
+	return c.nextRetryAt(s.settings, at)
 }
 
 // noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is not

@@ -25,10 +25,14 @@ type Settings struct {
 	NotSleep bool
 
 	// Retry is the first pause after a failure: of a failed item, of a queue after a failed select, or of a queue
-	// after a failed batch if the dealer is neither Keyed nor Cursored. The pause doubles with every further failure
-	// and has a jitter of one half to either side. It never exceeds RetryMax. A success resets it. Retry must be above
-	// 0, and RetryMax at least Retry. A sweep does not pause, because it retries nothing.
+	// after a failed batch if the dealer is neither Keyed nor Cursored. It is multiplied by RetryFactor with every
+	// further failure, up to RetryMax, and for a queue up to one minute. A success resets it. Retry must be above 0,
+	// and RetryMax at least Retry. A sweep does not pause, because it retries nothing.
 	Retry, RetryMax time.Duration
+
+	// RetryFactor is at least 1; 0 is the same as 1. RetryJitter is the part of a pause, from 0 to 1, by which it is
+	// longer or shorter at random.
+	RetryFactor, RetryJitter float64
 
 	// ItemMaxAttempts is the number of attempts after which a failing item is dead, if the dealer is Keyed or
 	// Cursored. A dead item is discarded, recorded and never executed again. 0 means never. A sweep makes one attempt
@@ -64,6 +68,10 @@ func (s *Settings) validate() error {
 		return fmt.Errorf("item_retry (%s) must be above 0", s.Retry)
 	case s.RetryMax < s.Retry:
 		return fmt.Errorf("item_retry_max (%s) must be at least item_retry (%s)", s.RetryMax, s.Retry)
+	case s.RetryFactor != 0 && !(s.RetryFactor >= 1 && s.RetryFactor <= 1e6):
+		return fmt.Errorf("item_retry_factor (%g) must be at least 1", s.RetryFactor)
+	case !(s.RetryJitter >= 0 && s.RetryJitter <= 1):
+		return fmt.Errorf("item_retry_jitter (%g) must be between 0 and 1", s.RetryJitter)
 	case s.ItemMaxAttempts < 0:
 		return fmt.Errorf("item_max_attempts (%d) must not be negative", s.ItemMaxAttempts)
 	case s.RatePerSecond < 0, math.IsNaN(s.RatePerSecond), math.IsInf(s.RatePerSecond, 0):

@@ -22,7 +22,7 @@ var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
 		max_queues_per_server rate_per_second batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
-		item_retry_max_ms queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms expire_own_sign_interval_ms version
+		item_retry_factor item_retry_jitter item_retry_max_ms queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms expire_own_sign_interval_ms version
 		gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
 		plan_version item_version epoch_high audited_at last_assign_time last_assign_server version`,
@@ -158,7 +158,7 @@ func settings(t *testing.T, db *sql.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []int64{2000, 10000, 5, 500, 1, 500, 30000, 1000, 300000}
+	want := []int64{2000, 10000, 5, 500, 1, 500, 30000, 1000, 21600000}
 	if mode != "CONTINUOUS" || processor != "SLEEP" || !slices.Equal(got, want) {
 		t.Errorf("settings: %s %s %v, want %v", mode, processor, got, want)
 	}

@@ -33,8 +33,10 @@ CREATE TABLE schedule_task_type (
     drain_timeout_ms            bigint           NOT NULL DEFAULT 30000,             -- how long a leaving server waits for its items in flight
     stall_after_ms              bigint           NOT NULL DEFAULT 300000,            -- age at which a call of the dealer raises an alert
     item_max_attempts           bigint           NOT NULL DEFAULT 25,                -- failures after which an item is DEAD
-    item_retry_ms               bigint           NOT NULL DEFAULT 1000,              -- pause after the first failure of an item, doubles
-    item_retry_max_ms           bigint           NOT NULL DEFAULT 300000,            -- longest pause between two attempts of an item
+    item_retry_ms               bigint           NOT NULL DEFAULT 1000,              -- pause after the first failure of an item
+    item_retry_factor           double precision NOT NULL DEFAULT 2,                 -- by which the pause grows with each further failure
+    item_retry_jitter           double precision NOT NULL DEFAULT 0.5,               -- part of a pause by which it is longer or shorter at random
+    item_retry_max_ms           bigint           NOT NULL DEFAULT 21600000,          -- longest pause between two attempts of an item
     queue_max_attempts          bigint           NOT NULL DEFAULT 3,                 -- mode RUN: attempts to sweep a queue before it fails
     queue_retry_ms              bigint           NOT NULL DEFAULT 30000,             -- mode RUN: pause after the first failed sweep, doubles
     max_recoveries              bigint           NOT NULL DEFAULT 5,                 -- mode RUN: take-overs of a queue without progress before it fails
@@ -57,6 +59,8 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_item_retry_factor CHECK (item_retry_factor BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_item_retry_jitter CHECK (item_retry_jitter BETWEEN 0 AND 1),
     CONSTRAINT ck_schedule_task_type_item_retry_max_ms CHECK (item_retry_max_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),

@@ -1,0 +1,111 @@
+package processor
+
+import (
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// maxQueuePause bounds the pause of a queue after failures, so that the queue notices within a minute that they are
+// over. One failing call a minute is no load.
+const maxQueuePause = time.Minute
+
+// retryFloor is the shortest time between the begins of two selects of which the first found only retries. The retries
+// that become due in the meantime share a page.
+const retryFloor = 500 * time.Millisecond
+
+// itemPause returns the pause of an item after its nth failure. It is the pause of RetryAfter, if err has one.
+func (s *Settings) itemPause(n int, err error) time.Duration {
+	if d := retryAfter(err); d > 0 {
+		return d
+	}
+	return s.pause(n, s.RetryMax)
+}
+
+// queuePause returns the pause of a queue after its nth failure in a row. It is after, if that is positive.
+func (s *Settings) queuePause(n int, after time.Duration) time.Duration {
+	if after > 0 {
+		return after
+	}
+	return s.pause(n, min(s.RetryMax, maxQueuePause))
+}
+
+// pause returns the nth pause of a series, with jitter.
+func (s *Settings) pause(n int, most time.Duration) time.Duration {
+	d, factor := float64(s.Retry), max(1, s.RetryFactor)
+	for ; n > 1 && factor > 1 && d < float64(most); n-- {
+		d *= factor
+	}
+	b := backoff.ExponentialBackOff{InitialInterval: time.Duration(min(d, float64(most))), RandomizationFactor: s.RetryJitter, Multiplier: 1}
+	return max(time.Nanosecond, min(b.NextBackOff(), most))
+}
+
+// floor returns the shortest time between two selects that find retries.
+func (s *Settings) floor() time.Duration { return min(retryFloor, s.SleepTimeNoData) }
+
+// rest decides how long a lane rests before its next select. The failures of a page set its fields. The scheduler's lock
+// guards it.
+type rest struct {
+	failures   int           // number of pauses in a row
+	pause      bool          // a failure makes the lane pause
+	retryAfter time.Duration // the length of the pause, if RetryAfter set one
+	retryNow   bool          // the page left suspects, which are selected again at once
+	retryAt    time.Time     // the first item of a cursored lane backs off until then
+	notBefore  time.Time     // the page holds only retries: no select begins before
+}
+
+// nextPause returns the pause after one more failure. It is after, if that is positive.
+func (r *rest) nextPause(s *Settings, after time.Duration) time.Duration {
+	if after <= 0 {
+		r.failures++
+	}
+	return s.queuePause(r.failures, after)
+}
+
+// reset makes the next pause as short as the first one.
+func (r *rest) reset() { r.failures = 0 }
+
+// afterPage returns the time of the next select after a page, and forgets the failures of that page.
+func (r *rest) afterPage(s *Settings, now time.Time) time.Time {
+	at := now.Add(s.SleepTimeInterval)
+	switch {
+	case r.pause:
+		at = now.Add(r.nextPause(s, r.retryAfter))
+	case r.retryAt.After(now):
+		at = r.retryAt
+	case r.retryNow:
+		at = now
+	default:
+		r.reset()
+		if r.notBefore.After(at) {
+			at = r.notBefore
+		}
+	}
+	*r = rest{failures: r.failures}
+	return at
+}
+
+// retriesOnly reports whether the select found nothing but items that have failed alone before.
+func (c *selectCall) retriesOnly() bool {
+	return c.found.retries > 0 && c.found.retries == c.found.unstarted()
+}
+
+// nextRetryAt returns the time of the next select of a lane that found nothing to execute, if an item that backs off can
+// be retried before latest.
+func (c *selectCall) nextRetryAt(s *Settings, latest time.Time) time.Time {
+	at := c.retryAt
+	if earliest := c.began.Add(s.floor()); at.Before(earliest) {
+		at = earliest
+	}
+	if at.Before(latest) {
+		return at
+	}
+	return latest
+}
+
+// countRetry counts an item of the page that has failed alone before.
+func (p *page) countRetry(r record) {
+	if r.attempts > 0 {
+		p.retries++
+	}
+}

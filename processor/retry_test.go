@@ -1,0 +1,108 @@
+package processor_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// usual returns settings like the defaults of package center.
+func usual() processor.Settings {
+	return processor.Settings{
+		ThreadNumber: 5, FetchNumber: 500, ExecuteNumber: 100, SleepTimeNoData: 500 * time.Millisecond,
+		Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 6 * time.Hour, ItemMaxAttempts: 25,
+	}
+}
+
+// With the usual policy an item is dead after days, not after an outage.
+func TestItemIsRetriedForDays(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "a1")
+		r.bad["a1"] = errBroken
+		s := usual()
+		s.SleepTimeNoData = 24 * time.Hour // only the pauses of the item cause selects
+		w.start(t, r, processor.Env{}, s, "a")
+		for w.Stats().DeadCount == 0 && time.Since(w.begin) < 10*24*time.Hour {
+			time.Sleep(time.Minute)
+		}
+		if d := time.Since(w.begin); d < 31*time.Hour || d > 64*time.Hour || r.fails["a1"] != 25 {
+			t.Errorf("a1 is dead after %s and %d attempts, want 31 h to 64 h and 25", d, r.fails["a1"])
+		}
+	})
+}
+
+func TestPausesGrowByTheFactor(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "a1")
+		r.bad["a1"] = errBroken
+		s := usual()
+		s.RetryFactor, s.RetryJitter, s.RetryMax, s.SleepTimeNoData = 3, 0, 10*time.Second, time.Hour
+		w.start(t, r, processor.Env{}, s, "a")
+		time.Sleep(25 * time.Second)
+		w.expect(t, "0s [a1]", "1s [a1]", "4s [a1]", "13s [a1]", "23s [a1]")
+	})
+}
+
+// The pause of a queue stays below a minute, so that it notices soon that an outage is over.
+func TestQueuePausesForAMinuteAtMost(t *testing.T) {
+	for name, inSelect := range map[string]bool{"select": true, "execute": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				s := usual()
+				s.RetryJitter = 0
+				w.start(t, failing(w, inSelect, func() error { return errBroken }), processor.Env{}, s, "a")
+				time.Sleep(200 * time.Second)
+				w.expect(t, "0s a", "1s a", "3s a", "7s a", "15s a", "31s a", "1m3s a", "2m3s a", "3m3s a")
+			})
+		})
+	}
+}
+
+// selectTimes is rows that notes the times of its selects.
+type selectTimes struct {
+	*rows
+	begun []time.Duration
+}
+
+func (d *selectTimes) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	d.mu.Lock()
+	d.begun = append(d.begun, time.Since(d.w.begin))
+	d.mu.Unlock()
+	return d.rows.Select(ctx, s)
+}
+
+// densest returns the largest number of selects in any ten seconds after from.
+func (d *selectTimes) densest(from time.Duration) (most int) {
+	for i, first := range d.begun {
+		n := 0
+		for _, other := range d.begun[i:] {
+			if other < first+10*time.Second {
+				n++
+			}
+		}
+		if first >= from {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// Retries that become due one after the other share the selects.
+func TestRetriesShareSelects(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &selectTimes{rows: newRows(w, numbered("a", 500)...)}
+		for _, item := range d.open {
+			d.bad[item] = errBroken
+		}
+		d.takes = 10 * time.Millisecond
+		w.start(t, d, processor.Env{}, usual(), "a")
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if n := d.densest(time.Second); n > 21 {
+			t.Errorf("%d selects of a queue of failing items in ten seconds, want at most 21", n)
+		}
+	})
+}
