@@ -10,7 +10,7 @@ import (
 )
 
 // tryFence runs Fence in a new transaction and rolls it back.
-func (r *fixture) tryFence(ctx context.Context) error {
+func (r queueSteps) tryFence(ctx context.Context) error {
 	r.Helper()
 	tx, err := r.c.DB().BeginTx(ctx, nil)
 	r.must(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // taskRecord reads the record of the task type.
-func (r *fixture) taskRecord() center.TaskRecord {
+func (r *taskType) taskRecord() center.TaskRecord {
 	r.Helper()
 	list, err := r.c.Tasks().List(r.Context(), r.task)
 	r.must(err)

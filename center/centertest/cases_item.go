@@ -12,8 +12,11 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
+// itemSteps are what a case does with the failed items of its task type.
+type itemSteps struct{ *taskType }
+
 // wantItems compares the failed items of a queue. It tolerates a minute in RetryIn, which shrinks as time passes.
-func (r *fixture) wantItems(queue string, want ...center.FailedItem) {
+func (r itemSteps) wantItems(queue string, want ...center.FailedItem) {
 	r.Helper()
 	got, err := r.c.Items().Load(r.Context(), r.task, queue, 0)
 	r.must(err)

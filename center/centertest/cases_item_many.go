@@ -10,7 +10,7 @@ import (
 )
 
 // saveItems records n dead items of queue 0.
-func (r *fixture) saveItems(n int) {
+func (r itemSteps) saveItems(n int) {
 	r.Helper()
 	items := make([]center.FailedItem, n)
 	for i := range items {

@@ -115,7 +115,7 @@ func testAlert(t *testing.T, c *center.Center) {
 }
 
 // drainServer drains a server as an operator. It returns the queues that transactions of the server hold.
-func (r *fixture) drainServer(name string, force bool) []string {
+func (r serverSteps) drainServer(name string, force bool) []string {
 	r.Helper()
 	held, err := r.c.Servers().Drain(r.Context(), r.uuid(name), force, "test")
 	r.must(err)

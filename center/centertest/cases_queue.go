@@ -11,13 +11,13 @@ import (
 )
 
 // finishRemoval gives up a queue under its current epoch. It reports whether that deleted the queue.
-func (r *fixture) finishRemoval(name, queue string) bool {
+func (r queueSteps) finishRemoval(name, queue string) bool {
 	r.Helper()
 	return r.finishRemovalUnder(name, queue, r.epoch(queue))
 }
 
 // finishRemovalUnder is finishRemoval under another epoch.
-func (r *fixture) finishRemovalUnder(name, queue string, epoch int64) bool {
+func (r queueSteps) finishRemovalUnder(name, queue string, epoch int64) bool {
 	r.Helper()
 	done, err := r.c.Roster().Server(r.task, r.uuid(name)).FinishRemoval(r.Context(), queue, epoch)
 	r.must(err)
@@ -25,7 +25,7 @@ func (r *fixture) finishRemovalUnder(name, queue string, epoch int64) bool {
 }
 
 // queues returns the ids of the queues in order.
-func (r *fixture) queues() []string {
+func (r queueSteps) queues() []string {
 	r.Helper()
 	return r.readColumn("SELECT queue_id FROM schedule_queue WHERE task_type = '%s' AND own_sign = '%s' ORDER BY queue_index", r.task, r.c.OwnSign())
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // reportDrained sends a heartbeat in which the server reports that it has drained for the requested repartition.
-func (r *fixture) reportDrained(name string) roster.HeartbeatReply {
+func (r serverSteps) reportDrained(name string) roster.HeartbeatReply {
 	r.Helper()
 	p, ok := r.heartbeat(name)
 	if !ok {
@@ -26,7 +26,7 @@ func (r *fixture) reportDrained(name string) roster.HeartbeatReply {
 }
 
 // finishRepartition finishes the repartition if all servers have drained. It reports whether this call did so.
-func (r *fixture) finishRepartition(name string) bool {
+func (r serverSteps) finishRepartition(name string) bool {
 	r.Helper()
 	done, err := r.c.Roster().Planner(r.task, r.uuid(name)).FinishRepartition(r.Context())
 	r.must(err)

@@ -59,7 +59,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 }
 
 // wantTrigger checks the triggers of the task type, ordered by name: "CRON 0 0 2 * * ? UTC".
-func (r *fixture) wantTrigger(want ...string) {
+func (r *triggerSteps) wantTrigger(want ...string) {
 	r.Helper()
 	triggers, err := r.c.Triggers().List(r.Context(), center.TriggerFilter{})
 	r.must(err)
@@ -75,7 +75,7 @@ func (r *fixture) wantTrigger(want ...string) {
 }
 
 // wantAfter checks the upstreams of the task type.
-func (r *fixture) wantAfter(want ...center.After) {
+func (r *triggerSteps) wantAfter(want ...center.After) {
 	r.Helper()
 	got, err := r.c.Engine().Dependencies.After(r.Context(), r.task)
 	r.must(err)
@@ -117,7 +117,7 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 }
 
 // apply writes settings and schedule. It returns the differences before as "name: row -> wanted".
-func (r *fixture) apply(s center.Settings) (changed []string) {
+func (r *taskType) apply(s center.Settings) (changed []string) {
 	r.Helper()
 	a, err := r.c.Tasks().Compare(r.Context(), r.task, s)
 	r.must(err)
@@ -132,7 +132,7 @@ func (r *fixture) apply(s center.Settings) (changed []string) {
 }
 
 // wantApplied applies settings and checks the differences before.
-func (r *fixture) wantApplied(s center.Settings, want ...string) {
+func (r *taskType) wantApplied(s center.Settings, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.apply(s)); diff != "" {
 		r.Fatalf("differences before Apply (-want +got):\n%s", diff)

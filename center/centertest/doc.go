@@ -75,7 +75,9 @@
 // for a deadline to pass: it sets back the times in the tables, as makeSilent and downSince do. A failure says what the
 // case got and what it wants.
 //
-//	fixture.go              a task type, its servers, its tables
+//	fixture.go              a task type and its tables
+//	fixture_server.go       what its servers do
+//	fixture_queue.go        its queues and their owners
 //	fixture_run.go          runs and sweeps
 //	fixture_trigger.go      triggers and their slots
 //	fixture_graph.go        task types whose runs wait for each other

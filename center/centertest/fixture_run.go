@@ -19,8 +19,11 @@ func newRunFixture(t *testing.T, c *center.Center, queues int) *fixture {
 	return r
 }
 
+// runSteps are what a case does with the runs of its task type.
+type runSteps struct{ queueSteps }
+
 // submit submits a run that waits for the runs with the ids in after. It returns the id of the run.
-func (r *fixture) submit(key string, after ...string) string {
+func (r runSteps) submit(key string, after ...string) string {
 	r.Helper()
 	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, key, "p", after...)
 	r.must(err)
@@ -28,7 +31,7 @@ func (r *fixture) submit(key string, after ...string) string {
 }
 
 // tick ticks as a worker does, until nothing is left to do.
-func (r *fixture) tick() runs.TickResult {
+func (r runSteps) tick() runs.TickResult {
 	r.Helper()
 	for range 20 {
 		ticked, err := r.c.Engine().Scheduler.Tick(r.Context(), r.task)
@@ -42,7 +45,7 @@ func (r *fixture) tick() runs.TickResult {
 }
 
 // submitAndOpen submits a run and opens it.
-func (r *fixture) submitAndOpen(key string) string {
+func (r runSteps) submitAndOpen(key string) string {
 	r.Helper()
 	id := r.submit(key)
 	if ticked := r.tick(); ticked.Open != id {
@@ -51,7 +54,7 @@ func (r *fixture) submitAndOpen(key string) string {
 	return id
 }
 
-func (r *fixture) run(id string) center.Run {
+func (r runSteps) run(id string) center.Run {
 	r.Helper()
 	run, err := r.c.Runs().Get(r.Context(), id)
 	r.must(err)
@@ -59,7 +62,7 @@ func (r *fixture) run(id string) center.Run {
 }
 
 // wantState checks the state of a run. It returns the run.
-func (r *fixture) wantState(id, want string) center.Run {
+func (r runSteps) wantState(id, want string) center.Run {
 	r.Helper()
 	run := r.run(id)
 	if run.State != want {
@@ -68,7 +71,7 @@ func (r *fixture) wantState(id, want string) center.Run {
 	return run
 }
 
-func (r *fixture) wantMessage(id, want string) {
+func (r runSteps) wantMessage(id, want string) {
 	r.Helper()
 	if got := r.run(id).Message; !strings.Contains(got, want) {
 		r.Fatalf("run %s has message %q, want %q in it", id, got, want)
@@ -76,12 +79,12 @@ func (r *fixture) wantMessage(id, want string) {
 }
 
 // runStates returns the states of all runs of the task type, the oldest slot first.
-func (r *fixture) runStates() []string {
+func (r runSteps) runStates() []string {
 	r.Helper()
 	return r.readColumn("SELECT state FROM schedule_run WHERE task_type = '%s' AND own_sign = '%s' ORDER BY scheduled_at, run_id", r.task, r.c.OwnSign())
 }
 
-func (r *fixture) wantRunStates(want ...string) {
+func (r runSteps) wantRunStates(want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.runStates()); diff != "" {
 		r.Fatalf("states of all runs (-want +got):\n%s", diff)
@@ -89,7 +92,7 @@ func (r *fixture) wantRunStates(want ...string) {
 }
 
 // claim claims queues of the open run for a server that owns them and sweeps none of them.
-func (r *fixture) claim(name string, queues ...string) []runs.Sweep {
+func (r runSteps) claim(name string, queues ...string) []runs.Sweep {
 	r.Helper()
 	var held []center.QueueEpoch
 	for _, q := range queues {
@@ -101,7 +104,7 @@ func (r *fixture) claim(name string, queues ...string) []runs.Sweep {
 }
 
 // claimOne claims one queue of the open run.
-func (r *fixture) claimOne(name, queue string) runs.Sweep {
+func (r runSteps) claimOne(name, queue string) runs.Sweep {
 	r.Helper()
 	sweeps := r.claim(name, queue)
 	if len(sweeps) != 1 {
@@ -111,7 +114,7 @@ func (r *fixture) claimOne(name, queue string) runs.Sweep {
 }
 
 // finishAll claims queues and finishes their sweeps.
-func (r *fixture) finishAll(name string, queues ...string) {
+func (r runSteps) finishAll(name string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
 		r.must(r.c.Engine().Sweeps.Finish(r.Context(), r.claimOne(name, q), runs.Progress{ItemsDone: 1}))
@@ -119,7 +122,7 @@ func (r *fixture) finishAll(name string, queues ...string) {
 }
 
 // failAll claims queues and fails their sweeps permanently.
-func (r *fixture) failAll(name, cause string, queues ...string) {
+func (r runSteps) failAll(name, cause string, queues ...string) {
 	r.Helper()
 	for _, q := range queues {
 		_, err := r.c.Engine().Sweeps.Fail(r.Context(), r.claimOne(name, q), runs.Progress{}, cause, true)
@@ -128,7 +131,7 @@ func (r *fixture) failAll(name, cause string, queues ...string) {
 }
 
 // queueStates returns the queues of a run with their states, in the order of the queues: "0 DONE".
-func (r *fixture) queueStates(id string) (states []string) {
+func (r runSteps) queueStates(id string) (states []string) {
 	r.Helper()
 	queues, err := r.c.Engine().Runs.Queues(r.Context(), id)
 	r.must(err)
@@ -138,7 +141,7 @@ func (r *fixture) queueStates(id string) (states []string) {
 	return states
 }
 
-func (r *fixture) wantQueueStates(id string, want ...string) {
+func (r runSteps) wantQueueStates(id string, want ...string) {
 	r.Helper()
 	if diff := cmp.Diff(want, r.queueStates(id)); diff != "" {
 		r.Fatalf("queues of run %s (-want +got):\n%s", id, diff)
@@ -146,17 +149,11 @@ func (r *fixture) wantQueueStates(id string, want ...string) {
 }
 
 // runQueue returns the row of a queue in a run.
-func (r *fixture) runQueue(id, queue string) center.RunQueue {
+func (r runSteps) runQueue(id, queue string) center.RunQueue {
 	r.Helper()
 	queues, err := r.c.Engine().Runs.Queues(r.Context(), id)
 	r.must(err)
 	return queues[slices.IndexFunc(queues, func(q center.RunQueue) bool { return q.QueueID == queue })]
-}
-
-// moveQueue makes another server the owner of a queue, as a hand-over or a take-over does.
-func (r *fixture) moveQueue(queue, to string) {
-	r.Helper()
-	r.exec("UPDATE schedule_queue SET cur_server = '%s', req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '%s'", r.uuid(to), r.task, queue)
 }
 
 // second returns the error of a call with two results.

@@ -14,8 +14,14 @@ import (
 // timeLayout is how the tables write a time.
 const timeLayout = "2006-01-02 15:04:05.000000"
 
+// triggerSteps are what a case does with the triggers of its task type.
+type triggerSteps struct {
+	*taskType
+	slot time.Time // the last slot of hourly
+}
+
 // now reads the database's clock.
-func (r *fixture) now() time.Time {
+func (r *triggerSteps) now() time.Time {
 	r.Helper()
 	ticked, err := r.c.Engine().Scheduler.Tick(r.Context(), r.task)
 	r.must(err)
@@ -23,7 +29,7 @@ func (r *fixture) now() time.Time {
 }
 
 // defineTrigger defines a trigger of the task type. Its name is the task type's unless t has one.
-func (r *fixture) defineTrigger(t center.Trigger) center.Trigger {
+func (r *triggerSteps) defineTrigger(t center.Trigger) center.Trigger {
 	r.Helper()
 	if t.Name == "" {
 		t.Name = r.task
@@ -34,26 +40,29 @@ func (r *fixture) defineTrigger(t center.Trigger) center.Trigger {
 	return now
 }
 
-// hourly defines a trigger that is due at each full hour of the database's clock, from ten hours ago on. It returns the
-// trigger and the last full hour.
-func (r *fixture) hourly(change func(*center.Trigger)) (t center.Trigger, hour time.Time) {
+// hourly defines a trigger with a slot in each hour, from ten hours before its last slot on. It returns the trigger and the
+// last slot. That is half an hour ago at the first call, and the same at later calls, so that no slot becomes due during the
+// case.
+func (r *triggerSteps) hourly(change func(*center.Trigger)) (t center.Trigger, last time.Time) {
 	r.Helper()
-	hour = r.now().Truncate(time.Hour)
-	t = center.Trigger{Kind: center.TriggerEvery, Expression: "1h", StartAt: hour.Add(-10 * time.Hour), MisfireAfter: 3 * time.Hour}
+	if r.slot.IsZero() {
+		r.slot = r.now().Add(-30 * time.Minute).Truncate(time.Second)
+	}
+	t = center.Trigger{Kind: center.TriggerEvery, Expression: "1h", StartAt: r.slot.Add(-10 * time.Hour), MisfireAfter: 3 * time.Hour}
 	if change != nil {
 		change(&t)
 	}
-	return r.defineTrigger(t), hour
+	return r.defineTrigger(t), r.slot
 }
 
 // downSince resets the trigger of the task type as if no worker had ticked since the slot.
-func (r *fixture) downSince(slot time.Time) {
+func (r *triggerSteps) downSince(slot time.Time) {
 	r.Helper()
 	r.exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), r.task)
 }
 
 // readTrigger reads a trigger by its name.
-func (r *fixture) readTrigger(name string) center.Trigger {
+func (r *triggerSteps) readTrigger(name string) center.Trigger {
 	r.Helper()
 	list, err := r.c.Engine().Triggers.List(r.Context(), center.TriggerFilter{Name: name})
 	r.must(err)
@@ -63,20 +72,20 @@ func (r *fixture) readTrigger(name string) center.Trigger {
 	return list[0].Trigger
 }
 
-// runSlots returns how long before an hour the slot of each run was, oldest first.
-func (r *fixture) runSlots(hour time.Time) (ago []string) {
+// runSlots returns how long before the given slot the slot of each run was, oldest first.
+func (r *triggerSteps) runSlots(last time.Time) (ago []string) {
 	r.Helper()
 	runs, err := r.c.Engine().Runs.List(r.Context(), center.RunFilter{TaskType: r.task}, 100)
 	r.must(err)
 	for _, run := range slices.Backward(runs) {
-		ago = append(ago, fmt.Sprint(hour.Sub(run.ScheduledAt)))
+		ago = append(ago, fmt.Sprint(last.Sub(run.ScheduledAt)))
 	}
 	return ago
 }
 
-func (r *fixture) wantSlots(hour time.Time, want ...string) {
+func (r *triggerSteps) wantSlots(last time.Time, want ...string) {
 	r.Helper()
-	if diff := cmp.Diff(want, r.runSlots(hour), cmpopts.EquateEmpty()); diff != "" {
-		r.Fatalf("slots of the runs, before the last full hour (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, r.runSlots(last), cmpopts.EquateEmpty()); diff != "" {
+		r.Fatalf("slots of the runs, before the last slot (-want +got):\n%s", diff)
 	}
 }

@@ -58,7 +58,7 @@ func dropConstraints(t *testing.T, c *center.Center) {
 }
 
 // execUnchecked does what exec does on a connection that checks no constraints.
-func (r *fixture) execUnchecked(format string, args ...any) {
+func (r *taskType) execUnchecked(format string, args ...any) {
 	r.Helper()
 	if r.c.Dialect() != schema.SQLite {
 		r.exec(format, args...)

@@ -1,0 +1,84 @@
+package centertest
+
+import (
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// serverSteps are what the servers of a task type do.
+type serverSteps struct {
+	*taskType
+	tokens      map[string]string            // of the last heartbeat, by short name
+	watchRanges map[string]roster.WatchRange // of the last reply, by short name
+}
+
+// register registers a server whose program gives no settings.
+func (r serverSteps) register(name string) roster.Registration {
+	r.Helper()
+	return r.registerGiven(name, center.Settings{})
+}
+
+// registerGiven registers a server whose program gives these settings.
+func (r serverSteps) registerGiven(name string, given center.Settings) roster.Registration {
+	r.Helper()
+	return r.registerHung(name, given)
+}
+
+// registerHung registers a server in whose process calls of a former session are in flight for the queues.
+func (r serverSteps) registerHung(name string, given center.Settings, queues ...string) roster.Registration {
+	r.Helper()
+	reg, err := r.c.Roster().Register(r.Context(), roster.ServerInfo{
+		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
+		JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first", HungQueues: queues, GivenSettings: given.Given(),
+	})
+	r.must(err)
+	r.tokens[name] = "first"
+	return reg
+}
+
+// joinHung registers a server as registerHung does, and rebalances.
+func (r serverSteps) joinHung(name string, queues ...string) {
+	r.Helper()
+	r.registerHung(name, center.Settings{}, queues...)
+	r.rebalance(name)
+}
+
+// clearHung takes queues off the list of hung queues of a server.
+func (r serverSteps) clearHung(name string, queues ...string) {
+	r.Helper()
+	r.must(r.c.Roster().Server(r.task, r.uuid(name)).ClearHungQueues(r.Context(), queues))
+}
+
+// rebalance rebalances as a server that may expire no other.
+func (r serverSteps) rebalance(name string) {
+	r.Helper()
+	_, err := r.c.Roster().Planner(r.task, r.uuid(name)).Rebalance(r.Context(), roster.RebalanceOptions{})
+	r.must(err)
+}
+
+// rebalanceExpiring rebalances as a server that has watched the others for long enough to expire them.
+func (r serverSteps) rebalanceExpiring(name string) {
+	r.Helper()
+	_, err := r.c.Roster().Planner(r.task, r.uuid(name)).Rebalance(r.Context(), roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Minute})
+	r.must(err)
+}
+
+// heartbeat sends a heartbeat with a new token. It returns the reply, and whether the server is still registered.
+func (r serverSteps) heartbeat(name string) (roster.HeartbeatReply, bool) {
+	r.Helper()
+	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, WatchRange: r.watchRanges[name]}}}
+	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
+	r.must(err)
+	r.tokens[name] = b.Token
+	p, ok := replies[r.uuid(name)]
+	r.watchRanges[name] = p.WatchRange
+	return p, ok
+}
+
+// makeSilent backdates the last heartbeat of a server.
+func (r serverSteps) makeSilent(name string) {
+	r.Helper()
+	r.exec("UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid(name))
+}
