@@ -43,7 +43,8 @@ type facts struct {
 	closed      map[string]bool        // queues that must not be worked now
 	halted      bool                   // the server owns queues and does not work them
 	handingOver bool                   // the server leaves, or is paused: all queues go to other servers
-	overdue     bool                   // the same, and the server no longer waits for requesters
+	unannounced bool                   // the same, and the roster has not been told: a queue without a requester gets one soon
+	overdue     bool                   // the server hands everything over, and no longer waits for requesters
 	inRuns      bool                   // mode RUN: queues are worked for runs, not because they are owned
 }
 
@@ -99,9 +100,9 @@ func (f facts) begin(row roster.ViewQueue) []action {
 
 // keep decides about an own queue that the processor has under the right epoch.
 func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
-	// A requester that does not know of its request would leave the queue idle for a heartbeat.
+	// Without a requester that knows of its request, the queue would be idle for a heartbeat.
 	requested := row.Requester != "" && row.RequesterInformed
-	handedOver := f.handingOver && (row.Requester == "" || f.overdue)
+	handedOver := f.handingOver && row.Requester == "" && !f.unannounced || f.overdue
 	mustStop := requested || handedOver || row.Removing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
 	switch {
 	case mustStop && !h.Draining:

@@ -50,6 +50,7 @@ var decisions = []struct {
 	blocked     bool
 	halted      bool
 	handingOver bool
+	unannounced bool
 	overdue     bool
 }{
 	{name: "new queue: grant", row: &owned, want: "grant"},
@@ -92,6 +93,8 @@ var decisions = []struct {
 	{name: "H4 handing over, requester does not know: keep", row: &unknown, holding: new(working()), handingOver: true},
 	{name: "H4 handing over, requester knows: drain", row: &requested, holding: new(working()), handingOver: true, want: "drain"},
 	{name: "H4 handing over, no requester: drain", row: &owned, holding: new(working()), handingOver: true, want: "drain"},
+	{name: "H4 handing over, not announced yet: keep", row: &owned, holding: new(working()), handingOver: true, unannounced: true},
+	{name: "H4 overdue and not announced: drain", row: &owned, holding: new(working()), handingOver: true, unannounced: true, overdue: true, want: "drain"},
 	{name: "H4 handing over, not granted: nothing", row: &owned, handingOver: true},
 	{name: "H4 paused, drained and no requester: keep", row: &owned, holding: new(drained()), handingOver: true},
 	{name: "H4 overdue, requester does not know: drain", row: &unknown, holding: new(working()), handingOver: true, overdue: true, want: "drain"},
@@ -110,7 +113,7 @@ var decisions = []struct {
 func TestDecide(t *testing.T) {
 	for _, c := range decisions {
 		t.Run(c.name, func(t *testing.T) {
-			f := facts{uuid: "me", retired: c.retired, handingOver: c.handingOver, overdue: c.overdue, halted: c.halted}
+			f := facts{uuid: "me", retired: c.retired, handingOver: c.handingOver, unannounced: c.unannounced, overdue: c.overdue, halted: c.halted}
 			if c.blocked {
 				f.blocked = map[string]bool{"7": true}
 			}

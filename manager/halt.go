@@ -21,8 +21,9 @@ type halt struct {
 	barrier   int64        // the partition version that all servers drain for; 0 if none
 	drained   atomic.Int64 // the barrier for which nothing is in flight, as the heartbeat reports it
 
-	leaving    bool
-	handOverBy time.Time // until then the server waits for requesters to know; zero if it hands nothing over
+	leaving     bool
+	unannounced bool      // the server leaves, and the roster has not been told: no queue has a requester yet
+	handOverBy  time.Time // until then the server waits for requesters to know; zero if it hands nothing over
 }
 
 // halted reports whether the queues are owned, but not worked.

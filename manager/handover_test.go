@@ -128,6 +128,28 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 	})
 }
 
+// H4: a server that leaves works on until the requesters know of their requests, although nothing is in flight when it
+// begins to leave. b sends a heartbeat 1.5 s later.
+func TestLeavingServerWaitsForRequesters(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		rare := fast
+		rare.SleepTimeInterval = time.Second
+		a := cl.start("a", &work{takes: time.Millisecond}, rare)
+		time.Sleep(5 * time.Second)
+		cl.start("b", nil, fast)
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		cl.wantOwners(3, 3)
+		leaving := time.Now()
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantOwners(6)
+		if took := time.Since(leaving); took < time.Second {
+			cl.Errorf("the server left after %s, before the requester knew of its requests", took)
+		}
+	})
+}
+
 // A worker that waits for a queue logs the owner and since when it waits.
 func TestWaitIsLogged(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -15,9 +15,8 @@ func (s *session) leaving(stop context.Context) stateFunc {
 		return nil // there is nothing left to hand over
 	}
 	s.log.Info("leaving: draining")
-	s.halt.leaving = true
+	s.halt.leaving, s.halt.unannounced = true, true
 	s.halt.handOver()
-	s.unannounced = true
 	notDrained := s.drainAll(ctx)
 	s.jobs.wait()
 	if s.sweeper != nil {
@@ -33,10 +32,9 @@ func (s *session) leaving(stop context.Context) stateFunc {
 // requested; nil if the server does not leave, or has announced it. If the database does not answer soon, requesters are
 // not waited for: handOverAll hands everything over.
 func (s *session) announcement() *job {
-	if !s.unannounced {
+	if !s.halt.unannounced {
 		return nil
 	}
-	s.unannounced = false
 	by := s.halt.handOverBy
 	return &job{
 		name: "announce the drain",
@@ -46,6 +44,7 @@ func (s *session) announcement() *job {
 			return s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx)
 		},
 		then: func(err error) (more bool) {
+			s.halt.unannounced = false
 			if err != nil {
 				s.halt.handOverBy = time.Now()
 			}

@@ -129,7 +129,7 @@ func (k *key) process(p *process) {
 	k.text(p.uuid)
 	k.ints(int64(p.token), int64(p.state), int64(p.sessions))
 	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
-		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.due.audit, p.due.clear, k.w.db.haltedAt < p.lapsedAt)
+		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.unannounced, p.due.audit, p.due.clear, k.w.db.haltedAt < p.lapsedAt)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
 	k.heartbeatReply(p.reply)

@@ -112,7 +112,7 @@ func (w *world) decide(p *process, failed bool) {
 func (w *world) facts(p *process) facts {
 	f := facts{
 		uuid: p.uuid, rows: p.view.Queues, holdings: w.holdings(p), retired: p.retired, blocked: p.blocked,
-		halted: p.halted || p.unconfirmed && !w.without.firstReply, handingOver: !p.handOverBy.IsZero(), overdue: w.overdue(p),
+		halted: p.halted || p.unconfirmed && !w.without.firstReply, handingOver: !p.handOverBy.IsZero(), unannounced: p.unannounced, overdue: w.overdue(p),
 	}
 	if w.without.retired {
 		f.retired = nil
@@ -236,6 +236,7 @@ func (w *world) noteJob(p *process, c call, err bool) (more bool) {
 	p.mustRead = p.mustRead || err
 	switch c.kind {
 	case callAnnounce:
+		p.unannounced = false
 		if err {
 			p.handOverBy = w.local(p)
 		}
@@ -312,7 +313,7 @@ func (w *world) quit(p *process) {
 		w.end(p)
 		return
 	}
-	p.state, p.mustRead, p.due.announce = leaving, true, true
+	p.state, p.mustRead, p.due.announce, p.unannounced = leaving, true, true, true
 	p.startHandOver(w)
 	w.refresh(p, nil)
 }

@@ -104,14 +104,15 @@ type process struct {
 	noHeartbeat, noRoster  bool // the connections of the heartbeater and of the server's own goroutine are cut
 	registered, gone       bool
 
-	skew       time.Duration // of the wall clock
-	pace       time.Duration // of its clocks, in percent
-	handOverBy time.Time     // zero, or everything is handed over, and requesters are waited for until then
-	start      time.Time     // of the last successful heartbeat
-	tried      time.Time     // when the last heartbeat was sent
-	watch      watch
-	joined     time.Time              // by the database's clock
-	reply      *roster.HeartbeatReply // of the last heartbeat, not followed yet
+	skew        time.Duration // of the wall clock
+	pace        time.Duration // of its clocks, in percent
+	unannounced bool          // it leaves, and the roster has not been told
+	handOverBy  time.Time     // zero, or everything is handed over, and requesters are waited for until then
+	start       time.Time     // of the last successful heartbeat
+	tried       time.Time     // when the last heartbeat was sent
+	watch       watch
+	joined      time.Time              // by the database's clock
+	reply       *roster.HeartbeatReply // of the last heartbeat, not followed yet
 
 	unconfirmed bool          // no reply has been read since the server joined, or since its lease last expired,
 	lapsedAt    time.Duration // which was then,

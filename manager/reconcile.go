@@ -51,7 +51,7 @@ func (r *reconciler) facts() facts {
 	return facts{
 		uuid: r.uuid, rows: r.view.Queues, holdings: r.proc.Queues(),
 		retired: r.retired, blocked: r.planner.blocked, closed: r.closed(),
-		halted: r.halt.halted(), handingOver: r.halt.handingOver(), overdue: r.halt.overdue(), inRuns: r.inRuns(),
+		halted: r.halt.halted(), handingOver: r.halt.handingOver(), unannounced: r.halt.unannounced, overdue: r.halt.overdue(), inRuns: r.inRuns(),
 	}
 }
 

@@ -41,8 +41,7 @@ type session struct {
 	sweeper    *sweeper   // and so is this
 	jobs       *jobRunner
 
-	unannounced bool // the server leaves, and the roster has not been told
-	rejoin      bool // the row is gone, and another session is to begin
+	rejoin bool // the row is gone, and another session is to begin
 }
 
 // newSession returns a session that is not registered yet.
