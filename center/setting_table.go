@@ -41,7 +41,7 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ExecuteNumber }, least: 1, most: 1_000_000,
 	},
 	{
-		Name: "fetch_number", Column: "fetch_number", Default: 500, Help: "items that a select is asked for",
+		Name: "fetch_number", Column: "fetch_number", Default: 500, Help: "most items that a select is asked for; fewer if they take over a second",
 		field: func(s *Settings) any { return &s.FetchNumber }, least: 1, most: 1_000_000,
 	},
 	{

@@ -46,7 +46,8 @@ type Settings struct {
 	JudgeDeadInterval time.Duration
 	// ThreadNumber is how many calls of the dealer one server has in flight at once. Defaults to 5.
 	ThreadNumber int
-	// FetchNumber is how many items one select is asked for. The dealer may return more or fewer. Defaults to 500.
+	// FetchNumber is how many items one select is asked for at most, besides failed items: fewer, if they take over a
+	// second. The dealer may return more or fewer. Defaults to 500.
 	FetchNumber int
 	// ExecuteNumber is how many items one call of Execute gets at most. Defaults to 1.
 	ExecuteNumber int

@@ -159,6 +159,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	l, r := b.lane, &b.result
 	l.batches--
 	s.stats.countBatch(b)
+	b.measurePaceLocked(s)
 	if b.capabilities.cursored {
 		cursorBatch{b}.finishInOrderLocked(s)
 	}

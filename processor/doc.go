@@ -110,6 +110,14 @@
 // came first, a large page would keep all other queues from being selected. Pages that are ready at the same time give
 // their batches in turn.
 //
+// A page is about a second of work: select asks for the items that the executors execute in that time, by the time per
+// item of the lane's last batches, and that the rate allows. Pages that are there at the same time share the executors and
+// the rate. A page is at most fetch_number items, and at least a batch for each executor that it gets. If a page takes over
+// two seconds all the same, and a lane waits for room, the rest of the page is dropped. A lane therefore waits for pages of
+// a second or two, however slow the items are, and RetryAfter is kept within that time. With fixed pages of fetch_number, it
+// waits for minutes if an item takes 0.2 s. The first page of a processor has fetch_number items, because nothing was
+// measured yet. A single batch that takes longer is not split: execute_number is the user's choice.
+//
 // The alternative is TBSchedule's: a goroutine per queue hands items to executors through a channel. It costs a hand-over
 // per item, and a drain must look for items in three places.
 //
@@ -118,7 +126,9 @@
 // executor reads them during a select, and what an executor alone uses during its call.
 //
 // An executor without work waits on a condition. One timer fires when the next lane is due, or when rate_per_second allows
-// the next batch. A batch that must wait for the rate stays on its page, where a drain can drop it. Nothing polls: after
+// the next batch. A batch that must wait for the rate stays on its page, where a drain can drop it. A batch is at most the
+// share of a second: if a server with a small share began with a whole batch, many servers together would exceed the rate
+// by far (X4). Nothing polls: after
 // the loss of trust, executors ask again when Wake, Grant or Resume is called.
 //
 // Package github.com/cenkalti/backoff computes the jitter of pauses, and golang.org/x/time/rate the rate. Both are small

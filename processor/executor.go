@@ -69,7 +69,7 @@ func (e *executor) claimLocked(ctx context.Context) bool {
 		return false
 	}
 	if l := s.nextSelectLocked(e.now); l != nil {
-		e.selection.claimLocked(ctx, s, l)
+		e.selection.claimLocked(ctx, s, l, e.now)
 		e.beginLocked(&e.selection.call, &e.selection)
 		return true
 	}

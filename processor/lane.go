@@ -14,6 +14,7 @@ type lane struct {
 	batches      int   // batches in flight, of this page and in NOTSLEEP also of older ones
 	foundNothing bool  // the last select succeeded and returned nothing to execute
 	rest         rest
+	pace         pace
 
 	dueAt     time.Time // the time of the next select, while the lane is idle
 	order     uint64    // order among lanes that are due at the same time

@@ -33,6 +33,21 @@ func (d *dueLanes) remove(l *lane) {
 	}
 }
 
+// waiting returns the number of lanes that are due, at most most.
+func (d *dueLanes) waiting(now time.Time, most int) int {
+	n := 0
+	var count func(i int)
+	count = func(i int) {
+		if n < most && i < len(d.lanes) && !d.lanes[i].dueAt.After(now) {
+			n++
+			count(2*i + 1)
+			count(2*i + 2)
+		}
+	}
+	count(0)
+	return n
+}
+
 // advance makes every lane due at the given time at the latest.
 func (d *dueLanes) advance(latest time.Time) {
 	for _, l := range d.lanes {

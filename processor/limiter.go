@@ -10,19 +10,37 @@ import (
 type limiter struct {
 	rate    *rate.Limiter // nil until it is first needed
 	current bool          // rate has the share of the present queues and settings
+	share   float64       // items per second of this server
 	until   time.Time     // no batch may start before
+
+	part   float64 // of SetRateShare
+	parted bool    // SetRateShare was called
 }
 
-// allow takes n items from the rate. If the rate does not allow them yet, allow sets l.until and returns false. The batch
-// then stays on its page, so that a drain does not have to wait for it.
+// SetRateShare sets the part of Settings.RatePerSecond that this server may use, from 0 to 1. Without a call it is the part
+// that the granted queues are of all queues. A caller that grants only some of its queues at a time calls SetRateShare: the
+// parts of the queues that are granted nowhere would be lost. The parts of all servers must not sum up to more than 1.
+func (p *Processor) SetRateShare(part float64) {
+	s := p.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	part = min(1, max(0, part))
+	if s.limiter.parted && s.limiter.part == part {
+		return
+	}
+	s.limiter.part, s.limiter.parted = part, true
+	s.limiter.invalidate()
+	s.wakeNextLocked(time.Now())
+}
+
+// allow takes n items from the rate; n is at most atMost. If the rate does not allow them yet, allow sets l.until and
+// returns false. The batch then stays on its page, so that a drain does not have to wait for it.
 func (l *limiter) allow(now time.Time, n int, s *Settings, grants map[string]*grant) bool {
 	l.until = time.Time{}
 	if s.RatePerSecond == 0 || n == 0 {
 		return true
 	}
-	if l.rate == nil || !l.current {
-		l.update(now, s, grants)
-	}
+	l.update(now, s, grants)
 	r := l.rate.ReserveN(now, n)
 	d := r.DelayFrom(now)
 	if d == 0 {
@@ -33,24 +51,43 @@ func (l *limiter) allow(now time.Time, n int, s *Settings, grants map[string]*gr
 	return false
 }
 
-// invalidate makes the next call of allow compute the share again.
+// atMost returns the size of the next batch, which is at most n. A larger batch than a burst is split: a server whose share
+// is small would otherwise exceed it by far when it begins.
+func (l *limiter) atMost(now time.Time, n int, s *Settings, grants map[string]*grant) int {
+	if s.RatePerSecond == 0 {
+		return n
+	}
+	l.update(now, s, grants)
+	return min(n, l.rate.Burst())
+}
+
+// shareOf returns the items per second of this server.
+func (l *limiter) shareOf(now time.Time, s *Settings, grants map[string]*grant) float64 {
+	l.update(now, s, grants)
+	return l.share
+}
+
+// invalidate makes the next call of update compute the share again.
 func (l *limiter) invalidate() { l.current, l.until = false, time.Time{} }
 
-// update computes the share of this server. It runs once after a change of the queues or the settings, before the first
+// update computes the share of this server. It does so once after a change of the queues or the settings, before the first
 // batch, because a share per Grant would cost a pass over all queues for each of them.
 func (l *limiter) update(now time.Time, s *Settings, grants map[string]*grant) {
-	l.current = true
-	share := 0.0
-	for _, g := range grants {
-		if !g.draining {
-			share += s.RatePerSecond / float64(max(1, g.total))
-		}
-	}
-	burst := max(s.ExecuteNumber, int(share))
-	if l.rate == nil {
-		l.rate = rate.NewLimiter(rate.Limit(share), burst)
+	if l.current {
 		return
 	}
-	l.rate.SetLimitAt(now, rate.Limit(share))
+	l.current = true
+	l.share = l.part * s.RatePerSecond
+	for _, g := range grants {
+		if !g.draining && !l.parted {
+			l.share += s.RatePerSecond / float64(max(1, g.total))
+		}
+	}
+	burst := max(1, int(l.share))
+	if l.rate == nil {
+		l.rate = rate.NewLimiter(rate.Limit(l.share), burst)
+		return
+	}
+	l.rate.SetLimitAt(now, rate.Limit(l.share))
 	l.rate.SetBurstAt(now, burst)
 }

@@ -75,6 +75,72 @@ func TestWaitForRateOccupiesNoExecutor(t *testing.T) {
 		}
 		w.start(t, d, processor.Env{}, s, "a", "b")
 		time.Sleep(2500 * time.Millisecond)
-		w.expect(t, "0s 2 of a", "0s select b", "1s select b", "2s select b")
+		w.expect(t, "0s 1 of a", "0s select b", "1s select b", "2s select b")
+	})
+}
+
+// A server with a small share does not begin with a whole batch: the first second of 16 servers has the rate of two (X4).
+func TestFirstSecondOfManyServersKeepsTheRate(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		s := settings()
+		s.FetchNumber, s.ExecuteNumber, s.RatePerSecond = 500, 100, 50
+		servers := make([]*world, 16)
+		for i := range servers {
+			servers[i] = &world{begin: w.begin}
+			servers[i].start(t, newStream(0), processor.Env{}, s)
+			if err := servers[i].Grant(processor.Queue{ID: "a", Index: i}, 16); err != nil {
+				t.Fatal(err)
+			}
+		}
+		executed := func() (n int64) {
+			synctest.Wait()
+			for _, one := range servers {
+				n += one.Stats().SuccessCount
+			}
+			return n
+		}
+		time.Sleep(time.Second)
+		if n := executed(); n > 100 { // a burst is the share of a second
+			t.Errorf("%d items in the first second at 50 per second, want at most 100", n)
+		}
+		time.Sleep(59 * time.Second)
+		if n := executed(); n < 2900 || n > 3100 {
+			t.Errorf("%d items in the first minute at 50 per second, want 3000", n)
+		}
+	})
+}
+
+// A batch that is larger than a burst is split, and the rate is reached (X4).
+func TestRateSplitsBatches(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		s := settings()
+		s.ExecuteNumber, s.RatePerSecond = 100, 8
+		d := busy(w)
+		w.start(t, d, processor.Env{}, s, "a")
+		time.Sleep(2500 * time.Millisecond)
+		w.expect(t, "0s 8 of a", "1s 8 of a", "2s 8 of a")
+	})
+}
+
+// A server that is told its part of the rate uses that, and not the part of its granted queues (X4).
+func TestSetRateShare(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		s := settings()
+		s.RatePerSecond = 64
+		w.start(t, newStream(0), processor.Env{}, s)
+		for i := range 10 {
+			if err := w.Grant(processor.Queue{ID: string(rune('a' + i)), Index: i, Run: &processor.Run{ID: "r"}}, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, part := range []float64{1, 0.25} {
+			w.SetRateShare(part)
+			before := w.Stats().SuccessCount
+			time.Sleep(100 * time.Second)
+			synctest.Wait()
+			if n, want := float64(w.Stats().SuccessCount-before), 6400*part; n < want-64 || n > want+64 {
+				t.Errorf("part %g: %g items in 100 s at 64 per second, want %g", part, n, want)
+			}
+		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // page is the result of one select, and how far it has been started. Its executor owns it until the select is finished.
@@ -13,11 +14,12 @@ type page struct {
 	pageItems
 	marks   []mark // of each item; nil if all are ordinary
 	parts   []part
-	fetched int // number of items that the select returned
-	retries int // number of items that have failed alone before
-	next    int // index of the first unstarted item
-	end     int // number of items
-	batches int // number of batches taken so far
+	fetched int       // number of items that the select returned
+	retries int       // number of items that have failed alone before
+	next    int       // index of the first unstarted item
+	end     int       // number of items
+	batches int       // number of batches taken so far
+	readyAt time.Time // when its first batch could be taken
 
 	logged atomic.Bool // a failure of the page was logged; not guarded
 }

@@ -19,6 +19,7 @@ type scheduler struct {
 	ready     readyLanes // lanes with unstarted items
 	selects   int        // selects in flight
 	limiter   limiter
+	pace      pace // of all lanes
 	stats     Stats
 	wakes     uint64 // calls of Wake, Grant and Resume
 	asleep    bool   // Trusted has returned false, and there was no wake since
@@ -51,13 +52,11 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 
 // nextSelectLocked returns the lane that is selected next, or nil.
 func (s *scheduler) nextSelectLocked(now time.Time) *lane {
-	if !s.roomLocked() {
+	l := s.due.first()
+	if l == nil || l.dueAt.After(now) || !s.roomLocked() && !s.cutPageLocked(now) {
 		return nil
 	}
-	if l := s.due.first(); l != nil && !l.dueAt.After(now) {
-		return l
-	}
-	return nil
+	return l
 }
 
 // roomLocked reports whether another select may begin. There is room for one page per executor, counting the pages that
@@ -73,7 +72,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 	if l = s.ready.next(); l == nil {
 		return nil, 0, ordinary
 	}
-	end, m = l.page.peek(s.settings.ExecuteNumber)
+	end, m = l.page.peek(s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants))
 	n := end - l.page.next
 	if m < ordinary { // Execute is not called
 		n = 0

@@ -24,7 +24,7 @@ type selectCall struct {
 }
 
 // claimLocked takes the select of a due lane.
-func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane) {
+func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
 	l.selecting = true
@@ -41,6 +41,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane) {
 	}
 	c.selection = Selection{
 		TaskType: c.env.TaskType, OwnSign: c.env.OwnSign, Parameter: s.settings.Parameter, Total: c.grants[0].total,
+		Limit: s.pageSizeLocked(l, now),
 	}
 	if s.set == nil {
 		g := c.grants[0]
@@ -114,11 +115,11 @@ func (c *selectCall) loadFailures(g *grant) error {
 	})
 }
 
-// limit returns the number of items to ask for. Items that back off, are dead or have failed in the sweep still match
+// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed in the sweep still match
 // the user's condition. The limit grows by their number, so that they do not starve other items (X2). It also grows by
 // the number of items in flight.
 func (c *selectCall) limit() int {
-	limit, most := c.settings.FetchNumber, 10*c.settings.FetchNumber
+	limit, most := c.selection.Limit, 10*c.settings.FetchNumber
 	if c.capabilities.cursored { // the cursor has passed them
 		return limit
 	}
@@ -126,7 +127,7 @@ func (c *selectCall) limit() int {
 	for _, g := range c.grants {
 		parked += g.failures.parked.Load()
 	}
-	full := parked > int64(most-limit)
+	full := parked > int64(most-c.settings.FetchNumber)
 	if full && !c.lane.alerted {
 		c.env.Alert(Alert{
 			Kind: AlertParked, Queue: c.selection.Queue.ID,

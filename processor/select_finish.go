@@ -34,7 +34,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	for _, g := range c.grants {
 		g.emptySince = time.Time{}
 	}
-	l.page = c.found
+	l.page, c.found.readyAt = c.found, c.now
 	l.rest.pause = l.rest.pause || c.outcome == failed
 	s.stats.skip(l.page.dropDraining())
 	if s.stopping {

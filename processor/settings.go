@@ -10,7 +10,7 @@ import (
 // field that may be 0 is off at 0.
 type Settings struct {
 	ThreadNumber  int // number of executors, and so of concurrent calls of the dealer; at least 1
-	FetchNumber   int // number of items that a select asks for; at least 1
+	FetchNumber   int // largest number of items of a page, besides failed items; at least 1
 	ExecuteNumber int // largest number of items in one Execute; at least 1
 
 	SleepTimeNoData   time.Duration // pause of a queue after an empty select, except in a sweep; above 0
@@ -40,8 +40,8 @@ type Settings struct {
 	ItemMaxAttempts int
 
 	// RatePerSecond bounds the number of items that the whole task type executes per second, as a long-term average.
-	// This server takes the share of its queues. A burst is at most ExecuteNumber items, or the share of one second
-	// if that is more. 0 means no bound.
+	// This server takes the share of its queues, or the one of SetRateShare. A burst is the share of one second, or one
+	// item if that is more. A larger batch is split. 0 means no bound.
 	RatePerSecond float64
 
 	// BatchTimeout cancels the context of a Select, an Execute or a Discard that takes longer. If the call then
