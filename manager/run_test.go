@@ -232,3 +232,38 @@ func TestRunWaitsForItsUpstream(t *testing.T) {
 		}
 	})
 }
+
+// In mode RUN a server claims some of its queues at a time, and still has the rate of all its queues (X4).
+func TestRunHasTheWholeRate(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{}
+		set := inRuns
+		set.Queues, set.ThreadNumber, set.RatePerSecond = 32, 1, 32
+		cl.serve(s, set)
+		s.put(32 * 40)
+		id := cl.submit("")
+		run := cl.ends(id, 5*time.Minute)
+		cl.wantRun(run, center.RunSuccess, 32*40, 0)
+		if took := run.FinishedAt.Sub(run.StartedAt); took > 80*time.Second || took < 35*time.Second {
+			cl.Errorf("1280 items at 32 per second took %s, want 40s and the ticks between the queues", took)
+		}
+	})
+}
+
+// Two servers share the rate of a run.
+func TestRunSharesTheRate(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &store{}
+		set := inRuns
+		set.Queues, set.ThreadNumber, set.RatePerSecond = 32, 1, 32
+		cl.serve(s, set)
+		cl.serveAlso(s, set)
+		time.Sleep(20 * time.Second) // half of the queues have moved
+		s.put(32 * 40)
+		run := cl.ends(cl.submit(""), 5*time.Minute)
+		cl.wantRun(run, center.RunSuccess, 32*40, 0)
+		if took := run.FinishedAt.Sub(run.StartedAt); took > 80*time.Second || took < 35*time.Second {
+			cl.Errorf("1280 items at 32 per second took %s, want 40s and the ticks between the queues", took)
+		}
+	})
+}

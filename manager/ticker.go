@@ -59,14 +59,19 @@ func (t *runTicker) nextJob() *job {
 	}
 	t.next = time.Now().Add(tickInterval)
 	var found runs.TickResult
+	share, rate := rateShare{base: t.base}, t.settings.RatePerSecond
 	return &job{
 		name: "tick",
 		call: func(ctx context.Context) (err error) {
 			found, err = t.runs.Engine().Scheduler.Tick(ctx, t.taskType)
+			if err == nil {
+				err = share.count(ctx, found.Open, rate)
+			}
 			return err
 		},
 		then: func(err error) (more bool) {
 			if err == nil {
+				share.apply()
 				t.ticked(found)
 			}
 			return err == nil

@@ -108,8 +108,8 @@ func TestLongPageGivesWay(t *testing.T) {
 		s := typical()
 		s.ThreadNumber, s.ExecuteNumber = 1, 1
 		w.start(t, d, processor.Env{}, s, "a", "z")
-		time.Sleep(10 * time.Second)
-		d.slowDown(time.Second) // in the middle of a page
+		time.Sleep(10250 * time.Millisecond)
+		d.slowDown(time.Second) // in the middle of a page, which takes half a second
 		d.putLone()
 		if waited := <-d.waited; waited > 5*time.Second {
 			t.Errorf("the lone item waited %s for a page of slow items, want at most 5s", waited)

@@ -206,4 +206,23 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		r.wantState(id, center.RunFailed)
 		r.wantMessage(id, "first queue 0: taken over more than 2 times without progress")
 	})
+	t.Run("X4 the unfinished queues of a run are counted", func(t *testing.T) {
+		r := newRunFixture(t, c, 3)
+		id := r.submitAndOpen("k")
+		want := func(server string, own, all int) {
+			t.Helper()
+			gotOwn, gotAll, err := c.Engine().Sweeps.Unfinished(t.Context(), id, r.uuid(server))
+			r.must(err)
+			if gotOwn != own || gotAll != all {
+				t.Errorf("%s owns %d of %d unfinished queues, want %d of %d", server, gotOwn, gotAll, own, all)
+			}
+		}
+		want("A", 3, 3)
+		r.claimOne("A", "1")
+		want("A", 3, 3)
+		r.finishAll("A", "0")
+		want("A", 2, 2)
+		r.exec("UPDATE schedule_queue SET cur_server = NULL WHERE queue_id = '1' AND task_type = '%s'", r.task)
+		want("A", 1, 2)
+	})
 }
