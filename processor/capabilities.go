@@ -37,6 +37,16 @@ type Cursored[T any] interface {
 	Cursor(item T) string
 }
 
+// Paged is an optional capability of a TaskDealer that is Keyed: its selects can go on behind an item. Without it, a
+// select returns at most ten times fetch_number items, and if all of them have failed, the items behind them are not
+// found (X2).
+type Paged[T any] interface {
+	// Position returns the place of item in the order of the select. It is not empty. If s.After is not empty, Select
+	// returns only items behind that position, in the same order: WHERE id > s.After ORDER BY id. The select needs an
+	// index in this order. The executor that selected item calls it, for the last item of a page.
+	Position(item T) string
+}
+
 // Discarder is an optional capability of a TaskDealer that is Keyed: it removes items that are given up. A sweep gives
 // up no items.
 type Discarder[T any] interface {
@@ -64,7 +74,7 @@ type SetSelector[T any] interface {
 }
 
 // capabilities are the optional interfaces that a dealer implements.
-type capabilities struct{ keyed, cursored, discarder, setSelector bool }
+type capabilities struct{ keyed, cursored, discarder, setSelector, paged bool }
 
 // tracksItems reports whether failures are counted per item rather than per queue.
 func (a capabilities) tracksItems() bool { return a.keyed || a.cursored }
@@ -74,6 +84,8 @@ func (a capabilities) check(s *Settings) error {
 	switch {
 	case a.discarder && !a.keyed:
 		return errors.New("a dealer that is a Discarder must be Keyed")
+	case a.paged && (!a.keyed || a.cursored):
+		return errors.New("a dealer that is Paged must be Keyed and not Cursored")
 	case a.cursored && a.setSelector:
 		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
 	case s.Runs && a.setSelector:

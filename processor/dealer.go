@@ -50,10 +50,14 @@ type Selection struct {
 	Total     int    // number of queues of the task type: mod(id, Total) = Queue.Index
 	Run       *Run   // Queue.Run: the run that sweeps the queue; nil in mode CONTINUOUS
 
+	// After is the position of a Paged dealer behind which the select goes on. It is empty at the start of the source,
+	// and for other dealers.
+	After string
+
 	// Limit is the number of items that the processor asks for. It is the size of a page, which is about a second of
 	// work and at most fetch_number, plus the number of items that the select may return although they are not
-	// executed: they are in flight, back off or are dead (X1, X2), or failed in this sweep. In a sweep, a result with fewer items than Limit is complete: if all its items failed before,
-	// the sweep ends.
+	// executed: they are in flight, back off or are dead (X1, X2), or failed in this sweep. In a sweep, a result with
+	// fewer items than Limit is complete: if all its items failed before, the sweep ends.
 	Limit int
 }
 

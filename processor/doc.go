@@ -67,7 +67,14 @@
 // fails alone, or by name in Failures, counts an attempt and backs off. A poison item thus costs the other items of its
 // batch a repetition, but no attempt. Two alternatives are worse. Executing the suspects one by one at once costs five
 // times as many calls. Executing them from memory, without a select, may repeat what an unknown commit has done. Items
-// that back off or are dead are dropped from the result of a select. The limit of the select grows by their number (X2).
+// that back off or are dead are dropped from the result of a select. The limit of the select grows by their number, to
+// ten times fetch_number at most (X2).
+//
+// Behind a full page that holds few items to execute, the select of a Paged dealer goes on: pass has the position. A pass
+// begins again at the start of the source, where items may be due again or new. It does so seldom enough that the selects
+// of failed items take a twentieth of the lane's time. Two alternatives are worse. A list of the keys to leave out grows
+// with the failed items, and no database reads a long one well. A limit that grows with the failed items makes every
+// select read all of them.
 //
 // The pauses of an item follow a policy: the nth is Retry x RetryFactor^(n-1), at most RetryMax, with jitter. With the
 // defaults of package center (1 s, 2, 6 h, a jitter of one half, 25 attempts) the 24 pauses are 1 s to 16,384 s and nine

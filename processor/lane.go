@@ -22,6 +22,7 @@ type lane struct {
 
 	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
+	pass     pass // of a Paged dealer; only the lane's select uses it
 	alerted  bool // the alert was sent (X2); only the lane's select uses it
 	failures *failureLog
 }

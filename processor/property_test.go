@@ -21,6 +21,7 @@ func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
 		{keyed: true},
 		{keyed: true, discards: true},
 		{keyed: true, set: true},
+		{keyed: true, paged: true},
 		{cursored: true},
 		{cursored: true, keyed: true, discards: true},
 	} {

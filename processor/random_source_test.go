@@ -42,7 +42,7 @@ func (f *randomSource) fault(format string, args ...any) {
 }
 
 // kind is the capabilities of a dealer.
-type kind struct{ set, keyed, cursored, discards bool }
+type kind struct{ set, keyed, cursored, discards, paged bool }
 
 // tracks reports whether failures are counted per item.
 func (k kind) tracks() bool { return k.keyed || k.cursored }
@@ -235,7 +235,7 @@ func newRandomSource(rt *rapid.T, k kind) *randomSource {
 		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {
 			item := fmt.Sprintf("%s%02d", q, i)
 			f.open[q] = append(f.open[q], item)
-			f.poison[item] = k.tracks() && f.rnd.IntN(10) == 0
+			f.poison[item] = k.poisons(f.rnd)
 		}
 	}
 	return f

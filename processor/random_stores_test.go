@@ -224,6 +224,8 @@ func (f *randomSource) dealer() processor.TaskDealer[string] {
 		return randomKeyedSet{randomSet{f}}
 	case k.discards:
 		return randomBin{randomKeyed{f}}
+	case k.paged:
+		return randomPaged{randomKeyed{f}}
 	case k.keyed:
 		return randomKeyed{f}
 	case k.set:

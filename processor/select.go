@@ -17,6 +17,10 @@ type selectCall struct {
 	cursor    cursorState // the grant's when the select began
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
 
+	wanted int    // the number of items to execute that the select asks for; Limit is larger by those that are not executed
+	step   step   // what the select means for the pass of the lane
+	last   string // the position of the last item, if the select moves the pass
+
 	found    *page               // nil if the dealer returned nothing
 	retryAt  time.Time           // when the first item that backs off may be retried; zero if none backs off
 	repeated bool                // the page of a sweep holds only items that the sweep has been through
@@ -83,6 +87,9 @@ func (c *selectCall) perform() (err error) {
 	}
 	page := newPage(list, n, c.parts)
 	err = c.preparePage(page)
+	if err == nil {
+		err = c.findStep(list, page)
+	}
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
 	return err
 }
@@ -99,6 +106,7 @@ func (c *selectCall) prepare() error {
 			return fmt.Errorf("load cursor: %w", err)
 		}
 	}
+	c.startPass()
 	c.selection.Limit = c.limit()
 	return nil
 }
@@ -109,38 +117,49 @@ func (c *selectCall) loadFailures(g *grant) error {
 	if c.env.Items == nil || !c.capabilities.tracksItems() || c.lane.sweep != nil || g.failures.version == version {
 		return nil
 	}
+	c.lane.pass = pass{}
 	most := c.settings.ItemMaxAttempts
 	return c.lane.failures.load(c.ctx, g, version, func(f FailedItem) bool {
 		return c.capabilities.discarder && !f.Dead && most > 0 && f.Attempts >= most
 	})
 }
 
-// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed in the sweep still match
-// the user's condition. The limit grows by their number, so that they do not starve other items (X2). It also grows by
-// the number of items in flight.
+// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed
+// in the sweep still match the user's condition. The limit grows by their number, so that they do not starve other items
+// (X2). It also grows by the number of items in flight.
 func (c *selectCall) limit() int {
-	limit, most := c.selection.Limit, 10*c.settings.FetchNumber
+	c.wanted = c.selection.Limit
 	if c.capabilities.cursored { // the cursor has passed them
-		return limit
+		return c.wanted
 	}
-	parked := int64(0)
-	for _, g := range c.grants {
-		parked += g.failures.parked.Load()
-	}
-	full := parked > int64(most-c.settings.FetchNumber)
-	if full && !c.lane.alerted {
-		c.env.Alert(Alert{
-			Kind: AlertParked, Queue: c.selection.Queue.ID,
-			Text: fmt.Sprintf("%d items of queue %s have failed, back off or are dead: selects return at most %d items and may miss others",
-				parked, c.queueIDs(), most),
-		})
-	}
-	c.lane.alerted = full
-	limit = min(limit+int(parked), most)
+	limit := c.wanted + c.roomForParked()
 	for _, s := range c.inFlight {
 		limit += s.size()
 	}
 	return limit
+}
+
+// roomForParked returns the number of items that the select may return although they have failed. Beyond the bound, the
+// select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert reports that.
+func (c *selectCall) roomForParked() int {
+	parked, most := int64(0), parkedRoom*c.settings.FetchNumber
+	for _, g := range c.grants {
+		parked += g.failures.parked.Load()
+	}
+	missing := parked > int64(most) && (!c.capabilities.paged || c.lane.pass.ignored)
+	if missing && !c.lane.alerted {
+		c.alertParked(parked, c.wanted+most)
+	}
+	c.lane.alerted = missing
+	return c.lane.pass.room(int(min(parked, int64(most))))
+}
+
+func (c *selectCall) alertParked(parked int64, limit int) {
+	text := "%d items of queue %s have failed, back off or are dead: selects return at most %d items and may miss others"
+	if c.capabilities.paged {
+		text += ", because Select ignores Selection.After"
+	}
+	c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(text, parked, c.queueIDs(), limit)})
 }
 
 // selectItems calls the dealer and the hook.

@@ -11,6 +11,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	if c.loaded {
 		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
+	c.advanceLocked()
 	s.stats.countSelect(c)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
@@ -20,7 +21,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		s.restLocked(l, c.now.Add(l.rest.nextPause(s.settings, retryAfter(c.err))))
 	case c.outcome == done:
 		l.rest.reset()
-		l.foundNothing = true
+		l.foundNothing = c.step != moves
 		c.noteEmptyLocked(s)
 		s.restLocked(l, c.nextSelectAtLocked(s))
 	default:
@@ -40,7 +41,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if s.stopping {
 		s.stats.skip(l.page.drop())
 	}
-	if c.retriesOnly() {
+	if c.retriesOnly() && c.step != moves {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
 	if l.page.unstarted() > 0 {
@@ -53,9 +54,10 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 // an item that backs off, it is the time when the item may be retried. Without a cursor it is no later than
 // sleep_time_nodata. A sweep does not rest.
 func (c *selectCall) nextSelectAtLocked(s *scheduler) time.Time {
-	if c.lane.sweep != nil {
+	if c.lane.sweep != nil || c.step == moves {
 		return c.now
 	}
+	c.retryAt = c.retryTime()
 	at := c.now.Add(s.settings.SleepTimeNoData)
 	switch {
 	case c.retryAt.IsZero():
@@ -69,14 +71,15 @@ func (c *selectCall) nextSelectAtLocked(s *scheduler) time.Time {
 // noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is not
 // certain: they may be selectable again. endsWithLocked records the end of a sweep.
 func (c *selectCall) noteEmptyLocked(s *scheduler) {
-	if len(c.inFlight) > 0 || c.lane.sweep != nil {
+	since, proven := c.proven()
+	if len(c.inFlight) > 0 || c.lane.sweep != nil || !proven {
 		return
 	}
 	for _, g := range c.grants {
 		if g.emptySince.IsZero() {
 			notify(s.signals.emptied)
 		}
-		g.emptySince = c.began
+		g.emptySince = since
 	}
 }
 
@@ -84,4 +87,5 @@ func (c *selectCall) reset() {
 	clear(c.inFlight)
 	c.inFlight = c.inFlight[:0]
 	c.parts, c.found, c.retryAt, c.repeated, c.loaded = nil, nil, time.Time{}, false, false
+	c.step, c.last = stays, ""
 }

@@ -29,6 +29,7 @@ type items interface {
 	// keys appends the keys of the items between from and to, or their cursors if the dealer is not Keyed.
 	keys(dst []string, from, to int) ([]string, error)
 	cursor(i int) (string, error)
+	position(i int) (string, error)
 	// fingerprints returns a hash of each item that is equal for equal items. It returns nil if it cannot distinguish
 	// items.
 	fingerprints() ([]uint64, error)
@@ -42,6 +43,7 @@ type typedSource[T any] struct {
 	keyed       Keyed[T]
 	cursored    Cursored[T]
 	discarder   Discarder[T]
+	paged       Paged[T]
 	fingerprint func(T) uint64
 }
 
@@ -51,6 +53,7 @@ func newSource[T any](d TaskDealer[T]) *typedSource[T] {
 	t.keyed, _ = d.(Keyed[T])
 	t.cursored, _ = d.(Cursored[T])
 	t.discarder, _ = d.(Discarder[T])
+	t.paged, _ = d.(Paged[T])
 	t.fingerprint = t.newFingerprint()
 	return t
 }
@@ -89,7 +92,10 @@ func isValue(t reflect.Type) bool {
 }
 
 func (t *typedSource[T]) capabilities() capabilities {
-	return capabilities{keyed: t.keyed != nil, cursored: t.cursored != nil, discarder: t.discarder != nil, setSelector: t.setSelector != nil}
+	return capabilities{
+		keyed: t.keyed != nil, cursored: t.cursored != nil, discarder: t.discarder != nil, setSelector: t.setSelector != nil,
+		paged: t.paged != nil,
+	}
 }
 
 func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
@@ -156,6 +162,11 @@ func (i *typedItems[T]) keys(dst []string, from, to int) (_ []string, err error)
 func (i *typedItems[T]) cursor(n int) (_ string, err error) {
 	defer recovered(&err)
 	return i.cursored.Cursor(i.list[n]), nil
+}
+
+func (i *typedItems[T]) position(n int) (_ string, err error) {
+	defer recovered(&err)
+	return i.paged.Position(i.list[n]), nil
 }
 
 func (i *typedItems[T]) fingerprints() (_ []uint64, err error) {

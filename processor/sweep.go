@@ -73,7 +73,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		return false
 	case completesSweep(c):
 		w.Swept = true
-		c.grants[0].emptySince = c.began
+		c.grants[0].emptySince, _ = c.proven()
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= maxRepeats:
 		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already",
@@ -87,17 +87,20 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	return true
 }
 
-// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition. A page of only failed
-// items therefore completes the sweep only if it had room for other items (R9).
+// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition. A
+// page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select behind a
+// page only if the pass has found nothing before.
 func completesSweep(c *selectCall) bool {
-	return len(c.inFlight) == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
+	_, proven := c.proven()
+	return proven && len(c.inFlight) == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
 }
 
 // countRepeatsLocked returns the number of consecutive selects that found nothing new. A page of items that are all in
-// flight, or have failed, does not count while batches are in flight.
+// flight, or have failed, does not count while batches are in flight, or if the pass of a Paged dealer goes on.
 func (w *sweep) countRepeatsLocked(c *selectCall) int {
 	switch {
 	case c.found == nil:
+	case c.found.unstarted() == 0 && (c.step == moves || c.step == ends):
 	case c.found.unstarted() > 0 && !c.repeated:
 		w.repeats = 0
 	case c.found.unstarted() > 0 || len(c.inFlight) == 0:

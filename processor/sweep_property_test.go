@@ -15,7 +15,7 @@ import (
 )
 
 func TestEverySweepEnds(t *testing.T) {
-	for _, k := range []kind{{}, {keyed: true}, {cursored: true}, {cursored: true, keyed: true}} {
+	for _, k := range []kind{{}, {keyed: true}, {keyed: true, paged: true}, {cursored: true}, {cursored: true, keyed: true}} {
 		for _, disturbed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%+v, disturbed %t", k, disturbed), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
@@ -117,9 +117,13 @@ func (g *sweepOperator) checkEnd() {
 }
 
 func (g *sweepOperator) settings() processor.Settings {
+	fetchNumber := rapid.IntRange(5, 12).Draw(g.rt, "fetch_number") // ten times this number is more than all items
+	if g.kind.paged {
+		fetchNumber = 1
+	}
 	return processor.Settings{
 		ThreadNumber:      rapid.IntRange(1, 6).Draw(g.rt, "thread_number"),
-		FetchNumber:       rapid.IntRange(5, 12).Draw(g.rt, "fetch_number"), // ten times this number is more than all items
+		FetchNumber:       fetchNumber,
 		ExecuteNumber:     rapid.IntRange(1, 5).Draw(g.rt, "execute_number"),
 		SleepTimeNoData:   24 * time.Hour, // the test would exceed its time
 		SleepTimeInterval: time.Duration(rapid.IntRange(0, 1).Draw(g.rt, "interval")) * time.Second,

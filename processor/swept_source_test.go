@@ -44,7 +44,7 @@ func newSweptSource(rt *rapid.T, k kind) *sweptSource {
 		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {
 			item := fmt.Sprintf("%s%02d", q, i)
 			f.open[q] = append(f.open[q], item)
-			f.poison[item] = k.tracks() && f.rnd.IntN(10) == 0
+			f.poison[item] = k.poisons(f.rnd)
 		}
 	}
 	return f
@@ -70,11 +70,11 @@ func (f *sweptSource) Select(ctx context.Context, s processor.Selection) (page [
 		f.fault("queue %s is selected while %d calls of it run", q, f.running[q])
 	}
 	for _, item := range f.open[q] {
-		if !f.kind.cursored || item > s.Queue.Cursor {
+		if item > max(s.Queue.Cursor, s.After) || !f.kind.cursored && !f.kind.paged {
 			page = append(page, item)
 		}
 	}
-	if !f.kind.cursored {
+	if !f.kind.cursored && !f.kind.paged {
 		f.rnd.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
 	}
 	page = page[:min(len(page), s.Limit)]
@@ -180,6 +180,8 @@ func (f *sweptSource) dealer() processor.TaskDealer[string] {
 		return sweptBoth{sweptKeyed{f}}
 	case f.kind.cursored:
 		return sweptCursored{f}
+	case f.kind.paged:
+		return sweptPaged{sweptKeyed{f}}
 	case f.kind.keyed:
 		return sweptKeyed{f}
 	}

@@ -10,9 +10,27 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit does not grow by the items that back off",
-		"limit", "parked += g.failures.parked.Load()",
+		"roomForParked", "parked += g.failures.parked.Load()",
 		"parked += 0 * g.failures.parked.Load()",
 		"TestParkedItemsRaiseTheLimit",
+	},
+	{
+		"X2", "a full page of dead items is selected again",
+		"findStep", "c.step = moves\n",
+		"c.step = stays\n",
+		"TestItemsBehindDeadItems",
+	},
+	{
+		"X2", "the next pass over dead items begins at once",
+		"againAt", "passShare * p.barren",
+		"0 * p.barren",
+		"TestPassesOverDeadItemsAreRare",
+	},
+	{
+		"R9", "a sweep is complete although its pass has worked",
+		"proven", "c.step == ends && !p.worked",
+		"c.step == ends",
+		"TestEverySweepEnds",
 	},
 	{
 		"X3", "the cursor passes a failed batch",
