@@ -94,7 +94,8 @@ func (d queueCheck) items(task TaskRecord) {
 	}
 }
 
-// pendingChanges reports which servers a repartition waits for, and which owners a removal of a queue waits for.
+// pendingChanges reports which servers a repartition waits for, which queues a plan could not move, and which owners a
+// removal of a queue waits for.
 func (d queueCheck) pendingChanges(r rosterRows) {
 	if n := r.task.RequestedTotal; n != nil {
 		var busy []string
@@ -105,6 +106,10 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 		}
 		d.note("repartition", fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
 			"%s instead of %d, as soon as every server has drained; it waits for %s", plural(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
+	}
+	if list := r.task.Skipped; len(list) > 0 {
+		d.note("plan", "wait: owners drain such queues; if the note stays, end the session in the database that holds the rows",
+			"the last plan could not move queues, because transactions hold their rows: %s", firstFive(list))
 	}
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {

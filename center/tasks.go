@@ -32,6 +32,7 @@ type TaskRecord struct {
 	QueueTotal     int64    `json:"queue_total"`
 	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which every server drains
 	Removing       []string `json:"removing"`        // queues to be removed
+	Skipped        []string `json:"skipped"`         // queues that the last plan could not move, because transactions hold their rows
 	Partition      int64    `json:"partition_version"`
 	RunID          *string  `json:"run_id"` // the run that is RUNNING, in mode RUN
 
@@ -62,7 +63,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	w.Equal("task_type", taskType)
 	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
-		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.partition_version,
+		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version,
 			s.servers, s.overdue_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items,
 			(SELECT MAX(u.run_id) FROM schedule_run u WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id

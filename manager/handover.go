@@ -28,8 +28,14 @@ func (r *reconciler) nextJob() *job {
 	case retake:
 		return r.retake(a.row)
 	}
-	r.steps = slices.DeleteFunc(r.steps, func(a action) bool { return a.verb == replan }) // one is for all
-	return r.planner.replan()
+	drained := []string{a.id} // one plan is for all
+	r.steps = slices.DeleteFunc(r.steps, func(a action) bool {
+		if a.verb == replan {
+			drained = append(drained, a.id)
+		}
+		return a.verb == replan
+	})
+	return r.planner.replan(drained)
 }
 
 // takeReleases takes the releases out of the steps: one transaction is for all.

@@ -82,7 +82,8 @@ func (w *world) apply(c *call) {
 		w.heartbeat(c)
 	case callAssign:
 		w.expire(c)
-		c.blocked = w.assign(c.uuid, false)
+		w.assign(c.uuid, false, c.replan)
+		c.blocked = w.db.skipped
 	case callAudit:
 		w.audit(c)
 	case callView:

@@ -12,7 +12,8 @@ import (
 type database struct {
 	step                      time.Duration // by which its clock was set
 	membership, planned, plan int64         // versions
-	audited                   time.Time
+	audited, assigned         time.Time
+	skipped                   []string      // as in the lock row; replaced, never changed
 	halted                    bool          // an operator has paused the task type,
 	haltedAt                  time.Duration // then
 	servers                   []serverRow   // in the order of their age
@@ -117,7 +118,7 @@ func (w *world) heartbeat(c *call) {
 	}
 	s.heartbeat = now
 	c.reply = &roster.HeartbeatReply{
-		UUID: c.uuid, Now: now, Paused: w.db.halted, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlannedVersion: w.db.planned,
+		UUID: c.uuid, Now: now, Paused: w.db.halted, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlanDue: w.planDue(), Skipped: w.db.skipped,
 		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
 	}
 	if s.suspended && !s.draining {
@@ -209,7 +210,7 @@ func (w *world) announce(c *call) {
 	if s := w.db.server(c.uuid); s != nil {
 		s.draining = true
 		w.db.membership++
-		w.assign("", false)
+		w.assign("", false, false)
 	}
 }
 
@@ -224,5 +225,5 @@ func (w *world) leave(c *call) {
 	}
 	w.db.servers = slices.DeleteFunc(w.db.servers, func(s serverRow) bool { return s.uuid == c.uuid })
 	w.db.membership++
-	w.assign(c.uuid, false)
+	w.assign(c.uuid, false, false)
 }

@@ -71,7 +71,7 @@ func (w *world) wake(p *process) {
 func (w *world) suspend(uuid string, suspended bool) {
 	w.db.server(uuid).suspended = suspended
 	w.db.membership++
-	w.assign("", false)
+	w.assign("", false, false)
 }
 
 // edit is an operator's UPDATE of queue n/3: another owner, no owner, or another epoch.

@@ -25,7 +25,11 @@ func (w *world) key(b []byte) []byte {
 	k := &key{b: b, w: w, now: w.dbNow()}
 	k.rank()
 	k.ints(int64(w.faults), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
-	k.flags(w.outage, w.edited, w.db.halted)
+	k.flags(w.outage, w.edited, w.db.halted, w.db.skipped != nil)
+	if w.db.skipped != nil {
+		k.text(strings.Join(w.db.skipped, " "))
+		k.ints(int64(max(-1, min(k.now.Sub(w.db.assigned), modelSkipRetry+1))))
+	}
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
 		k.ints(int64(s.token))
@@ -137,7 +141,7 @@ func (k *key) process(p *process) {
 	k.view(p.view)
 	for _, q := range k.w.db.rows {
 		k.ints(p.retired[q.id])
-		k.flags(p.blocked[q.id])
+		k.flags(p.blocked[q.id], p.retried[q.id])
 		k.ints(p.listed[q.id])
 	}
 	for _, a := range p.steps {
@@ -174,9 +178,10 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 		return
 	}
 	k.times(k.now, p.Now)
-	k.ints(p.MembershipVersion-p.PlannedVersion, k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
-	k.flags(p.AnyDead, p.AuditDue, p.Paused, p.State == center.StatePaused)
+	k.ints(k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
+	k.flags(p.AnyDead, p.AuditDue, p.PlanDue, p.Paused, p.State == center.StatePaused)
 	k.text(strings.Join(p.Removing, " "))
+	k.text(strings.Join(p.Skipped, " "))
 }
 
 func (k *key) view(v roster.View) {

@@ -36,19 +36,28 @@ func (w *world) expire(c *call) {
 	}
 }
 
-// assign rebalances. With always it does so even if no plan is due, as the audit does.
-func (w *world) assign(actor string, always bool) (blocked []string) {
-	if w.db.planned == w.db.membership && !always {
-		return nil
+// planDue is the planDue of internal/roster.
+func (w *world) planDue() bool {
+	since := w.dbNow().Sub(w.db.assigned)
+	return w.db.membership != w.db.planned || w.db.skipped != nil && (since < 0 || since > modelSkipRetry)
+}
+
+// assign rebalances if a plan is due, or in any case. The caller has drained for what was skipped (retry), or audits.
+func (w *world) assign(actor string, always, retry bool) {
+	if !w.planDue() && !always && (!retry || w.db.skipped == nil) {
+		return
 	}
 	changes := w.planned()
-	complete, changed := true, false
+	var skipped []string
+	changed := false
 	for _, c := range changes {
 		q := w.db.row(c.QueueID)
-		if w.locked(q.id) {
-			complete = false // skipped, and waits for the next heartbeat (L5)
-			if c.OldOwner == actor && c.Requester != "" {
-				blocked = append(blocked, c.QueueID)
+		if w.locked(q.id) { // skipped, and waits for a while (L5)
+			if skipped == nil {
+				skipped = []string{}
+			}
+			if c.ChangesOwner() || c.Requester != "" {
+				skipped = append(skipped, c.QueueID)
 			}
 			continue
 		}
@@ -65,13 +74,10 @@ func (w *world) assign(actor string, always bool) (blocked []string) {
 		q.req = c.Requester
 	}
 	w.sweep()
-	if complete {
-		w.db.planned = w.db.membership
-	}
+	w.db.planned, w.db.skipped, w.db.assigned = w.db.membership, skipped, w.dbNow()
 	if changed {
 		w.db.plan++
 	}
-	return blocked
 }
 
 func (w *world) planned() []plan.Change {
@@ -102,6 +108,6 @@ func (w *world) audit(c *call) {
 	}
 	w.db.audited, c.done = w.dbNow(), true
 	if len(w.planned()) > 0 {
-		w.assign(c.uuid, true)
+		w.assign(c.uuid, true, false)
 	}
 }

@@ -25,7 +25,7 @@ func (w *world) join(p *process) {
 	p.state, p.start, p.retired = joining, w.local(p), nil
 	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
 	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
-	p.blocked, p.steps, p.due = nil, nil, due{}
+	p.blocked, p.retried, p.steps, p.due = nil, nil, nil, due{}
 	p.listed = map[string]int64{}
 	for _, h := range slices.Clone(p.queues) {
 		if !w.forget(p, h.id) {
@@ -74,9 +74,7 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 		p.mustRead = true
 	}
 	p.unconfirmed, p.halted = p.replyStale, reply.Paused
-	if reply.MembershipVersion == reply.PlannedVersion {
-		p.blocked = nil // the plan is written
-	}
+	p.block(reply.Skipped)
 	switch paused := reply.State == center.StatePaused; {
 	case paused && p.handOverBy.IsZero():
 		p.startHandOver(w)
@@ -84,7 +82,7 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 		p.handOverBy = time.Time{}
 	}
 	p.due.audit, p.due.assign = reply.AuditDue, nil
-	if dead := reply.AnyDead && p.watched > 0; dead || reply.MembershipVersion != reply.PlannedVersion {
+	if dead := reply.AnyDead && p.watched > 0; dead || reply.PlanDue {
 		c := &call{kind: callAssign}
 		if dead || w.without.dbClock {
 			c.within, c.seen = 2*modelHeartbeat, reply.Now
@@ -94,6 +92,16 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 		}
 		p.due.assign = c
 	}
+}
+
+// block is planner.block.
+func (p *process) block(queues []string) {
+	p.blocked = map[string]bool{}
+	for _, id := range queues {
+		p.blocked[id] = true
+	}
+	p.retried = maps.Clone(p.retried)
+	maps.DeleteFunc(p.retried, func(id string, _ bool) bool { return !p.blocked[id] })
 }
 
 // decide takes the steps that need no call, and notes the others. With failed the rows could not be read.
@@ -134,6 +142,10 @@ func (w *world) perform(p *process, actions []action) (again bool) {
 			w.revoke(p, a.id)
 		case forget:
 			again = w.forget(p, a.id) || again
+		case replan:
+			if !p.retried[a.id] {
+				p.steps = append(p.steps, a)
+			}
 		default:
 			p.steps = append(p.steps, a)
 		}
@@ -218,6 +230,15 @@ func (w *world) nextStep(p *process) *call {
 	case retake:
 		return &call{kind: callRetake, queue: a.id, epoch: a.row.Epoch}
 	}
+	p.retried = maps.Clone(p.retried)
+	if p.retried == nil {
+		p.retried = map[string]bool{}
+	}
+	for _, a := range others {
+		if a.verb == replan {
+			p.retried[a.id] = true
+		}
+	}
 	p.steps = slices.DeleteFunc(slices.Clone(p.steps), func(a action) bool { return a.verb == replan })
 	return &call{kind: callAssign, replan: true}
 }
@@ -247,10 +268,8 @@ func (w *world) noteJob(p *process, c call, err bool) (more bool) {
 			return false
 		}
 		before := len(p.blocked)
-		p.mustRead, p.blocked = true, map[string]bool{}
-		for _, id := range c.blocked {
-			p.blocked[id] = true
-		}
+		p.mustRead = true
+		p.block(c.blocked)
 		return !c.replan || len(p.blocked) < before
 	case callAudit:
 		p.mustRead = p.mustRead || c.done

@@ -20,6 +20,7 @@ const (
 	modelHeartbeat = 2 * time.Second
 	modelJudgeDead = 10 * time.Second
 	modelAudit     = 30 * time.Second // the auditInterval of internal/roster
+	modelSkipRetry = time.Second      // the skipRetryInterval of internal/roster
 )
 
 // scene is what all states of an exploration have in common.
@@ -123,6 +124,7 @@ type process struct {
 	mustRead bool
 	retired  map[string]int64 // replaced, never changed
 	blocked  map[string]bool  // replaced, never changed
+	retried  map[string]bool  // replaced, never changed
 	listed   map[string]int64 // hungCalls.listed; replaced, never changed
 	watched  time.Duration    // came with the reply
 	steps    []action         // that take a call; replaced, never changed

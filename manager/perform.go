@@ -23,7 +23,11 @@ func (r *reconciler) perform(actions []action) (again bool) {
 			r.revoke(a.id)
 		case forget:
 			again = r.forget(a.id) || again
-		case release, retake, remove, replan:
+		case replan:
+			if !r.planner.retried[a.id] {
+				r.steps = append(r.steps, a)
+			}
+		case release, retake, remove:
 			r.steps = append(r.steps, a)
 		}
 	}

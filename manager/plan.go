@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"maps"
 
 	"github.com/dutyrota/rota/internal/roster"
 )
@@ -20,18 +21,26 @@ type planner struct {
 	planned        func() // nil after the first plan: tells the owners that this server knows of its requests (H4)
 
 	busy    int             // how often in succession the lock row was busy
-	blocked map[string]bool // queues that shall move while this server's own transactions hold their rows (L5)
+	blocked map[string]bool // queues that shall move while transactions hold their rows (L5)
+	retried map[string]bool // those that this server has drained and rebalanced for
 }
 
 // follow notes what a heartbeat's reply says is due.
 func (p *planner) follow(r heartbeatReply, barrierPassed bool) {
-	if r.MembershipVersion == r.PlannedVersion {
-		p.blocked = nil // this server or another has written the plan
-	}
+	p.block(r.Skipped)
 	p.reply = r
-	p.rebalanceDue = r.AnyDead && r.watched > 0 || r.MembershipVersion != r.PlannedVersion
+	p.rebalanceDue = r.AnyDead && r.watched > 0 || r.PlanDue
 	p.repartitionDue = barrierPassed
 	p.auditDue = r.AuditDue
+}
+
+// block notes which queues shall move while transactions hold their rows.
+func (p *planner) block(queues []string) {
+	p.blocked = make(map[string]bool, len(queues))
+	for _, id := range queues {
+		p.blocked[id] = true
+	}
+	maps.DeleteFunc(p.retried, func(id string, _ bool) bool { return !p.blocked[id] })
 }
 
 // nextJob returns the job that is due, or nil.
@@ -64,7 +73,7 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 	options := roster.RebalanceOptions{
 		MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
 		Watched:         r.watched, RepliedAt: r.Now, Inherited: r.inherited,
-		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy),
+		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy), RetrySkipped: mustPlan,
 	}
 	blocked := len(p.blocked)
 	var done roster.RebalanceResult
@@ -96,9 +105,8 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 		p.planned()
 		p.planned = nil
 	}
-	p.blocked = map[string]bool{}
-	for _, id := range done.Blocked {
-		p.blocked[id] = true
+	if done.SkippedKnown {
+		p.block(done.Skipped)
 	}
 	if p.cfg.Observer != nil {
 		for _, silent := range done.Silences {
@@ -107,9 +115,17 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	}
 }
 
-// replan returns the job that rebalances again, after the queues are drained whose rows this server's own transactions
-// held (L5).
-func (p *planner) replan() *job { return p.rebalance(heartbeatReply{}, true) }
+// replan returns the job that rebalances again, after queues are drained whose rows this server's own transactions held.
+// It does so once for each queue: if another session still holds the row, all servers together make the next attempts (L5).
+func (p *planner) replan(drained []string) *job {
+	if p.retried == nil {
+		p.retried = map[string]bool{}
+	}
+	for _, id := range drained {
+		p.retried[id] = true
+	}
+	return p.rebalance(heartbeatReply{}, true)
+}
 
 // finishRepartition returns the job that changes the number of queues, after all servers have drained (N1).
 func (p *planner) finishRepartition() *job {

@@ -25,7 +25,7 @@ var columns = map[string]string{
 		item_retry_factor item_retry_jitter item_retry_max_ms queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms expire_own_sign_interval_ms version
 		gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
-		plan_version item_version epoch_high audited_at last_assign_time last_assign_server version`,
+		plan_version item_version epoch_high audited_at last_assign_time last_assign_server skipped version`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter

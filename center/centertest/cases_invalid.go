@@ -185,7 +185,7 @@ func testInvalidTotal(t *testing.T, c *center.Center) {
 func testInvalidLog(t *testing.T, c *center.Center, logged *logrustest.Hook) {
 	r := newFixture(t, c, center.Settings{Queues: 3})
 	r.join("A", "B")
-	r.execUnchecked("UPDATE schedule_task_running SET requested_total = -5, removing = '{' WHERE task_type = '%s'", r.task)
+	r.execUnchecked("UPDATE schedule_task_running SET requested_total = -5, removing = '{', skipped = '7' WHERE task_type = '%s'", r.task)
 	r.execUnchecked("UPDATE schedule_server SET judge_dead_interval_ms = 9223372036854775807 WHERE uuid = '%s'", r.uuid("B"))
 	r.execUnchecked("UPDATE schedule_queue SET epoch = -1 WHERE task_type = '%s' AND queue_id = '2'", r.task)
 	r.execUnchecked("UPDATE schedule_queue SET cur_since = %s WHERE task_type = '%s' AND queue_id = '1'", invalidTimes(c.Dialect())[0], r.task)
@@ -193,6 +193,7 @@ func testInvalidLog(t *testing.T, c *center.Center, logged *logrustest.Hook) {
 	r.must(err)
 	r.wantLogged(logged.AllEntries(), "schedule_task_running", "BASE", "requested_total")
 	r.wantLogged(logged.AllEntries(), "schedule_task_running", "BASE", "removing")
+	r.wantLogged(logged.AllEntries(), "schedule_task_running", "BASE", "skipped")
 	r.wantLogged(logged.AllEntries(), "schedule_server", r.uuid("B"), "judge_dead_interval_ms")
 	r.wantLogged(logged.AllEntries(), "schedule_queue", "2", "epoch")
 	r.wantLogged(logged.AllEntries(), "schedule_queue", "1", "cur_since")

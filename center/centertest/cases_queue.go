@@ -52,7 +52,7 @@ func testAddQueue(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.must(c.Queues().Add(t.Context(), r.task, "west", "w", "test"))
-		if p, _ := r.heartbeat("A"); p.MembershipVersion == p.PlannedVersion {
+		if p, _ := r.heartbeat("A"); !p.PlanDue {
 			t.Fatal("the added queue did not raise the membership version")
 		}
 		r.rebalance("A")

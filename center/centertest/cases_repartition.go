@@ -63,7 +63,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 				t.Fatalf("queue 1 has epoch %d, want %d, so that the fence rejects items of the old number", got, before+1)
 			}
 			p, _ := r.heartbeat("A")
-			if p.QueueTotal != total || p.RequestedTotal != 0 || p.MembershipVersion == p.PlannedVersion {
+			if p.QueueTotal != total || p.RequestedTotal != 0 || !p.PlanDue {
 				t.Fatalf("heartbeat reply %+v, want %d queues, no request and a plan due", p, total)
 			}
 			r.rebalance("A")

@@ -58,6 +58,15 @@ func (r serverSteps) rebalance(name string) {
 	r.must(err)
 }
 
+// rebalanceSkipped rebalances as an owner that has drained what an earlier plan skipped. It returns the queues that the
+// plan could not move.
+func (r serverSteps) rebalanceSkipped(name string) []string {
+	r.Helper()
+	done, err := r.c.Roster().Planner(r.task, r.uuid(name)).Rebalance(r.Context(), roster.RebalanceOptions{RetrySkipped: true})
+	r.must(err)
+	return done.Skipped
+}
+
 // rebalanceExpiring rebalances as a server that has watched the others for long enough to expire them.
 func (r serverSteps) rebalanceExpiring(name string) {
 	r.Helper()

@@ -24,6 +24,7 @@ var groups = map[string]group{
 	"rebalance":           {run: testRebalance, about: Session},
 	"hand edits":          {run: testHandEdits, about: Session},
 	"stalled transaction": {run: testStalledTransaction, about: Session},
+	"skipped rows":        {run: testSkippedRows, about: Session},
 
 	// cases_lock.go
 	"lock row":    {run: testLockRow, about: Clock | Session},

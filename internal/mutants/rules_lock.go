@@ -39,6 +39,24 @@ var lockMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"L5", "a plan that skipped rows is due at each heartbeat",
+		"planDue", "last_assign_time > {now} OR",
+		"last_assign_time <= {now} OR",
+		"TestConformance",
+	},
+	{
+		"L5", "what a plan skipped is never retried",
+		"planDue", "last_assign_time < {ago %d}",
+		"last_assign_time > {ago -%d}",
+		"TestConformance",
+	},
+	{
+		"L5", "an owner does not drain what a plan skipped",
+		"block", "p.blocked = make(map[string]bool, len(queues))\n",
+		"p.blocked = make(map[string]bool, len(queues))\n\tqueues = nil\n",
+		"TestQueuesMoveFromAnOwnerThatIsAlwaysBusy",
+	},
+	{
 		"L6", "the state is overwritten before it is read",
 		"claimOne", "UPDATE schedule_run_queue SET attempt = ",
 		"UPDATE schedule_run_queue SET state = '`+RunQueueRunning+`', attempt = ",

@@ -109,7 +109,7 @@
 //	heartbeat.go heartbeat_update.go      the heartbeat, its UPDATE,
 //	heartbeat_reply.go watch_range.go     its reply, and the servers that a server watches
 //	rebalance.go rebalancing.go           the planning transaction,
-//	reader.go write_plan.go               its input and its output,
+//	reader.go write_plan.go skipped.go    its input, its output and what it could not write,
 //	rebalance_event.go audit.go           its events, and the periodic check of the rows
 //	expire.go server_history.go           removing dead servers
 //	view.go release.go                    what a server reads of its queues, and handing a queue over

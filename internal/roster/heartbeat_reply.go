@@ -25,7 +25,8 @@ type HeartbeatReply struct {
 	AllDrained        bool // all servers have drained: any of them may change the number
 	PartitionVersion  int64
 	MembershipVersion int64
-	PlannedVersion    int64
+	PlanDue           bool     // the membership has changed since the last plan, or a plan that skipped rows is due again
+	Skipped           []string // queues whose moves the last plan could not write, because transactions held their rows (L5)
 	PlanVersion       int64
 	Removing          []string // queues that are to be removed (N2)
 	ItemVersion       int64    // changes when an operator changes failed items
@@ -64,17 +65,17 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
 		var p HeartbeatReply
 		var next WatchRange
-		var audit, anyDead, drained, runs int
+		var due, audit, anyDead, drained, runs int
 		err := rows.Scan(&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
-			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.PlannedVersion, &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &due, (*sqldb.List)(&p.Skipped), &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
 			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
 			&runs, (*sqldb.Instant)(&p.NextFire))
-		p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns = audit == 1, anyDead == 1, drained == 1, runs == 1
+		p.PlanDue, p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns = due == 1, audit == 1, anyDead == 1, drained == 1, runs == 1
 		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, next)
 		replies[p.UUID] = p
 		return err
 	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, r.planned_version, r.plan_version, r.removing, r.item_version,
+		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, CASE WHEN `+planDue+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
 		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		`+watch+`,
 		`+b.allDrainedColumn()+`,

@@ -33,14 +33,16 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 			return nil, fmt.Errorf("look for invalid values in %s: %w", t.name, err)
 		}
 	}
-	var removing string
-	err = p.roster.DB.QueryRow(ctx, `SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, p.taskType, p.roster.OwnSign).
-		Scan((*sqldb.Text)(&removing))
+	var removing, skipped string
+	err = p.roster.DB.QueryRow(ctx, `SELECT removing, skipped FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, p.taskType, p.roster.OwnSign).
+		Scan((*sqldb.Text)(&removing), (*sqldb.Text)(&skipped))
 	if err != nil && !sqldb.NoRows(err) {
-		return nil, fmt.Errorf("read the queues to be removed: %w", err)
+		return nil, fmt.Errorf("read the lists of queues in the lock row: %w", err)
 	}
-	if removing != "" && json.Unmarshal([]byte(removing), new([]string)) != nil {
-		list = append(list, InvalidValue{"schedule_task_running", p.roster.OwnSign, "removing", "be a JSON list of queue ids"})
+	for _, column := range []struct{ name, value string }{{"removing", removing}, {"skipped", skipped}} {
+		if column.value != "" && json.Unmarshal([]byte(column.value), new([]string)) != nil {
+			list = append(list, InvalidValue{"schedule_task_running", p.roster.OwnSign, column.name, "be a JSON list of queue ids"})
+		}
 	}
 	return list, nil
 }

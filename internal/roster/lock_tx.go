@@ -52,9 +52,10 @@ func (l *LockTx) lock(ctx context.Context) error {
 		return err
 	}
 	v := &l.versions
-	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing
+	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing,
+		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).
-		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &l.removing)
+		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &l.removing, &v.planDue, &v.skipped, &v.toMove)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}

@@ -28,6 +28,10 @@ type RebalanceOptions struct {
 
 	Always bool // rebalance although nothing that the planner reads has changed
 
+	// RetrySkipped makes Rebalance write at once what an earlier plan skipped. An owner sets it when its transactions have
+	// left the rows (L5). The other servers wait until the plan is due.
+	RetrySkipped bool
+
 	// NoWait makes Rebalance do nothing while another transaction has the lock row. A server sets it when a heartbeat
 	// reply says that a plan is due. Hundreds of servers learn that at once, and most likely one of them is planning
 	// already. If not, the next reply says so again. SQLite waits all the same.
@@ -41,21 +45,15 @@ type RebalanceOptions struct {
 func (p Planner) Rebalance(ctx context.Context, o RebalanceOptions) (done RebalanceResult, err error) {
 	due, busy, err := p.rebalanceDue(ctx, o)
 	if err != nil || !due {
-		return RebalanceResult{Busy: busy}, err
+		return RebalanceResult{Busy: busy, SkippedKnown: o.RetrySkipped && !busy && err == nil}, err
 	}
 	lock := p.roster.UnderLock
 	if o.NoWait {
 		lock = p.roster.underFreeLock
 	}
 	err = lock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
-		done = RebalanceResult{}
-		skipped, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: o, actor: p.actor})
-		done.Silences = silences
-		for _, change := range skipped {
-			if change.OldOwner == p.actor && change.Requester != "" {
-				done.Blocked = append(done.Blocked, change.QueueID)
-			}
-		}
+		_, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: o, actor: p.actor})
+		done = RebalanceResult{SkippedKnown: true, Skipped: l.versions.toMove, Silences: silences}
 		return err
 	})
 	if errors.Is(err, sqldb.ErrBusy) {
@@ -74,7 +72,10 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 	if o.Always {
 		return true, false, nil
 	}
-	condition := `membership_version <> planned_version`
+	condition := planDue
+	if o.RetrySkipped {
+		condition += ` OR skipped IS NOT NULL`
+	}
 	if o.Watched > 0 {
 		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
 	}
@@ -105,10 +106,12 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 
 // RebalanceResult is the result of Rebalance.
 type RebalanceResult struct {
-	// Blocked are queues that the actor owns and that are to move, while fenced transactions of the actor hold their
-	// rows. If one such transaction follows the other, the rows may never be free. So the actor drains these queues
-	// and rebalances again, and then the request is written (L5).
-	Blocked []string
+	// SkippedKnown says that Skipped is what the lock row says. Without it, Rebalance has not read the row.
+	SkippedKnown bool
+	// Skipped are queues that are to move, while fenced transactions hold their rows. If one such transaction follows the
+	// other, the rows may never be free. So the owner, which learns of them with its heartbeat, drains these queues and
+	// rebalances again, and then the request is written (L5).
+	Skipped []string
 	// Busy says that Rebalance did nothing because another transaction had the lock row (NoWait).
 	Busy bool
 	// Silences are how long the servers that were expired had been silent: for that time no server worked their

@@ -22,7 +22,9 @@ type rebalancing struct {
 // rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
 // rows, and how long the servers that it expired had been silent.
 func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Change, silences []time.Duration, err error) {
-	due := func() bool { return l.versions.planned != l.versions.membership || p.Always }
+	due := func() bool {
+		return l.versions.planDue || l.versions.planned != l.versions.membership || p.Always || p.RetrySkipped && l.versions.skipped
+	}
 	if !due() && p.Watched == 0 {
 		return nil, nil, nil
 	}
@@ -57,18 +59,22 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 			return nil, nil, err
 		}
 	}
-	return skipped, silences, recordPlanned(ctx, l, p.actor, len(written) > 0, len(skipped) == 0)
+	return skipped, silences, recordPlanned(ctx, l, p.actor, len(written) > 0, skipped)
 }
 
-// recordPlanned writes the plan's versions to the lock row. A plan with skipped changes stays due.
-func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, complete bool) error {
-	if complete {
-		l.versions.planned = l.versions.membership
-	}
+// recordPlanned writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes
+// is due again after skipRetryInterval, whichever server makes it (L5).
+func recordPlanned(ctx context.Context, l *LockTx, actor string, changed bool, skipped []plan.Change) error {
+	v := &l.versions
+	v.planned, v.planDue, v.skipped, v.toMove = v.membership, false, len(skipped) > 0, queuesToMove(skipped)
 	if changed {
-		l.versions.plan++
+		v.plan++
 	}
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, last_assign_time = {now}, last_assign_server = ?
-		WHERE task_type = ? AND own_sign = ?`, l.versions.planned, l.versions.plan, actor, l.TaskType, l.OwnSign)
+	list, err := v.skippedColumn()
+	if err != nil {
+		return err
+	}
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now}, last_assign_server = ?
+		WHERE task_type = ? AND own_sign = ?`, v.planned, v.plan, list, actor, l.TaskType, l.OwnSign)
 	return err
 }

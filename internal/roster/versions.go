@@ -1,15 +1,23 @@
 package roster
 
-import "context"
+import (
+	"context"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
 
 // versions are the counters in the lock row. A server learns them with its heartbeat. It reads or plans only if one of
 // them has changed (S2, S3).
 type versions struct {
 	partition  int64 // rises with each request for another number of queues, and with its end
 	membership int64 // rises when a server or queue comes, goes or changes its state: a plan is due
-	planned    int64 // the membership of the last complete plan
+	planned    int64 // the membership of the last plan
 	plan       int64 // rises with each change of an owner or requester
 	item       int64 // rises when an operator changes failed items
+
+	planDue bool       // when the row was read
+	skipped bool       // the last plan skipped changes, because other transactions held their rows (L5)
+	toMove  sqldb.List // the queues among them that are to move
 }
 
 // membershipChanged makes the servers plan again (S3).

@@ -87,17 +87,19 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     removing           TEXT         NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
     partition_version  BIGINT       NOT NULL DEFAULT 0,      -- rises when a change of the number of queues is requested, withdrawn or done
     membership_version BIGINT       NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
-    planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last complete plan; if it differs, a plan is due
+    planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT       NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
     item_version       BIGINT       NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
     epoch_high         BIGINT       NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     audited_at         DATETIME(6)  NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   DATETIME(6)  NULL,                    -- when the last plan was written
     last_assign_server VARCHAR(150) NULL,                    -- server that wrote it
+    skipped            MEDIUMTEXT   NULL,                    -- JSON list of the queues that the last plan could not move because transactions hold their rows; NULL if it skipped nothing
     version            BIGINT       NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
     CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN JSON_VALID(removing) THEN JSON_TYPE(removing) = 'ARRAY' ELSE removing IS NULL END),
+    CONSTRAINT ck_schedule_task_running_skipped CHECK (CASE WHEN JSON_VALID(skipped) THEN JSON_TYPE(skipped) = 'ARRAY' ELSE skipped IS NULL END),
     CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),

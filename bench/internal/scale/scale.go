@@ -281,8 +281,8 @@ func (f *fleet) converged(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for query, want := range map[string]int64{
-		`SELECT COUNT(*) FROM schedule_server`:                                                                                                                  live,
-		`SELECT COUNT(*) FROM schedule_task_running WHERE membership_version <> planned_version`:                                                                0,
+		`SELECT COUNT(*) FROM schedule_server`: live,
+		`SELECT COUNT(*) FROM schedule_task_running WHERE membership_version <> planned_version OR skipped IS NOT NULL`:                                         0,
 		`SELECT COUNT(*) FROM schedule_queue WHERE cur_server IS NULL OR req_server IS NOT NULL`:                                                                0,
 		fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT 1 FROM schedule_queue GROUP BY cur_server HAVING COUNT(*) > %d) far`, (int64(f.settings.Queues)+live-1)/live): 0,
 		fmt.Sprintf(`SELECT COUNT(*) FROM schedule_server s LEFT JOIN (SELECT cur_server, COUNT(*) AS n FROM schedule_queue GROUP BY cur_server) q

@@ -95,7 +95,7 @@ func (s *server) try(ctx context.Context, step func(context.Context) error) {
 
 func (s *server) follow(ctx context.Context, p roster.HeartbeatReply) error {
 	stale := s.stale || !s.matches(p) || s.hasUninformedRequester()
-	if p.AnyDead || p.MembershipVersion != p.PlannedVersion {
+	if p.AnyDead || p.PlanDue {
 		busy, err := s.rebalance(ctx, p)
 		if err != nil {
 			return err
