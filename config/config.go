@@ -32,7 +32,7 @@ type Task struct {
 // SQLDealer is the entry below "dealer: sql:". Load does not check its
 // statements.
 type SQLDealer struct {
-	Select, Execute, ExecuteEach, Key, CursorStart string
+	Select, Execute, ExecuteEach, Key, CursorStart, AfterStart string
 }
 
 // Load reads the file at path. Flags that were set override it. Load uses only

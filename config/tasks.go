@@ -27,7 +27,7 @@ func fields(s *center.Settings) map[string]any {
 var (
 	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "dealer")
 	dealerKeys = []string{"sql"}
-	sqlKeys    = []string{"select", "execute", "execute_each", "key", "cursor_start"}
+	sqlKeys    = []string{"select", "execute", "execute_each", "key", "cursor_start", "after_start"}
 )
 
 // taskSource reads the entry "tasks" of a file.
@@ -142,7 +142,10 @@ func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	path += ".sql"
 	entries = s.mapping(path, sql.value)
 	s.checkKeys(path, entries, sqlKeys)
-	fields := map[string]*string{"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key, "cursor_start": &d.CursorStart}
+	fields := map[string]*string{
+		"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key,
+		"cursor_start": &d.CursorStart, "after_start": &d.AfterStart,
+	}
 	for _, e := range entries {
 		if field := fields[e.key]; field != nil {
 			*field, _ = s.text(path+"."+e.key, e.value)

@@ -21,7 +21,7 @@ func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, er
 	if err := checkKeys(c); err != nil {
 		return nil, err
 	}
-	d := &Dealer{syntax: sy, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, cursorStart: c.CursorStart}
+	d := &Dealer{syntax: sy, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, cursorStart: c.CursorStart, afterStart: c.AfterStart}
 	if c.Key != "" {
 		d.keyed, d.columns = true, []string{c.Key}
 	}
@@ -29,6 +29,9 @@ func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, er
 		return nil, fmt.Errorf(".select %w", err)
 	}
 	if err := checkCursor(c, d.sel.uses(cursor)); err != nil {
+		return nil, err
+	}
+	if err := checkAfter(c, d.sel.uses(after), d.sel.uses(cursor)); err != nil {
 		return nil, err
 	}
 	if d.each {
@@ -40,7 +43,7 @@ func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, er
 	if err := d.parseExecute(c.Execute); err != nil {
 		return nil, fmt.Errorf(".execute %w", err)
 	}
-	return d, nil
+	return d, d.checkParameters(settings.ExecuteNumber)
 }
 
 // checkKeys checks which keys of the file are there.
@@ -83,7 +86,7 @@ func (d *Dealer) parse(text string, known ...string) (*statement, error) {
 }
 
 func (d *Dealer) parseSelect(text string, many bool) (err error) {
-	d.sel, err = d.parse(text, total, index, queue, queueParameter, parameter, limit, cursor, ownSign, runKey)
+	d.sel, err = d.parse(text, total, index, queue, queueParameter, parameter, limit, cursor, after, ownSign, runKey)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 const (
 	aSelect  = "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}"
 	aCursor  = "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}"
+	anAfter  = "SELECT id FROM orders WHERE id > {{after}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}"
 	anUpdate = "UPDATE orders SET state = 1 WHERE id IN ({{keys}})"
 )
 
@@ -35,7 +36,7 @@ func TestNewErrors(t *testing.T) {
 		},
 		"unknown in select": {
 			sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: "id"},
-			want: at + ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{own_sign}}, {{run_key}}",
+			want: at + ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{after}}, {{own_sign}}, {{run_key}}",
 		},
 		"unknown in execute": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: "id"},
@@ -70,6 +71,33 @@ func TestNewErrors(t *testing.T) {
 			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id", CursorStart: "0"},
 			want: at + ".cursor_start (0) has no effect: select does not use {{cursor}}",
 		},
+		"after without key": {
+			sql:  config.SQLDealer{Select: anAfter, ExecuteEach: "SELECT {{row.id}}", AfterStart: "0"},
+			want: at + ".key is missing: it names the column by which select is ordered, and whose value {{after}} is",
+		},
+		"after without start": {
+			sql:  config.SQLDealer{Select: anAfter, Execute: anUpdate, Key: "id"},
+			want: at + ".after_start is missing: it is the value of {{after}} before the first row, such as 0",
+		},
+		"start without after": {
+			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id", AfterStart: "0"},
+			want: at + ".after_start (0) has no effect: select does not use {{after}}",
+		},
+		"after and cursor": {
+			sql:  config.SQLDealer{Select: aCursor + " -- \n OFFSET {{after}}", Execute: anUpdate, Key: "id", CursorStart: "0", AfterStart: "0"},
+			want: at + ".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, so remove {{after}}",
+		},
+		"too many keys": {
+			sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: center.Settings{ExecuteNumber: 32_767},
+			want: at + ".execute takes 32766 keys at most: execute_number (32767) must not be larger",
+		},
+		"too many keys beside others": {
+			sql:      config.SQLDealer{Select: aSelect, Execute: anUpdate + " AND by_server <> {{server}} OR id IN ({{keys}})", Key: "id"},
+			settings: center.Settings{ExecuteNumber: 16_383},
+			want:     at + ".execute takes 16382 keys at most: execute_number (16383) must not be larger",
+		},
+		"as many keys as possible": {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: center.Settings{ExecuteNumber: 32_766}},
+		"after":                    {sql: config.SQLDealer{Select: anAfter, Execute: anUpdate, Key: "id", AfterStart: "0"}, settings: four},
 		"run_key without runs, select": {
 			sql: config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", Execute: anUpdate, Key: "id"}, settings: four,
 			want: at + ".select uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",

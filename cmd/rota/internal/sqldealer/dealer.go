@@ -23,6 +23,7 @@ type Dealer struct {
 	modeRun     bool     // the mode in the file is RUN
 	keyed       bool     // the first column is the key
 	cursorStart string   // the value of {{cursor}} before the first row
+	afterStart  string   // the value of {{after}} at the start of the table
 	columns     []string // the columns that a Row keeps
 	bindings    []int    // for each placeholder of exec, its index in columns, or -1
 }
@@ -31,6 +32,7 @@ var (
 	_ processor.TaskDealer[Row] = (*Dealer)(nil)
 	_ processor.Keyed[Row]      = keyed{}
 	_ processor.Cursored[Row]   = cursored{}
+	_ processor.Paged[Row]      = paged{}
 )
 
 // New parses the statements of a task. It needs no database, so it finds an error
@@ -48,12 +50,14 @@ func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 // one transaction. The caller calls it once, before all other methods. The result
 // has the capabilities that follow from the statements: with a key it is Keyed, so
 // rows fail one by one; with {{cursor}} it is Cursored, so rows are read in order
-// and never twice.
+// and never twice; with {{after}} it is Paged, so failed rows hide no others.
 func (d *Dealer) Use(db *sql.DB) processor.TaskDealer[Row] {
 	d.db = db
 	switch {
 	case d.sel.uses(cursor):
 		return cursored{keyed{d}}
+	case d.sel.uses(after):
+		return paged{keyed{d}}
 	case d.keyed:
 		return keyed{d}
 	}
@@ -71,6 +75,12 @@ type cursored struct{ keyed }
 
 // Cursor implements processor.Cursored.
 func (cursored) Cursor(r Row) string { return r.key() }
+
+// paged is a Dealer whose select can go on behind the key of a row.
+type paged struct{ keyed }
+
+// Position implements processor.Paged.
+func (paged) Position(r Row) string { return r.key() }
 
 // Select returns the rows of one queue.
 func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
@@ -94,6 +104,8 @@ func (d *Dealer) selectArg(name string, s *processor.Selection) any {
 	switch name {
 	case cursor:
 		return cmp.Or(s.Queue.Cursor, d.cursorStart)
+	case after:
+		return cmp.Or(s.After, d.afterStart)
 	case total:
 		return s.Total
 	case index:

@@ -16,6 +16,11 @@
 // results of runs. New refuses a file that uses it without mode RUN. If the
 // database says CONTINUOUS nevertheless, it is NULL.
 //
+// {{after}} lets the select go on behind failed rows, in the order of the key. A select without it returns at most ten
+// times fetch_number rows, and as many failed rows hide all others. It has a start value rather than a condition that
+// is left out at the start: a second form of the statement would have another plan. A row whose key is NULL is refused,
+// because no statement finds it by its key.
+//
 // With execute_each the rows of one call share a transaction. If one row fails,
 // all are rolled back, and with a key they are then executed one by one.
 package sqldealer

@@ -56,6 +56,9 @@ func (d *Dealer) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 		if err := r.scan(rows, own); err != nil {
 			return nil, err
 		}
+		if d.keyed && own[0] == nil {
+			return nil, fmt.Errorf("row %d has no key: column %q is NULL", len(list)+1, d.columns[0])
+		}
 		list = append(list, Row{from: s, values: own})
 	}
 	return list, rows.Err()

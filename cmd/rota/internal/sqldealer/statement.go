@@ -20,7 +20,7 @@ type statement struct {
 const (
 	total, index, queue   = "total", "index", "queue"
 	queueParameter, limit = "queue_parameter", "limit"
-	cursor                = "cursor"
+	cursor, after         = "cursor", "after"
 	parameter, ownSign    = "parameter", "own_sign"
 	runKey                = "run_key"
 	keys, server          = "keys", "server"
@@ -107,6 +107,16 @@ func mark(s string) string {
 // uses reports whether the statement has one of the placeholders.
 func (s *statement) uses(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(s.names, name) })
+}
+
+// count returns how often the statement has a placeholder.
+func (s *statement) count(name string) (n int) {
+	for _, other := range s.names {
+		if other == name {
+			n++
+		}
+	}
+	return n
 }
 
 // text returns the statement with a mark for each key. Each occurrence of a name

@@ -13,12 +13,14 @@ type syntax struct {
 	backslashesAfter byte // a backslash escapes in strings such as E'...'; 0 if there are none
 	dollarQuotes     bool // $tag$...$tag$ is a string
 
+	mostParameters int // of a statement
+
 	textAsBytes bool // the driver returns some texts as bytes
 	parsesTimes bool // the driver turns the text of a time into a time.Time, and writes it back in another form
 }
 
 var syntaxes = map[schema.Dialect]syntax{
-	schema.Postgres: {numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, textAsBytes: true},
-	schema.MySQL:    {hashComments: true, backquotes: true, backslashes: true, textAsBytes: true},
-	schema.SQLite:   {backquotes: true, parsesTimes: true},
+	schema.Postgres: {numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535, textAsBytes: true},
+	schema.MySQL:    {hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, textAsBytes: true},
+	schema.SQLite:   {backquotes: true, mostParameters: 32_766, parsesTimes: true},
 }
