@@ -113,9 +113,9 @@ func (r *Runs) Graph(ctx context.Context, runID string) ([]Run, []RunDep, error)
 }
 
 // Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. There is one run of
-// a key: a call with a key that was submitted before returns the id of the first run, and existed is true. Without a key
-// each call makes a run. The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. If one of
-// the runs in after does not succeed, the run ends DEPENDENT_FAILED.
+// a key: a call with a key that was submitted before returns the id of the first run, reopened if it was SKIPPED, and
+// existed is true. Without a key each call makes a run. The run is opened when the runs in after have succeeded and no other
+// run of the task type is RUNNING. If one of the runs in after does not succeed, the run ends DEPENDENT_FAILED.
 //
 // The dependants get the key and the params. Submit returns ErrUnknownTask if the task type has no row, and ErrUnknownRun
 // if a run in after does not exist. After a commit whose reply was lost, existed is false.
@@ -141,9 +141,9 @@ func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
 	return r.runs.SetPaused(ctx, runID, false, actor)
 }
 
-// Rerun lets a run that failed or was cancelled go on (R11): its failed and cancelled queues begin again, each from its
-// cursor. Queues that are done stay done, unless the number of queues has changed. Its dependants that failed because of
-// it wait again. Rerun returns ErrRunState if the run is in any other state.
+// Rerun lets a run that failed or was cancelled go on, or one that was skipped begin (R11): its failed and cancelled queues
+// begin again, each from its cursor. Queues that are done stay done, unless the number of queues has changed. Its dependants
+// that failed or were skipped because of it wait again. Rerun returns ErrRunState if the run is in any other state.
 func (r *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	return r.runs.Rerun(ctx, runID, actor)
 }

@@ -15,7 +15,7 @@ import (
 type SettingRecord struct {
 	Column string // in schedule_task_type; the name if the setting is kept in another table, as are cron, every and after
 	Name   string // in rota.yaml
-	Value  any    // the value of the column: int64, float64 or string
+	Value  any    // the value of the column: int64, float64, bool or string
 	Text   string // the text in rota.yaml
 }
 

@@ -21,7 +21,8 @@ type Setting struct {
 	ruled       bool     // Validate has a rule for the value, instead of bounds
 }
 
-// Field returns a pointer to the setting's field in s: a *string, *int, *float64, *time.Duration, *[]string or *[]After.
+// Field returns a pointer to the setting's field in s: a *string, *bool, *int, *float64, *time.Duration, *[]string or
+// *[]After.
 func (row Setting) Field(s *Settings) any { return row.field(s) }
 
 // SettingTable returns a row for each field of Settings, in the order of display.
@@ -141,6 +142,15 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.RunTimeout }, least: float64(time.Second), most: float64(10 * 8760 * time.Hour),
 	},
 	{
+		Name: "run_start_timeout", Column: "run_start_timeout_ms", Help: "in mode RUN, how long a run may wait until it starts; then it fails",
+		field: func(s *Settings) any { return &s.RunStartTimeout },
+	},
+	{
+		Name: "coalesce", Column: "coalesce_runs",
+		Help:  "in mode RUN with `after`: `true` skips a run whose upstreams have succeeded while an earlier run of the same trigger has not started",
+		field: func(s *Settings) any { return &s.Coalesce },
+	},
+	{
 		Name: "task_parameter", Column: "task_parameter", Help: "handed to each Select",
 		field: func(s *Settings) any { return &s.TaskParameter },
 	},
@@ -190,6 +200,8 @@ func (row Setting) argument(s Settings) any {
 	case *time.Duration:
 		return v.Milliseconds()
 	case *int:
+		return *v
+	case *bool:
 		return *v
 	case *string:
 		return *v

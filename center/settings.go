@@ -108,6 +108,12 @@ type Settings struct {
 	// RunTimeout is how long a run may take from its opening on. After that it fails, whatever the state of its queues.
 	// Defaults to 24 h.
 	RunTimeout time.Duration
+	// RunStartTimeout is how long a run may wait until it is opened. After that it fails. It counts from the moment in which
+	// the run is made or reopened. Defaults to no limit.
+	RunStartTimeout time.Duration
+	// Coalesce lets a run that a trigger has caused end SKIPPED if its upstreams have succeeded while another run of the
+	// same trigger is READY: that run does the work of both. Defaults to false: each slot has its run.
+	Coalesce bool
 	// ExpireOwnSignInterval is how long an environment may be without servers before its queues are deleted; see
 	// Center.ExpireOwnSigns. Defaults to 24 h.
 	ExpireOwnSignInterval time.Duration

@@ -42,6 +42,8 @@ tasks:
     queue_retry: 45s
     max_recoveries: 6
     run_timeout: 4h
+    run_start_timeout: 90m
+    coalesce: true
     cron: 0 0 2 * * ?
     time_zone: Europe/Berlin
     after: [extract, 'load': FINISHED]
@@ -92,6 +94,8 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				After:              []center.After{{Upstream: "extract"}, {Upstream: "load", Rule: center.RuleFinished}},
 				MaxRecoveries:      6,
 				RunTimeout:         4 * time.Hour,
+				RunStartTimeout:    90 * time.Minute,
+				Coalesce:           true,
 			},
 			SQL: sql,
 		}, {
@@ -209,6 +213,7 @@ func TestErrors(t *testing.T) {
 		"cron of five fields":      {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required"},
 		"queues is an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
 		"queues is a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
+		"a flag is a text":         {task(`queues: 1` + "\n" + `coalesce: "yes"`), "FILE:5: tasks.settle.coalesce (yes): must be true or false"},
 		"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
 		"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
 		"unknown dealer":           {task("queues: 1\ndealer: {http: x}"), "FILE:5: tasks.settle.dealer.http: unknown key; the known keys are sql"},

@@ -154,7 +154,7 @@ func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	return d
 }
 
-// scalar reads n into to, a pointer to an int, float64, string or Duration.
+// scalar reads n into to, a pointer to a bool, int, float64, string or Duration.
 func (s taskSource) scalar(path string, n *yaml.Node, to any) {
 	text, ok := s.text(path, n)
 	if !ok || isNull(n) {
@@ -167,6 +167,12 @@ func (s taskSource) scalar(path string, n *yaml.Node, to any) {
 		v, err := strconv.Atoi(strings.ReplaceAll(text, "_", ""))
 		if err != nil || n.Tag != "!!int" {
 			s.add(n.Line, "%s (%s): must be a whole number", path, text)
+		}
+		*to = v
+	case *bool:
+		v, err := strconv.ParseBool(text)
+		if err != nil || n.Tag != "!!bool" {
+			s.add(n.Line, "%s (%s): must be true or false", path, text)
 		}
 		*to = v
 	case *float64:

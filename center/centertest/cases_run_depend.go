@@ -103,16 +103,37 @@ func testDynamicDependencies(t *testing.T, c *center.Center) {
 }
 
 func testTriggeredDependants(t *testing.T, c *center.Center) {
-	t.Run("R5 R4 runs of a slow dependant of a trigger do not pile up", func(t *testing.T) {
+	t.Run("R5 R4 runs of a slow dependant with coalesce do not pile up", func(t *testing.T) {
 		g := newGraph(t, c, "a", "slow after a")
 		g["a"].hourly(nil)
+		g["slow"].exec("UPDATE schedule_task_type SET coalesce_runs = TRUE WHERE task_type = '%s'", g["slow"].task)
 		for range 4 {
-			_, err := c.Engine().Triggers.Fire(t.Context(), g["a"].task, "test")
-			g["a"].must(err)
+			g.fire("a")
 			g.succeed("a")
 			g["slow"].tick()
 		}
 		g["slow"].wantRunStates("RUNNING", "READY", "SKIPPED", "SKIPPED")
+	})
+	t.Run("R4 a slow dependant has a run for each slot that is made up for", func(t *testing.T) {
+		g := newGraph(t, c, "a", "slow after a")
+		g["a"].hourly(nil)
+		for range 4 {
+			g.fire("a")
+			g.succeed("a")
+			g["slow"].tick()
+		}
+		g["slow"].wantRunStates("RUNNING", "READY", "READY", "READY")
+	})
+	t.Run("R4 a paused run of a dependant with coalesce skips none", func(t *testing.T) {
+		g := newGraph(t, c, "a", "slow after a")
+		g["a"].hourly(nil)
+		g["slow"].exec("UPDATE schedule_task_type SET coalesce_runs = TRUE WHERE task_type = '%s'", g["slow"].task)
+		first := g.fire("a")
+		g.succeed("a")
+		g["slow"].must(c.Engine().Runs.SetPaused(t.Context(), g.of("slow", first), true, "test"))
+		g.fire("a")
+		g.succeed("a")
+		g["slow"].wantRunStates("READY", "READY")
 	})
 	t.Run("R5 a skipped run makes no runs of dependants", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")

@@ -49,6 +49,15 @@ func (g graph) of(name, root string) string {
 	return ids[0]
 }
 
+// fire fires the trigger that has the name of a task type, and returns the id of the run.
+func (g graph) fire(name string) string {
+	r := g[name]
+	r.Helper()
+	id, err := r.c.Engine().Triggers.Fire(r.Context(), r.task, "test")
+	r.must(err)
+	return id
+}
+
 // succeed opens the next run of a task type and finishes it.
 func (g graph) succeed(name string) {
 	g[name].Helper()

@@ -135,6 +135,11 @@ var groups = map[string]group{
 	"repartition in a run":  {run: testRepartitionInRun},
 	"hand-over in a run":    {run: testHandoverInRun},
 
+	// cases_run_skip.go
+	"skipped runs":  {run: testSkippedRuns, about: Clock},
+	"skipped slots": {run: testSkippedSlots, about: Clock},
+	"start limits":  {run: testStartLimits, about: Clock},
+
 	// cases_run_depend.go
 	"dependants":           {run: testDependants},
 	"upstream ends":        {run: testUpstreamEnds},

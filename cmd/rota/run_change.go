@@ -23,11 +23,12 @@ wait for its success fail.`,
 func newRunRerunCommand() *cobra.Command {
 	return runChangeCommand(&cobra.Command{
 		Use:   "rerun RUN",
-		Short: "Rerun the unfinished queues of a run that failed or was cancelled",
+		Short: "Rerun what a run has not done that failed or was cancelled or skipped",
 		Long: `Rerun the unfinished queues of a run that failed or was cancelled, each from its
-current position. Finished queues stay finished. The runs that failed because of
-this run wait for it again.`,
-	}, failedRun, (*center.Runs).Rerun, "reruns the queues that were not done")
+current position. Finished queues stay finished. A run that was SKIPPED starts
+when no other run of its task type is RUNNING. The runs that failed or were
+skipped because of this run wait for it again.`,
+	}, reopenableRun, (*center.Runs).Rerun, "reruns the queues that were not done")
 }
 
 func newRunPauseCommand() *cobra.Command {
@@ -50,8 +51,8 @@ func newRunResumeCommand() *cobra.Command {
 func openRun(r center.Run) bool   { return !r.Ended() }
 func pausedRun(r center.Run) bool { return openRun(r) && r.Paused }
 
-func failedRun(r center.Run) bool {
-	return slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, r.State)
+func reopenableRun(r center.Run) bool {
+	return slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed, center.RunSkipped}, r.State)
 }
 
 // runChangeCommand completes a command that applies a method of the bundle to a

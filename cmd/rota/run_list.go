@@ -29,10 +29,12 @@ The state of a run:
   RUNNING           servers sweep its queues
   PAUSED            an operator has paused it before its end
   SUCCESS           all its queues are done
-  FAILED            a queue has failed too often, or the deadline has passed
+  FAILED            a queue has failed too often, the deadline has passed, or it
+                    did not start in time
   DEPENDENT_FAILED  an upstream did not succeed
   CANCELLED         an operator cancelled it
-  SKIPPED           another run was open when its trigger was due`,
+  SKIPPED           another run was open when its trigger was due; "rota run
+                    rerun" starts it`,
 		Example: `  rota run list reindex --watch
   rota run list --state FAILED
   rota run list --limit 1000 -o csv`,

@@ -64,8 +64,11 @@ func runTimes(r center.RunRecord) (list []string) {
 	} else {
 		add("started", r.StartedAt)
 	}
-	if r.State == center.RunRunning {
+	switch {
+	case r.State == center.RunRunning:
 		add("deadline", r.DeadlineAt)
+	case !r.Ended() && !r.DeadlineAt.IsZero():
+		add("must start", r.DeadlineAt)
 	}
 	if r.Ended() {
 		add("ended", r.FinishedAt)

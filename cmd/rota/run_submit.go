@@ -25,9 +25,9 @@ func newRunSubmitCommand() *cobra.Command {
 		Short: "Submit a run of a task type and print its id",
 		Long: `Submit a run of a task type of mode RUN, and of everything that runs after it,
 and print its id. There is one run per key: submitting the key again prints the
-id of the first run. A run starts when no other run of its task type is RUNNING
-and, with --after, when the named runs have succeeded. A submitted run is never
-skipped.
+id of the first run, and starts it if it was SKIPPED. A run starts when no other
+run of its task type is RUNNING and, with --after, when the named runs have
+succeeded. A submitted run is never skipped.
 
 With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
 		Example: `  rota run submit reindex

@@ -38,7 +38,8 @@ counted from --start, or from the creation of the trigger. TIME is in RFC 3339.
 --misfire applies to slots that no server fired in time: ONE fires the newest,
 SKIP the newest if it is younger than --misfire-after, ALL fires each, at most
 --catchup-max. --overlap applies to slots while a run is open: SKIP leaves a
-SKIPPED run, WAIT lets one run wait.`,
+SKIPPED run, WAIT lets one run wait. The run of --at always waits. A paused run
+that has not started skips nothing.`,
 		Example: `  rota trigger apply nightly --task reindex --cron "0 0 2 * * ?" \
       --time-zone Europe/Berlin --dry-run
   rota trigger apply poll --task import --every 10m --overlap WAIT

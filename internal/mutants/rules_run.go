@@ -76,14 +76,20 @@ var runMutants = []mutant{
 	},
 	{
 		"R11", "a rerun of a run that is RUNNING",
-		"Rerun", "runID, RunFailed, RunCancelled,",
-		"runID, RunRunning, RunFailed, RunCancelled,",
+		"Rerun", "runID, reopenable...)",
+		"runID, append([]string{RunRunning}, reopenable...)...)",
 		"TestConformance",
 	},
 	{
 		"R12", "a run that others wait for is deleted",
 		"Clean", "WHERE d.upstream_run_id = r.run_id AND ",
 		"WHERE d.upstream_run_id = r.run_id AND w.state = 'NONE' AND ",
+		"TestConformance",
+	},
+	{
+		"R13", "a run waits for ever in spite of its limit",
+		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
+		"cancel_requested ORDER",
 		"TestConformance",
 	},
 }

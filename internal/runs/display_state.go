@@ -8,6 +8,14 @@ func (r Run) DisplayState() string {
 	return r.State
 }
 
+// stateText returns the state of the run, and that it is paused.
+func (r Run) stateText() string {
+	if r.Paused {
+		return r.State + " and paused"
+	}
+	return r.State
+}
+
 // FinishedQueues returns how many queues of the run need no more sweeps: they are done, failed or cancelled.
 func (r RunRecord) FinishedQueues() int64 {
 	return r.QueuesDone + r.QueuesFailed + r.QueuesCancelled

@@ -79,7 +79,8 @@
 //	sweep.go             the Sweeps: progress and the end of a sweep; sweep_row.go writes the fenced row
 //	close.go             a run ends because its queues are finished; queue_counts.go decides in which state
 //	stop.go              a run ends because it was cancelled or its deadline has passed
-//	operate.go           cancel, pause and rerun
+//	operate.go           cancel, pause and rerun; reopen.go does what a rerun changes
+//	start_limit.go       how long a run may wait until it is opened
 //	clean.go             retention
 //
 // Beside it:

@@ -143,9 +143,9 @@ func (m *runModel) changeRun(do func(ctx context.Context, id string) error, stat
 	}
 }
 
-// rerun reruns a run, which the engine must refuse unless the run failed or was cancelled.
+// rerun reruns a run, which the engine must refuse unless the run failed or was cancelled or skipped.
 func (m *runModel) rerun(ctx context.Context, id string) error {
-	allowed := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed}, m.states[id])
+	allowed := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed, center.RunSkipped}, m.states[id])
 	err := m.c.Engine().Runs.Rerun(ctx, id, "test")
 	if !allowed && !errors.Is(err, center.ErrRunState) {
 		m.Fatalf("rerun a run that is %s: got %v, want %v", m.states[id], err, center.ErrRunState)

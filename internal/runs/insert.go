@@ -51,20 +51,42 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 // insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
 // dependants, WAITING, and a snapshot of the edges between them (R5). The roots wait for the runs in after.
 func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
-	edges, err := ReadEdges(ctx, l.Tx)
+	g, err := newGraphBuilder(ctx, l, roots)
 	if err != nil {
 		return err
 	}
-	g := graphBuilder{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType), detached: len(after) > 0}
-	if g.existing, err = runsOfKeys(ctx, l, g.order, keysOf(roots)); err != nil {
-		return err
-	}
+	g.detached = len(after) > 0
 	for _, root := range roots {
 		for _, id := range after {
 			g.deps = append(g.deps, RunDep{root.ID, id, RuleSuccess})
 		}
 		g.add(root)
 	}
+	return g.insert(ctx, l)
+}
+
+// insertDependants inserts the runs of the dependants of a root that exists.
+func insertDependants(ctx context.Context, l *roster.LockTx, root Run) error {
+	g, err := newGraphBuilder(ctx, l, []Run{root})
+	if err != nil {
+		return err
+	}
+	g.addDependants(root)
+	return g.insert(ctx, l)
+}
+
+func newGraphBuilder(ctx context.Context, l *roster.LockTx, roots []Run) (*graphBuilder, error) {
+	edges, err := ReadEdges(ctx, l.Tx)
+	if err != nil {
+		return nil, err
+	}
+	g := &graphBuilder{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType)}
+	g.existing, err = runsOfKeys(ctx, l, g.order, keysOf(roots))
+	return g, err
+}
+
+// insert inserts the runs and edges. An edge whose dependant existed before is left out if the dependant does not wait.
+func (g *graphBuilder) insert(ctx context.Context, l *roster.LockTx) error {
 	if err := insertRunRows(ctx, l, g.runs); err != nil {
 		return err
 	}
@@ -89,18 +111,22 @@ func keysOf(runs []Run) []string {
 }
 
 func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
+	limits, err := startLimits(ctx, l, runs)
+	if err != nil {
+		return err
+	}
 	for part := range slices.Chunk(runs, roster.InsertRows/2) {
-		args := make([]any, 0, 12*len(part))
+		args := make([]any, 0, 13*len(part))
 		for _, r := range part {
 			var finished any
 			if r.Ended() {
 				finished = l.Dialect.Time(l.Now)
 			}
-			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished)
+			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished, startDeadline(l, r, limits))
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
-			priority, params, message, finished_at, created_at) VALUES `+values, args...)
+			priority, params, message, finished_at, deadline_at, created_at) VALUES `+values, args...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
 			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row is not held: the next try finds it
 		}

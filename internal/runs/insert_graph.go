@@ -13,12 +13,16 @@ type graphBuilder struct {
 	lateDeps []RunDep // edges whose dependant existed before
 }
 
-// add adds a root and the runs of its dependants.
+// add adds a root and the runs of its dependants. A SKIPPED root has none until it is reopened.
 func (g *graphBuilder) add(root Run) {
 	g.runs = append(g.runs, root)
-	if root.State == RunSkipped {
-		return
+	if root.State != RunSkipped {
+		g.addDependants(root)
 	}
+}
+
+// addDependants adds the runs of the dependants of a root.
+func (g *graphBuilder) addDependants(root Run) {
 	ids := map[string]string{root.TaskType: root.ID} // the runs of this graph, by task type
 	fresh := map[string]bool{root.TaskType: true}
 	for _, name := range g.order {

@@ -82,12 +82,14 @@ func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error)
 	return ended, nil
 }
 
-// checkPileUp keeps the runs of a trigger from piling up at a slow dependant (R4). It returns SKIPPED if another run of the
-// same trigger is READY: that run has not started yet, and so it also does the work of the skipped one.
+// checkPileUp keeps the runs of a trigger from piling up at a slow dependant whose setting coalesce is on (R4). It returns
+// SKIPPED if another run of the same trigger is READY and not paused: that run has not started yet, and so it also does the
+// work of the skipped one.
 func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, cause string, err error) {
 	var other string
 	err = l.QueryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
-		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)
+		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name AND NOT o.paused AND NOT o.cancel_requested
+		JOIN schedule_task_type t ON t.task_type = r.task_type AND t.coalesce_runs WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)
 	if sqldb.NoRows(err) {
 		return RunReady, "", nil
 	}

@@ -18,7 +18,7 @@ const (
 	RunFailed          = "FAILED"           // a queue has failed, or the deadline has passed
 	RunDependentFailed = "DEPENDENT_FAILED" // an upstream did not succeed
 	RunCancelled       = "CANCELLED"        // an operator has cancelled it
-	RunSkipped         = "SKIPPED"          // other runs of the task type were open
+	RunSkipped         = "SKIPPED"          // other runs of the task type were open; a rerun opens it
 )
 
 // The states of a queue of a run.
@@ -60,12 +60,13 @@ type Run struct {
 	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
 	CreatedAt   time.Time `json:"created_at"`
 	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows of the user belong to the next run (R9)
-	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // never zero while it is RUNNING
+	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // when it fails because it has not started, or has not ended; never zero while it is RUNNING
 	FinishedAt  time.Time `json:"finished_at,omitzero"`
 	Version     int64     `json:"version"`
 }
 
-// Ended reports whether the run has ended. Only a rerun changes it after that.
+// Ended reports whether the run has ended. Only a rerun changes it after that, or a submission of
+// the key of a SKIPPED run.
 func (r Run) Ended() bool {
 	return r.State != RunWaiting && r.State != RunReady && r.State != RunRunning
 }

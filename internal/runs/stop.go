@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9). An
+// stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9, R13). An
 // owner with a sweep notices it at its next write: the row of its queue is no longer RUNNING.
 func (c *closer) stopRun(ctx context.Context, runID string) error {
 	var ended bool
@@ -26,12 +26,15 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	}
 	var from string
 	var cancel, late bool
-	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} AND state = '`+RunRunning+`' THEN TRUE ELSE FALSE END
+	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} THEN TRUE ELSE FALSE END
 		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, &cancel, (*flag)(&late))
 	if err != nil || !cancel && !late {
 		return false, err
 	}
 	queueState, state, why := RunQueueFailed, RunFailed, "the deadline of the run has passed"
+	if from != RunRunning {
+		why = "it did not start in time (run_start_timeout)"
+	}
 	if cancel {
 		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
 	}

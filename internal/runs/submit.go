@@ -21,8 +21,8 @@ const (
 
 // Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has one
 // run per key. If the key has a run already, Submit ignores the other arguments and returns the id of that run, and existed
-// is true. After a commit whose reply was lost, Submit cannot know this, and existed is false. Without a key each call makes
-// a run.
+// is true. A run that is SKIPPED is then reopened, as Rerun does. After a commit whose reply was lost, Submit cannot know
+// this, and existed is false. Without a key each call makes a run.
 //
 // The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. It never overlaps
 // and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
@@ -51,7 +51,7 @@ func (rs *Runs) Submit(ctx context.Context, taskType, key, params string, after 
 		err = submit() // if the first try was committed, the key finds its run
 		existed = false
 	}
-	if err == nil && len(after) > 0 {
+	if err == nil && (len(after) > 0 || existed) {
 		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})
 	}
 	if err != nil {
@@ -99,7 +99,7 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 		return "", false, err
 	}
 	if id := known[taskKey{l.TaskType, r.Key}]; id != "" {
-		return id, true, nil
+		return id, true, reopenSkipped(ctx, l, id)
 	}
 	if after, err = checkUpstreams(ctx, l, after); err != nil {
 		return "", false, err
@@ -109,6 +109,14 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 		r.State = RunWaiting
 	}
 	return r.ID, false, insertRuns(ctx, l, []Run{r}, after)
+}
+
+// reopenSkipped reopens a run if it is SKIPPED: the slot shall have its run after all.
+func reopenSkipped(ctx context.Context, l *roster.LockTx, runID string) error {
+	if skipped, err := lockRun(ctx, l.Tx, runID, RunSkipped); err != nil || !skipped {
+		return err
+	}
+	return reopen(ctx, l, runID)
 }
 
 // checkUpstreams checks that the runs exist, and returns each of them once.

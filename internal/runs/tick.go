@@ -28,7 +28,7 @@ type tickState struct {
 	mustStop    bool // the RUNNING run was cancelled, or its deadline has passed
 	allFinished bool // all queues of the RUNNING run are finished
 	canOpen     bool // a run is READY, and neither a pause nor a repartition stops it
-	mustCancel  bool // a run was cancelled before it was opened
+	mustEnd     bool // a run was cancelled before it was opened, or has waited for too long
 	canResolve  bool // the upstreams of a WAITING run decide its next state
 }
 
@@ -67,7 +67,7 @@ func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, erro
 
 // due reports whether the tick has anything to do.
 func (p tickState) due() bool {
-	return p.mustStop || p.allFinished || p.mustCancel || p.canResolve || p.fires() || p.canOpen && p.Open == ""
+	return p.mustStop || p.allFinished || p.mustEnd || p.canResolve || p.fires() || p.canOpen && p.Open == ""
 }
 
 func (p tickState) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
@@ -82,8 +82,8 @@ func (s *Scheduler) tick(ctx context.Context, taskType string, p *tickState) (di
 	} else if p.allFinished {
 		err = s.closer.closeRun(ctx, p.Open)
 	}
-	if err == nil && p.mustCancel {
-		err = s.cancelWaiting(ctx, taskType)
+	if err == nil && p.mustEnd {
+		err = s.endWaiting(ctx, taskType)
 	}
 	if err == nil && p.canResolve {
 		err = s.resolveDue(ctx, taskType)
@@ -109,14 +109,14 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	err = s.db.Each(ctx, func(rows *sql.Rows) error {
 		found = true
 		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.mustStop), (*flag)(&p.allFinished),
-			(*flag)(&p.canOpen), (*flag)(&p.mustCancel), (*flag)(&p.canResolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
+			(*flag)(&p.canOpen), (*flag)(&p.mustEnd), (*flag)(&p.canResolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
 		p.allFinished = p.allFinished && p.Open != ""
 		return err
 	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
 		CASE WHEN r.cancel_requested OR r.deadline_at < {now} THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')) THEN FALSE ELSE TRUE END,
 		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested) THEN TRUE ELSE FALSE END,
-		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND w.cancel_requested) THEN TRUE ELSE FALSE END,
+		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND (w.cancel_requested OR w.deadline_at < {now})) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`) THEN TRUE ELSE FALSE END,
 		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`'),
 		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
@@ -129,13 +129,13 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	return p, err
 }
 
-// maxPerTick bounds the runs that one tick cancels, and the runs that it resolves.
+// maxPerTick bounds the runs that one tick ends before they are opened, and the runs that it resolves.
 const maxPerTick = 100
 
-// cancelWaiting ends the runs that were cancelled before they were opened.
-func (s *Scheduler) cancelWaiting(ctx context.Context, taskType string) error {
+// endWaiting ends the runs that were cancelled before they were opened, and those that have waited for too long (R13).
+func (s *Scheduler) endWaiting(ctx context.Context, taskType string) error {
 	runs, err := readTaskRuns(ctx, s.db, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
-		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND cancel_requested ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
+		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND (cancel_requested OR deadline_at < {now}) ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	for _, r := range runs {
 		if err == nil {
 			err = s.closer.stopRun(ctx, r.id)

@@ -29,7 +29,7 @@ const (
 
 // The overlap policies: what happens to a slot while runs of its target are open (R4).
 const (
-	OverlapSkip = "SKIP" // its run is SKIPPED
+	OverlapSkip = "SKIP" // its run is SKIPPED; the run of ONCE waits
 	OverlapWait = "WAIT" // its run waits, if no other run waits already; else it is SKIPPED
 )
 
@@ -56,7 +56,7 @@ type Trigger struct {
 	// StartAt; for EVERY it defaults to the time at which the trigger is made.
 	StartAt  time.Time `json:"start_at,omitzero"`
 	EndAt    time.Time `json:"end_at,omitzero"`
-	MaxFires int64     `json:"max_fires"` // after that many slots the trigger is DONE. Defaults to no bound.
+	MaxFires int64     `json:"max_fires"` // after that many slots have fired the trigger is DONE. Defaults to no bound.
 
 	Misfire      string        `json:"misfire"`                 // ONE, SKIP or ALL. Defaults to ONE.
 	MisfireAfter time.Duration `json:"-" db:"misfire_after_ms"` // Defaults to 1 min.
@@ -70,7 +70,7 @@ type Trigger struct {
 	ID         string    `json:"trigger_id"` // follows from the own_sign and the name
 	Status     string    `json:"status"`
 	Message    string    `json:"message"`
-	Fires      int64     `json:"fires"`  // slots that have fired
+	Fires      int64     `json:"fires"`  // slots that have fired, without those whose run was SKIPPED
 	Missed     int64     `json:"missed"` // slots that will never fire
 	NextFireAt time.Time `json:"next_fire_at,omitzero"`
 	PrevFireAt time.Time `json:"prev_fire_at,omitzero"`

@@ -64,8 +64,12 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 		return 0, err
 	}
 	var runs []Run
-	for _, f := range firings {
+	for i := range firings {
+		f := &firings[i]
 		like := f.runTemplate(open)
+		if like.State == RunSkipped {
+			f.uncount(l.Now)
+		}
 		for _, at := range f.slots {
 			r := like
 			r.Key = f.runKey(at)
@@ -122,31 +126,47 @@ func newFiring(t Trigger, now time.Time) firing {
 	return f
 }
 
+// uncount takes back the firings of slots that are SKIPPED: they do not use up max_fires (R4).
+func (f *firing) uncount(now time.Time) {
+	if len(f.slots) == 0 {
+		return
+	}
+	f.Fires -= int64(len(f.slots))
+	if a, err := f.parse(); err == nil { // newFiring has parsed it already
+		f.NextFireAt = a.First(now)
+	}
+	if !f.NextFireAt.IsZero() {
+		f.Status = TriggerActive
+	}
+}
+
 // runTemplate returns the run that a trigger fires while the given runs of its target are open (R4). All slots of one
-// firing get the same template: otherwise the slots that ALL catches up on would skip each other.
+// firing get the same template: otherwise the slots that ALL catches up on would skip each other. The slot of ONCE always
+// waits, because no later slot makes up for it.
 func (t Trigger) runTemplate(open []Run) Run {
 	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: RunReady}
 	switch {
-	case len(open) == 0, t.Overlap == OverlapWait && len(open) == 1:
+	case len(open) == 0, t.Kind == TriggerOnce, t.Overlap == OverlapWait && len(open) == 1:
 		return r
 	case t.Overlap == OverlapWait:
-		r.Message = fmt.Sprintf("run %s is %s, and run %s waits to begin", open[0].ID, open[0].State, open[1].ID)
+		r.Message = fmt.Sprintf("run %s is %s, and run %s waits to begin", open[0].ID, open[0].stateText(), open[1].ID)
 	default:
-		r.Message = fmt.Sprintf("run %s is %s", open[0].ID, open[0].State)
+		r.Message = fmt.Sprintf("run %s is %s", open[0].ID, open[0].stateText())
 	}
 	r.State = RunSkipped
 	return r
 }
 
-// openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING one first.
+// openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING one first. It leaves out READY
+// runs that are paused or cancelled: they may never start, and must not skip the slots after them.
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var r Run
-		err := rows.Scan(&r.ID, &r.State)
+		err := rows.Scan(&r.ID, &r.State, &r.Paused)
 		open = append(open, r)
 		return err
-	}, `SELECT run_id, state FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state IN ('`+RunReady+`', '`+RunRunning+`')
-		ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
+	}, `SELECT run_id, state, paused FROM schedule_run WHERE task_type = ? AND own_sign = ? 
+		AND (state = '`+RunRunning+`' OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested) ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the open runs: %w", err)
 	}

@@ -63,7 +63,7 @@ func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 }
 
 // Fire makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
-// neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED. Fire returns
+// neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED, unless the kind is ONCE. Fire returns
 // ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
 	err = ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {

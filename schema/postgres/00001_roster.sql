@@ -41,6 +41,8 @@ CREATE TABLE schedule_task_type (
     queue_retry_ms              bigint           NOT NULL DEFAULT 30000,             -- mode RUN: pause after the first failed sweep, doubles
     max_recoveries              bigint           NOT NULL DEFAULT 5,                 -- mode RUN: take-overs of a queue without progress before it fails
     run_timeout_ms              bigint           NOT NULL DEFAULT 86400000,          -- mode RUN: time limit of a run
+    run_start_timeout_ms        bigint           NOT NULL DEFAULT 0,                 -- mode RUN: time limit of the wait until a run is opened, 0 for none
+    coalesce_runs               boolean          NOT NULL DEFAULT FALSE,             -- mode RUN: a dependant skips a run while an earlier one of the same trigger is READY
     expire_own_sign_interval_ms bigint           NOT NULL DEFAULT 86400000,          -- time without servers after which an environment is forgotten
     version                     bigint           NOT NULL DEFAULT 0,                 -- rises with each change of the settings
     gmt_created                 timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
@@ -66,6 +68,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_run_timeout_ms CHECK (run_timeout_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_run_start_timeout_ms CHECK (run_start_timeout_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_type_gmt_created CHECK (gmt_created BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -354,7 +357,7 @@ CREATE TABLE schedule_run (
     message          text             NOT NULL DEFAULT '',                -- why it is in its state, for people
     created_at       timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     started_at       timestamptz(6)   NULL,                               -- when it was opened; newer rows of the user belong to the next run
-    deadline_at      timestamptz(6)   NULL,                               -- when it fails by itself; never NULL in state RUNNING
+    deadline_at      timestamptz(6)   NULL,                               -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      timestamptz(6)   NULL,                               -- when it ended
     version          bigint           NOT NULL DEFAULT 0,                 -- rises when a transaction locks the run
     CONSTRAINT ck_schedule_run_scheduled_at CHECK (scheduled_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),

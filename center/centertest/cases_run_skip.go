@@ -1,0 +1,167 @@
+package centertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// testSkippedRuns checks that a skipped slot can still get its run, and all runs that depend on it.
+func testSkippedRuns(t *testing.T, c *center.Center) {
+	skipped := func(t *testing.T) (g graph, busy, id string) {
+		g = newGraph(t, c, "a", "b after a", "c after b")
+		g["a"].hourly(nil)
+		busy = g["a"].submitAndOpen("busy")
+		id = g.fire("a")
+		g["a"].wantState(id, center.RunSkipped)
+		return g, busy, id
+	}
+	for name, reopen := range map[string]func(g graph, id string) error{
+		"rerun": func(_ graph, id string) error { return c.Engine().Runs.Rerun(t.Context(), id, "test") },
+		"submission of its key": func(g graph, id string) error {
+			again, existed, err := c.Engine().Runs.Submit(t.Context(), g["a"].task, g["a"].run(id).Key, "ignored")
+			if again != id || !existed {
+				g["a"].Fatalf("the key was submitted as run %s, existed %t, want run %s, existed", again, existed, id)
+			}
+			return err
+		},
+	} {
+		t.Run("R11 a skipped run begins after a "+name+", with its dependants", func(t *testing.T) {
+			g, _, id := skipped(t)
+			g["a"].must(reopen(g, id))
+			g.want(id, "a READY", "b WAITING", "c WAITING")
+			g["a"].finishAll("A", "0")
+			for _, name := range []string{"a", "b", "c"} {
+				g["b"].exec("UPDATE schedule_run SET paused = TRUE WHERE run_key = 'busy' AND state = 'READY' AND task_type = '%s'", g[name].task)
+				g.succeed(name)
+			}
+			g.want(id, "a SUCCESS", "b SUCCESS", "c SUCCESS")
+			if n := len(g["b"].runStates()); n != 2 {
+				t.Fatalf("b has %d runs, want 2: one of each run of a", n)
+			}
+		})
+	}
+	t.Run("R11 a rerun lets the dependants wait that were skipped because of it", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b")
+		g["a"].hourly(nil)
+		g["b"].exec("UPDATE schedule_task_type SET coalesce_runs = TRUE WHERE task_type = '%s'", g["b"].task)
+		g.fire("a")
+		g.succeed("a")
+		second := g.fire("a")
+		g.succeed("a")
+		g.want(second, "b SKIPPED", "c SKIPPED")
+		g["b"].must(c.Engine().Runs.Rerun(t.Context(), g.of("b", second), "test"))
+		g.want(second, "b READY", "c WAITING")
+	})
+}
+
+// testSkippedSlots checks what counts as a firing, and which open runs skip a slot.
+func testSkippedSlots(t *testing.T, c *center.Center) {
+	t.Run("R4 the slot of a trigger of kind ONCE waits for the runs that are open", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		busy, next := r.submitAndOpen("busy"), r.submit("next")
+		r.defineTrigger(center.Trigger{Kind: center.TriggerOnce, Expression: r.now().Truncate(time.Hour).Format(time.RFC3339)})
+		r.tick()
+		r.finishAll("A", "0")
+		r.wantState(busy, center.RunSuccess)
+		r.tick()
+		r.finishAll("A", "0")
+		r.tick()
+		r.finishAll("A", "0")
+		r.wantState(next, center.RunSuccess)
+		r.wantRunStates("SUCCESS", "SUCCESS", "SUCCESS")
+		if now := r.readTrigger(r.task); now.Status != center.TriggerDone || now.Fires != 1 {
+			t.Fatalf("the trigger is %+v, want DONE with 1 firing", now)
+		}
+	})
+	t.Run("R4 a skipped slot does not use up max_fires", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(func(t *center.Trigger) { t.MaxFires = 1 })
+		r.submitAndOpen("busy")
+		r.downSince(hour)
+		r.tick()
+		if now := r.readTrigger(r.task); now.Status != center.TriggerActive || now.Fires != 0 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
+			t.Fatalf("the trigger is %+v after a skipped slot, want ACTIVE, no firings and the next in an hour", now)
+		}
+		r.finishAll("A", "0")
+		r.exec("DELETE FROM schedule_run WHERE state = 'SKIPPED' AND task_type = '%s'", r.task)
+		r.downSince(hour) // stands for the next slot
+		r.tick()
+		if now := r.readTrigger(r.task); now.Status != center.TriggerDone || now.Fires != 1 {
+			t.Fatalf("the trigger is %+v after its slot has fired, want DONE and 1 firing", now)
+		}
+	})
+	for _, overlap := range []string{center.OverlapSkip, center.OverlapWait} {
+		t.Run("R4 paused runs that have not started skip no slot, overlap "+overlap, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(func(t *center.Trigger) { t.Overlap = overlap })
+			for _, key := range []string{"1", "2"} {
+				r.must(c.Engine().Runs.SetPaused(t.Context(), r.submit(key), true, "test"))
+			}
+			r.downSince(hour)
+			if open := r.tick().Open; open == "" || r.run(open).Trigger != r.task {
+				t.Fatalf("run %q is open, want that of the slot", open)
+			}
+		})
+	}
+	t.Run("R4 a skipped slot tells that the open run is paused", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, _ = r.hourly(nil)
+		id := r.submitAndOpen("k")
+		r.must(c.Engine().Runs.SetPaused(t.Context(), id, true, "test"))
+		skipped, err := c.Engine().Triggers.Fire(t.Context(), r.task, "test")
+		r.must(err)
+		r.wantMessage(skipped, "run "+id+" is RUNNING and paused")
+	})
+}
+
+// testStartLimits checks that a run does not wait longer than run_start_timeout until it is opened.
+func testStartLimits(t *testing.T, c *center.Center) {
+	const past = "'2020-01-01 00:00:00.000000'"
+	t.Run("R13 a run fails that is READY or WAITING for too long", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b")
+		for _, r := range g {
+			r.exec("UPDATE schedule_task_type SET run_start_timeout_ms = 3600000 WHERE task_type = '%s'", r.task)
+		}
+		busy := g["a"].submitAndOpen("busy")
+		ready := g["a"].submit("k")
+		now := g["a"].now()
+		for _, name := range []string{"a", "b"} {
+			if wait := g[name].run(g.of(name, ready)).DeadlineAt.Sub(now); wait < 50*time.Minute || wait > time.Hour {
+				t.Fatalf("the run of %s may wait for %s, want an hour", name, wait)
+			}
+		}
+		g["a"].exec("UPDATE schedule_run SET deadline_at = "+past+" WHERE run_id = '%s'", ready)
+		g["a"].tick()
+		g.want(ready, "a FAILED", "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
+		g["a"].wantMessage(ready, "it did not start in time (run_start_timeout)")
+		waiting := g.of("b", busy)
+		g["b"].exec("UPDATE schedule_run SET deadline_at = "+past+" WHERE run_id = '%s'", waiting)
+		g["b"].tick()
+		g.want(busy, "a RUNNING", "b FAILED", "c DEPENDENT_FAILED")
+	})
+	t.Run("R13 a rerun begins the wait anew", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a")
+		for _, r := range g {
+			r.exec("UPDATE schedule_task_type SET run_start_timeout_ms = 3600000 WHERE task_type = '%s'", r.task)
+		}
+		id := g["a"].submit("k")
+		g["a"].exec("UPDATE schedule_run SET deadline_at = "+past+" WHERE run_id = '%s'", id)
+		g["a"].tick()
+		g["a"].must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
+		for _, name := range []string{"a", "b"} {
+			if run := g[name].run(g.of(name, id)); !run.DeadlineAt.After(g["a"].now()) {
+				t.Fatalf("the run of %s is %+v, want a deadline in an hour", name, run)
+			}
+		}
+		g.succeed("a")
+		g["a"].wantState(id, center.RunSuccess)
+	})
+	t.Run("R13 without the setting a run waits for ever", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		if run := r.run(r.submit("k")); !run.DeadlineAt.IsZero() {
+			t.Fatalf("the run is %+v, want no deadline", run)
+		}
+	})
+}
