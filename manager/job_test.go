@@ -13,7 +13,7 @@ import (
 )
 
 // S11: a session works nothing before a heartbeat's reply has told it that it may. A worker that joins while the task type
-// is paused executes nothing.
+// is paused executes nothing, although its first heartbeats fail.
 func TestWorkerThatJoinsWhilePaused(t *testing.T) {
 	for name, s := range map[string]manager.Settings{"continuous": fast, "in runs": inRuns} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,10 @@ func TestWorkerThatJoinsWhilePaused(t *testing.T) {
 				if s.Mode == center.ModeRun {
 					cl.submit("")
 				}
+				cl.exec("CREATE TRIGGER no_heartbeat BEFORE UPDATE OF beat_count ON schedule_server BEGIN SELECT RAISE(ABORT, 'no heartbeat'); END")
 				a := cl.start("a", &work{takes: time.Millisecond}, s)
+				time.Sleep(5 * time.Second)
+				cl.exec("DROP TRIGGER no_heartbeat")
 				time.Sleep(time.Minute)
 				cl.wantOwners(s.Queues)
 				if n := cl.executed("a"); n > 0 {
