@@ -82,7 +82,7 @@ func TestConcurrentReadModifyWrite(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		defineTask(t, c, "count", center.Settings{Queues: 1})
+		centertest.Define(t, c, "count", center.Settings{Queues: 1})
 		const clients, times = 4, 25
 		var g errgroup.Group
 		for range clients {
@@ -130,7 +130,7 @@ func TestRowsAffectedCountsMatchedRows(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		defineTask(t, c, "same", center.Settings{Queues: 1})
+		centertest.Define(t, c, "same", center.Settings{Queues: 1})
 		for name, db := range pools(c) {
 			res, err := db.ExecContext(t.Context(), "UPDATE schedule_task_type SET thread_number = thread_number")
 			must(t, err)
@@ -170,7 +170,7 @@ func TestAbandonedStatementsEnd(t *testing.T) {
 	defer cancel()
 	slept := errors.New("the lock was not taken")
 	err = far.Roster().UnderLock(ctx, "settle", func(ctx context.Context, l *roster.LockTx) error {
-		p.Ambush(testdb.Ambush{Text: "pg_sleep", Strike: func() bool {
+		p.Break(testdb.Breakpoint{Text: "pg_sleep", Reached: func() bool {
 			p.LoseReplies(true)
 			return true
 		}})
@@ -212,7 +212,7 @@ func TestPostgresLimitsIdleFencedTransactions(t *testing.T) {
 		if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
-		execAll(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
+		centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
 		for _, cursor := range []*string{nil, new(string)} {
 			ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}, Cursor: cursor})
 			var idle, unsent, after string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -58,15 +59,29 @@ func record(t *testing.T, db execer, reasons ...string) {
 // forget deletes the events that servedRoster has caused.
 func forget(t *testing.T, c *center.Center) {
 	t.Helper()
-	execAll(t, c, "DELETE FROM schedule_event")
+	centertest.Exec(t, c, "DELETE FROM schedule_event")
 }
 
-func TestFollowerReturnsEachEventOnce(t *testing.T) {
-	t.Parallel()
+// ageEvents makes all events older than the window of a follower.
+func ageEvents(t *testing.T, c *center.Center) {
+	t.Helper()
+	centertest.Exec(t, c, "UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000'")
+}
+
+// withoutEvents runs f on each kind of database, with the roster of servedRoster and no events.
+func withoutEvents(t *testing.T, f func(t *testing.T, c *center.Center)) {
+	t.Helper()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := servedRoster(t, url)
 		forget(t, c)
+		f(t, c)
+	})
+}
+
+func TestFollowerReturnsEachEventOnce(t *testing.T) {
+	t.Parallel()
+	withoutEvents(t, func(t *testing.T, c *center.Center) {
 		record(t, c.DB(), "a", "b", "c")
 		f := newFollower(t, c, center.EventFilter{}, 2)
 		f.want("b", "c")
@@ -80,10 +95,7 @@ func TestFollowerReturnsEachEventOnce(t *testing.T) {
 // More events than one page holds come between two polls.
 func TestFollowerReturnsAllEventsOfABurst(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
-		t.Parallel()
-		c := servedRoster(t, url)
-		forget(t, c)
+	withoutEvents(t, func(t *testing.T, c *center.Center) {
 		f := newFollower(t, c, center.EventFilter{}, 100)
 		f.want()
 		burst := make([]string, 2_500)
@@ -130,13 +142,10 @@ func TestFollowerReturnsEventsOfLateCommits(t *testing.T) {
 // The ids alone say what is late: SQLite has one writer, but the rows can come from a restored or merged table.
 func TestFollowerReturnsLowerIDs(t *testing.T) {
 	t.Parallel()
-	testdb.Each(t, func(t *testing.T, url string) {
-		t.Parallel()
-		c := servedRoster(t, url)
-		forget(t, c)
+	withoutEvents(t, func(t *testing.T, c *center.Center) {
 		insert := func(id int, reason string) {
 			t.Helper()
-			execAll(t, c, fmt.Sprintf("INSERT INTO schedule_event (event_id, task_type, kind, reason) VALUES (%d, 'settle', 'ALERT', '%s')", id, reason))
+			centertest.Exec(t, c, fmt.Sprintf("INSERT INTO schedule_event (event_id, task_type, kind, reason) VALUES (%d, 'settle', 'ALERT', '%s')", id, reason))
 		}
 		insert(5_010, "a")
 		f := newFollower(t, c, center.EventFilter{TaskType: "settle", Kind: center.EventAlert}, 100)
@@ -156,12 +165,12 @@ func TestFollowerForgetsOldEvents(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := servedRoster(t, url)
-		execAll(t, c, "UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000'")
+		ageEvents(t, c)
 		f := newFollower(t, c, center.EventFilter{Since: time.Hour}, 100)
 		f.want()
 		record(t, c.DB(), "a")
 		f.want("a")
-		execAll(t, c, "UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000'")
+		ageEvents(t, c)
 		f.want()
 		record(t, c.DB(), "b")
 		f.want("b")
@@ -178,11 +187,11 @@ func TestFollowerSinceIsForTheFirstRead(t *testing.T) {
 	c := servedRoster(t, testdb.URL(t, testdb.SQLite))
 	forget(t, c)
 	record(t, c.DB(), "a")
-	execAll(t, c, "UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000'")
+	ageEvents(t, c)
 	f := newFollower(t, c, center.EventFilter{Since: time.Second}, 100)
 	f.want()
 	record(t, c.DB(), "b")
-	execAll(t, c, "UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000'")
+	ageEvents(t, c)
 	f.want("b")
 	f.want()
 }
@@ -207,8 +216,8 @@ func TestEventsOfAServer(t *testing.T) {
 	}
 	f := newFollower(t, c, center.EventFilter{Server: "web2:2", Kind: center.EventAlert}, 100)
 	f.want()
-	execAll(t, c, "DELETE FROM schedule_server WHERE uuid = '"+web2+"'")
-	execAll(t, c, "INSERT INTO schedule_event (task_type, kind, from_server, reason) VALUES ('settle', 'ALERT', '"+web2+"', 'its last')")
+	centertest.Exec(t, c, "DELETE FROM schedule_server WHERE uuid = '"+web2+"'")
+	centertest.Exec(t, c, "INSERT INTO schedule_event (task_type, kind, from_server, reason) VALUES ('settle', 'ALERT', '"+web2+"', 'its last')")
 	f.want("its last")
 	for _, task := range []string{"settle", "regions"} {
 		_, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "web3:3:" + task, TaskType: task, Host: "web3", PID: 3, JudgeDeadInterval: time.Hour})

@@ -31,3 +31,11 @@ func servedRoster(t *testing.T, url string) *center.Center {
 	}
 	return c
 }
+
+// must ends the test if err is not nil.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -48,7 +48,7 @@ func TestReadmeGrantsSuffice(t *testing.T) {
 					t.Errorf("diagnose as %s: got %v, want no error", role, err)
 				}
 			}
-			execAll(t, operator, readmeStatements(t, "SELECT")...)
+			centertest.Exec(t, operator, readmeStatements(t, "SELECT")...)
 			if err := worker.CheckWrite(t.Context()); err != nil {
 				t.Errorf("CheckWrite of a worker: got %v, want no error", err)
 			}
@@ -63,10 +63,10 @@ func TestReadmeGrantsSuffice(t *testing.T) {
 func openAs(t *testing.T, owner *center.Center, kind, ownerURL, role string) *center.Center {
 	t.Helper()
 	user := fmt.Sprintf("%s_%d", role, rand.Uint32())
-	execAll(t, owner, createUser(kind, user))
+	centertest.Exec(t, owner, createUser(kind, user))
 	t.Cleanup(func() { dropUser(t, ownerURL, kind, user) })
 	for _, right := range grantsTo(t, role) {
-		execAll(t, owner, "GRANT "+right+" TO "+user)
+		centertest.Exec(t, owner, "GRANT "+right+" TO "+user)
 	}
 	u, err := url.Parse(ownerURL)
 	must(t, err)
@@ -115,7 +115,7 @@ func exerciseQueues(t *testing.T, c *center.Center) {
 	must(t, err)
 	_, err = c.Roster().Server("settle", web1).Retake(ctx, v.Queues[0].ID, v.Queues[0].Epoch)
 	must(t, err)
-	tx := begin(t, c)
+	tx := centertest.Begin(t, c)
 	must(t, center.Fence(bindQueue0(t, c, nil), tx))
 	must(t, tx.Commit())
 	_, err = c.Roster().Planner("settle", web1).Audit(ctx)
@@ -157,7 +157,7 @@ func exerciseMembership(t *testing.T, c *center.Center) {
 	options := roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Minute, Always: true}
 	_, err := c.Roster().Planner("settle", web1).Rebalance(ctx, options)
 	must(t, err)
-	execAll(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
+	centertest.Exec(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
 	_, err = c.Roster().Planner("settle", web1).Rebalance(ctx, options)
 	must(t, err)
 	must(t, c.Roster().Server("settle", web1).Leave(ctx, nil))
@@ -174,7 +174,7 @@ func exerciseRuns(t *testing.T, c *center.Center) {
 	t.Helper()
 	ctx := t.Context()
 	for _, task := range []string{"extract", "predict"} {
-		defineTask(t, c, task, center.Settings{Mode: center.ModeRun, Queues: 1})
+		centertest.Define(t, c, task, center.Settings{Mode: center.ModeRun, Queues: 1})
 		uuid := task + ":1:00000000"
 		_, err := c.Roster().Register(ctx, roster.ServerInfo{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
 		must(t, err)
@@ -214,7 +214,7 @@ func claimExtract(t *testing.T, c *center.Center) runs.Sweep {
 // exerciseOwnSignExpiry makes an environment that no server serves, and expires it as a worker of BASE.
 func exerciseOwnSignExpiry(t *testing.T, owner, worker *center.Center) {
 	t.Helper()
-	execAll(t, owner, "INSERT INTO schedule_task_running (task_type, own_sign, queue_total) VALUES ('settle', 'OLD', 1)",
+	centertest.Exec(t, owner, "INSERT INTO schedule_task_running (task_type, own_sign, queue_total) VALUES ('settle', 'OLD', 1)",
 		"INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, gmt_modified) VALUES ('settle', 'OLD', '0', 0, '2020-01-01 00:00:00')")
 	expired, err := worker.ExpireOwnSigns(t.Context(), "settle", web1, time.Now(), time.Hour)
 	if err != nil || len(expired) != 1 {

@@ -44,17 +44,17 @@ func TestPlansBesideCursors(t *testing.T) {
 	_, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
 	must(t, err)
 	saved := 0
-	var ambush testdb.Ambush
-	ambush = testdb.Ambush{Text: "ORDER BY q.queue_id FOR UPDATE SKIP LOCKED", Strike: func() bool {
+	var atLocks testdb.Breakpoint
+	atLocks = testdb.Breakpoint{Text: "ORDER BY q.queue_id FOR UPDATE SKIP LOCKED", Reached: func() bool {
 		saved++
 		_, err := c.DB().ExecContext(t.Context(), "UPDATE schedule_queue SET cursor_value = CONCAT(COALESCE(cursor_value, ''), '1')")
 		if err != nil {
 			t.Error(err)
 		}
-		p.Ambush(ambush)
+		p.Break(atLocks)
 		return true
 	}}
-	p.Ambush(ambush)
+	p.Break(atLocks)
 	for _, uuid := range []string{web1, web2} {
 		_, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", JudgeDeadInterval: time.Hour})
 		must(t, err)

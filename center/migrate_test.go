@@ -64,7 +64,7 @@ func TestMigrationsHaveNoTimeout(t *testing.T) {
 				t.Parallel()
 				url, p := testdb.Through(t, testdb.URL(t, kind))
 				var delayed atomic.Bool
-				p.Ambush(testdb.Ambush{Text: "schedule_event (", Strike: func() bool {
+				p.Break(testdb.Breakpoint{Text: "schedule_event (", Reached: func() bool {
 					delayed.Store(true)
 					time.Sleep(sqldb.IOTimeout + time.Second)
 					return true

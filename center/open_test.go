@@ -109,9 +109,9 @@ func TestSchemaModes(t *testing.T) {
 		}
 		c := centertest.Open(t, url, center.Options{}) // SchemaAuto creates tables on a loopback host
 		centertest.Open(t, url, center.Options{Schema: center.SchemaRequire})
-		execAll(t, c, "INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)")
+		centertest.Exec(t, c, "INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)")
 		centertest.Open(t, url, center.Options{}) // a rolling upgrade: the newer schema admits this program
-		execAll(t, c, "UPDATE schedule_schema_lock SET oldest_companion = 999")
+		centertest.Exec(t, c, "UPDATE schedule_schema_lock SET oldest_companion = 999")
 		if got := openError(t, url, center.Options{}); !strings.Contains(got, "install a newer rota") {
 			t.Fatalf("open with a schema that is too new: got %q, want \"install a newer rota\"", got)
 		}
@@ -122,7 +122,7 @@ func TestVoidDatabasesAreRefused(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		c := centertest.Open(t, url, center.Options{})
-		execAll(t, c, "UPDATE schedule_schema_lock SET edition = 1")
+		centertest.Exec(t, c, "UPDATE schedule_schema_lock SET edition = 1")
 		for _, mode := range []center.SchemaMode{center.SchemaAuto, center.SchemaCreate, center.SchemaRequire} {
 			got := openError(t, url, center.Options{Schema: mode})
 			if !strings.HasSuffix(got, ": "+schema.ErrVoid.Error()) || strings.Contains(got, "\n") {
@@ -145,7 +145,7 @@ func TestReadOnlyServersAreRefused(t *testing.T) {
 	})
 	t.Run("mysql", func(t *testing.T) {
 		url := testdb.Own(t, testdb.MySQL).URL()
-		execAll(t, centertest.Open(t, url, center.Options{}), "SET GLOBAL read_only = 1")
+		centertest.Exec(t, centertest.Open(t, url, center.Options{}), "SET GLOBAL read_only = 1")
 		wantReadOnly(t, url)
 	})
 }
@@ -153,7 +153,7 @@ func TestReadOnlyServersAreRefused(t *testing.T) {
 func TestEngineWithoutTransactionsIsRefused(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.MySQL)
-	execAll(t, centertest.Open(t, url, center.Options{}), "ALTER TABLE schedule_server ENGINE = MyISAM")
+	centertest.Exec(t, centertest.Open(t, url, center.Options{}), "ALTER TABLE schedule_server ENGINE = MyISAM")
 	const want = "table schedule_server has the engine MyISAM, which has no transactions: ALTER TABLE schedule_server ENGINE = InnoDB"
 	if got := openError(t, url, center.Options{}); !strings.Contains(got, want) {
 		t.Fatalf("open with a MyISAM table:\n got %s\nwant %s", got, want)

@@ -109,7 +109,7 @@ func TestHeartbeatsArePrepared(t *testing.T) {
 	t.Run("again some time after a table was altered", func(t *testing.T) {
 		t.Parallel()
 		c := openPreparing(t)
-		execAll(t, c, `ALTER TABLE schedule_task_running ALTER COLUMN removing TYPE varchar(4000)`)
+		centertest.Exec(t, c, `ALTER TABLE schedule_task_running ALTER COLUMN removing TYPE varchar(4000)`)
 		retryHeartbeat(t, c)
 		c.AgePrepared(t, agedOut)
 		sendHeartbeats(t, c, 2)
@@ -151,7 +151,7 @@ func TestHeartbeatsArePreparedInMySQL(t *testing.T) {
 	c.DB().SetMaxOpenConns(1)
 	limit := func(n int) {
 		t.Helper()
-		execAll(t, c, fmt.Sprintf(`SET GLOBAL max_prepared_stmt_count = %d`, n))
+		centertest.Exec(t, c, fmt.Sprintf(`SET GLOBAL max_prepared_stmt_count = %d`, n))
 	}
 	want := func(when string, want, wantTotal int) {
 		t.Helper()

@@ -43,9 +43,9 @@ func TestReadmeSelects(t *testing.T) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		seedRoster(t, c)
-		execAll(t, c, readmeStatements(t, "UPDATE")...)
+		centertest.Exec(t, c, readmeStatements(t, "UPDATE")...)
 		for _, query := range readmeStatements(t, "SELECT") {
-			n := countRows(t, c, query)
+			n := centertest.CountRows(t, c, query)
 			if wantNone := strings.Contains(query, "UNASSIGNED"); n == 0 != wantNone {
 				t.Errorf("%s\ngot %d rows, want none: %t", query, n, wantNone)
 			}
@@ -57,7 +57,7 @@ func TestReadmeSelects(t *testing.T) {
 // them, an item is dead, and there is a run.
 func seedRoster(t *testing.T, c *center.Center) {
 	t.Helper()
-	defineTask(t, c, "settle", center.Settings{Queues: 4})
+	centertest.Define(t, c, "settle", center.Settings{Queues: 4})
 	for _, uuid := range []string{web1, web2} {
 		host, _, _ := strings.Cut(uuid, ":")
 		_, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute})
@@ -65,7 +65,7 @@ func seedRoster(t *testing.T, c *center.Center) {
 		_, err = c.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
 		must(t, err)
 	}
-	execAll(t, c, "INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, state, scheduled_at) VALUES ('r1', 'settle', 'BASE', 'k', 'r1', 'SUCCESS', '2026-01-01 00:00:00')",
+	centertest.Exec(t, c, "INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, state, scheduled_at) VALUES ('r1', 'settle', 'BASE', 'k', 'r1', 'SUCCESS', '2026-01-01 00:00:00')",
 		"INSERT INTO schedule_run_queue (run_id, queue_id, state) VALUES ('r1', '0', 'DONE')")
 	dead := center.FailedItem{Key: "17", QueueID: "1", State: center.ItemDead, Attempts: 25}
 	must(t, c.Items().Save(t.Context(), "settle", []center.FailedItem{dead}))

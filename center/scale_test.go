@@ -24,7 +24,7 @@ type bigRoster struct {
 func newBigRoster(t testing.TB, c *center.Center) *bigRoster {
 	t.Helper()
 	b := &bigRoster{t, c}
-	defineTask(t, c, "settle", center.Settings{Queues: manyQueues})
+	centertest.Define(t, c, "settle", center.Settings{Queues: manyQueues})
 	for i := range manyServers {
 		b.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('s%04d', 'settle', 'SERVING', '2026-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`, i)
 	}
@@ -39,7 +39,7 @@ func newBigRoster(t testing.TB, c *center.Center) *bigRoster {
 
 func (b *bigRoster) exec(format string, args ...any) {
 	b.Helper()
-	execAll(b, b.c, fmt.Sprintf(format, args...))
+	centertest.Exec(b, b.c, fmt.Sprintf(format, args...))
 }
 
 // join registers the server "new". It sends no heartbeat and lives for a day, however slow the machine is.

@@ -95,15 +95,15 @@ func TestWorkerThatIsUnheard(t *testing.T) {
 		b := startProcess(t, through, fenced(&far), quick)
 		until(t, "both work", func() bool { return near.Load() > 0 && far.Load() > 0 })
 		var over atomic.Bool
-		trap := testdb.Ambush{Text: "AS owned", Moment: testdb.BeforeStatement} // the heartbeat's SELECT, after its UPDATE
-		trap.Strike = func() (pass bool) {
+		atReply := testdb.Breakpoint{Text: "AS owned", Moment: testdb.BeforeStatement} // the heartbeat's SELECT, after its UPDATE
+		atReply.Reached = func() (pass bool) {
 			if over.Load() {
 				return true
 			}
-			proxy.Ambush(trap)
+			proxy.Break(atReply)
 			return false
 		}
-		proxy.Ambush(trap)
+		proxy.Break(atReply)
 		proxy.Reset() // on a new connection the statement is not prepared, and the proxy knows it
 		until(t, "an alert", func() bool {
 			return a.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'ALERT' AND reason LIKE 'UNHEARD: %'") > 0

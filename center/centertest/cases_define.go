@@ -41,6 +41,18 @@ func testDefine(t *testing.T, c *center.Center) {
 			t.Fatalf("names of the queues (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("errors tell an unknown task type", func(t *testing.T) {
+		if _, err := c.Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
+			t.Fatalf("read the settings: error %v, want ErrUnknownTask", err)
+		}
+		if _, err := c.Roster().Planner("nobody", "").Rebalance(t.Context(), roster.RebalanceOptions{}); !errors.Is(err, center.ErrUnknownTask) {
+			t.Fatalf("rebalance: error %v, want ErrUnknownTask", err)
+		}
+	})
+}
+
+// testNewEpochs checks that queues that are made again use no epoch twice (H6).
+func testNewEpochs(t *testing.T, c *center.Center) {
 	t.Run("H6 new queues start above the highest epoch ever used", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.exec("DELETE FROM schedule_queue WHERE task_type = '%s'", r.task)
@@ -69,14 +81,6 @@ func testDefine(t *testing.T, c *center.Center) {
 		r.wantOwners("B", "B")
 		if now := r.readInt("SELECT MIN(plan_version) FROM schedule_queue WHERE task_type = '%s'", r.task); now <= newest {
 			t.Errorf("plan_version %d of the next plan, want more than %d", now, newest)
-		}
-	})
-	t.Run("errors tell an unknown task type", func(t *testing.T) {
-		if _, err := c.Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
-			t.Fatalf("read the settings: error %v, want ErrUnknownTask", err)
-		}
-		if _, err := c.Roster().Planner("nobody", "").Rebalance(t.Context(), roster.RebalanceOptions{}); !errors.Is(err, center.ErrUnknownTask) {
-			t.Fatalf("rebalance: error %v, want ErrUnknownTask", err)
 		}
 	})
 }

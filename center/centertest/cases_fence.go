@@ -21,28 +21,7 @@ func (r queueSteps) tryFence(ctx context.Context) error {
 
 // Fence runs only the cases of the fence. It also serves a test that makes a Center fence in another way.
 func Fence(t *testing.T, c *center.Center) {
-	t.Run("F1 F2 a change of owner or epoch makes a batch stale", func(t *testing.T) {
-		change := map[string]string{
-			"":            "UPDATE schedule_queue SET gmt_modified = gmt_modified WHERE task_type = '%s'",
-			"the epoch":   "UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '1'",
-			"the owner":   "UPDATE schedule_queue SET cur_server = 'x' WHERE task_type = '%s' AND queue_id = '1'",
-			"no owner":    "UPDATE schedule_queue SET cur_server = NULL WHERE task_type = '%s' AND queue_id = '1'",
-			"the row":     "DELETE FROM schedule_queue WHERE task_type = '%s' AND queue_id = '1'",
-			"one request": "UPDATE schedule_queue SET req_server = 'x' WHERE task_type = '%s'",
-		}
-		fine := map[string]bool{"": true, "one request": true}
-		for name, statement := range change {
-			t.Run(name, func(t *testing.T) {
-				r := newFixture(t, c, center.Settings{Queues: 12})
-				r.join("A")
-				ctx := r.batch("A", "10", "2", "1")
-				r.exec(statement, r.task)
-				if err := r.tryFence(ctx); fine[name] != (err == nil) || err != nil && !errors.Is(err, center.ErrFenced) {
-					t.Fatalf("error %v, want ErrFenced: %t", err, !fine[name])
-				}
-			})
-		}
-	})
+	t.Run("F1 F2 a change of owner or epoch makes a batch stale", func(t *testing.T) { testStaleBatches(t, c) })
 	t.Run("F2 a context without a batch is refused", func(t *testing.T) {
 		if err := center.Fence(t.Context(), nil); !errors.Is(err, center.ErrNoBatch) {
 			t.Fatalf("Fence: error %v, want ErrNoBatch", err)
@@ -58,34 +37,58 @@ func Fence(t *testing.T, c *center.Center) {
 			t.Fatalf("Fence in a pool: error %v, want ErrNoTx", err)
 		}
 	})
-	t.Run("F4 the fence saves the cursor", func(t *testing.T) {
-		r := newFixture(t, c, center.Settings{Queues: 1})
-		r.join("A")
-		cursor := func() string {
-			return r.readColumn("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
-		}
-		save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
-			b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: epoch}}, Cursor: &to}
-			return center.InTx(c.Bind(t.Context(), b), c.DB(), fn)
-		}
-		ok := func(*sql.Tx) error { return nil }
-		r.must(save("17", r.epoch("0"), ok))
-		r.must(save("17", r.epoch("0"), ok)) // the update changes no value, but it still finds the row
-		boom := errors.New("boom")
-		if err := save("18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
-			t.Fatalf("a function that fails: error %v, want its own", err)
-		}
-		if err := save("19", r.epoch("0")-1, ok); !errors.Is(err, center.ErrFenced) {
-			t.Fatalf("save under an old epoch: error %v, want ErrFenced", err)
-		}
-		if got := cursor(); got != "17" {
-			t.Fatalf("cursor %q, want 17", got)
-		}
-	})
+	t.Run("F4 the fence saves the cursor", func(t *testing.T) { testFenceCursor(t, c) })
+}
+
+func testStaleBatches(t *testing.T, c *center.Center) {
+	change := map[string]string{
+		"":            "UPDATE schedule_queue SET gmt_modified = gmt_modified WHERE task_type = '%s'",
+		"the epoch":   "UPDATE schedule_queue SET epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '1'",
+		"the owner":   "UPDATE schedule_queue SET cur_server = 'x' WHERE task_type = '%s' AND queue_id = '1'",
+		"no owner":    "UPDATE schedule_queue SET cur_server = NULL WHERE task_type = '%s' AND queue_id = '1'",
+		"the row":     "DELETE FROM schedule_queue WHERE task_type = '%s' AND queue_id = '1'",
+		"one request": "UPDATE schedule_queue SET req_server = 'x' WHERE task_type = '%s'",
+	}
+	fine := map[string]bool{"": true, "one request": true}
+	for name, statement := range change {
+		t.Run(name, func(t *testing.T) {
+			r := newFixture(t, c, center.Settings{Queues: 12})
+			r.join("A")
+			ctx := r.batch("A", "10", "2", "1")
+			r.exec(statement, r.task)
+			if err := r.tryFence(ctx); fine[name] != (err == nil) || err != nil && !errors.Is(err, center.ErrFenced) {
+				t.Fatalf("error %v, want ErrFenced: %t", err, !fine[name])
+			}
+		})
+	}
+}
+
+func testFenceCursor(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 1})
+	r.join("A")
+	cursor := func() string {
+		return r.readColumn("SELECT cursor_value FROM schedule_queue WHERE task_type = '%s'", r.task)[0]
+	}
+	save := func(to string, epoch int64, fn func(*sql.Tx) error) error {
+		b := center.Batch{Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "0", Epoch: epoch}}, Cursor: &to}
+		return center.InTx(c.Bind(t.Context(), b), c.DB(), fn)
+	}
+	ok := func(*sql.Tx) error { return nil }
+	r.must(save("17", r.epoch("0"), ok))
+	r.must(save("17", r.epoch("0"), ok)) // the update changes no value, but it still finds the row
+	boom := errors.New("boom")
+	if err := save("18", r.epoch("0"), func(*sql.Tx) error { return boom }); !errors.Is(err, boom) {
+		t.Fatalf("a function that fails: error %v, want its own", err)
+	}
+	if err := save("19", r.epoch("0")-1, ok); !errors.Is(err, center.ErrFenced) {
+		t.Fatalf("save under an old epoch: error %v, want ErrFenced", err)
+	}
+	if got := cursor(); got != "17" {
+		t.Fatalf("cursor %q, want 17", got)
+	}
 }
 
 // testShareFence checks that batches of one queue run side by side (F3).
-
 func testShareFence(t *testing.T, c *center.Center) {
 	t.Run("F3 batches share a queue and block its release", func(t *testing.T) {
 		needsRowLocks(t, c)

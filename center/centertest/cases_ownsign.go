@@ -154,6 +154,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 	})
 }
 
+// testForce checks what a forced drain does with the queues of a server.
 func testForce(t *testing.T, c *center.Center) {
 	t.Run("H5 a forced drain moves the queues at once, under new epochs", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
@@ -192,8 +193,12 @@ func testForce(t *testing.T, c *center.Center) {
 		r.rebalance("A")
 		r.wantOwners("A")
 	})
+}
+
+// testForceHeld checks forced drains while a fenced transaction is in flight.
+func testForceHeld(t *testing.T, c *center.Center) {
+	needsRowLocks(t, c)
 	t.Run("H5 a forced drain leaves the queue that a transaction holds", func(t *testing.T) {
-		needsRowLocks(t, c)
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		tx, err := c.DB().BeginTx(t.Context(), nil)
@@ -206,7 +211,6 @@ func testForce(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "B")
 	})
 	t.Run("H5 a forced drain waits for the transaction that holds a queue", func(t *testing.T) {
-		needsRowLocks(t, c)
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		tx, err := c.DB().BeginTx(t.Context(), nil)

@@ -104,6 +104,9 @@ func testRepartitionInRun(t *testing.T, c *center.Center) {
 		}
 		r.wantQueueStates(id, "0 PENDING", "1 PENDING")
 	})
+}
+
+func testBarrierInRun(t *testing.T, c *center.Center) {
 	t.Run("N1 no run is opened during the barrier", func(t *testing.T) {
 		r := newRunFixture(t, c, 2)
 		r.must(c.Queues().Repartition(t.Context(), r.task, 3, "test"))

@@ -17,6 +17,7 @@ type group struct {
 var groups = map[string]group{
 	// cases_define.go
 	"define":                {run: testDefine, about: Session},
+	"H6 epochs":             {run: testNewEpochs, about: Session},
 	"own_sign definition":   {runURL: testOwnSigns},
 	"L1 concurrent workers": {run: testConcurrent, about: Session},
 
@@ -80,6 +81,7 @@ var groups = map[string]group{
 	"S9 alert":           {run: testAlert, about: Clock},
 	"drain server":       {run: testDrainServer, about: Session},
 	"force":              {run: testForce, about: Session},
+	"force held":         {run: testForceHeld, about: Session},
 
 	// cases_fence.go
 	"fence":          {run: Fence, about: Session},
@@ -133,6 +135,7 @@ var groups = map[string]group{
 	// cases_run_queues.go
 	"named queues in a run": {run: testNamedQueuesInRun},
 	"repartition in a run":  {run: testRepartitionInRun},
+	"barrier in a run":      {run: testBarrierInRun},
 	"hand-over in a run":    {run: testHandoverInRun},
 
 	// cases_run_skip.go

@@ -19,11 +19,11 @@ import (
 
 // dealer does the items of the table items, and records its calls in the notes and its effects in the database.
 type dealer struct {
-	c     *center.Center
-	notes notes
-	work  time.Duration
-	trap  trap
-	calls atomic.Int64
+	c          *center.Center
+	notes      notes
+	work       time.Duration
+	failpoints failpoints
+	calls      atomic.Int64
 }
 
 // Select returns undone items of a queue.
@@ -47,14 +47,14 @@ func (d *dealer) query(ctx context.Context, query string, args ...any) (ids []in
 	return ids, rows.Err()
 }
 
-// Execute does some work outside the database and then marks the items in a fenced transaction. From the trap on, a
-// trapped call ignores its context, as a careless dealer does. Only the fence protects the items from it.
+// Execute does some work outside the database and then marks the items in a fenced transaction. A call with a
+// failpoint ignores its context, as a careless dealer does. Only the fence protects the items from it.
 func (d *dealer) Execute(ctx context.Context, ids []int64) (err error) {
 	b, _ := center.BatchFrom(ctx)
 	call := d.calls.Add(1)
 	d.notes.add(note{What: "begin", Call: call, Batch: b.Server, Queue: b.Queues[0].ID, Epoch: b.Queues[0].Epoch})
 	defer func() { d.notes.add(note{What: "end", Call: call, Error: fmt.Sprint(err)}) }()
-	s := d.trap.take("work", "commit")
+	s := d.failpoints.take("work", "commit")
 	if s.point != "" {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -72,7 +72,7 @@ func (d *dealer) Execute(ctx context.Context, ids []int64) (err error) {
 }
 
 // outside takes a random time between 0.5 and 1.5 times the work of the order.
-func (d *dealer) outside(ctx context.Context, s snare) error {
+func (d *dealer) outside(ctx context.Context, s failpoint) error {
 	if err := s.at("work"); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *work
 	return w
 }
 
-// arm sets the trap for one of the next calls, for example "stop work".
+// arm sets the failpoint of one of the next calls, for example "stop work".
 func (w *worker) arm(what string) {
 	w.t.Helper()
 	if _, err := fmt.Fprintln(w.input, what); err != nil {

@@ -95,7 +95,7 @@ func (s sweeper) Select(ctx context.Context, sel processor.Selection) ([]int64, 
 	ids, err := s.query(ctx, `SELECT id FROM items WHERE done = 0 AND made <= ? AND id % ? = ? ORDER BY id LIMIT ?`,
 		sel.Run.StartedAt.UnixMilli(), total, index, sel.Limit)
 	if err == nil && len(ids) == 0 {
-		err = s.trap.take("empty").at("empty")
+		err = s.failpoints.take("empty").at("empty")
 	}
 	return ids, err
 }
@@ -168,7 +168,7 @@ func (same) Execute(context.Context, []int64) error { return nil }
 func (d *dealer) call(ctx context.Context, sel processor.Selection) error {
 	b, _ := center.BatchFrom(ctx)
 	for range map[string]int{"left": 1, "right": 10, "last": 1}[sel.TaskType] {
-		if err := d.outside(ctx, snare{}); err != nil {
+		if err := d.outside(ctx, failpoint{}); err != nil {
 			return err
 		}
 	}

@@ -50,32 +50,32 @@ func some[T any](s *stage, all []T) []T {
 	return all[n : n+1]
 }
 
-// ambush sets an ambush for the given workers, or for all live workers if none is given. It strikes the first worker
-// that sends the statement.
-func (s *stage) ambush(at step, skip int, m testdb.Moment, strike func(*worker) (pass bool), targets ...*worker) (struck <-chan *worker) {
+// breakAt sets a breakpoint for the given workers, or for all live workers if none is given. It calls do for the first
+// worker that sends the statement, and returns the channel of that worker.
+func (s *stage) breakAt(at step, skip int, m testdb.Moment, do func(*worker) (pass bool), targets ...*worker) (reached <-chan *worker) {
 	if len(targets) == 0 {
 		targets = s.live()
 	}
-	victims := make(chan *worker, 1)
+	first := make(chan *worker, 1)
 	var taken atomic.Bool
 	for _, w := range targets {
-		w.proxy.Ambush(testdb.Ambush{Text: string(at), Skip: skip, Moment: m, Strike: func() bool {
+		w.proxy.Break(testdb.Breakpoint{Text: string(at), Skip: skip, Moment: m, Reached: func() bool {
 			if !taken.CompareAndSwap(false, true) {
 				return true
 			}
-			victims <- w
-			return strike(w)
+			first <- w
+			return do(w)
 		}})
 	}
-	return victims
+	return first
 }
 
-// victim waits for the worker that is ambushed.
-func (s *stage) victim(struck <-chan *worker, what string) (w *worker) {
+// awaitBreak waits for the worker that reaches the breakpoint.
+func (s *stage) awaitBreak(reached <-chan *worker, what string) (w *worker) {
 	s.t.Helper()
 	s.until(what, func() bool {
 		select {
-		case w = <-struck:
+		case w = <-reached:
 			return true
 		default:
 			return false
@@ -84,8 +84,8 @@ func (s *stage) victim(struck <-chan *worker, what string) (w *worker) {
 	return w
 }
 
-// killStrike kills the worker that has sent the statement.
-func killStrike(w *worker) bool {
+// killWorker kills the worker that has sent the statement.
+func killWorker(w *worker) bool {
 	_ = syscall.Kill(w.pid, syscall.SIGKILL) // the process is alive: it has just sent a statement
 	return false
 }
@@ -95,9 +95,9 @@ func killStrike(w *worker) bool {
 func killAt(at step) func(*stage) {
 	return func(s *stage) {
 		for _, m := range some(s, moments) {
-			struck := s.ambush(at, 0, m, killStrike)
+			reached := s.breakAt(at, 0, m, killWorker)
 			id := s.submit("")
-			s.dies(s.victim(struck, fmt.Sprintf("%s: %s", m, at)))
+			s.dies(s.awaitBreak(reached, fmt.Sprintf("%s: %s", m, at)))
 			s.launch()
 			s.succeeds(id)
 		}
@@ -117,14 +117,14 @@ func killInDrain(s *stage) {
 	}
 }
 
-// leaveOrDie makes a worker leave, and reports whether the ambush killed it. A worker that has just ended its sweeps
+// leaveOrDie makes a worker leave, and reports whether the breakpoint killed it. A worker that has just ended its sweeps
 // has none to hand over.
 func (s *stage) leaveOrDie(m testdb.Moment) (killed bool) {
 	s.t.Helper()
 	w := s.any()
-	struck := s.ambush(suspending, 0, m, killStrike, w)
+	reached := s.breakAt(suspending, 0, m, killWorker, w)
 	s.leave(w)
-	if killed = len(struck) > 0; killed {
+	if killed = len(reached) > 0; killed {
 		s.dies(w)
 	}
 	return killed
@@ -134,9 +134,9 @@ func (s *stage) leaveOrDie(m testdb.Moment) (killed bool) {
 func replyLostAt(steps ...step) func(*stage) {
 	return func(s *stage) {
 		for _, at := range some(s, steps) {
-			struck := s.ambush(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
+			reached := s.breakAt(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
 			id := s.submit("")
-			s.victim(struck, "the reply is lost: "+string(at))
+			s.awaitBreak(reached, "the reply is lost: "+string(at))
 			s.succeeds(id)
 		}
 	}
@@ -149,9 +149,9 @@ func wakesToFinish(s *stage) {
 	free := sync.OnceFunc(func() { close(release) })
 	s.t.Cleanup(free)
 	// There are no items, so that the worker takes a fence for each of its two claims, and then for the DONE.
-	struck := s.ambush(fencing, queues/workers, testdb.BeforeStatement, holdStrike(release))
+	reached := s.breakAt(fencing, queues/workers, testdb.BeforeStatement, holdWorker(release))
 	first := s.submit("")
-	w := s.victim(struck, "the fence of a DONE")
+	w := s.awaitBreak(reached, "the fence of a DONE")
 	s.awaitExpiry(w, from)
 	s.succeeds(first)
 	before := fmt.Sprint(s.queuesOf(first))
@@ -171,8 +171,8 @@ func wakesToFinish(s *stage) {
 	}
 }
 
-// holdStrike stops the worker, and holds the statement back until the release.
-func holdStrike(release <-chan struct{}) func(*worker) bool {
+// holdWorker stops the worker, and holds the statement back until the release.
+func holdWorker(release <-chan struct{}) func(*worker) bool {
 	return func(w *worker) bool {
 		_ = syscall.Kill(w.pid, syscall.SIGSTOP) // the process is alive: it has just sent a statement
 		<-release
@@ -183,12 +183,12 @@ func holdStrike(release <-chan struct{}) func(*worker) bool {
 // pauseInFinishing: a worker stands still between the DONE and its commit. The queue and the run wait for it.
 func pauseInFinishing(s *stage) {
 	from := time.Now()
-	struck := s.ambush(finishing, 0, testdb.BeforeCommit, func(w *worker) bool {
+	reached := s.breakAt(finishing, 0, testdb.BeforeCommit, func(w *worker) bool {
 		_ = syscall.Kill(w.pid, syscall.SIGSTOP)
 		return true
 	})
 	id := s.submit("")
-	w := s.victim(struck, "the commit of a DONE")
+	w := s.awaitBreak(reached, "the commit of a DONE")
 	s.awaitTakeover(w)
 	s.wake(w, from)
 	s.succeeds(id)

@@ -71,7 +71,7 @@ func fireOften(overlap string) func(*stage) {
 func killAtFiring(s *stage) {
 	s.trigger(center.OverlapSkip)
 	for _, m := range moments {
-		w := s.victim(s.ambush(firing, 0, m, killStrike), m.String()+": the trigger fires")
+		w := s.awaitBreak(s.breakAt(firing, 0, m, killWorker), m.String()+": the trigger fires")
 		s.dies(w)
 		s.launch()
 		s.fires(2)
@@ -138,9 +138,9 @@ func (s *stage) wantGraph(id string) {
 func killAtResolving(s *stage) {
 	s.diamond()
 	for _, m := range moments {
-		struck := s.ambush(resolving, 0, m, killStrike)
+		reached := s.breakAt(resolving, 0, m, killWorker)
 		id := s.submit("")
-		s.dies(s.victim(struck, m.String()+": a run is resolved"))
+		s.dies(s.awaitBreak(reached, m.String()+": a run is resolved"))
 		s.launch()
 		s.wantGraph(id)
 	}
@@ -150,9 +150,9 @@ func killAtResolving(s *stage) {
 func replyLostInGraph(s *stage) {
 	s.diamond()
 	for _, at := range []step{closing, resolving} {
-		struck := s.ambush(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
+		reached := s.breakAt(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
 		id := s.submit("")
-		s.victim(struck, "the reply is lost: "+string(at))
+		s.awaitBreak(reached, "the reply is lost: "+string(at))
 		s.wantGraph(id)
 	}
 }
@@ -163,9 +163,9 @@ func dependantWithoutServers(s *stage) {
 	_, err := s.c.Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
 	s.must(err)
 	s.must(s.c.Engine().Dependencies.Define(s.t.Context(), "left", center.After{Upstream: taskType}))
-	struck := s.ambush(closing, 0, testdb.AfterCommit, killStrike)
+	reached := s.breakAt(closing, 0, testdb.AfterCommit, killWorker)
 	id := s.submit("")
-	s.dies(s.victim(struck, "the run is closed"))
+	s.dies(s.awaitBreak(reached, "the run is closed"))
 	s.succeeds(id)
 	s.sleep(2 * time.Second) // two ticks of the other workers
 	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE task_type = 'left' AND state = ?`, center.RunWaiting); n != 1 {

@@ -127,11 +127,11 @@ func (n notes) watchDisk(limit time.Duration) {
 	}
 }
 
-// trap makes one call stop or kill its own process at an exact point, which a signal from outside would miss.
-type trap struct{ armed atomic.Pointer[snare] }
+// failpoints make one call stop or kill its own process at an exact point, which a signal from outside would miss.
+type failpoints struct{ armed atomic.Pointer[failpoint] }
 
-// snare is the signal and the point of a trap.
-type snare struct {
+// failpoint is the signal and the point.
+type failpoint struct {
 	signal syscall.Signal
 	point  string // work, commit, or empty: a select of a run that returns no items
 }
@@ -145,7 +145,7 @@ func (d *dealer) listen() {
 			go d.hog(point)
 			continue
 		}
-		d.trap.armed.Store(&snare{map[string]syscall.Signal{"stop": syscall.SIGSTOP, "kill": syscall.SIGKILL}[verb], point})
+		d.failpoints.armed.Store(&failpoint{map[string]syscall.Signal{"stop": syscall.SIGSTOP, "kill": syscall.SIGKILL}[verb], point})
 	}
 	os.Exit(3)
 }
@@ -165,18 +165,18 @@ func (d *dealer) hog(duration string) {
 	time.Sleep(pause)
 }
 
-// take gives the trap to the first call that passes one of the points.
-func (t *trap) take(points ...string) snare {
+// take gives the failpoint to the first call that passes one of the points.
+func (t *failpoints) take(points ...string) failpoint {
 	s := t.armed.Load()
 	if s == nil || !slices.Contains(points, s.point) || !t.armed.CompareAndSwap(s, nil) {
-		return snare{}
+		return failpoint{}
 	}
 	return *s
 }
 
-// at sends the signal if this is the point of the trap. It sends the signal to the current thread, which therefore
+// at sends the signal if this is its point. It sends the signal to the current thread, which therefore
 // executes no further instruction.
-func (s snare) at(point string) error {
+func (s failpoint) at(point string) error {
 	if s.point != point {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -39,7 +40,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		execSQL(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
+		centertest.Exec(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
 		replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: web1, TaskType: "settle"}}})
 		if err != nil || !replies[web1].AnyDead {
 			t.Fatalf("SendHeartbeat: got %+v, %v, want a reply with AnyDead", replies, err)
@@ -47,7 +48,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		beforeTheChange := time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
 		rebalanceAndWantServers(t, c, beforeTheChange, 2) // a reply from before the change of the clock proves nothing
 		rebalanceAndWantServers(t, c, replies[web1].Now, 1)
-		if n := countRows(t, c, "SELECT 1 FROM schedule_event WHERE kind = 'EXPIRED' AND reason = 'silent since the clock was set back, from 2999-01-01T00:00:00Z or later; judge_dead_interval 1m0s'"); n != 1 {
+		if n := centertest.CountRows(t, c, "SELECT 1 FROM schedule_event WHERE kind = 'EXPIRED' AND reason = 'silent since the clock was set back, from 2999-01-01T00:00:00Z or later; judge_dead_interval 1m0s'"); n != 1 {
 			t.Errorf("events EXPIRED that name the change of the clock: got %d, want 1", n)
 		}
 	})
@@ -67,7 +68,7 @@ func rebalanceAndWantServers(t *testing.T, c *center.Center, repliedAt time.Time
 			t.Errorf("silence of an expired server: got %s, want its judge_dead_interval of 1m0s", silence)
 		}
 	}
-	if n := countRows(t, c, "SELECT uuid FROM schedule_server"); n != want {
+	if n := centertest.CountRows(t, c, "SELECT uuid FROM schedule_server"); n != want {
 		t.Fatalf("servers after a rebalance by a reply of %s: got %d, want %d", repliedAt, n, want)
 	}
 }

@@ -32,7 +32,7 @@ func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
 				if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: queues}); err != nil {
 					t.Fatal(err)
 				}
-				execSQL(t, c, "UPDATE schedule_queue SET cur_server = 'A' WHERE task_type = '"+task+"'")
+				centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A' WHERE task_type = '"+task+"'")
 				for fenced := 1; fenced < queues; fenced *= 2 {
 					if got := unlockedQueues(t, c, task, fenced); got != queues-fenced {
 						t.Errorf("unlocked queues while %d of %d are fenced: got %d, want %d", fenced, queues, got, queues-fenced)
@@ -59,5 +59,5 @@ func unlockedQueues(t *testing.T, c *center.Center, task string, fenced int) int
 	if err := center.Fence(ctx, tx); err != nil {
 		t.Fatal(err)
 	}
-	return countRows(t, c, "SELECT queue_id FROM schedule_queue WHERE task_type = '"+task+"' FOR UPDATE SKIP LOCKED")
+	return centertest.CountRows(t, c, "SELECT queue_id FROM schedule_queue WHERE task_type = '"+task+"' FOR UPDATE SKIP LOCKED")
 }

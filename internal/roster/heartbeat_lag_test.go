@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -37,7 +38,7 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 		if gone, err := gone("z"); err != nil || !gone {
 			t.Errorf("the row belongs to another process: gone %t, error %v, want a server that is gone", gone, err)
 		}
-		execSQL(t, c, "DELETE FROM schedule_server")
+		centertest.Exec(t, c, "DELETE FROM schedule_server")
 		if gone, err := gone("x"); err != nil || !gone {
 			t.Errorf("the store has no row: gone %t, error %v, want a server that is gone", gone, err)
 		}

@@ -15,31 +15,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func openTask(t *testing.T, url, taskType string, queues int) *center.Center {
 	t.Helper()
 	c := centertest.Open(t, url, center.Options{})
-	if _, err := c.Tasks().Define(t.Context(), taskType, center.Settings{Queues: queues}); err != nil {
-		t.Fatal(err)
-	}
+	centertest.Define(t, c, taskType, center.Settings{Queues: queues})
 	return c
-}
-
-func execSQL(t *testing.T, c *center.Center, statement string) {
-	t.Helper()
-	if _, err := c.DB().ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%s\n%v", statement, err)
-	}
-}
-
-func countRows(t *testing.T, c *center.Center, query string) (n int) {
-	t.Helper()
-	rows, err := c.DB().QueryContext(t.Context(), query)
-	if err != nil {
-		t.Fatalf("%s\n%v", query, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		n++
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatalf("%s\n%v", query, err)
-	}
-	return n
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -32,7 +33,7 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 				}
 			}
 		}
-		if n := countRows(t, c, "SELECT 1 FROM schedule_queue WHERE queue_id <> '0' AND cur_server IS NOT NULL"); n != 0 {
+		if n := centertest.CountRows(t, c, "SELECT 1 FROM schedule_queue WHERE queue_id <> '0' AND cur_server IS NOT NULL"); n != 0 {
 			t.Errorf("queues with an owner from a stale plan: got %d, want 0", n)
 		}
 	})

@@ -21,7 +21,7 @@ func TestConcurrentHalvesOfACycle(t *testing.T) {
 		first, second := centertest.Open(t, url, center.Options{}), centertest.Open(t, url, center.Options{})
 		defineRunTasks(t, first, "a", "b")
 		// A third transaction holds locks that let neither operator write before both have read, or wait to read.
-		blocker := begin(t, first)
+		blocker := centertest.Begin(t, first)
 		oneWriter := first.Dialect() == schema.SQLite // the second operator waits before it reads
 		if !oneWriter {
 			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`)

@@ -17,7 +17,7 @@ func TestSubmitAfterALostReply(t *testing.T) {
 	observer := centertest.Open(t, direct, center.Options{})
 	url, proxy := testdb.Through(t, direct)
 	c := centertest.Open(t, url, center.Options{})
-	defineTask(t, c, "sweep", center.Settings{Mode: center.ModeRun, Queues: 1})
+	centertest.Define(t, c, "sweep", center.Settings{Mode: center.ModeRun, Queues: 1})
 	lock := blockCommits(t, observer)
 	type reply struct {
 		id      string
@@ -42,10 +42,10 @@ func TestSubmitAfterALostReply(t *testing.T) {
 // lock that the transaction holds.
 func blockCommits(t *testing.T, c *center.Center) *sql.Tx {
 	t.Helper()
-	execAll(t, c,
+	centertest.Exec(t, c,
 		`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END'`,
 		`CREATE CONSTRAINT TRIGGER wait_for_test AFTER INSERT ON schedule_run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_test()`)
-	tx := begin(t, c)
+	tx := centertest.Begin(t, c)
 	_, err := tx.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(1)`)
 	must(t, err)
 	return tx

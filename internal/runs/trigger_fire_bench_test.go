@@ -52,7 +52,7 @@ func (f *fireBench) run() {
 	statements, fired := 0, 0
 	for f.Loop() {
 		f.StopTimer()
-		execAll(f, f.workers[0], `DELETE FROM schedule_run`, `UPDATE schedule_trigger SET fires = 0`)
+		centertest.Exec(f, f.workers[0], `DELETE FROM schedule_run`, `UPDATE schedule_trigger SET fires = 0`)
 		makeDue(f, f.workers[0])
 		f.StartTimer()
 		sent := f.listen(f.fireAll)

@@ -41,5 +41,5 @@ func defineTriggers(t testing.TB, c *center.Center, n int, tasks ...string) {
 // makeDue makes all triggers due at their start.
 func makeDue(t testing.TB, c *center.Center) {
 	t.Helper()
-	execAll(t, c, `UPDATE schedule_trigger SET next_fire_at = start_at, status = 'ACTIVE'`)
+	centertest.Exec(t, c, `UPDATE schedule_trigger SET next_fire_at = start_at, status = 'ACTIVE'`)
 }

@@ -14,8 +14,8 @@ import (
 // methods may be called at any time, from any goroutine.
 type Proxy struct {
 	listener net.Listener
-	targets  atomic.Value // []string: hosts and ports
-	dialed   int          // connections so far; only accept uses it
+	targets  targets
+	conns    connSet
 
 	swallow     atomic.Bool
 	loseReplies atomic.Bool
@@ -24,12 +24,11 @@ type Proxy struct {
 	delay       atomic.Int64
 	trickle     atomic.Int64
 
-	mu     sync.Mutex
-	ambush *Ambush
-	sent   bytes.Buffer // by the clients
-	conns  map[net.Conn]bool
-	wg     sync.WaitGroup
-	closed chan struct{} // when the proxy ends
+	mu         sync.Mutex
+	breakpoint *Breakpoint
+	sent       bytes.Buffer // by the clients
+	wg         sync.WaitGroup
+	closed     chan struct{} // when the proxy ends
 }
 
 // Through returns a URL that leads to the same database through a proxy. The proxy ends with the test.
@@ -43,8 +42,8 @@ func Through(t testing.TB, raw string) (string, *Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, conns: map[net.Conn]bool{}, closed: make(chan struct{})}
-	p.targets.Store([]string{u.Host})
+	p := &Proxy{listener: l, conns: connSet{conns: map[net.Conn]bool{}}, closed: make(chan struct{})}
+	p.targets.hosts.Store([]string{u.Host})
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
 	u.Host = l.Addr().String()
@@ -84,15 +83,15 @@ func (p *Proxy) Trickle(bytes int) { p.trickle.Store(int64(bytes)) }
 
 // Redirect connects new clients to the servers of the URLs in turn.
 func (p *Proxy) Redirect(raws ...string) error {
-	targets := make([]string, len(raws))
+	hosts := make([]string, len(raws))
 	for i, raw := range raws {
 		u, err := url.Parse(raw)
 		if err != nil {
 			return err
 		}
-		targets[i] = u.Host
+		hosts[i] = u.Host
 	}
-	p.targets.Store(targets)
+	p.targets.hosts.Store(hosts)
 	return nil
 }
 
@@ -100,22 +99,14 @@ func (p *Proxy) Redirect(raws ...string) error {
 func (p *Proxy) Refuse(on bool) { p.refuse.Store(on) }
 
 // Cut breaks all connections.
-func (p *Proxy) Cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.Close()
-	}
-}
+func (p *Proxy) Cut() { p.conns.each(func(c net.Conn) { c.Close() }) }
 
 // Reset breaks all connections without an orderly end. Bytes on their way are lost in both directions.
 func (p *Proxy) Reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
+	p.conns.each(func(c net.Conn) {
 		_ = c.(*net.TCPConn).SetLinger(0) // fails for a closed connection
 		c.Close()
-	}
+	})
 }
 
 // Listen calls f and returns the bytes that the clients send meanwhile.
@@ -139,99 +130,22 @@ func (p *Proxy) accept() {
 			client.Close()
 			continue
 		}
-		server := p.dial()
+		server := p.targets.dial()
 		if server == nil {
 			client.Close() // the client sees that no server answers
 			continue
 		}
-		p.keep(client, server)
-		l := new(link)
-		p.wg.Go(func() { p.pass(client, server, l, true) })
-		p.wg.Go(func() { p.pass(server, client, l, false) })
+		p.conns.keep(client, server)
+		l := &link{proxy: p, client: client, server: server}
+		p.wg.Go(func() { l.relay(true) })
+		p.wg.Go(func() { l.relay(false) })
 	}
-}
-
-// dial connects to the next server that answers, or returns nil.
-func (p *Proxy) dial() net.Conn {
-	targets := p.targets.Load().([]string)
-	for range targets {
-		p.dialed++
-		server, err := net.DialTimeout("tcp", targets[p.dialed%len(targets)], 10*time.Second)
-		if err == nil {
-			return server
-		}
-	}
-	return nil
-}
-
-func (p *Proxy) keep(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		p.conns[c] = true
-	}
-}
-
-// pass copies one direction until it ends, and then ends the other direction.
-func (p *Proxy) pass(from, to net.Conn, l *link, requests bool) {
-	defer p.drop(from, to)
-	buffer := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buffer)
-		if requests {
-			p.note(buffer[:n])
-		}
-		if !p.mayPass(l, requests, buffer[:n]) {
-			return
-		}
-		time.Sleep(time.Duration(p.delay.Load()))
-		if lost := p.swallow.Load() || !requests && p.loseReplies.Load(); !lost && n > 0 {
-			if p.write(to, buffer[:n]) != nil {
-				return
-			}
-		}
-		if err != nil {
-			p.holdBack()
-			return
-		}
-	}
-}
-
-// holdBack waits for the end of a proxy that has vanished, before the end of one connection may end the other.
-func (p *Proxy) holdBack() {
-	if p.vanished.Load() {
-		<-p.closed
-	}
-}
-
-func (p *Proxy) write(to net.Conn, b []byte) error {
-	for len(b) > 0 {
-		n := len(b)
-		if trickle := int(p.trickle.Load()); trickle > 0 {
-			n = min(n, trickle)
-			time.Sleep(time.Millisecond)
-		}
-		if _, err := to.Write(b[:n]); err != nil {
-			return err
-		}
-		b = b[n:]
-	}
-	return nil
 }
 
 func (p *Proxy) note(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sent.Write(b)
-}
-
-func (p *Proxy) drop(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		c.Close()
-		delete(p.conns, c)
-	}
 }
 
 func (p *Proxy) close() {

@@ -40,13 +40,13 @@ func echo(t *testing.T) string {
 	return "postgres://" + l.Addr().String()
 }
 
-func TestAmbush(t *testing.T) {
+func TestBreakpoint(t *testing.T) {
 	raw, p := Through(t, echo(t))
 	u, err := url.Parse(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The number of answered lines when the ambush strikes. A transaction that is rolled back counts only as its statement.
+	// The number of answered lines when the breakpoint is reached. A transaction that is rolled back counts only as its statement.
 	for moment, want := range map[Moment]int64{BeforeStatement: 2, BeforeCommit: 5, AfterCommit: 5} {
 		for _, pass := range []bool{true, false} {
 			c, err := new(net.Dialer).DialContext(t.Context(), "tcp", u.Host)
@@ -54,9 +54,9 @@ func TestAmbush(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			var answered, struck atomic.Int64
-			p.Ambush(Ambush{Text: "mark", Skip: 1, Moment: moment, Strike: func() bool {
-				struck.Store(answered.Load())
+			var answered, reached atomic.Int64
+			p.Break(Breakpoint{Text: "mark", Skip: 1, Moment: moment, Reached: func() bool {
+				reached.Store(answered.Load())
 				return pass
 			}})
 			lines := []string{"BEGIN", "mark one", "mark two", "ROLLBACK", "mark three", "COMMIT", "COMMIT"}
@@ -70,8 +70,8 @@ func TestAmbush(t *testing.T) {
 			if !pass {
 				all = want
 			}
-			if struck.Load() != want || answered.Load() != all {
-				t.Errorf("%s: struck after %d answers, want %d; %d in all", moment, struck.Load(), want, answered.Load())
+			if reached.Load() != want || answered.Load() != all {
+				t.Errorf("%s: reached after %d answers, want %d; %d in all", moment, reached.Load(), want, answered.Load())
 			}
 		}
 	}

@@ -12,7 +12,7 @@ const bin = 500 * time.Millisecond
 
 // evaluate computes the cost of the moves from the times of the items. The restarts happened between from and to, and
 // nothing happened between calm and from.
-func (c *crew) evaluate(r *Result, calm, from, to time.Time) {
+func (c *fleet) evaluate(r *Result, calm, from, to time.Time) {
 	slices.SortFunc(c.done, func(a, b span) int { return a.begin.Compare(b.begin) })
 	killed := map[int]time.Time{}
 	for _, w := range c.all {

@@ -84,14 +84,14 @@ func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := &crew{ctx: ctx, db: db, o: o}
+	c := &fleet{ctx: ctx, db: db, o: o}
 	defer c.dismiss()
 	r := &Result{Database: stage.Name(s.Kind)}
 	return r, c.play(r)
 }
 
 // play restarts the workers one after the other and then kills some.
-func (c *crew) play(r *Result) error {
+func (c *fleet) play(r *Result) error {
 	for range c.o.Workers {
 		if _, err := c.start(); err != nil {
 			return err
@@ -138,7 +138,7 @@ func (c *crew) play(r *Result) error {
 }
 
 // replace ends a worker, lets the others settle and starts a new worker.
-func (c *crew) replace(r *Result, w *worker, end func(*worker) error) error {
+func (c *fleet) replace(r *Result, w *worker, end func(*worker) error) error {
 	if err := c.count(r, c.o.Workers-1, func() error { return end(w) }); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (c *crew) replace(r *Result, w *worker, end func(*worker) error) error {
 }
 
 // count makes a change, waits until this number of workers have settled, and counts the moves.
-func (c *crew) count(r *Result, workers int, change func() error) error {
+func (c *fleet) count(r *Result, workers int, change func() error) error {
 	held, err := c.held()
 	if err != nil {
 		return err
@@ -171,7 +171,7 @@ func (c *crew) count(r *Result, workers int, change func() error) error {
 }
 
 // finish asks the remaining workers to leave.
-func (c *crew) finish() error {
+func (c *fleet) finish() error {
 	var errs []error
 	for _, w := range c.all {
 		select {

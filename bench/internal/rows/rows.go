@@ -117,15 +117,15 @@ func on(ctx context.Context, s *stage.Server, o Options) (results []*Result, err
 
 // inTurns runs all peers in one case.
 func inTurns(ctx context.Context, db *stage.Database, o Options, workers int, work time.Duration) (results []*Result, err error) {
-	crew := slices.DeleteFunc(peers(), func(p peer) bool { return !slices.Contains(p.kinds, db.Server.Kind) })
-	for _, p := range crew {
+	chosen := slices.DeleteFunc(peers(), func(p peer) bool { return !slices.Contains(p.kinds, db.Server.Kind) })
+	for _, p := range chosen {
 		results = append(results, &Result{Database: stage.Name(db.Server.Kind), Peer: p.name, Workers: workers, Work: work})
 	}
 	for range o.Rounds {
-		took := make([]time.Duration, len(crew)) // by each peer, in all its turns
-		turns := make([]int, len(crew))
-		for _, i := range order(crew, work) {
-			p := crew[i]
+		took := make([]time.Duration, len(chosen)) // by each peer, in all its turns
+		turns := make([]int, len(chosen))
+		for _, i := range order(chosen, work) {
+			p := chosen[i]
 			d, err := p.time(ctx, db, p.rows(o, workers, work), workers, work)
 			if err != nil {
 				return nil, fmt.Errorf("%s with %d workers: %w", p.name, workers, err)
@@ -133,19 +133,19 @@ func inTurns(ctx context.Context, db *stage.Database, o Options, workers int, wo
 			took[i] += d
 			turns[i]++
 		}
-		for i, p := range crew {
+		for i, p := range chosen {
 			results[i].Rates = append(results[i].Rates, float64(turns[i]*p.rows(o, workers, work))/took[i].Seconds())
 		}
 	}
 	return results, nil
 }
 
-// order returns the order of the turns in one repetition, as indexes of the crew. With work each peer has one turn,
+// order returns the order of the turns in one repetition, as indexes of the peers. With work each peer has one turn,
 // because the work decides the rate.
-func order(crew []peer, work time.Duration) (order []int) {
+func order(chosen []peer, work time.Duration) (order []int) {
 	for turn := 0; ; turn++ {
 		var round []int
-		for i, p := range crew {
+		for i, p := range chosen {
 			if turn == 0 || work == 0 && turn < p.turns {
 				round = append(round, i)
 			}

@@ -29,12 +29,12 @@ func TestShort(t *testing.T) {
 }
 
 func TestOrderIsForwardsAndBackwards(t *testing.T) {
-	crew := []peer{{turns: 4}, {turns: 3}, {turns: 1}, {turns: 2}}
+	chosen := []peer{{turns: 4}, {turns: 3}, {turns: 1}, {turns: 2}}
 	for work, want := range map[time.Duration][]int{
 		0:                {0, 1, 2, 3, 3, 1, 0, 0, 1, 0},
 		time.Millisecond: {0, 1, 2, 3},
 	} {
-		if got := order(crew, work); !slices.Equal(got, want) {
+		if got := order(chosen, work); !slices.Equal(got, want) {
 			t.Errorf("with %s of work: %v, want %v", work, got, want)
 		}
 	}

@@ -53,15 +53,35 @@ func run(args []string, signals <-chan os.Signal) (code int, err error) {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	command.Env = os.Environ()
-	for _, kind := range kinds {
-		server, err := testdb.StartServer(kind)
-		if err != nil {
-			return 0, err
-		}
-		defer func() { err = errors.Join(err, server.Close()) }()
+	servers, err := startServers(kinds)
+	defer func() { err = errors.Join(err, closeServers(servers)) }()
+	if err != nil {
+		return 0, err
+	}
+	for kind, server := range servers {
 		command.Env = append(command.Env, testdb.Variable(kind)+"="+server.URL())
 	}
 	return exitCode(execute(command, signals))
+}
+
+// startServers starts a server of each kind. With an error it returns the servers that it has started.
+func startServers(kinds []string) (servers map[string]*testdb.Server, err error) {
+	servers = map[string]*testdb.Server{}
+	for _, kind := range kinds {
+		server, err := testdb.StartServer(kind)
+		if err != nil {
+			return servers, err
+		}
+		servers[kind] = server
+	}
+	return servers, nil
+}
+
+func closeServers(servers map[string]*testdb.Server) (err error) {
+	for _, server := range servers {
+		err = errors.Join(err, server.Close())
+	}
+	return err
 }
 
 // missing returns the kinds of database that need a server and have no URL.

@@ -88,8 +88,8 @@ func play(ctx context.Context, o Options, f *folder, db *database) (err error) {
 	}
 	v := newView(o.Out)
 	v.write(fmt.Sprintf("Rota demo: %s orders, %d queues, %s", comma(orderCount), queueCount, db.name))
-	s := &story{db: c.DB(), view: v, crew: &crew{program: o.Program, folder: f.path}}
-	defer s.crew.kill()
+	s := &story{db: c.DB(), view: v, fleet: &fleet{program: o.Program, folder: f.path}}
+	defer s.fleet.kill()
 	findings, err := s.tell(ctx)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 type story struct {
 	db    *sql.DB
 	view  *view
-	crew  *crew
+	fleet *fleet
 	shown int // events that the view has shown
 }
 
@@ -28,7 +28,7 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 	var moves []finding
 	leave := func() (err error) {
 		moves, err = ask(ctx, s.db, movesCheck) // before the workers leave: that moves queues too
-		s.crew.terminate()
+		s.fleet.terminate()
 		return err
 	}
 	for _, scene := range []scene{
@@ -38,7 +38,7 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 		{"4 workers settle half of the orders", nothing, settled(50)},
 		{fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), s.killSecond, s.shared},
 		{"3 workers settle the rest", nothing, settled(100)},
-		{"SIGTERM: the workers finish what is in flight and leave", leave, func(snapshot) bool { return s.crew.ended() }},
+		{"SIGTERM: the workers finish what is in flight and leave", leave, func(snapshot) bool { return s.fleet.ended() }},
 	} {
 		if err := s.play(ctx, scene); err != nil {
 			return nil, fmt.Errorf("scene %q: %w", scene.title, err)
@@ -51,14 +51,14 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 func nothing() error { return nil }
 
 func (s *story) killSecond() error {
-	s.crew.workers[1].kill()
+	s.fleet.workers[1].kill()
 	return nil
 }
 
 func (s *story) start(n int) func() error {
 	return func() error {
 		for range n {
-			w, err := s.crew.start()
+			w, err := s.fleet.start()
 			if err != nil {
 				return err
 			}
@@ -86,9 +86,9 @@ func (s *story) play(ctx context.Context, scene scene) error {
 			return err
 		}
 		ends := scene.ends(now)
-		s.view.show(s.crew.news(now.events[s.shown:]), s.crew.state(now), ends)
+		s.view.show(s.fleet.news(now.events[s.shown:]), s.fleet.state(now), ends)
 		s.shown = len(now.events)
-		if err := s.crew.check(); err != nil || ends {
+		if err := s.fleet.check(); err != nil || ends {
 			return err
 		}
 		select {
@@ -102,13 +102,13 @@ func (s *story) play(ctx context.Context, scene scene) error {
 func (s *story) shared(now snapshot) bool {
 	holds := map[*worker]int{}
 	for _, q := range now.queues {
-		w := s.crew.of(q.owner)
+		w := s.fleet.of(q.owner)
 		if w == nil || w.killed || q.status != "HELD" {
 			return false
 		}
 		holds[w]++
 	}
-	running := slices.DeleteFunc(slices.Clone(s.crew.workers), func(w *worker) bool { return w.killed })
+	running := slices.DeleteFunc(slices.Clone(s.fleet.workers), func(w *worker) bool { return w.killed })
 	for _, w := range running {
 		if holds[w] < queueCount/len(running) {
 			return false

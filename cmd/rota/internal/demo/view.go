@@ -71,7 +71,7 @@ func (v *view) fit(state []string) []string {
 }
 
 // news puts events into words. Consecutive events that differ only in their queue share a line.
-func (c *crew) news(events []event) (lines []string) {
+func (c *fleet) news(events []event) (lines []string) {
 	last := ""
 	for _, e := range events {
 		parties := c.name(e.from) + c.name(e.to)
@@ -93,7 +93,7 @@ func (c *crew) news(events []event) (lines []string) {
 }
 
 // name returns the worker of the server, or the uuid of a server that the demo has not started.
-func (c *crew) name(uuid string) string {
+func (c *fleet) name(uuid string) string {
 	if w := c.of(uuid); w != nil {
 		return w.coloured()
 	}
@@ -101,7 +101,7 @@ func (c *crew) name(uuid string) string {
 }
 
 // state returns a line for each worker with its queues, one for the queues without an owner, and one for the progress.
-func (c *crew) state(now snapshot) []string {
+func (c *fleet) state(now snapshot) []string {
 	const barWidth = 40
 	lines := []string{""}
 	settled := map[*worker]int{}
@@ -123,7 +123,7 @@ func (c *crew) state(now snapshot) []string {
 }
 
 // owned lists the queues of a worker, and the queues without an owner for nil. 3→4 is queue 3 on its way to worker 4.
-func (c *crew) owned(w *worker, queues []queue) string {
+func (c *fleet) owned(w *worker, queues []queue) string {
 	var list []string
 	for _, q := range queues {
 		if c.of(q.owner) != w {

@@ -14,9 +14,9 @@ import (
 
 func pidOf(w *worker) string { return strconv.Itoa(w.pid) }
 
-// example is a crew of four with worker 2 killed, and a snapshot taken before the take-over.
-func example() (*crew, snapshot) {
-	c := &crew{}
+// example is a fleet of four with worker 2 killed, and a snapshot taken before the take-over.
+func example() (*fleet, snapshot) {
+	c := &fleet{}
 	for i, pid := range []int{4711, 4712, 4713, 1234567} {
 		c.workers = append(c.workers, &worker{number: i + 1, pid: pid, killed: i == 1, gone: make(chan struct{})})
 	}
@@ -33,7 +33,7 @@ func example() (*crew, snapshot) {
 }
 
 func TestState(t *testing.T) {
-	crew, now := example()
+	fleet, now := example()
 	want := []string{
 		"",
 		"   worker 1  pid 4711     5,000 orders  queues 0",
@@ -44,14 +44,14 @@ func TestState(t *testing.T) {
 		"   ██████████████████░░░░░░░░░░░░░░░░░░░░░░  45 %  9,000 of 20,000 orders",
 		"",
 	}
-	if diff := cmp.Diff(want, crew.state(now)); diff != "" {
+	if diff := cmp.Diff(want, fleet.state(now)); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestNews(t *testing.T) {
-	crew, _ := example()
-	got := crew.news([]event{
+	fleet, _ := example()
+	got := fleet.news([]event{
 		{kind: "JOINED", to: "h:1234567:d"},
 		{kind: "GRANTED", queue: "0", to: "h:4711:a"},
 		{kind: "GRANTED", queue: "3", to: "h:4711:a"},
@@ -77,13 +77,13 @@ func TestNews(t *testing.T) {
 func TestTerminal(t *testing.T) {
 	text.EnableColors()
 	defer text.DisableColors()
-	crew, now := example()
+	fleet, now := example()
 	for _, size := range [][2]int{{200, 50}, {80, 24}, {40, 5}, {1, 1}} {
 		width, height := size[0], size[1]
 		var out bytes.Buffer
 		v := &view{out: &out, began: time.Now(), size: func() (int, int, error) { return width, height, nil }}
 		for _, news := range []string{"first", "second", "third"} {
-			v.show([]string{news}, crew.state(now), false)
+			v.show([]string{news}, fleet.state(now), false)
 		}
 		screen := replay(t, out.String())
 		if all := strings.Join(screen, "\n"); !regexp.MustCompile(`^.*first\n.*second\n.*third\n`).MatchString(all) {

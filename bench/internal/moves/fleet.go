@@ -22,8 +22,8 @@ type span struct {
 	begin, end time.Time
 }
 
-// crew is the worker processes on one database, with the items that they have done.
-type crew struct {
+// fleet is the worker processes on one database, with the items that they have done.
+type fleet struct {
 	ctx  context.Context
 	db   *stage.Database
 	o    Options
@@ -42,7 +42,7 @@ type worker struct {
 }
 
 // start starts a worker process.
-func (c *crew) start() (*worker, error) {
+func (c *fleet) start() (*worker, error) {
 	text, err := json.Marshal(order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item})
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (c *crew) start() (*worker, error) {
 }
 
 // listen records the items of a worker until it has ended.
-func (c *crew) listen(pid int, output io.Reader) {
+func (c *fleet) listen(pid int, output io.Reader) {
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		var queue int
 		var begin, end int64
@@ -87,7 +87,7 @@ func (c *crew) listen(pid int, output io.Reader) {
 }
 
 // terminate asks a worker to leave and waits for its end.
-func (c *crew) terminate(w *worker) error {
+func (c *fleet) terminate(w *worker) error {
 	if err := w.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *crew) terminate(w *worker) error {
 	return nil
 }
 
-func (c *crew) kill(w *worker) error {
+func (c *fleet) kill(w *worker) error {
 	w.killed = time.Now()
 	if err := w.cmd.Process.Kill(); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (c *crew) kill(w *worker) error {
 }
 
 // await waits for the end of a worker.
-func (c *crew) await(w *worker) error {
+func (c *fleet) await(w *worker) error {
 	select {
 	case <-w.gone:
 		return nil
@@ -119,7 +119,7 @@ func (c *crew) await(w *worker) error {
 }
 
 // dismiss ends all workers, also after a failure.
-func (c *crew) dismiss() {
+func (c *fleet) dismiss() {
 	for _, w := range c.all {
 		_ = w.input.Close() // the worker ends with its input
 		_ = w.cmd.Process.Kill()
@@ -129,7 +129,7 @@ func (c *crew) dismiss() {
 
 // work lets the workers work for a time, and until an item of each queue is done. Otherwise the move of a queue would not
 // show on a slow machine.
-func (c *crew) work(d time.Duration) error {
+func (c *fleet) work(d time.Duration) error {
 	begin := time.Now()
 	for time.Sleep(d); ; time.Sleep(5 * time.Millisecond) {
 		if n := c.queuesDone(begin); n == c.o.Queues {
@@ -141,7 +141,7 @@ func (c *crew) work(d time.Duration) error {
 }
 
 // queuesDone returns the number of queues with an item that began after the time and is done.
-func (c *crew) queuesDone(after time.Time) int {
+func (c *fleet) queuesDone(after time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	queues := map[int]bool{}
@@ -157,7 +157,7 @@ func (c *crew) queuesDone(after time.Time) int {
 const patience = time.Minute
 
 // settle waits until this number of workers share the queues evenly and no queue moves.
-func (c *crew) settle(workers int) error {
+func (c *fleet) settle(workers int) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		held, err := c.held()
 		if err != nil {
@@ -181,7 +181,7 @@ func (c *crew) settle(workers int) error {
 }
 
 // held returns the number of queues of each server.
-func (c *crew) held() (map[string]int, error) {
+func (c *fleet) held() (map[string]int, error) {
 	rows, err := c.db.QueryContext(c.ctx, `SELECT s.uuid, COUNT(q.queue_id) FROM schedule_server s
 		LEFT JOIN schedule_queue q ON q.cur_server = s.uuid GROUP BY s.uuid ORDER BY s.uuid`)
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// crew are the workers that the demo has started, in order.
-type crew struct {
+// fleet is the workers that the demo has started, in order.
+type fleet struct {
 	program string
 	folder  string
 	workers []*worker
 }
 
-func (c *crew) start() (*worker, error) {
+func (c *fleet) start() (*worker, error) {
 	w, err := startWorker(len(c.workers)+1, c.program, c.folder)
 	if err == nil {
 		c.workers = append(c.workers, w)
@@ -23,7 +23,7 @@ func (c *crew) start() (*worker, error) {
 }
 
 // of returns the worker of the server with this uuid (host:pid:8hex), or nil.
-func (c *crew) of(uuid string) *worker {
+func (c *fleet) of(uuid string) *worker {
 	for _, w := range c.workers {
 		if strings.Contains(uuid, fmt.Sprintf(":%d:", w.pid)) {
 			return w
@@ -33,7 +33,7 @@ func (c *crew) of(uuid string) *worker {
 }
 
 // check returns an error if a worker has ended without a signal, or has failed to leave in order.
-func (c *crew) check() error {
+func (c *fleet) check() error {
 	for _, w := range c.workers {
 		if w.ended() && !w.killed && (!w.leaving || w.err != nil) {
 			return fmt.Errorf("%s (pid %d) ended unexpectedly: %w", w, w.pid, w.failure())
@@ -43,19 +43,19 @@ func (c *crew) check() error {
 }
 
 // terminate asks all workers to leave in order.
-func (c *crew) terminate() {
+func (c *fleet) terminate() {
 	for _, w := range c.workers {
 		w.leaving = true
 		_ = w.process.Signal(syscall.SIGTERM) // fails if the process has ended already, which check reports
 	}
 }
 
-func (c *crew) ended() bool {
+func (c *fleet) ended() bool {
 	return !slices.ContainsFunc(c.workers, func(w *worker) bool { return !w.ended() })
 }
 
 // kill ends all workers that still run, and waits for them.
-func (c *crew) kill() {
+func (c *fleet) kill() {
 	for _, w := range c.workers {
 		if !w.ended() {
 			w.kill()

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// startScripts starts a crew of scripts. Each writes a line when it is ready.
-func startScripts(t *testing.T, scripts ...string) *crew {
+// startScripts starts a fleet of scripts. Each writes a line when it is ready.
+func startScripts(t *testing.T, scripts ...string) *fleet {
 	t.Helper()
-	c := &crew{folder: t.TempDir()}
+	c := &fleet{folder: t.TempDir()}
 	t.Cleanup(c.kill)
 	for _, script := range scripts {
 		c.program = writeScript(t, script)
