@@ -53,14 +53,6 @@ func hungQueues(r rosterRows) (list []string) {
 	return list
 }
 
-// firstFive lists the first five ids.
-func firstFive(ids []string) string {
-	if len(ids) > 5 {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:5], ", "), len(ids)-5)
-	}
-	return strings.Join(ids, ", ")
-}
-
 // lateHandover is how long a hand-over may be pending until Diagnose reports it.
 const lateHandover = time.Minute
 

@@ -7,23 +7,6 @@ import (
 // rosterCheck checks the task types.
 type rosterCheck struct{ *diagnosis }
 
-// rosterRows holds what Diagnose has read about one task type.
-type rosterRows struct {
-	task    TaskRecord
-	servers []ServerRecord
-	queues  []QueueRecord
-}
-
-// eligible returns the number of eligible servers.
-func (r rosterRows) eligible() (n int) {
-	for _, s := range r.servers {
-		if s.Eligible() {
-			n++
-		}
-	}
-	return n
-}
-
 // all checks each task type. It reads the rows of all task types together, so that it takes few statements.
 func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	tasks, err := d.c.Tasks().List(ctx, taskType)

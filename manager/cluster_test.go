@@ -18,7 +18,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// cluster is some worker processes of one roster, in a bubble: they have one database in memory and fake time.
+// cluster is some worker processes of one roster, in a bubble: they have one database in memory and fake time. Its methods
+// are the steps that tests take, so it has more than 15.
 type cluster struct {
 	*testing.T
 	c       *center.Center

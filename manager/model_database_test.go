@@ -10,12 +10,12 @@ import (
 
 // database is the tables.
 type database struct {
-	step                      time.Duration // by which its clock was set
+	step                      time.Duration // how far its clock was set
 	membership, planned, plan int64         // versions
 	audited, assigned         time.Time
 	skipped                   []string      // as in the lock row; replaced, never changed
-	halted                    bool          // an operator has paused the task type,
-	haltedAt                  time.Duration // then
+	halted                    bool          // an operator has paused the task type
+	haltedAt                  time.Duration // when the operator paused it
 	servers                   []serverRow   // in the order of their age
 	rows                      []queueRow
 }
@@ -59,7 +59,7 @@ func (d *database) row(id string) *queueRow {
 	return nil
 }
 
-// eligible reports whether the server may be dealt queues.
+// eligible reports whether the server may be assigned queues.
 func (s serverRow) eligible() bool { return !s.draining && !s.suspended }
 
 func (w *world) register(c *call) {

@@ -20,33 +20,33 @@ const (
 	stepDone                    // the request is applied and its reply delivered
 	stepApply                   // the request is applied
 	stepReply                   // its reply is delivered
-	stepJobDone                 // the same for the job
-	stepJobApply                //
-	stepJobReply                //
-	stepHeartbeatDone           // the same for the heartbeat
-	stepHeartbeatApply          //
-	stepHeartbeatReply          //
-	stepFollow                  // the server follows the heartbeat's reply,
-	stepDrained                 // takes the processor's signal,
-	stepPoll                    // looks for a queue that it waits for,
-	stepLost                    // notices that its lease or row is gone,
-	stepLeave                   // has drained and leaves,
-	stepStop                    // or begins to leave
+	stepJobDone                 // the job is applied and its reply delivered
+	stepJobApply                // the job is applied
+	stepJobReply                // the reply to the job is delivered
+	stepHeartbeatDone           // the heartbeat is applied and its reply delivered
+	stepHeartbeatApply          // the heartbeat is applied
+	stepHeartbeatReply          // the reply to the heartbeat is delivered
+	stepFollow                  // the server follows the heartbeat's reply
+	stepDrained                 // the server takes the processor's signal
+	stepPoll                    // the server looks for a queue that it waits for
+	stepLost                    // the server notices that its lease or row is gone
+	stepLeave                   // the server has drained and leaves
+	stepStop                    // the server begins to leave
 	stepBegin                   // an executor starts to work queue n
-	stepFence                   // call n passes the fence, or not,
-	stepCommit                  // commits,
-	stepFinish                  // or ends without an effect
+	stepFence                   // call n executes the fence, which may reject it
+	stepCommit                  // call n commits
+	stepFinish                  // call n ends without an effect
 	stepLate                    // a call that was given up arrives after all
 	stepFail                    // the request fails for its sender
-	stepJobFail                 // the job does
-	stepHeartbeatFail           // the heartbeat does
+	stepJobFail                 // the job fails for its sender
+	stepHeartbeatFail           // the heartbeat fails for its sender
 	stepCrash
 	stepPause
 	stepWake
 	stepQuit
-	stepSuspend // an operator pauses the server,
+	stepSuspend // an operator pauses the server
 	stepUnsuspend
-	stepHalt // or the task type,
+	stepHalt // an operator pauses the task type
 	stepUnhalt
 	stepCutHeartbeat
 	stepCutRoster
@@ -55,10 +55,10 @@ const (
 	stepRecover
 	stepClock
 	stepEdit
-	stepDrop   // an operator removes queue n,
-	stepAdd    // or adds it again
-	stepHang   // call n hangs and ignores its context,
-	stepReturn // ends if it was cancelled, or goes on as before
+	stepDrop   // an operator removes queue n
+	stepAdd    // an operator adds queue n again
+	stepHang   // call n hangs and ignores its context
+	stepReturn // call n ends if it was cancelled; otherwise it goes on as before
 	stepKinds  = iota
 )
 

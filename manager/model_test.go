@@ -39,7 +39,9 @@ type without struct {
 	firstReply, joinHeartbeat, hungQueues                                       bool
 }
 
-// world is a state of the model.
+// world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for each
+// step, transaction and check of the model, in files by subject. All of them read and change this one state, which an
+// exploration copies and compares.
 type world struct {
 	*scene
 	now    time.Duration // the true time
@@ -108,16 +110,16 @@ type process struct {
 	skew        time.Duration // of the wall clock
 	pace        time.Duration // of its clocks, in percent
 	unannounced bool          // it leaves, and the roster has not been told
-	handOverBy  time.Time     // zero, or everything is handed over, and requesters are waited for until then
+	handOverBy  time.Time     // until when it waits for requesters, after it has handed everything over; zero before
 	start       time.Time     // of the last successful heartbeat
 	tried       time.Time     // when the last heartbeat was sent
 	watch       watch
 	joined      time.Time              // by the database's clock
 	reply       *roster.HeartbeatReply // of the last heartbeat, not followed yet
 
-	unconfirmed bool          // no reply has been read since the server joined, or since its lease last expired,
-	lapsedAt    time.Duration // which was then,
-	replyStale  bool          // and the one that waits came before
+	unconfirmed bool          // no reply has been read since the server joined, or since its lease last expired
+	lapsedAt    time.Duration // when its lease last expired
+	replyStale  bool          // the reply that waits arrived before the lease expired
 	halted      bool          // the last reply said that the task type is paused
 
 	view     roster.View

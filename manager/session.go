@@ -20,9 +20,8 @@ const (
 // goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session, under
 // a new uuid (S6).
 //
-// It has 18 methods: three states, eight for the events of wait and the jobs, four for the steps of leaving, and three that
-// these share.
-// They use the same parts, so a second type would hold the same fields.
+// It has 20 methods: three states, the events of wait, the jobs, and the steps of leaving. They use the same parts, so a
+// second type would hold the same fields.
 type session struct {
 	*base
 	server      *server
@@ -37,8 +36,8 @@ type session struct {
 	window     *permitWindow
 	alerter    *alerter
 	config     *configurer
-	ticker     *runTicker // nil in mode CONTINUOUS,
-	sweeper    *sweeper   // and so is this
+	ticker     *runTicker // nil in mode CONTINUOUS
+	sweeper    *sweeper   // nil in mode CONTINUOUS
 	jobs       *jobRunner
 
 	rejoin bool // the row is gone, and another session is to begin

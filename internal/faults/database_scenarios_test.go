@@ -34,7 +34,7 @@ func databaseOutage(s *stage) {
 }
 
 // stopDatabase halts the database for the duration d.
-func (s *stage) stopDatabase(halt func() error, d time.Duration) {
+func (s faultSteps) stopDatabase(halt func() error, d time.Duration) {
 	s.t.Helper()
 	from := time.Now()
 	if err := halt(); err != nil {
@@ -62,7 +62,7 @@ func lockRowHeld(s *stage) {
 }
 
 // holdLockRow returns a transaction that holds the lock row until its rollback.
-func (s *stage) holdLockRow() *sql.Tx {
+func (s faultSteps) holdLockRow() *sql.Tx {
 	s.t.Helper()
 	tx, err := s.c.DB().BeginTx(s.t.Context(), nil)
 	if err != nil {

@@ -100,7 +100,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	again := "TestFaults/" + kind + "/" + sc.name // the same in TestFaults and TestCampaign
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(again)) // cannot fail
-	s := &stage{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()}
+	s := newStage(&scene{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()})
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
 	s.pool, s.variant, s.review, s.checked, s.backlog = sc.pool, sc.variant, sc.review, sc.checked, sc.variant.backlog()
 	sc.variant.apply(&s.settings)

@@ -51,7 +51,7 @@ func tooManyConnections(s *stage) {
 
 // takeConnections takes every free connection of the server, and each that becomes free later, until the caller calls
 // free.
-func (s *stage) takeConnections() (free func()) {
+func (s faultSteps) takeConnections() (free func()) {
 	s.t.Helper()
 	c, err := center.Open(s.t.Context(), anydb.URL(s.url), center.Options{Schema: center.SchemaRequire})
 	if err != nil {
@@ -106,7 +106,7 @@ func rightsRevoked(s *stage) {
 
 // blockHeartbeats runs statements after which the database rejects all heartbeats, and reverts them three dead
 // intervals later. All workers lose their trust, and no server may expire.
-func (s *stage) blockHeartbeats(block, revert []string) {
+func (s faultSteps) blockHeartbeats(block, revert []string) {
 	s.t.Helper()
 	s.exec(block...)
 	s.awaitSilence()
@@ -115,7 +115,7 @@ func (s *stage) blockHeartbeats(block, revert []string) {
 }
 
 // awaitSilence waits until heartbeats stop arriving, and then for three dead intervals.
-func (s *stage) awaitSilence() {
+func (s faultSteps) awaitSilence() {
 	s.t.Helper()
 	var last int
 	var since time.Time
@@ -269,7 +269,7 @@ func resumedInTime(s *stage, h *History) {
 const guest = "app"
 
 // createGuest creates the user and returns the URL of the database for it.
-func (s *stage) createGuest() string {
+func (s faultSteps) createGuest() string {
 	s.t.Helper()
 	s.exec(map[schema.Dialect][]string{
 		schema.Postgres: {`CREATE ROLE app LOGIN`},
@@ -289,7 +289,7 @@ func (s *stage) createGuest() string {
 
 // perTable returns one statement for each table and view. In the format, % stands for the name of any of them, and
 // schedule_% for the name of one of the roster. Rights on tables take effect at once, in each session.
-func (s *stage) perTable(format string) (statements []string) {
+func (s faultSteps) perTable(format string) (statements []string) {
 	s.t.Helper()
 	prefix := ""
 	if strings.Contains(format, "schedule_%") {

@@ -41,7 +41,7 @@ func repliesLostAtRandom(s *stage) {
 	s.works(20)
 }
 
-func (s *stage) loseReplies(times int) {
+func (s faultSteps) loseReplies(times int) {
 	for range times {
 		w := s.any()
 		w.proxy.LoseReplies(true)
@@ -107,7 +107,7 @@ func refusedOne(s *stage) {
 }
 
 // partition separates a worker from the database until the others own its queues, and for some time more.
-func (s *stage) partition(trouble func(*testdb.Proxy, bool), w *worker) {
+func (s faultSteps) partition(trouble func(*testdb.Proxy, bool), w *worker) {
 	s.t.Helper()
 	from := time.Now()
 	trouble(w.proxy, true)
@@ -121,7 +121,7 @@ func (s *stage) partition(trouble func(*testdb.Proxy, bool), w *worker) {
 }
 
 // heal ends the trouble. Lost packets stay lost, so that the open connections cannot continue. The proxy cuts them.
-func (*stage) heal(trouble func(*testdb.Proxy, bool), w *worker) {
+func (faultSteps) heal(trouble func(*testdb.Proxy, bool), w *worker) {
 	trouble(w.proxy, false)
 	w.proxy.Cut()
 }
@@ -151,7 +151,7 @@ func repliesLostByAll(s *stage) { s.partitionAll((*testdb.Proxy).LoseReplies) }
 
 // partitionAll separates all workers from the database until none of them trusts its ownership. One worker reconnects
 // first. For two of its heartbeats it is alone, and the rows of the other workers look expired.
-func (s *stage) partitionAll(trouble func(*testdb.Proxy, bool)) {
+func (s faultSteps) partitionAll(trouble func(*testdb.Proxy, bool)) {
 	s.t.Helper()
 	from := time.Now()
 	for _, w := range s.workers {

@@ -93,7 +93,7 @@ func pauseInHeartbeat(s *stage) {
 }
 
 // awaitTakeover waits until the others have expired a stopped worker, and for some time more.
-func (s *stage) awaitTakeover(w *worker) {
+func (s workerSteps) awaitTakeover(w *worker) {
 	s.t.Helper()
 	since := time.Now()
 	s.awaitExpiry(w, since)
@@ -101,7 +101,7 @@ func (s *stage) awaitTakeover(w *worker) {
 }
 
 // wake continues a worker that has stood still since the given time.
-func (s *stage) wake(w *worker, since time.Time) {
+func (s workerSteps) wake(w *worker, since time.Time) {
 	s.t.Helper()
 	w.signal(syscall.SIGCONT)
 	s.addWindow(w, Pause, since)

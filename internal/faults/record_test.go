@@ -55,7 +55,7 @@ func (s *stage) history() History {
 	return h
 }
 
-func (s *stage) rows(query string, scan func(*sql.Rows) error) {
+func (s *scene) rows(query string, scan func(*sql.Rows) error) {
 	s.t.Helper()
 	rows, err := s.c.DB().QueryContext(s.t.Context(), query)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *stage) rows(query string, scan func(*sql.Rows) error) {
 }
 
 // instant returns an expression for a time column in microseconds since 1970.
-func (s *stage) instant(column string) string {
+func (s *scene) instant(column string) string {
 	return map[schema.Dialect]string{
 		schema.Postgres: "CAST(extract(epoch FROM " + column + ") * 1000000 AS bigint)",
 		schema.MySQL:    "CAST(UNIX_TIMESTAMP(" + column + ") * 1000000 AS SIGNED)",

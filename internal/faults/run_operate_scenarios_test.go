@@ -25,7 +25,7 @@ var operateScenarios = []scenario{
 }
 
 // must ends the test if an operation of the operator has failed.
-func (s *stage) must(err error) {
+func (s *scene) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -48,13 +48,13 @@ func poisonAndCure(s *stage) {
 }
 
 // rerunEnded reruns a run that failed or was cancelled.
-func (s *stage) rerunEnded(id string) {
+func (s runSteps) rerunEnded(id string) {
 	s.t.Helper()
 	s.must(s.c.Engine().Runs.Rerun(s.t.Context(), id, "test"))
 	s.rerun[id] = true
 }
 
-func (s *stage) wantItems(r center.Run, done, failed int) {
+func (s runSteps) wantItems(r center.Run, done, failed int) {
 	s.t.Helper()
 	uncounted := r.ItemsDone < int64(done) && s.cancelled()
 	if r.ItemsDone != int64(done) && !uncounted || r.ItemsFailed != int64(failed) {
@@ -64,7 +64,7 @@ func (s *stage) wantItems(r center.Run, done, failed int) {
 
 // cancelled reports whether a worker has cancelled a batch, as it does when the database does not answer its
 // heartbeats. Such a batch may be committed although no server has counted its items.
-func (s *stage) cancelled() bool {
+func (s runSteps) cancelled() bool {
 	return slices.ContainsFunc(s.workers, func(w *worker) bool {
 		return strings.Contains(w.logTail(math.MaxInt), `msg="execute: cancelled"`)
 	})
@@ -133,7 +133,7 @@ func pausedInRun(s *stage) {
 }
 
 // standstill waits until no item is done for two heartbeat intervals, and returns the number of effects by then.
-func (s *stage) standstill() (done int) {
+func (s runSteps) standstill() (done int) {
 	s.t.Helper()
 	s.until("no more items are done", func() bool {
 		done = s.count(`SELECT COUNT(*) FROM history`)
@@ -201,7 +201,7 @@ func repartitionedInRun(s *stage) {
 	s.wantTotal(s.succeeds(s.submit("")), 8)
 }
 
-func (s *stage) wantTotal(r center.Run, total int) {
+func (s runSteps) wantTotal(r center.Run, total int) {
 	s.t.Helper()
 	if r.QueueTotal != total || len(s.queuesOf(r.ID)) != total {
 		s.t.Errorf("%s has %d queues of %d, want %d", name(r), len(s.queuesOf(r.ID)), r.QueueTotal, total)

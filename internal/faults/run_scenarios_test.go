@@ -55,7 +55,7 @@ func killAtCommit(s *stage) { s.trapped("kill commit") }
 func killWhenEmpty(s *stage) { s.trapped("kill empty") }
 
 // trapped makes a worker kill itself.
-func (s *stage) trapped(how string) {
+func (s workerSteps) trapped(how string) {
 	s.t.Helper()
 	w := s.any()
 	w.arm(how)

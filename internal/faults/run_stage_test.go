@@ -11,7 +11,7 @@ import (
 )
 
 // submit submits a run. Its params are the watermark of the last successful run, in milliseconds.
-func (s *stage) submit(key string) string {
+func (s runSteps) submit(key string) string {
 	s.t.Helper()
 	var id string
 	s.until("a run is submitted", func() (ok bool) {
@@ -23,7 +23,7 @@ func (s *stage) submit(key string) string {
 }
 
 // addItems adds the given number of items to each queue in one transaction. The supply must have ended.
-func (s *stage) addItems(each int) {
+func (s supplySteps) addItems(each int) {
 	s.t.Helper()
 	var ids []int
 	for id := s.count(`SELECT COALESCE(MAX(id), -1) + 1 FROM items`); len(ids) < each*queues; id++ {
@@ -34,7 +34,7 @@ func (s *stage) addItems(each int) {
 }
 
 // run reads a run, as soon as the database answers.
-func (s *stage) run(id string) (r center.Run) {
+func (s runSteps) run(id string) (r center.Run) {
 	s.t.Helper()
 	s.until("a run is read", func() (ok bool) {
 		record, err := s.c.Runs().Get(s.t.Context(), id)
@@ -45,7 +45,7 @@ func (s *stage) run(id string) (r center.Run) {
 }
 
 // midway waits until a run is well under way, but has at least a quarter of its work left.
-func (s *stage) midway(id string) {
+func (s runSteps) midway(id string) {
 	s.t.Helper()
 	s.until("the run is under way", func() bool {
 		return s.count(`SELECT COUNT(*) FROM history WHERE run = ?`, id) > queues
@@ -53,7 +53,7 @@ func (s *stage) midway(id string) {
 }
 
 // ends waits until a run has ended.
-func (s *stage) ends(id string) (r center.Run) {
+func (s runSteps) ends(id string) (r center.Run) {
 	s.t.Helper()
 	s.until("the run ends", func() bool {
 		r = s.run(id)
@@ -63,7 +63,7 @@ func (s *stage) ends(id string) (r center.Run) {
 }
 
 // endsAs waits until a run has ended, and checks its state.
-func (s *stage) endsAs(id, state string) center.Run {
+func (s runSteps) endsAs(id, state string) center.Run {
 	s.t.Helper()
 	r := s.ends(id)
 	if r.State != state {
@@ -76,18 +76,18 @@ func (s *stage) endsAs(id, state string) center.Run {
 }
 
 // succeeds waits until a run has succeeded.
-func (s *stage) succeeds(id string) center.Run {
+func (s runSteps) succeeds(id string) center.Run {
 	s.t.Helper()
 	return s.endsAs(id, center.RunSuccess)
 }
 
 // sweepRest sweeps the items that are left.
-func (s *stage) sweepRest() {
+func (s graphSteps) sweepRest() {
 	s.t.Helper()
 	s.graphSucceeds(s.submit("the rest"))
 }
 
-func (s *stage) queuesOf(run string) []center.RunQueue {
+func (s runSteps) queuesOf(run string) []center.RunQueue {
 	s.t.Helper()
 	list, err := s.c.Engine().Runs.Queues(s.t.Context(), run)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *stage) queuesOf(run string) []center.RunQueue {
 
 // attempts returns the largest number of attempts of the queues of a run, and the largest number of take-overs since a
 // queue made progress.
-func (s *stage) attempts(run string) (most, recoveries int) {
+func (s runSteps) attempts(run string) (most, recoveries int) {
 	s.t.Helper()
 	for _, q := range s.queuesOf(run) {
 		most, recoveries = max(most, q.Attempt), max(recoveries, q.Recoveries)
@@ -107,7 +107,7 @@ func (s *stage) attempts(run string) (most, recoveries int) {
 }
 
 // sweeps collects the records of the runs.
-func (s *stage) sweeps() Sweeps {
+func (s runSteps) sweeps() Sweeps {
 	s.t.Helper()
 	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there, Rerun: s.rerun}
 	triggers, err := s.c.Triggers().List(s.t.Context(), center.TriggerFilter{})

@@ -52,7 +52,7 @@ func some[T any](s *stage, all []T) []T {
 
 // breakAt sets a breakpoint for the given workers, or for all live workers if none is given. It calls do for the first
 // worker that sends the statement, and returns the channel of that worker.
-func (s *stage) breakAt(at step, skip int, m testdb.Moment, do func(*worker) (pass bool), targets ...*worker) (reached <-chan *worker) {
+func (s workerSteps) breakAt(at step, skip int, m testdb.Moment, do func(*worker) (pass bool), targets ...*worker) (reached <-chan *worker) {
 	if len(targets) == 0 {
 		targets = s.live()
 	}
@@ -71,7 +71,7 @@ func (s *stage) breakAt(at step, skip int, m testdb.Moment, do func(*worker) (pa
 }
 
 // awaitBreak waits for the worker that reaches the breakpoint.
-func (s *stage) awaitBreak(reached <-chan *worker, what string) (w *worker) {
+func (s workerSteps) awaitBreak(reached <-chan *worker, what string) (w *worker) {
 	s.t.Helper()
 	s.until(what, func() bool {
 		select {
@@ -119,7 +119,7 @@ func killInDrain(s *stage) {
 
 // leaveOrDie makes a worker leave, and reports whether the breakpoint killed it. A worker that has just ended its sweeps
 // has none to hand over.
-func (s *stage) leaveOrDie(m testdb.Moment) (killed bool) {
+func (s workerSteps) leaveOrDie(m testdb.Moment) (killed bool) {
 	s.t.Helper()
 	w := s.any()
 	reached := s.breakAt(suspending, 0, m, killWorker, w)

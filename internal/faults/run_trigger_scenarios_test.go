@@ -21,7 +21,7 @@ var triggerScenarios = []scenario{
 }
 
 // trigger defines a trigger that fires each second, which is more often than its runs end.
-func (s *stage) trigger(overlap string) {
+func (s graphSteps) trigger(overlap string) {
 	s.t.Helper()
 	t := center.Trigger{Name: "often", Target: taskType, Kind: center.TriggerEvery, Expression: "1s", Overlap: overlap}
 	if overlap == center.OverlapWait {
@@ -32,7 +32,7 @@ func (s *stage) trigger(overlap string) {
 }
 
 // fires waits until the trigger has fired n more times.
-func (s *stage) fires(n int) {
+func (s graphSteps) fires(n int) {
 	s.t.Helper()
 	fires := func() int { return s.count(`SELECT fires FROM schedule_trigger`) }
 	from := fires()
@@ -40,7 +40,7 @@ func (s *stage) fires(n int) {
 }
 
 // stopTrigger pauses the trigger and waits until all runs have ended.
-func (s *stage) stopTrigger() {
+func (s graphSteps) stopTrigger() {
 	s.t.Helper()
 	s.must(s.c.Engine().Triggers.SetPaused(s.t.Context(), "often", true, "test"))
 	s.until("all runs have ended", func() bool {
@@ -80,7 +80,7 @@ func killAtFiring(s *stage) {
 }
 
 // diamond defines that left and right run after the first task type, and last after both.
-func (s *stage) diamond() {
+func (s graphSteps) diamond() {
 	s.t.Helper()
 	for name, after := range map[string][]center.After{
 		"left": {{Upstream: taskType}}, "right": {{Upstream: taskType}}, "last": {{Upstream: "left"}, {Upstream: "right"}},
@@ -90,7 +90,7 @@ func (s *stage) diamond() {
 }
 
 // graphSucceeds waits until a run and all its dependants have succeeded.
-func (s *stage) graphSucceeds(id string) (runs []center.Run) {
+func (s graphSteps) graphSucceeds(id string) (runs []center.Run) {
 	s.t.Helper()
 	s.succeeds(id)
 	s.until("all runs of the graph have ended", func() bool {
@@ -127,7 +127,7 @@ func killInGraph(s *stage) {
 }
 
 // wantGraph waits for the four runs of a diamond to succeed.
-func (s *stage) wantGraph(id string) {
+func (s graphSteps) wantGraph(id string) {
 	s.t.Helper()
 	if runs := s.graphSucceeds(id); len(runs) != 1+len(dependants) {
 		s.t.Errorf("the graph has %d runs, want %d", len(runs), 1+len(dependants))

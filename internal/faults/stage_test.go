@@ -21,9 +21,36 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// stage is the environment of a scenario: a database with items, the workers, and a record of the faults. The goroutine
-// of the scenario calls its methods. They end the test when an operation fails.
+// stage is the environment of a scenario, with the steps of scenarios by subject. The goroutine of the scenario calls its
+// methods. They end the test when an operation fails.
 type stage struct {
+	*scene
+	supplySteps
+	workerSteps
+	runSteps
+	graphSteps
+	faultSteps
+}
+
+// newStage returns a stage for the scene.
+func newStage(s *scene) *stage {
+	workers := workerSteps{s}
+	items, runs := supplySteps{s}, runSteps{workers}
+	return &stage{scene: s, supplySteps: items, workerSteps: workers, runSteps: runs, graphSteps: graphSteps{runs}, faultSteps: faultSteps{workers}}
+}
+
+// The steps of scenarios.
+type (
+	supplySteps struct{ *scene }      // items are inserted
+	workerSteps struct{ *scene }      // workers start, are disturbed and end
+	runSteps    struct{ workerSteps } // runs are submitted and end
+	graphSteps  struct{ runSteps }    // triggers and dependants
+	faultSteps  struct{ workerSteps } // the database or the network fails
+)
+
+// scene is what the steps of a scenario share: a database with items, the workers, and a record of the faults. It has many
+// fields, because most describe the scenario.
+type scene struct {
 	*rand.Rand
 	t         *testing.T
 	settings  manager.Settings
@@ -81,10 +108,10 @@ func margin(s manager.Settings) time.Duration {
 	return max(s.HeartbeatInterval, s.JudgeDeadInterval*15/100)
 }
 
-func (s *stage) trust() time.Duration { return s.settings.JudgeDeadInterval - margin(s.settings) }
+func (s *scene) trust() time.Duration { return s.settings.JudgeDeadInterval - margin(s.settings) }
 
 // dead returns n judge_dead_intervals.
-func (s *stage) dead(n float64) time.Duration {
+func (s *scene) dead(n float64) time.Duration {
 	return time.Duration(n * float64(s.settings.JudgeDeadInterval))
 }
 
@@ -110,14 +137,14 @@ func (s *stage) open() {
 }
 
 // stopSupply ends the supply of items.
-func (s *stage) stopSupply() {
+func (s supplySteps) stopSupply() {
 	s.endSupply()
 	s.supplying.Wait()
 }
 
 // supply keeps a few undone items in each queue, so that a stuck queue does not stop the others. It ignores errors,
 // because databases fail here and may lose the last commits. The number of a lost item is not used again.
-func (s *stage) supply(ctx context.Context) {
+func (s supplySteps) supply(ctx context.Context) {
 	var highest [queues]int
 	for queue := range highest {
 		highest[queue] = queue - queues
@@ -143,7 +170,7 @@ func (s *stage) supply(ctx context.Context) {
 
 // insert writes in a transaction. lib/pq begins each transaction with READ WRITE, regardless of the default of the
 // server.
-func (s *stage) insert(ctx context.Context, ids []int) {
+func (s supplySteps) insert(ctx context.Context, ids []int) {
 	rows, made := make([]string, len(ids)), time.Now().UnixMilli()
 	for i, id := range ids {
 		rows[i] = fmt.Sprintf("(%d, %d)", id, made)
@@ -162,7 +189,7 @@ func (s *stage) insert(ctx context.Context, ids []int) {
 }
 
 // start starts n workers and waits until the load is balanced.
-func (s *stage) start(n int) {
+func (s workerSteps) start(n int) {
 	s.t.Helper()
 	for range n {
 		s.launch()
@@ -171,7 +198,7 @@ func (s *stage) start(n int) {
 }
 
 // launch starts a worker and does not wait for its registration.
-func (s *stage) launch() {
+func (s workerSteps) launch() {
 	s.t.Helper()
 	url, proxy := s.workerURL, (*testdb.Proxy)(nil)
 	if s.proxied {
@@ -183,21 +210,21 @@ func (s *stage) launch() {
 }
 
 // upTo returns a random duration below d.
-func (s *stage) upTo(d time.Duration) time.Duration { return time.Duration(s.Int64N(int64(d))) }
+func (s *scene) upTo(d time.Duration) time.Duration { return time.Duration(s.Int64N(int64(d))) }
 
 // any returns a random live worker.
-func (s *stage) any() *worker {
+func (s *scene) any() *worker {
 	live := s.live()
 	return live[s.IntN(len(live))]
 }
 
 // live returns the workers that have not been killed and have not ended.
-func (s *stage) live() []*worker {
+func (s *scene) live() []*worker {
 	return slices.DeleteFunc(slices.Clone(s.workers), func(w *worker) bool { return w.killed || !w.alive() })
 }
 
 // until waits for a condition that must become true.
-func (s *stage) until(what string, is func() bool) {
+func (s *scene) until(what string, is func() bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(25 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -207,7 +234,7 @@ func (s *stage) until(what string, is func() bool) {
 }
 
 // count returns the number that a query yields, or -1 if the query fails.
-func (s *stage) count(query string, args ...any) (n int) {
+func (s *scene) count(query string, args ...any) (n int) {
 	if err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, query), args...).Scan(&n); err != nil {
 		return -1
 	}
@@ -216,7 +243,7 @@ func (s *stage) count(query string, args ...any) (n int) {
 
 // awaitBalance waits until each live worker is registered, each queue has a live owner, the load is balanced, and no
 // queue moves.
-func (s *stage) awaitBalance() {
+func (s workerSteps) awaitBalance() {
 	s.t.Helper()
 	s.until("each queue has a live owner and the load is balanced", func() bool {
 		live := s.live()
@@ -235,7 +262,7 @@ func (s *stage) awaitBalance() {
 }
 
 // exec runs statements that bypass the proxies.
-func (s *stage) exec(statements ...string) {
+func (s *scene) exec(statements ...string) {
 	s.t.Helper()
 	for _, statement := range statements {
 		if _, err := s.c.DB().ExecContext(s.t.Context(), statement); err != nil {
@@ -245,7 +272,7 @@ func (s *stage) exec(statements ...string) {
 }
 
 // works waits until n more items are done.
-func (s *stage) works(n int) {
+func (s workerSteps) works(n int) {
 	s.t.Helper()
 	done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1`) }
 	from := done()
@@ -254,7 +281,7 @@ func (s *stage) works(n int) {
 
 // awaitExpiry waits until the others have expired a worker. In SQLite the stopped process may hold the only write lock,
 // so that no other process can write. There it suffices that three dead intervals have passed.
-func (s *stage) awaitExpiry(w *worker, since time.Time) {
+func (s workerSteps) awaitExpiry(w *worker, since time.Time) {
 	s.t.Helper()
 	s.until("the worker in trouble is expired", func() bool {
 		return s.c.Dialect() == schema.SQLite && time.Since(since) > s.dead(3) ||
@@ -265,13 +292,13 @@ func (s *stage) awaitExpiry(w *worker, since time.Time) {
 
 // outlast waits until three dead intervals have passed since the given time, so that a late effect has had the time to
 // occur.
-func (s *stage) outlast(since time.Time) { time.Sleep(time.Until(since.Add(s.dead(3)))) }
+func (s *scene) outlast(since time.Time) { time.Sleep(time.Until(since.Add(s.dead(3)))) }
 
 // sleep is the duration of a fault. No scenario uses it to wait for an event.
-func (s *stage) sleep(d time.Duration) { time.Sleep(d) }
+func (s *scene) sleep(d time.Duration) { time.Sleep(d) }
 
 // addWindow records a window of trouble that ends now. Without a worker, the window hits all of them.
-func (s *stage) addWindow(w *worker, kind Kind, from time.Time) {
+func (s *scene) addWindow(w *worker, kind Kind, from time.Time) {
 	window := Window{Kind: kind, From: from, To: time.Now()}
 	if w != nil {
 		window.Process = w.pid
@@ -280,21 +307,21 @@ func (s *stage) addWindow(w *worker, kind Kind, from time.Time) {
 }
 
 // dies waits for the end of a killed worker and records it.
-func (s *stage) dies(w *worker) {
+func (s workerSteps) dies(w *worker) {
 	s.t.Helper()
 	w.killed = true
 	s.until("the killed worker has ended", func() bool { return !w.alive() })
 	s.windows = append(s.windows, Window{Process: w.pid, Kind: Death, From: w.ended})
 }
 
-func (s *stage) kill(w *worker) {
+func (s workerSteps) kill(w *worker) {
 	s.t.Helper()
 	w.signal(syscall.SIGKILL)
 	s.dies(w)
 }
 
 // leave terminates workers in order and waits for their end.
-func (s *stage) leave(leaving ...*worker) {
+func (s workerSteps) leave(leaving ...*worker) {
 	s.t.Helper()
 	for _, w := range leaving {
 		w.signal(syscall.SIGTERM)

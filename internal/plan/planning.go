@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// planning is one computation of a plan.
+// planning is one computation of a plan. Its 16 methods are the passes of the planner (P1 to P9) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	removing     []row // the queues that are not assigned (N2), in the same order

@@ -70,7 +70,7 @@
 // # How it is built
 //
 // [Roster] is the roster of one environment (own_sign). It has the transactions under the lock row, registering, the
-// heartbeat of a process and the alerts. The rest is cut by the caller. [Server] has the steps of one registered server, which package manager calls
+// heartbeat of a process and the alerts. Other methods belong to one kind of caller. [Server] has the steps of one registered server, which package manager calls
 // for each server of the process. [Planner] has what any server of a task type does for all of them. [Operator] writes the
 // requests of operators; the bundles of package center call it.
 //

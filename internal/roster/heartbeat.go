@@ -79,11 +79,3 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	}
 	return replies, nil
 }
-
-func (b Heartbeat) uuids() []string {
-	uuids := make([]string, len(b.Servers))
-	for i, s := range b.Servers {
-		uuids[i] = s.UUID
-	}
-	return uuids
-}

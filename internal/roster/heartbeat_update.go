@@ -79,3 +79,11 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
 		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.OldTokens)+1) + `)`, args
 }
+
+func (b Heartbeat) uuids() []string {
+	uuids := make([]string, len(b.Servers))
+	for i, s := range b.Servers {
+		uuids[i] = s.UUID
+	}
+	return uuids
+}

@@ -8,8 +8,7 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 )
 
-// rebalancing is a rebalance under the lock row: that of Rebalance, or that of a server that leaves or is drained by
-// force.
+// rebalancing is one rebalance under the lock row: by Rebalance, or for a server that leaves or is drained by force.
 type rebalancing struct {
 	RebalanceOptions
 	newState newState // the state that the transaction gives to a server after the plan, which assumes it; zero for none

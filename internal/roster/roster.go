@@ -11,8 +11,8 @@ import (
 const DefaultOwnSign = "BASE"
 
 // Roster reads and changes the ownership of queues, in one own_sign. Its own methods are what all callers share: the
-// transactions under the lock row, registering, the heartbeat of a process, and alerts. The rest is cut by the caller:
-// Server, Planner and Operator return it. All methods may be called concurrently, except SendHeartbeat.
+// transactions under the lock row, registering, the heartbeat of a process, and alerts. Server, Planner and Operator return
+// what one kind of caller needs. All methods may be called concurrently, except SendHeartbeat.
 type Roster struct {
 	DB      *sqldb.DB
 	OwnSign string
@@ -30,7 +30,7 @@ type Roster struct {
 	OnInvalid func(taskType string, v InvalidValue)
 
 	// OnLineHeld is called when a transaction took a lock row that was free without the line before it, because the line
-	// was held for too long. Nil for no notice.
+	// was held for too long. Nil means no notice.
 	OnLineHeld func(taskType string)
 
 	// QueuesRemoved is called in the transaction l, which deletes the queues (N1, N2). It ends the work of open runs
@@ -47,7 +47,7 @@ type Server struct {
 	taskType, uuid string
 }
 
-// Server returns the server with the uuid. It reads nothing: whether the server is registered shows in its methods.
+// Server returns the server with the uuid. It reads nothing, and the server need not be registered.
 func (r *Roster) Server(taskType, uuid string) Server { return Server{r, taskType, uuid} }
 
 // Planner does what any server of a task type does for all of them: it rebalances, audits and finishes a repartition.

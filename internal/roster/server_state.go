@@ -35,8 +35,8 @@ func (n newState) assumeIn(servers []ServerRow) {
 }
 
 // setState rebalances and changes the state of a server, so that no server has to wait for the next heartbeat. The plan
-// assumes the new state. The server's row is written last: from then on until the commit, its heartbeat waits, and with
-// it those of all servers of the process (S1). It returns the changes that rebalance skipped.
+// assumes the new state. The server's row is written last: from then on until the commit, the heartbeat of its process
+// waits (S1). It returns the changes that rebalance skipped.
 func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skipped []plan.Change, err error) {
 	if err := l.membershipChanged(ctx); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func TestRunsThroughRandomHistories(t *testing.T) {
 
 // runModel drives one database in memory, in fake time, and knows what must hold in it. Several servers take turns at
 // everything that can happen to runs. Each step is one transaction of the engine, or a few. Between two steps a server may
-// crash and leave its sweeps unfinished.
+// crash and leave its sweeps unfinished. It has a method for each kind of step and for each check; all share what it knows.
 type runModel struct {
 	*rapid.T
 	c       *center.Center

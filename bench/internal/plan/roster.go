@@ -15,6 +15,9 @@ import (
 
 // roster simulates the servers of a task type in virtual time. They send heartbeats, plan, read their queues and hand over
 // at the times at which worker processes would. One server at a time holds the lock row. The duration of a plan is real.
+//
+// It has 22 methods, one for each event in the life of a server and a few steps that these share. All change the same rows
+// in the same virtual time.
 type roster struct {
 	o      Options
 	chance *rand.Rand

@@ -21,7 +21,8 @@ import (
 const taskType = "scale"
 
 // fleet is many servers of one roster in one process. Each sends the statements that a worker process would send, at the
-// same times. The servers share connections: no database here has enough connections for all of them.
+// same times. The servers share connections: no database here has enough connections for all of them. Half of its methods
+// start and stop servers, and the other half read what they have done.
 type fleet struct {
 	db           *stage.Database
 	settings     center.Settings
