@@ -16,7 +16,7 @@ func drainedAll(holdings []processor.QueueState) bool {
 	return true
 }
 
-// lostByFence reports whether the fence rejected a batch. The rows then differ from those that the server has read.
+// lostByFence reports whether the fence rejected a batch. The rows then differ from the view of the server.
 func lostByFence(holdings []processor.QueueState) bool {
 	for _, h := range holdings {
 		if h.Lost {

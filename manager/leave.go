@@ -28,7 +28,7 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	return nil
 }
 
-// announcement returns the job that marks the server as draining, so that it is dealt no queue and its queues are
+// announcement returns the job that marks the server as draining, so that it is assigned no queue and its queues are
 // requested; nil if the server does not leave, or has announced it. If the database does not answer soon, requesters are
 // not waited for: handOverAll hands everything over.
 func (s *session) announcement() *job {

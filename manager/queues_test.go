@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// shared is a dealer whose items are numbers, 0 to 11, dealt by mod(item, total) = index: an item's
+// shared is a dealer whose items are numbers, 0 to 11, divided by mod(item, total) = index: an item's
 // queue depends on the number of queues.
 type shared struct {
 	cl    *cluster

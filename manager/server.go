@@ -180,7 +180,7 @@ func (s *server) rejoinPause() time.Duration {
 var errSlowLink = errors.New("the database is too far away")
 
 // measureLink fails unless a round trip to the database is short enough for heartbeats to renew the lease. A server that was
-// not heard before joins again only then: otherwise it would be dealt queues again and again and never work them.
+// not heard before joins again only then: otherwise it would be assigned queues again and again and never work them.
 func (s *server) measureLink(ctx context.Context) error {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()

@@ -93,7 +93,7 @@ func TestHandOverIsReadOnce(t *testing.T) {
 	stop()
 }
 
-// viewsAndPolls counts the statements that read queues and those that poll.
+// viewsAndPolls counts the statements that read queues and the statements that poll.
 func viewsAndPolls(sent []byte) (views, polls int) {
 	return bytes.Count(sent, []byte("q.window_done_at")) / 2, bytes.Count(sent, []byte("MAX(plan_version), 0) FROM"))
 }

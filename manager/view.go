@@ -57,7 +57,7 @@ func (v *ownView) mustRead(p roster.HeartbeatReply) bool {
 	return !v.matches(p) || v.requesterUnaware()
 }
 
-// matches reports whether the rows are the same as those that the heartbeat saw (S2). Each change of a queue's owner or
+// matches reports whether the rows are the same as at the heartbeat (S2). Each change of a queue's owner or
 // requester raises plan_version in its row. A plan that changed only other servers' queues does not count, because in a
 // large roster that happens with each heartbeat. The numbers of queues and requests and the sum of the epochs reveal edits
 // by hand too.

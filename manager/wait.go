@@ -58,8 +58,8 @@ func (s *session) wait(ctx context.Context) outcome {
 	return handled
 }
 
-// follow notes what a heartbeat's reply asks for, and reconciles. What takes a call other than the read of the rows becomes
-// a job.
+// follow notes what a heartbeat's reply asks for, and reconciles. A step that needs a call of the database becomes a job. The
+// read of the rows does not.
 func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.view.checked = time.Now()
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
@@ -76,18 +76,18 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.alerter.follow(r.HeartbeatReply, s.reconciler.restricted())
 }
 
-// mustPoll reports whether it is worth to look soon: another server still has a queue that is to be this one's, or this
-// one hands everything over and waits until the requesters know of it. A server that keeps working looks for that with
-// each heartbeat only: when many servers join, every other one has to hand a queue over, and a look by each every 200 ms
-// would be most of what the database does.
+// mustPoll reports whether to poll early: another server still has a queue that is requested for this one, or this one hands
+// everything over and waits until the requesters know of it. A server that keeps working reads its requests with each
+// heartbeat only. When many servers join, every other server has to hand a queue over, and polls by all of them would be
+// most of the load of the database.
 func (s *session) mustPoll() bool {
 	return s.halt.handingOver() && !s.halt.overdue() || s.view.hasIncoming()
 }
 
-// poll looks whether a queue has arrived. A server that hands everything over reads all its queues, because it waits
-// until their requesters know of it.
+// poll reads whether a queue has arrived. A server that hands everything over reads all its queues, because it waits until
+// their requesters know of it.
 func (s *session) poll(ctx context.Context) {
-	defer func() { s.view.checked = time.Now() }() // at the end, so that a slow database gets a rest
+	defer func() { s.view.checked = time.Now() }() // at the end, so that the pause begins when a slow database has answered
 	if !s.halt.handingOver() && s.view.fresh && s.view.incomingUnchanged(ctx) {
 		return
 	}

@@ -33,7 +33,7 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("the open run is %+v, want 12 queues: 2 DONE, 1 FAILED, 1 RUNNING, 8 PENDING", one)
 		}
 		if diff := cmp.Diff(r.run(second), list[0].Run); diff != "" {
-			t.Fatalf("the last run (-Run +RunRecords):\n%s", diff)
+			t.Fatalf("the last run (-Run +RunRecord):\n%s", diff)
 		}
 		task := r.taskRecord()
 		if task.RunID == nil || *task.RunID != first {
@@ -102,7 +102,7 @@ func testInspectTriggers(t *testing.T, c *center.Center) {
 			t.Fatalf("triggers under filter %+v: %+v, want 1 with its own_sign, misfire_after and the time", f, list)
 		}
 		if diff := cmp.Diff(now, list[0].Trigger); diff != "" {
-			t.Fatalf("the trigger (-DefineTrigger +TriggerRecords):\n%s", diff)
+			t.Fatalf("the trigger (-Define +List):\n%s", diff)
 		}
 	}
 	if list, err := c.Engine().Triggers.List(t.Context(), center.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
@@ -110,7 +110,7 @@ func testInspectTriggers(t *testing.T, c *center.Center) {
 	}
 }
 
-// testCompareTrigger checks that ApplyTrigger makes the trigger that CompareTrigger returns.
+// testCompareTrigger checks that Apply makes the trigger that Compare returns.
 func testCompareTrigger(t *testing.T, c *center.Center) {
 	r := newRunFixture(t, c, 1)
 	start := r.now().Truncate(time.Hour).Add(24 * time.Hour)
@@ -134,7 +134,7 @@ func testCompareTrigger(t *testing.T, c *center.Center) {
 	now, err := c.Engine().Triggers.Apply(t.Context(), want, "test")
 	r.must(err)
 	if diff := cmp.Diff(a.Trigger, now); diff != "" {
-		t.Fatalf("the trigger (-CompareTrigger +ApplyTrigger):\n%s", diff)
+		t.Fatalf("the trigger (-Compare +Apply):\n%s", diff)
 	}
 	if a := compare(0); !a.Same() {
 		t.Fatalf("comparison after Apply %+v, want no difference", a)
