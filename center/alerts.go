@@ -13,5 +13,7 @@ const (
 	AlertNoFetch = roster.AlertNoFetch // a server has queues and has not selected for a long time
 	AlertStalled = roster.AlertStalled // a call of the dealer does not end
 	AlertUnheard = roster.AlertUnheard // heartbeats arrive, and their replies come too late: the server gave its queues away
+	AlertCrashes = roster.AlertCrashes // owners of a queue were expired one after the other before they had executed a page of it
+	AlertKiller  = roster.AlertKiller  // an item is dead because the process ended while it executed the item alone
 	AlertParked  = roster.AlertParked  // a queue has so many failed items that its selects may miss others
 )

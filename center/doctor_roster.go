@@ -65,6 +65,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.errors(r)
 	queues.items(r.task)
 	queues.pendingChanges(r)
+	if err := queues.crashes(ctx, d.task, settings.MaxRecoveries); err != nil {
+		return err
+	}
 	if len(d.findings) == before {
 		d.ok("roster", "%s, %s", plural(r.task.QueueTotal, "queue", "queues"), plural(len(r.servers), "server", "servers"))
 	}

@@ -16,7 +16,7 @@ import (
 type FailedItem struct {
 	Key       string // as the dealer returns it; at most 255 bytes
 	QueueID   string
-	State     string // RETRY or DEAD
+	State     string // RETRY, STARTED or DEAD
 	Attempts  int
 	LastError string
 	RetryIn   time.Duration // the time until it may be executed again; negative if it may be executed now

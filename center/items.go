@@ -26,7 +26,9 @@ func ignoreProgress(int) {}
 // The states of a failed item.
 const (
 	ItemRetry = "RETRY" // executed again after its pause
-	ItemDead  = "DEAD"  // failed too often: not executed until an operator retries it
+	// ItemStarted is the state of an item that its owner executes alone, because owners of its queue have crashed (S14).
+	ItemStarted = "STARTED"
+	ItemDead    = "DEAD" // failed too often: not executed until an operator retries it
 )
 
 // ItemRecord is a row of schedule_failed_item.
@@ -35,7 +37,7 @@ type ItemRecord struct {
 	OwnSign       string     `json:"own_sign"`
 	ItemKey       string     `json:"item_key"`
 	QueueID       string     `json:"queue_id"`
-	State         string     `json:"state"` // RETRY or DEAD
+	State         string     `json:"state"` // RETRY, STARTED or DEAD
 	Attempts      int64      `json:"attempts"`
 	LastError     string     `json:"last_error"`
 	FirstFailedAt time.Time  `json:"first_failed_at"`

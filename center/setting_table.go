@@ -134,7 +134,7 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.QueueRetry },
 	},
 	{
-		Name: "max_recoveries", Column: "max_recoveries", Default: 5, Help: "in mode RUN, take-overs of a queue without progress until it fails",
+		Name: "max_recoveries", Column: "max_recoveries", Default: 5, Help: "take-overs of a queue in a row without progress, until its items run one by one, or until it fails in mode RUN",
 		field: func(s *Settings) any { return &s.MaxRecoveries }, least: 1, most: 1_000_000,
 	},
 	{

@@ -102,8 +102,8 @@ type Settings struct {
 	// QueueRetry is the pause of a queue of a run after its first failure. It doubles with each further failure, up to
 	// a day. Defaults to 30 s.
 	QueueRetry time.Duration
-	// MaxRecoveries is how often in a row a queue of a run is taken over, after crashes, without progress in between.
-	// One more take-over fails the queue. Defaults to 5.
+	// MaxRecoveries is how often in a row a queue is taken over from an expired server without progress. Beyond it, its
+	// items are executed one by one, to find the one that ends its process. In mode RUN the queue fails. Defaults to 5.
 	MaxRecoveries int
 	// RunTimeout is how long a run may take from its opening on. After that it fails, whatever the state of its queues.
 	// Defaults to 24 h.

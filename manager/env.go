@@ -13,7 +13,7 @@ func (s *server) env() processor.Env {
 	return processor.Env{
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Log: s.cfg.Logger, Hooks: s.cfg.Hooks,
 		Trusted: s.leaseValid, Bind: s.bind, Lost: center.IsFenced,
-		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert,
+		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone,
 	}
 }
 

@@ -14,6 +14,9 @@ func (r *reconciler) nextJob() *job {
 	if j := r.window.closeEmpty(r.view); j != nil {
 		return j
 	}
+	if j := r.crashes.nextJob(r.view); j != nil {
+		return j
+	}
 	if handovers := r.takeReleases(); len(handovers) > 0 {
 		return r.release(handovers)
 	}

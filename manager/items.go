@@ -22,7 +22,7 @@ func (i itemStore) Load(ctx context.Context, q processor.Queue) ([]processor.Fai
 	rows, err := i.s.runs.Items().Load(ctx, i.s.taskType, q.ID, 0)
 	items := make([]processor.FailedItem, len(rows))
 	for n, r := range rows {
-		items[n] = processor.FailedItem{Key: r.Key, Attempts: r.Attempts, Dead: r.State == center.ItemDead, LastError: r.LastError, RetryIn: r.RetryIn}
+		items[n] = processor.FailedItem{Key: r.Key, Attempts: r.Attempts, Dead: r.State == center.ItemDead, Started: r.State == center.ItemStarted, LastError: r.LastError, RetryIn: r.RetryIn}
 	}
 	return items, err
 }
@@ -36,8 +36,11 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 		rows[n] = center.FailedItem{
 			Key: item.Key, QueueID: q.ID, State: center.ItemRetry, Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
 		}
-		if item.Dead {
+		switch {
+		case item.Dead:
 			rows[n].State = center.ItemDead
+		case item.Started:
+			rows[n].State = center.ItemStarted
 		}
 	}
 	return i.s.runs.Items().Save(ctx, i.s.taskType, rows)

@@ -85,6 +85,7 @@ type Manager struct {
 	c           *center.Center
 	cfg         Config
 	heartbeater *heartbeater
+	alone       chan struct{} // the processors share it: Env.Alone
 	servers     []*server
 }
 
@@ -98,7 +99,7 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	if err := validate(tasks); err != nil {
 		return nil, err
 	}
-	m := &Manager{c: c, cfg: cfg, heartbeater: newHeartbeater(c, cfg)}
+	m := &Manager{c: c, cfg: cfg, heartbeater: newHeartbeater(c, cfg), alone: make(chan struct{}, 1)}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))
 	}

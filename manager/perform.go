@@ -35,7 +35,7 @@ func (r *reconciler) perform(actions []action) (again bool) {
 }
 
 func (r *reconciler) grant(row roster.ViewQueue) {
-	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch}
+	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes}
 	r.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue granted")
 	r.logInternal(r.proc.Grant(q, r.view.QueueTotal))
 	r.moved(MoveGranted, 0)

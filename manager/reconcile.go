@@ -17,6 +17,7 @@ type reconciler struct {
 	halt    *halt
 	window  *permitWindow
 	sweeper *sweeper // nil in mode CONTINUOUS
+	crashes *crashCounts
 
 	steps []action // that take a call, as they were decided on last
 

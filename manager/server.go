@@ -20,6 +20,7 @@ type server struct {
 	task        Task
 	host        string
 	heartbeater *heartbeater
+	alone       chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
 
 	started  time.Time                        // of the first session, by the database's clock
 	alerts   chan center.Alert                // from the executors to the session's alerter
@@ -39,7 +40,7 @@ func newServer(m *Manager, t Task) *server {
 			taskType: t.name, roster: m.c, runs: m.c, settings: new(Settings), cfg: m.cfg,
 			log: m.cfg.Logger.WithFields(logrus.Fields{"task_type": t.name, "own_sign": m.c.OwnSign()}),
 		},
-		task: t, host: hostName(), heartbeater: m.heartbeater,
+		task: t, host: hostName(), heartbeater: m.heartbeater, alone: m.alone,
 		alerts: make(chan center.Alert, 16), raised: map[string]time.Time{},
 	}
 	s.state.Store(stateJoining)

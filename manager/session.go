@@ -69,7 +69,8 @@ func newSession(s *server) *session {
 	}
 	ss.reconciler = &reconciler{
 		base: &b, view: ss.view, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
-		drains: map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
+		crashes: &crashCounts{base: &b, reset: map[string]int64{}},
+		drains:  map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
 	}
 	for id := range ss.hung.listed {
 		ss.reconciler.lost[id] = true // by a former session, which has said so

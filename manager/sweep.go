@@ -119,7 +119,7 @@ func (s *sweeper) begin(claimed []runs.Sweep, free []roster.ViewQueue) (suspende
 
 func (s *sweeper) grant(sw *sweep, row roster.ViewQueue) {
 	q := processor.Queue{
-		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch,
+		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
 		Run: &processor.Run{
 			ID: sw.RunID, Key: sw.Key, Params: sw.Params, ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt,
 			Attempt: sw.Attempt, Recovering: sw.Recovering,

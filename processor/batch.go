@@ -18,6 +18,10 @@ type batch struct {
 	mark  mark
 
 	bound    context.Context // the context of Execute
+	alone    bool            // of a lane whose items are executed alone
+	serial   bool            // the lane gives no other batch until this one ends, because its items are executed alone
+	entered  bool            // the batch holds Env.Alone
+	recorded bool            // the store has a record that the item has begun
 	hookEnd  func(Result)    // the end of Hooks.Execute
 	position position
 	result   batchResult
@@ -54,6 +58,12 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int,
 		s.settleLocked(l, now)
 	case b.capabilities.cursored:
 		s.ready.remove(l) // until this batch ends (X3)
+	case l.alone:
+		b.serial = true
+		s.ready.remove(l)
+	}
+	if b.alone = l.alone; b.alone && m == ordinary {
+		b.mark = single
 	}
 }
 
@@ -67,6 +77,11 @@ func (b *batch) perform() error {
 		return b.causeOfDiscard()
 	case passed:
 		return cursorBatch{b}.recordDead()
+	}
+	if b.alone {
+		if err := b.beginAlone(); err != nil {
+			return err
+		}
 	}
 	ctx := b.bound
 	if hook := b.env.Hooks.Execute; hook != nil {
@@ -114,6 +129,7 @@ func (b *batch) conclude() {
 	}
 	executeErr := b.err
 	b.recordResult()
+	b.forgetBegin()
 	if b.hookEnd != nil {
 		b.hookEnd(Result{Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took})
 	}
@@ -163,6 +179,8 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.capabilities.cursored {
 		cursorBatch{b}.finishInOrderLocked(s)
 	}
+	b.continueAloneLocked(s)
+	b.countPageLocked(s)
 	if l.sweep != nil {
 		l.sweep.countBatchLocked(s, b)
 	}
@@ -184,6 +202,7 @@ func (b *batch) finishLocked(s *scheduler) {
 }
 
 func (b *batch) reset() {
+	b.leaveAlone()
 	b.span, b.page, b.parts, b.mark = span{}, nil, nil, ordinary
 	b.bound, b.hookEnd, b.position, b.result = nil, nil, position{}, batchResult{}
 }

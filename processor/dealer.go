@@ -69,6 +69,9 @@ type Queue struct {
 	Cursor    string // the position up to which the source of a Cursored dealer is done
 	Epoch     int64  // rises with every change of owner; the fence compares it
 	Run       *Run   // the run that sweeps the queue under this grant; nil in mode CONTINUOUS
+
+	// Crashes is the number of owners in a row that were expired before they had executed a page of the queue.
+	Crashes int
 }
 
 // Run describes one run to one of its queues (mode RUN). A run sweeps all queues of a task type until they are drained.

@@ -85,6 +85,16 @@
 // A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
 // death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).
 //
+// # Items that end their process
+//
+// Queue.Crashes says how many owners in a row were expired before they had executed a page of the queue. Beyond
+// Settings.MaxCrashes the lane is executed alone (S14): its pages give single items, and the store has a record of each while
+// it is executed. Such lanes take turns (aloneLanes), and Env.Alone lets one item of the process be executed at a time, because
+// a record proves nothing if another item may have ended the process. The next owner finds the record of the item that did
+// (judgeStarted). When a page was executed to its end, Survived tells the caller to reset the count, and the lane is worked
+// as usual. Items of other queues go on beside it. One of these may end the process, and the recorded item is dead without
+// being the cause. To stop all other work meanwhile would let one queue stop a whole process.
+//
 // # Sweeps
 //
 // A queue that is granted with a Run is swept (mode RUN). Its lane does not rest when a select finds nothing. It leaves

@@ -40,6 +40,10 @@ type Env struct {
 	// Alert receives conditions that an operator should look at. Nil discards them.
 	Alert func(Alert)
 
+	// Alone is a channel of capacity 1 that the processors of a process share. While an item is executed alone, because
+	// the owners of its queue have crashed (S14), its executor holds the only value. Nil serves one processor.
+	Alone chan struct{}
+
 	// Hooks are called around selects and batches.
 	Hooks Hooks
 
@@ -69,6 +73,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.Lost == nil {
 		e.Lost = func(error) bool { return false }
+	}
+	if e.Alone == nil {
+		e.Alone = make(chan struct{}, 1)
 	}
 	if e.Alert == nil {
 		e.Alert = func(Alert) {}

@@ -29,10 +29,13 @@ type update struct {
 }
 
 // load replaces the failed items of a queue by those of the store.
-func (l *failureLog) load(ctx context.Context, g *grant, version uint64, discardDue func(FailedItem) bool) error {
+func (l *failureLog) load(c *selectCall, g *grant, version uint64, discardDue func(FailedItem) bool) error {
 	l.gate.enterAlone()
 	defer l.gate.leaveAlone()
-	list, err := l.store.Load(ctx, g.queue)
+	list, err := l.store.Load(c.ctx, g.queue)
+	if err == nil {
+		err = c.judgeStarted(g, list)
+	}
 	if err != nil {
 		return err
 	}

@@ -87,10 +87,14 @@ func (f *failures) replaceLocked(list []FailedItem, now time.Time, discardDue fu
 		f.removeLocked(key)
 	}
 	for _, i := range list {
-		f.putLocked(i.Key, record{
+		r := record{
 			attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError),
-			retryAt: now.Add(i.RetryIn), discardDue: discardDue(i), stored: true, saved: true,
-		})
+			retryAt: now.Add(i.RetryIn), discardDue: discardDue(i), stored: true, saved: !i.Started,
+		}
+		if i.Started && i.Attempts == 0 { // it has not failed; its next success deletes the record
+			r.batchLimit = 1
+		}
+		f.putLocked(i.Key, r)
 	}
 }
 

@@ -14,6 +14,7 @@ type grant struct {
 	inFlight   int // calls that concern the queue
 	draining   bool
 	lost       bool        // draining, because a call met the loss of the queue
+	survived   bool        // worked since its last crash, while Queue.Crashes is not 0
 	emptySince time.Time   // when the last select began, if it found nothing; else zero
 	cursor     cursorState // of a Cursored dealer
 

@@ -14,6 +14,8 @@ type lane struct {
 	batches      int   // batches in flight, of this page and in NOTSLEEP also of older ones
 	foundNothing bool  // the last select succeeded and returned nothing to execute
 	rest         rest
+	alone        bool // its items are executed one by one, because its queues have crashed too often
+	crashes      int  // of these queues; 0 if they have not
 	pace         pace
 
 	dueAt     time.Time // the time of the next select, while the lane is idle
@@ -22,9 +24,10 @@ type lane struct {
 
 	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
-	pass     pass // of a Paged dealer; only the lane's select uses it
-	alerted  bool // the alert was sent (X2); only the lane's select uses it
-	failures *failureLog
+	pass        pass // of a Paged dealer; only the lane's select uses it
+	crashesTold bool // an alert has told of crashes; only the lane's select uses it
+	alerted     bool // the alert was sent (X2); only the lane's select uses it
+	failures    *failureLog
 }
 
 func newLane(store ItemStore) *lane {
@@ -43,7 +46,7 @@ func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 // do not. But a sweep that found nothing waits for them even then: an empty select proves the end only when nothing is
 // in flight.
 func (l *lane) idle(notSleep bool) bool {
-	return !l.selecting && l.page == nil && (l.batches == 0 || notSleep && (l.sweep == nil || !l.foundNothing))
+	return !l.selecting && l.page == nil && (l.batches == 0 || notSleep && !l.alone && (l.sweep == nil || !l.foundNothing))
 }
 
 func (l *lane) inDueLanes() bool { return l.heapIndex >= 0 }

@@ -19,6 +19,8 @@ type page struct {
 	next    int       // index of the first unstarted item
 	end     int       // number of items
 	batches int       // number of batches taken so far
+	ended   int       // number of batches that have ended
+	cut     bool      // some items were dropped, or cancelled
 	readyAt time.Time // when its first batch could be taken
 
 	logged atomic.Bool // a failure of the page was logged; not guarded
@@ -139,7 +141,7 @@ func (p *page) grants(dst []*grant, s *span) ([]*grant, context.Context) {
 // drop drops all unstarted items and returns their number.
 func (p *page) drop() int {
 	n := p.unstarted()
-	p.next = p.end
+	p.next, p.cut = p.end, p.cut || n > 0
 	return n
 }
 

@@ -21,6 +21,10 @@ type QueueState struct {
 	// when its sweep is complete.
 	EmptySince time.Time
 
+	// Survived says that Queue.Crashes is not 0, and that since the grant a page of the queue was executed to its end, or
+	// a select has found nothing. The caller resets the count.
+	Survived bool
+
 	Sweep SweepState // of a queue with a Run
 }
 
@@ -54,7 +58,8 @@ func (p *Processor) Grant(q Queue, total int) error {
 	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
 	s.due.remove(l)
-	s.restLocked(l, time.Now())
+	now := time.Now()
+	s.restLocked(l, s.grantCrashedLocked(l, q, now))
 	s.limiter.invalidate()
 	s.wakeLocked()
 	return nil
@@ -137,7 +142,7 @@ func (p *Processor) Queues() []QueueState {
 	for _, g := range s.grants {
 		all = append(all, QueueState{
 			Queue: g.queue, Draining: g.draining, Lost: g.lost, InFlight: g.inFlight, Drained: g.draining && g.inFlight == 0,
-			EmptySince: g.emptySince, Sweep: g.sweepStateLocked(),
+			EmptySince: g.emptySince, Survived: g.survived, Sweep: g.sweepStateLocked(),
 		})
 	}
 	slices.SortFunc(all, func(a, b QueueState) int {

@@ -19,6 +19,7 @@ type scheduler struct {
 	ready     readyLanes // lanes with unstarted items
 	selects   int        // selects in flight
 	limiter   limiter
+	alone     aloneLanes
 	pace      pace // of all lanes
 	stats     Stats
 	wakes     uint64 // calls of Wake, Grant and Resume
@@ -53,6 +54,10 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 // nextSelectLocked returns the lane that is selected next, or nil.
 func (s *scheduler) nextSelectLocked(now time.Time) *lane {
 	l := s.due.first()
+	for l != nil && !l.dueAt.After(now) && s.aloneMustWaitLocked(l) {
+		s.due.remove(l)
+		l = s.due.first()
+	}
 	if l == nil || l.dueAt.After(now) || !s.roomLocked() && !s.cutPageLocked(now) {
 		return nil
 	}
@@ -72,7 +77,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 	if l = s.ready.next(); l == nil {
 		return nil, 0, ordinary
 	}
-	end, m = l.page.peek(s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants))
+	end, m = l.page.peek(s.batchSizeLocked(l, now))
 	n := end - l.page.next
 	if m < ordinary { // Execute is not called
 		n = 0
@@ -82,6 +87,14 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 	}
 	s.ready.turn++
 	return l, end, m
+}
+
+// batchSizeLocked returns the largest size of the next batch of a lane.
+func (s *scheduler) batchSizeLocked(l *lane, now time.Time) int {
+	if l.alone {
+		return 1
+	}
+	return s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
 }
 
 // waitLocked waits until there may be work.
@@ -148,6 +161,7 @@ func (s *scheduler) restLocked(l *lane, until time.Time) {
 
 // enqueueLocked adds a lane to the due lanes, if it may be selected.
 func (s *scheduler) enqueueLocked(l *lane) {
+	s.passTurnLocked(l)
 	if !l.inDueLanes() && l.idle(s.settings.NotSleep) && l.selectable() {
 		s.due.add(l)
 	}

@@ -23,6 +23,7 @@ type selectCall struct {
 
 	found    *page               // nil if the dealer returned nothing
 	retryAt  time.Time           // when the first item that backs off may be retried; zero if none backs off
+	dead     int                 // items that were found dead because they have ended their process
 	repeated bool                // the page of a sweep holds only items that the sweep has been through
 	seen     map[string]struct{} // the keys of inFlight; a buffer, reused by the next select
 }
@@ -32,6 +33,9 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	s.due.remove(l)
 	s.selects++
 	l.selecting = true
+	if l.alone {
+		s.alone.turn = l
+	}
 	c.lane = l
 	c.grants = c.grants[:0]
 	for _, g := range l.grants {
@@ -96,6 +100,7 @@ func (c *selectCall) perform() (err error) {
 
 // prepare loads what the select depends on, and sets its limit.
 func (c *selectCall) prepare() error {
+	c.alertCrashes()
 	for _, g := range c.grants {
 		if err := c.loadFailures(g); err != nil {
 			return fmt.Errorf("load failed items: %w", err)
@@ -119,7 +124,7 @@ func (c *selectCall) loadFailures(g *grant) error {
 	}
 	c.lane.pass = pass{}
 	most := c.settings.ItemMaxAttempts
-	return c.lane.failures.load(c.ctx, g, version, func(f FailedItem) bool {
+	return c.lane.failures.load(c, g, version, func(f FailedItem) bool {
 		return c.capabilities.discarder && !f.Dead && most > 0 && f.Attempts >= most
 	})
 }

@@ -13,6 +13,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	}
 	c.advanceLocked()
 	s.stats.countSelect(c)
+	s.stats.DeadCount += int64(c.dead)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 	case c.found != nil && c.found.unstarted() > 0:
@@ -76,6 +77,7 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 		return
 	}
 	for _, g := range c.grants {
+		s.surviveLocked(c.lane, g)
 		if g.emptySince.IsZero() {
 			notify(s.signals.emptied)
 		}
@@ -86,6 +88,7 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 func (c *selectCall) reset() {
 	clear(c.inFlight)
 	c.inFlight = c.inFlight[:0]
+	c.dead = 0
 	c.parts, c.found, c.retryAt, c.repeated, c.loaded = nil, nil, time.Time{}, false, false
 	c.step, c.last = stays, ""
 }

@@ -39,6 +39,12 @@ type Settings struct {
 	// and declares no item dead.
 	ItemMaxAttempts int
 
+	// MaxCrashes is the largest Queue.Crashes with which a queue is worked as usual. Beyond it, its items are executed
+	// one by one, each is recorded in Env.Items before it begins, and an item that a crashed owner has begun is dead
+	// (S14). If the dealer is neither Keyed nor Cursored, the queue waits longer after each crash instead. 0 is off. A
+	// queue with a Run is worked as usual.
+	MaxCrashes int
+
 	// RatePerSecond bounds the number of items that the whole task type executes per second, as a long-term average.
 	// This server takes the share of its queues, or the one of SetRateShare. A burst is the share of one second, or one
 	// item if that is more. A larger batch is split. 0 means no bound.
@@ -74,6 +80,8 @@ func (s *Settings) validate() error {
 		return fmt.Errorf("item_retry_jitter (%g) must be between 0 and 1", s.RetryJitter)
 	case s.ItemMaxAttempts < 0:
 		return fmt.Errorf("item_max_attempts (%d) must not be negative", s.ItemMaxAttempts)
+	case s.MaxCrashes < 0:
+		return fmt.Errorf("max_recoveries (%d) must not be negative", s.MaxCrashes)
 	case s.RatePerSecond < 0, math.IsNaN(s.RatePerSecond), math.IsInf(s.RatePerSecond, 0):
 		return fmt.Errorf("rate_per_second (%g) must be a number and not negative", s.RatePerSecond)
 	case s.BatchTimeout < 0:

@@ -37,6 +37,45 @@ func testExpiry(t *testing.T, c *center.Center) {
 			t.Fatalf("events of the servers (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("S14 a queue counts the owners that expired in a row", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"))
+		counts := func(want ...int64) {
+			t.Helper()
+			for i, n := range want {
+				got := r.readInt("SELECT crash_count FROM schedule_queue WHERE task_type = '%s' AND queue_id = '%d'", r.task, i)
+				if got != n {
+					t.Fatalf("crash_count of queue %d is %d, want %d", i, got, n)
+				}
+			}
+		}
+		counts(0, 0) // a release is no crash
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
+		counts(0, 1)
+		view, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
+		r.must(err)
+		if view.Queues[0].Crashes != 0 || view.Queues[1].Crashes != 1 {
+			t.Fatalf("the view shows %d and %d crashes, want 0 and 1", view.Queues[0].Crashes, view.Queues[1].Crashes)
+		}
+		r.join("C")
+		r.makeSilent("A")
+		r.rebalanceExpiring("C")
+		counts(1, 2)
+		reset := func(server string, epoch0, epoch1 int64) {
+			t.Helper()
+			r.must(c.Roster().Server(r.task, r.uuid(server)).ResetCrashes(t.Context(), []center.QueueEpoch{{ID: "0", Epoch: epoch0}, {ID: "1", Epoch: epoch1}}))
+		}
+		reset("A", r.epoch("0"), r.epoch("1")) // it owns nothing any more
+		reset("C", r.epoch("0")-1, r.epoch("1")-1)
+		counts(1, 2)
+		reset("C", r.epoch("0"), r.epoch("1")-1)
+		counts(0, 2)
+		r.join("D")
+		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil))
+		counts(0, 2) // a server that leaves has not crashed
+	})
 	t.Run("S7 a server that sends a heartbeat does not expire", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")

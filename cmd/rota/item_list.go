@@ -11,15 +11,16 @@ import (
 func newItemListCommand() *cobra.Command {
 	var f center.ItemFilter
 	var limit int
-	state := choice{values: []string{center.ItemRetry, center.ItemDead}}
+	state := choice{values: []string{center.ItemRetry, center.ItemStarted, center.ItemDead}}
 	cmd := listCommand(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List failed items, the latest last",
 		Long: `List failed items, the latest last.
 
 The state of an item:
-  RETRY  it is executed again at NEXT
-  DEAD   it is skipped until "rota item retry" or "rota item drop"`,
+  RETRY    it is executed again at NEXT
+  STARTED  it is executed alone, because workers have died with its queue
+  DEAD     it is skipped until "rota item retry" or "rota item drop"`,
 		Example: `  rota item list settle
   rota item list --state DEAD --limit 1000 -o csv`,
 	}, listTasks, itemColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.ItemRecord, error) {

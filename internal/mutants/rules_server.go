@@ -110,4 +110,34 @@ var serverMutants = []mutant{
 		"case l.RequestedTotal > 1_000_000:",
 		"TestConformanceWithoutConstraints",
 	},
+	{
+		"S14", "the take-over of a queue from an expired owner is not counted",
+		"countCrashes", "SET crash_count = crash_count + 1",
+		"SET crash_count = crash_count + 0",
+		"TestConformance",
+	},
+	{
+		"S14", "an owner that has released a queue counts as a crash",
+		"crashed", "if c.ChangesOwner() && !live[c.OldOwner] {",
+		"if c.ChangesOwner() {",
+		"TestConformance",
+	},
+	{
+		"S14", "an item begins alone without a record",
+		"saveStart", "item.Started = true\n",
+		"item.Started = false\n",
+		"TestCrashedQueuesAreExecutedOneByOne",
+	},
+	{
+		"S14", "two items are executed alone at the same time",
+		"aloneMustWaitLocked", "return l.alone && s.alone.turn != nil && s.alone.turn != l",
+		"return false",
+		"TestTurnIsPassedOn|TestCrashedQueuesAreExecutedOneByOne",
+	},
+	{
+		"S14", "the item that has ended its process is executed again",
+		"judgeStarted", "if !f.Started ||",
+		"if f.Started ||",
+		"TestItemThatEndsItsProcessIsDead",
+	},
 }

@@ -13,6 +13,8 @@ const (
 	AlertNoFetch = "NO_FETCH" // a server has queues and has not selected for long
 	AlertStalled = "STALLED"  // a call of the dealer does not end
 	AlertUnheard = "UNHEARD"  // heartbeats arrive, and their replies come too late to trust: the server gave its queues away
+	AlertCrashes = "CRASHES"  // owners of a queue were expired one after the other before they had executed a page of it (S14)
+	AlertKiller  = "KILLER"   // an item is dead because the process ended while it executed the item alone (S14)
 	AlertParked  = "PARKED"   // a queue has so many failed items that its selects may miss others
 )
 

@@ -86,6 +86,7 @@ var checkedTables = []checkedTable{
 		{"queue_index", 0, 1_000_000_000_000},
 		{"epoch", 0, sqldb.MaxEpoch},
 		{"plan_version", 0, maxCounter},
+		{"crash_count", 0, 1_000_000_000_000},
 		{name: "cur_since"},
 		{name: "req_since"},
 		{name: "window_done_at"},

@@ -217,11 +217,13 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     queue_parameter TEXT         NOT NULL DEFAULT (''),               -- free text that each Select of this queue receives
     cursor_value    TEXT         NOT NULL DEFAULT (''),               -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  DATETIME(6)  NULL,                                -- start of the permit window in which the queue was found empty
+    crash_count     BIGINT       NOT NULL DEFAULT 0,                  -- owners in a row that were expired before a page was executed
     gmt_created     DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
     gmt_modified    DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_cur_since CHECK (cur_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_req_since CHECK (req_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (window_done_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -277,7 +279,7 @@ CREATE TABLE IF NOT EXISTS schedule_failed_item (
     own_sign        VARCHAR(50)  NOT NULL DEFAULT 'BASE',                                -- environment
     item_key        VARCHAR(255) NOT NULL,                                               -- key of the item, from the dealer
     queue_id        VARCHAR(150) NOT NULL,                                               -- queue of the item
-    state           VARCHAR(20)  NOT NULL DEFAULT 'RETRY',                               -- RETRY or DEAD
+    state           VARCHAR(20)  NOT NULL DEFAULT 'RETRY',                               -- RETRY, STARTED or DEAD
     attempts        BIGINT       NOT NULL DEFAULT 0,                                     -- number of failures
     last_error      TEXT         NOT NULL DEFAULT (''),                                  -- last error
     first_failed_at DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)),                    -- when it first failed

@@ -214,11 +214,13 @@ CREATE TABLE schedule_queue (
     queue_parameter text             NOT NULL DEFAULT '',                -- free text that each Select of this queue receives
     cursor_value    text             NOT NULL DEFAULT '',                -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  timestamptz(6)   NULL,                               -- start of the permit window in which the queue was found empty
+    crash_count     bigint           NOT NULL DEFAULT 0,                 -- owners in a row that were expired before a page was executed
     gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_cur_since CHECK (cur_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_queue_req_since CHECK (req_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (window_done_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -277,7 +279,7 @@ CREATE TABLE schedule_failed_item (
     own_sign        text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
     item_key        text COLLATE "C" NOT NULL,                           -- key of the item, from the dealer
     queue_id        text COLLATE "C" NOT NULL,                           -- queue of the item
-    state           text             NOT NULL DEFAULT 'RETRY',           -- RETRY or DEAD
+    state           text             NOT NULL DEFAULT 'RETRY',           -- RETRY, STARTED or DEAD
     attempts        bigint           NOT NULL DEFAULT 0,                 -- number of failures
     last_error      text             NOT NULL DEFAULT '',                -- last error
     first_failed_at timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it first failed

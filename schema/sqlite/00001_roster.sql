@@ -214,11 +214,13 @@ CREATE TABLE schedule_queue (
     queue_parameter TEXT   NOT NULL DEFAULT '',     -- free text that each Select of this queue receives
     cursor_value    TEXT   NOT NULL DEFAULT '',     -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  TEXT   NULL,                    -- start of the permit window in which the queue was found empty
+    crash_count     BIGINT NOT NULL DEFAULT 0,      -- owners in a row that were expired before a page was executed
     gmt_created     TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified    TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_cur_since CHECK (datetime(substr(cur_since, 1, 19)) IS substr(cur_since, 1, 19) AND rtrim(substr(cur_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_req_since CHECK (datetime(substr(req_since, 1, 19)) IS substr(req_since, 1, 19) AND rtrim(substr(req_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (datetime(substr(window_done_at, 1, 19)) IS substr(window_done_at, 1, 19) AND rtrim(substr(window_done_at, 20), '0123456789') IN ('', '.')),
@@ -276,7 +278,7 @@ CREATE TABLE schedule_failed_item (
     own_sign        TEXT   NOT NULL DEFAULT 'BASE',  -- environment
     item_key        TEXT   NOT NULL,                 -- key of the item, from the dealer
     queue_id        TEXT   NOT NULL,                 -- queue of the item
-    state           TEXT   NOT NULL DEFAULT 'RETRY', -- RETRY or DEAD
+    state           TEXT   NOT NULL DEFAULT 'RETRY', -- RETRY, STARTED or DEAD
     attempts        BIGINT NOT NULL DEFAULT 0,       -- number of failures
     last_error      TEXT   NOT NULL DEFAULT '',      -- last error
     first_failed_at TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it first failed

@@ -1,0 +1,25 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// crashes reports queues whose owners were expired one after the other before they had executed a page (S14).
+func (d queueCheck) crashes(ctx context.Context, taskType string, most int) error {
+	var list []string
+	err := d.c.db.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		var n int64
+		err := rows.Scan(&id, &n)
+		list = append(list, fmt.Sprintf("%s (%d)", id, n))
+		return err
+	}, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
+		taskType, d.c.ownSign, most)
+	if err == nil && len(list) > 0 {
+		d.problem("queues", "read the logs of the workers that have died, and \"rota item list "+taskType+"\": an item may end its process",
+			"queues whose owners have died one after the other: %s", firstFive(list))
+	}
+	return err
+}

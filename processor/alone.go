@@ -1,0 +1,224 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// The Kinds of the Alerts about items that end their process (S14). AlertCrashes says that owners of a queue were expired
+// one after the other before they had executed a page of it, AlertKiller that an item is dead because the process ended
+// while it executed the item alone.
+const (
+	AlertCrashes = "CRASHES"
+	AlertKiller  = "KILLER"
+)
+
+// aloneLanes makes the lanes that have crashed too often take turns: one of them is selected and executed at a time.
+// The scheduler's lock guards it.
+type aloneLanes struct {
+	turn *lane // nil while none of them has a select, a page or a batch in flight
+}
+
+// crashed reports whether more owners of a queue were expired in a row than is plausible without a cause in its items.
+func (q Queue) crashed(s *Settings) bool {
+	return q.Run == nil && s.MaxCrashes > 0 && q.Crashes > s.MaxCrashes
+}
+
+// grantCrashedLocked prepares a lane for a queue that has crashed too often, and returns when its first select is due. The
+// items of a dealer without keys have no names. Its queue waits longer after each crash, so that the other queues of the
+// process make progress.
+func (s *scheduler) grantCrashedLocked(l *lane, q Queue, now time.Time) time.Time {
+	if !q.crashed(s.settings) {
+		return now
+	}
+	l.crashes = max(l.crashes, q.Crashes)
+	l.alone = s.capabilities.tracksItems()
+	if l.alone {
+		return now
+	}
+	return now.Add(s.settings.queuePause(q.Crashes-s.settings.MaxCrashes, 0))
+}
+
+// aloneMustWaitLocked reports whether a due lane must wait for the turn of another one. That lane passes the turn on.
+func (s *scheduler) aloneMustWaitLocked(l *lane) bool {
+	return l.alone && s.alone.turn != nil && s.alone.turn != l
+}
+
+// passTurnLocked ends the turn of a lane that is idle, and makes the lanes due that have waited for it.
+func (s *scheduler) passTurnLocked(l *lane) {
+	if s.alone.turn != l || !l.idle(s.settings.NotSleep) {
+		return
+	}
+	s.alone.turn = nil
+	for _, g := range s.grants {
+		if g.lane.alone && g.lane != l {
+			s.enqueueLocked(g.lane)
+		}
+	}
+}
+
+// surviveLocked records that a queue was worked after its last crash and that the process is still there. When this holds
+// for all its queues, the items of the lane are executed in batches again.
+func (s *scheduler) surviveLocked(l *lane, g *grant) {
+	if g.queue.Crashes == 0 || g.survived {
+		return
+	}
+	g.survived = true
+	notify(s.signals.emptied)
+	for _, other := range l.grants {
+		if other.queue.crashed(s.settings) && !other.survived {
+			return
+		}
+	}
+	l.alone, l.crashes = false, 0
+}
+
+// countPageLocked notes the end of a batch. The queues of a page that was executed to its end have survived it.
+func (b *batch) countPageLocked(s *scheduler) {
+	p := b.page
+	p.ended++
+	p.cut = p.cut || b.outcome != done && b.outcome != failed || b.unrecorded()
+	if p.cut || p.unstarted() > 0 || p.ended < p.batches {
+		return
+	}
+	for _, part := range p.parts {
+		s.surviveLocked(b.lane, part.grant)
+	}
+}
+
+// continueAloneLocked makes the rest of the page ready after an item that was executed alone.
+func (b *batch) continueAloneLocked(s *scheduler) {
+	if !b.serial {
+		return
+	}
+	if s.asleep || s.stopping || b.unrecorded() {
+		s.stats.skip(b.page.drop())
+	}
+	if b.lane.page == b.page && b.page.unstarted() > 0 {
+		s.ready.add(b.lane)
+	}
+}
+
+// beginAlone waits until no other item of the process is executed alone, and records that the item begins. An item is not
+// executed if that fails: nothing could name it if it ended the process.
+func (b *batch) beginAlone() (err error) {
+	select {
+	case b.env.Alone <- struct{}{}:
+		b.entered = true
+	case <-b.ctx.Done():
+		return context.Cause(b.ctx)
+	}
+	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err == nil {
+		err = b.lane.failures.saveStart(b.bound, b.grantOf(0), b.keys[0])
+	}
+	if err != nil {
+		b.result.pause = true
+		return fmt.Errorf("record the begin of item: %w", err)
+	}
+	b.recorded = true
+	return nil
+}
+
+// unrecorded reports whether the item should have been executed alone and was not, because its begin was not recorded.
+func (b *batch) unrecorded() bool { return b.alone && b.mark >= ordinary && !b.recorded }
+
+// forgetBegin removes the record of an item that was cancelled, as long as this server may still own the queue. After
+// another outcome its record was replaced or deleted.
+func (b *batch) forgetBegin() {
+	if !b.recorded || b.outcome != cancelled || !b.env.Trusted() {
+		return
+	}
+	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b.grantOf(0), b.keys[0]); err != nil {
+		b.logError("delete the begin of item "+b.keys[0], err)
+	}
+}
+
+// leaveAlone lets another item of the process be executed alone.
+func (b *batch) leaveAlone() {
+	if b.entered {
+		<-b.env.Alone
+	}
+	b.entered, b.recorded, b.serial = false, false, false
+}
+
+// saveStart records in the store that an item begins alone. In memory the item is a suspect.
+func (l *failureLog) saveStart(ctx context.Context, g *grant, key string) error {
+	l.gate.enter()
+	defer l.gate.leave()
+	r, known := l.record(g, key)
+	if !known {
+		r.batchLimit = 1
+	}
+	item := r.item(key, time.Now())
+	item.Started = true
+	if err := l.write(ctx, g, []FailedItem{item}); err != nil {
+		return err
+	}
+	r.stored, r.saved = true, false
+	l.put(g, key, r)
+	return nil
+}
+
+// deleteStart makes the record of an item in the store what it was before it began.
+func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) error {
+	l.gate.enter()
+	defer l.gate.leave()
+	r, ok := l.record(g, key)
+	switch {
+	case !ok || l.store == nil:
+		return nil
+	case r.batchLimit == 0:
+		return l.write(ctx, g, []FailedItem{r.item(key, time.Now())})
+	}
+	return l.store.Delete(ctx, g.queue, []string{key})
+}
+
+// judgeStarted declares the items dead that an earlier owner has begun alone and not ended: that owner was expired, and so
+// were others before it. A Discarder removes them before they are dead. Without that many crashes the owner has left, or a
+// record could not be deleted.
+func (c *selectCall) judgeStarted(g *grant, list []FailedItem) error {
+	var dead []FailedItem
+	for i := range list {
+		f := &list[i]
+		if !f.Started || g.failures.version > 0 || !g.queue.crashed(c.settings) {
+			continue
+		}
+		f.Started, f.RetryIn = false, 0
+		f.Attempts++
+		f.LastError = fmt.Sprintf("the process ended while it executed this item alone, after %d processes had ended before they had executed a page of queue %s",
+			g.queue.Crashes-1, g.queue.ID)
+		f.Dead = !c.capabilities.discarder || c.settings.ItemMaxAttempts == 0
+		if !f.Dead {
+			f.Attempts = max(f.Attempts, c.settings.ItemMaxAttempts)
+		}
+		dead = append(dead, *f)
+	}
+	if len(dead) == 0 {
+		return nil
+	}
+	if err := c.lane.failures.write(c.ctx, g, dead); err != nil {
+		return err
+	}
+	for _, f := range dead {
+		c.log().WithField("item", f.Key).WithField("err", f.LastError).Error("item is dead")
+		c.env.Alert(Alert{Kind: AlertKiller, Queue: g.queue.ID, Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError)})
+	}
+	c.dead += len(dead)
+	return nil
+}
+
+// alertCrashes tells once per lane that its queues have crashed too often.
+func (c *selectCall) alertCrashes() {
+	l := c.lane
+	if l.crashes == 0 || l.crashesTold {
+		return
+	}
+	l.crashesTold = true
+	what := "its items are executed one by one, to find the one that ends the process"
+	if !c.capabilities.tracksItems() {
+		what = "the dealer is not Keyed, so the item that ends the process cannot be found, and the queue waits longer after each crash"
+	}
+	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
+		"%d owners of queue %s in a row were expired before they had executed a page of it: %s", l.crashes, c.queueIDs(), what)})
+}

@@ -1,0 +1,268 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// crashing returns settings under which two crashes are too many.
+func crashing() processor.Settings {
+	s := settings()
+	s.MaxCrashes, s.ItemMaxAttempts = 1, 5
+	return s
+}
+
+// grantCrashed grants queues with crash counts.
+func (w *world) grantCrashed(t *testing.T, counts map[string]int, order ...string) {
+	t.Helper()
+	for i, id := range order {
+		if err := w.Grant(processor.Queue{ID: id, Index: i, Epoch: 7, Crashes: counts[id]}, len(order)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// alerts collects the kinds and queues of alerts.
+type alerts struct {
+	mu   sync.Mutex
+	list []processor.Alert
+}
+
+func (a *alerts) add(alert processor.Alert) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.list = append(a.list, alert)
+}
+
+func (a *alerts) kinds() (kinds string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, alert := range a.list {
+		kinds += fmt.Sprintf("%s of %s; ", alert.Kind, alert.Queue)
+	}
+	return kinds
+}
+
+// Items of queues that have crashed too often are executed one by one, one at a time among all queues, each with a record
+// that goes when it ends. A page without a crash ends this (S14).
+func TestCrashedQueuesAreExecutedOneByOne(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m, told := newRows(w, "a1", "a2", "a3", "b1", "b2", "c1", "c2"), newMemory(), &alerts{}
+		r.takes = time.Second
+		r.bad["a2"] = errBroken
+		s := crashing()
+		s.Retry, s.RetryJitter = 10*time.Second, 0
+		w.start(t, r, processor.Env{Items: failedItems{m}, Alert: told.add}, s)
+		w.grantCrashed(t, map[string]int{"a": 2, "b": 3, "c": 1}, "a", "b", "c")
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		if i := m.items["a1"]; !i.Started || i.Attempts != 0 {
+			t.Errorf("the record of the item in flight is %+v, want Started", i)
+		}
+		if len(m.items) != 1 {
+			t.Errorf("records of items: %v, want only that of a1", m.items)
+		}
+		time.Sleep(5 * time.Second)
+		w.expect(t, "0s [a1]", "0s [c1 c2]", "1s [a2]", "2s [a3]", "3s [b1]", "4s [b2]") // c has not crashed too often
+		if i := m.items["a2"]; i.Attempts != 1 || i.Dead {
+			t.Errorf("the record of the failing item is %+v, want 1 attempt", i)
+		}
+		if len(m.items) != 1 {
+			t.Errorf("records of items: %v, want only that of the failing item", m.items)
+		}
+		for _, id := range []string{"a", "b", "c"} {
+			if !w.holding(t, id).Survived {
+				t.Errorf("queue %s has not survived, want Survived", id)
+			}
+		}
+		if got := told.kinds(); got != "CRASHES of a; CRASHES of b; " {
+			t.Errorf("alerts: %s, want one of each queue that has crashed too often", got)
+		}
+		r.mu.Lock()
+		r.open = append(r.open, "b3", "b4")
+		r.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		if text := w.text(); !strings.Contains(text, "[b3 b4]") {
+			t.Errorf("after a page without a crash items are still executed one by one:\n%s", text)
+		}
+	})
+}
+
+// The item that a crashed owner has begun alone is dead, and the others are executed (S14).
+func TestItemThatEndsItsProcessIsDead(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m, told := newRows(w, "a1", "a2", "a3"), newMemory(), &alerts{}
+		m.items["a1"] = processor.FailedItem{Key: "a1", Started: true}
+		w.start(t, r, processor.Env{Items: failedItems{m}, Alert: told.add}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 3}, "a")
+		time.Sleep(time.Minute)
+		w.expect(t, "0s [a2]", "0s [a3]")
+		i := m.items["a1"]
+		if !i.Dead || i.Started || i.Attempts != 1 || !strings.Contains(i.LastError, "the process ended while it executed this item alone") {
+			t.Errorf("the record of the item is %+v, want Dead with its cause", i)
+		}
+		if n := w.Stats().DeadCount; n != 1 {
+			t.Errorf("%d items died, want 1", n)
+		}
+		if got := told.kinds(); got != "CRASHES of a; KILLER of a; " {
+			t.Errorf("alerts: %s, want CRASHES and KILLER", got)
+		}
+	})
+}
+
+// An item whose owner did not crash again is executed, and its record goes.
+func TestItemThatBeganWithoutACrashIsExecuted(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "a2"), newMemory()
+		m.items["a1"] = processor.FailedItem{Key: "a1", Started: true}
+		w.start(t, r, processor.Env{Items: failedItems{m}}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 1}, "a")
+		time.Sleep(time.Minute)
+		w.expect(t, "0s [a1]", "0s [a2]")
+		if len(m.items) != 0 {
+			t.Errorf("records of items: %v, want none", m.items)
+		}
+	})
+}
+
+// An item that is cancelled has no record left, because it did not end the process.
+func TestCancelledItemIsNotBlamed(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "a2"), newMemory()
+		r.takes = time.Minute
+		w.start(t, r, processor.Env{Items: failedItems{m}}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		time.Sleep(time.Second)
+		w.Revoke("a")
+		w.expect(t, "0s [a1]")
+		if len(m.items) != 0 {
+			t.Errorf("records of items: %v, want none", m.items)
+		}
+		if !w.holding(t, "a").Drained {
+			t.Error("the queue is not drained")
+		}
+	})
+}
+
+// An item does not begin alone if that cannot be recorded, and no attempt is counted.
+func TestNothingBeginsAloneWithoutARecord(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "a2"), newMemory()
+		m.saveErr = errBroken
+		w.start(t, r, processor.Env{Items: failedItems{m}}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		time.Sleep(10 * time.Second)
+		w.expect(t)
+		m.mu.Lock()
+		m.saveErr = nil
+		m.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		if text := w.text(); !strings.Contains(text, "[a1]") || !strings.Contains(text, "[a2]") {
+			t.Errorf("items after the store is back: %s, want both", text)
+		}
+	})
+}
+
+// Two processors of one process execute one item at a time.
+func TestProcessorsOfAProcessTakeTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		env := processor.Env{Alone: make(chan struct{}, 1)}
+		var other world
+		other.begin = w.begin
+		for i, one := range []*world{w, &other} {
+			r := newRows(w, fmt.Sprint("a", 2*i+1), fmt.Sprint("a", 2*i+2))
+			r.takes = time.Second
+			one.start(t, r, env, crashing())
+			one.grantCrashed(t, map[string]int{"a": 2}, "a")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, second := range []string{"0s ", "1s ", "2s ", "3s "} {
+			if n := strings.Count("\n"+w.text(), "\n"+second); n != 1 {
+				t.Errorf("%d items began at %s, want 1:\n%s", n, second, w.text())
+			}
+		}
+	})
+}
+
+// A queue that drains, or whose select fails, passes its turn on.
+func TestTurnIsPassedOn(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "a1", "a2", "b1", "c1")
+		d := &failingSelect{rows: r, queue: "b"}
+		r.takes = time.Second
+		w.start(t, d, processor.Env{}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2, "b": 2, "c": 2}, "a", "b", "c")
+		time.Sleep(500 * time.Millisecond)
+		w.Drain("a")
+		time.Sleep(2 * time.Second)
+		w.expect(t, "0s [a1]", "1s [c1]")
+		w.Resume("a")
+		time.Sleep(2 * time.Second)
+		w.expect(t, "2.5s [a2]")
+	})
+}
+
+// failingSelect is rows whose select of one queue fails.
+type failingSelect struct {
+	*rows
+	queue string
+}
+
+func (d *failingSelect) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	if s.Queue.ID == d.queue {
+		return nil, errBroken
+	}
+	return d.rows.Select(ctx, s)
+}
+
+// The items of a dealer without keys cannot be told apart. Its queue waits after crashes, and an alert tells (S14).
+func TestCrashedQueueWithoutKeysWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		told := &alerts{}
+		d := &dealer{sel: once(map[string][]string{"a": {"a1", "a2"}, "b": {"b1"}})}
+		d.exec = func(_ context.Context, items []string) error { w.note("%v", items); return nil }
+		s := crashing()
+		s.Retry, s.RetryJitter = 4*time.Second, 0
+		w.start(t, d, processor.Env{Alert: told.add}, s)
+		w.grantCrashed(t, map[string]int{"a": 2}, "a", "b")
+		time.Sleep(time.Minute)
+		w.expect(t, "0s [b1]", "4s [a1 a2]")
+		if got := told.kinds(); got != "CRASHES of a; " {
+			t.Errorf("alerts: %s, want CRASHES", got)
+		}
+		if !w.holding(t, "a").Survived {
+			t.Error("queue a has not survived, want Survived")
+		}
+	})
+}
+
+// A cursor passes the item that ends its process, and the items behind it are executed one by one, then in batches.
+func TestCursorPassesTheItemThatEndsItsProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 15), newMemory()
+		m.items["a02"] = processor.FailedItem{Key: "a02", Started: true}
+		w.start(t, d, processor.Env{Bind: bindCursor, Items: failedItems{m}, Cursors: cursorsOf{m}}, crashing())
+		if err := w.Grant(processor.Queue{ID: "a", Epoch: 7, Cursor: "a01", Crashes: 3}, 1); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		text := w.text()
+		if strings.Contains(text, "a02-") || !strings.Contains(text, "a03-a03 a03") || !strings.Contains(text, "a12-a13 a13") {
+			t.Errorf("journal, want a03 alone, not a02, and a12 with a13 on the next page:\n%s", text)
+		}
+		if i := m.items["a02"]; !i.Dead || len(m.items) != 1 {
+			t.Errorf("records of items: %v, want a02 dead", m.items)
+		}
+		if m.cursors["a"] != "a14" {
+			t.Errorf("the cursor is %s, want a14", m.cursors["a"])
+		}
+	})
+}
