@@ -85,6 +85,8 @@ func force(cfg *driver.Config, role sqldb.Role) {
 		// The end of a context closes the connection and does not end the statement. Without this setting the statement
 		// would wait in the server for a lock, by default for 50 s, while its transaction holds the lock row.
 		cfg.Params["innodb_lock_wait_timeout"] = "1"
+		// A client that is stopped while it reads a large roster takes no rows. By default the server waits for a minute.
+		cfg.Params["net_write_timeout"] = "10"
 		// Without this setting a host that vanishes would keep the lock row until TCP notices, after hours. Only MariaDB has
 		// the variable, and only MariaDB reads such a comment.
 		cfg.Params["time_zone"] += " /*M!100300 , idle_transaction_timeout = 10 */"

@@ -44,7 +44,7 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
-// limits is a condition that is always true and sets three time-outs for the transaction. MySQL's connections have them as
+// limits is a condition that is always true and sets four time-outs for the transaction. MySQL's connections have them as
 // settings. PgBouncer refuses them as settings of a connection; for a transaction they cost nothing. Without the first, a
 // host that vanishes or is stopped would keep the lock row until TCP notices, after hours. With the second, a transaction
 // that waits for a lock for longer than a second gives up and keeps its connection. Otherwise the program would close the
@@ -52,7 +52,12 @@ var dialect = &sqldb.Dialect{
 // session in the server. The third ends a statement that the program has given up (sqldb.IOTimeout), which would keep the
 // lock row for as long as it runs. It takes effect from the transaction's second statement on.
 const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) ||
-	set_config('statement_timeout', '10000', true) <> ''`
+	set_config('statement_timeout', '10000', true) || ` + unsentLimit + ` <> ''`
+
+// unsentLimit ends a connection whose client takes nothing of what the server sends for ten seconds, because it is stopped
+// while it reads a large roster. No other time-out ends a statement that waits for its client. Only Linux has it, and only
+// for TCP.
+const unsentLimit = `CASE WHEN version() LIKE '%linux%' THEN set_config('tcp_user_timeout', '10000', true) ELSE '' END`
 
 // idleLimit is a condition that is always true and limits, for the transaction, how long its client may be silent: between
 // two statements, and while it does not take the rows of one (tcp_user_timeout, which only Linux has).

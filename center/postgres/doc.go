@@ -24,7 +24,8 @@
 // A transaction that has waited for a lock for a second gives up and is retried (lock_timeout): a server does not notice
 // that a client is gone while its session waits for a lock. The server ends a transaction whose client is gone
 // after ten seconds (idle_in_transaction_session_timeout), and a statement that has run for ten seconds, because its
-// client no longer waits (statement_timeout). All three are set by the first statement of each transaction, because
+// client no longer waits (statement_timeout). It ends a connection whose client takes no rows for ten seconds, such as one
+// that is stopped while it reads a large roster (tcp_user_timeout, over TCP and where the server runs on Linux). All are set by the first statement of each transaction, because
 // PgBouncer refuses them as settings of the connection.
 //
 // The fencing statement limits, for its transaction, how long a client may be silent (center.Options.IdleTxTimeout).

@@ -69,6 +69,12 @@ var lockMutants = []mutant{
 		"TestTimedOutWaitLeavesNoSession",
 	},
 	{
+		"L7", "a client that is stopped while it reads keeps the lock row",
+		"unsentLimit", "'10000'",
+		"'0'",
+		"TestStoppedReaderDoesNotKeepTheLockRow",
+	},
+	{
 		"L8", "the clocks of nodes may differ by any time",
 		"nodeClocks", "case apart > limit+",
 		"case apart > 100*limit+",
