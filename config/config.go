@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -18,7 +19,11 @@ type Connection struct {
 // File is a whole rota.yaml. Flags and the environment have overridden its scalars.
 type File struct {
 	Connection
-	HTTP  string // host:port to serve probes on. Empty means no probes.
+	HTTP string // host:port to serve probes on. Empty means no probes.
+	// IdleDealerConns and IdleTxTimeout are the fields of center.Options. Zero means the default of center.
+	IdleDealerConns int
+	IdleTxTimeout   time.Duration
+
 	Tasks []Task // At least one, sorted by name.
 }
 
@@ -46,6 +51,7 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	}
 	v := src.scalars(flags)
 	f := &File{Connection: src.connection(v, flags), HTTP: v.GetString("http")}
+	f.IdleDealerConns, f.IdleTxTimeout = src.idleDealerConns(v, flags), src.idleTxTimeout(v, flags)
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
 		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}

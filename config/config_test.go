@@ -189,7 +189,7 @@ func TestErrors(t *testing.T) {
 		"no database":      {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 
 		"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; did you mean database?"},
-		"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are database, database_file, http, own_sign, schema, tasks"},
+		"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are database, database_file, http, idle_dealer_conns, idle_tx_timeout, own_sign, schema, tasks"},
 		"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
 		"http without host":    {minimal + "http: 9090", "FILE:3: http (9090): must be host:port, such as 127.0.0.1:9090"},
 		"a scalar is a list":   {minimal + "own_sign: [A]", "FILE:3: own_sign: must be a single value, not a list or mapping"},

@@ -15,10 +15,10 @@ import (
 )
 
 // database returns the URL of the roster. It comes from the first of these that names one: the flag, the environment,
-// the file. In the environment and in the file, database_file may stand instead of database.
+// the file. In each of them, database_file may stand instead of database.
 func (s *source) database(v *viper.Viper, flags *pflag.FlagSet) string {
-	if flags != nil && flags.Changed("database") {
-		return v.GetString("database")
+	if flags != nil && (flags.Changed("database") || flags.Changed("database-file")) {
+		return s.eitherDatabase("--database", flagText(flags, "database"), "--database-file", flagText(flags, "database-file"), notInFile)
 	}
 	if os.Getenv("ROTA_DATABASE") != "" || os.Getenv("ROTA_DATABASE_FILE") != "" {
 		return s.eitherDatabase("ROTA_DATABASE", os.Getenv("ROTA_DATABASE"), "ROTA_DATABASE_FILE", os.Getenv("ROTA_DATABASE_FILE"), notInFile)
@@ -28,6 +28,14 @@ func (s *source) database(v *viper.Viper, flags *pflag.FlagSet) string {
 		line = e.line
 	}
 	return s.eitherDatabase("database", v.GetString("database"), "database_file", v.GetString("database_file"), line)
+}
+
+// flagText returns the value of a flag, "" if there is no such flag.
+func flagText(flags *pflag.FlagSet, name string) string {
+	if flag := flags.Lookup(name); flag != nil {
+		return flag.Value.String()
+	}
+	return ""
 }
 
 // eitherDatabase returns the URL, or the URL in the file at path.

@@ -80,3 +80,21 @@ func TestDatabaseAndDatabaseFile(t *testing.T) {
 	_, err = LoadConnection("", nil)
 	wantLines(t, err, "ROTA_DATABASE and ROTA_DATABASE_FILE must not both be set")
 }
+
+func TestDatabaseFileFlag(t *testing.T) {
+	secret := write(t, secretURL+"\n")
+	t.Setenv("ROTA_DATABASE", "sqlite:environment.db")
+	c, err := LoadConnection(write(t, "database: sqlite:file.db"), flagSet(t, "database-file", secret))
+	if err != nil || c.Database != secretURL {
+		t.Errorf("got %s, %v; want the URL in the file of the flag", c.Database, err)
+	}
+	flags := flagSet(t, "database-file", secret)
+	flags.String("database", "", "")
+	if err := flags.Set("database", "sqlite:flag.db"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = LoadConnection("", flags)
+	wantLines(t, err, "--database and --database-file must not both be set")
+	_, err = LoadConnection("", flagSet(t, "database-file", secretURL))
+	wantLines(t, err, "--database-file must be the path of a file, not a URL")
+}

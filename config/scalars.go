@@ -12,7 +12,7 @@ import (
 )
 
 // scalarKeys are the top-level keys. Flags and the environment override them.
-var scalarKeys = []string{"database", "database_file", "own_sign", "http", "schema"}
+var scalarKeys = []string{"database", "database_file", "own_sign", "http", "schema", "idle_dealer_conns", "idle_tx_timeout"}
 
 // scalars reads the top-level keys: from the flags, else the environment, else
 // the file.

@@ -22,6 +22,8 @@ func addConnectionFlags(cmd *cobra.Command) {
 
 func addDatabaseFlag(cmd *cobra.Command) {
 	cmd.Flags().String("database", "", "URL of the roster's database: postgres://, mysql:// or sqlite:FILE (ROTA_DATABASE)")
+	cmd.Flags().String("database-file", "", "file whose one line is the URL, such as a mounted secret, instead of --database (ROTA_DATABASE_FILE)")
+	_ = cmd.MarkFlagFilename("database-file") // fails for unknown flags only
 }
 
 func addOwnSignFlag(cmd *cobra.Command) {

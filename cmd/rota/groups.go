@@ -32,8 +32,9 @@ func newMigrateCommand() *cobra.Command {
 		Short: "Create, upgrade or inspect the roster's tables",
 		Long: `Create, upgrade or inspect the roster's tables.
 
-The URL of the database comes from --database, else from ROTA_DATABASE, else
-from the configuration file (-c, or rota.yaml in this directory).`,
+The URL of the database comes from --database or --database-file, else from
+ROTA_DATABASE or ROTA_DATABASE_FILE, else from the configuration file (-c, or
+rota.yaml in this directory).`,
 	})
 	cmd.AddCommand(newMigrateUpCommand(), newMigrateStatusCommand())
 	return cmd

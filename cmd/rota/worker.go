@@ -29,8 +29,9 @@ number of hosts: they share the queues.
 On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
 its queues over, and exits 0. On a second signal it stops at once and exits 1.
 
-A value comes from the flag, else from the environment (ROTA_DATABASE,
-ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA), else from the file.`,
+A value comes from the flag, else from the environment (ROTA_DATABASE or
+ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA,
+ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT), else from the file.`,
 		Example: `  rota worker -c rota.yaml
   ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
   rota worker --own-sign TEST --http 127.0.0.1:9090`,
@@ -48,6 +49,8 @@ ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA), else from the file.`,
 	addOwnSignFlag(cmd)
 	flags.String("http", "", "host:port for /livez, /readyz and /metrics; not served if empty (ROTA_HTTP)")
 	flags.String("schema", "", "what to do if tables are missing: auto, create or require (ROTA_SCHEMA)")
+	flags.String("idle-dealer-conns", "", "how many idle connections stay open for dealers; 16 if empty (ROTA_IDLE_DEALER_CONNS)")
+	flags.String("idle-tx-timeout", "", "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty (ROTA_IDLE_TX_TIMEOUT)")
 	return cmd
 }
 
@@ -84,7 +87,10 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 func (w *worker) run(ctx context.Context) (err error) {
 	ctx, release := drainOnSignal(ctx, w.log)
 	defer release()
-	c, err := center.Open(ctx, anydb.URL(w.file.Database), center.Options{OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: w.log})
+	c, err := center.Open(ctx, anydb.URL(w.file.Database), center.Options{
+		OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: w.log,
+		IdleDealerConns: w.file.IdleDealerConns, IdleTxTimeout: w.file.IdleTxTimeout,
+	})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // a signal came before the start
 	}
