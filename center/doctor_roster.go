@@ -56,6 +56,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	if err != nil {
 		return err
 	}
+	if err := d.invalidValues(ctx); err != nil {
+		return err
+	}
 	servers, queues := serverCheck(d), queueCheck(d)
 	servers.availability(r)
 	servers.overdue(r)
@@ -70,6 +73,19 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	}
 	if len(d.findings) == before {
 		d.ok("roster", "%s, %s", plural(r.task.QueueTotal, "queue", "queues"), plural(len(r.servers), "server", "servers"))
+	}
+	return nil
+}
+
+// invalidValues reports values that servers ignore or replace by a bound (S13).
+func (d rosterCheck) invalidValues(ctx context.Context) error {
+	values, err := d.c.roster.Planner(d.task, "").InvalidValues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		d.problem("values", "write a valid value with SQL; if the table has lost its CHECK constraints, which refuse such values, add them again",
+			"servers ignore a value or use its bound: %s", v)
 	}
 	return nil
 }

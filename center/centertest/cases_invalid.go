@@ -189,6 +189,9 @@ func testInvalidLog(t *testing.T, c *center.Center, logged *logrustest.Hook) {
 	r.execUnchecked("UPDATE schedule_server SET judge_dead_interval_ms = 9223372036854775807 WHERE uuid = '%s'", r.uuid("B"))
 	r.execUnchecked("UPDATE schedule_queue SET epoch = -1 WHERE task_type = '%s' AND queue_id = '2'", r.task)
 	r.execUnchecked("UPDATE schedule_queue SET cur_since = %s WHERE task_type = '%s' AND queue_id = '1'", invalidTimes(c.Dialect())[0], r.task)
+	r.wantFound("(-5) of row BASE in schedule_task_running", "removing ({) of row BASE", "skipped (7) of row BASE",
+		"judge_dead_interval_ms (9223372036854775807) of row B in schedule_server", "epoch (-1) of row 2 in schedule_queue must be between 0 and 1000000000000",
+		"cur_since (", "of row 1 in schedule_queue")
 	_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
 	r.must(err)
 	r.wantLogged(logged.AllEntries(), "schedule_task_running", "BASE", "requested_total")
@@ -199,5 +202,16 @@ func testInvalidLog(t *testing.T, c *center.Center, logged *logrustest.Hook) {
 	r.wantLogged(logged.AllEntries(), "schedule_queue", "1", "cur_since")
 	if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
 		t.Fatalf("reply %+v, want the request to be withdrawn", p)
+	}
+}
+
+// wantFound checks that the doctor names each of the texts among the invalid values.
+func (r *fixture) wantFound(texts ...string) {
+	r.Helper()
+	found := strings.Join(r.findings("values"), "\n")
+	for _, text := range texts {
+		if !strings.Contains(found, text) {
+			r.Errorf("the doctor does not say %q:\n%s", text, found)
+		}
 	}
 }

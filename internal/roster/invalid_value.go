@@ -14,12 +14,22 @@ import (
 // it; it is there if a table has lost its constraints, or if the database does not enforce them.
 type InvalidValue struct {
 	Table, Row, Column string
+	Value              string // as the database writes it, at most 60 characters
 	Rule               string // what the value must be
 }
 
-// String names the table, the row and the column for an operator.
+// String names the table, the row, the column and the value for an operator.
 func (v InvalidValue) String() string {
-	return fmt.Sprintf("%s of row %s in %s must %s", v.Column, v.Row, v.Table, v.Rule)
+	return fmt.Sprintf("%s (%s) of row %s in %s must %s", v.Column, v.Value, v.Row, v.Table, v.Rule)
+}
+
+// valueStart returns the beginning of a value, for people.
+func valueStart(value string) string {
+	const most = 60
+	if letters := []rune(value); len(letters) > most {
+		return string(letters[:most]) + "..."
+	}
+	return value
 }
 
 // mostInvalid bounds how many values InvalidValues returns.
@@ -41,7 +51,7 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 	}
 	for _, column := range []struct{ name, value string }{{"removing", removing}, {"skipped", skipped}} {
 		if column.value != "" && json.Unmarshal([]byte(column.value), new([]string)) != nil {
-			list = append(list, InvalidValue{"schedule_task_running", p.roster.OwnSign, column.name, "be a JSON list of queue ids"})
+			list = append(list, InvalidValue{"schedule_task_running", p.roster.OwnSign, column.name, valueStart(column.value), "be a JSON list of queue ids"})
 		}
 	}
 	return list, nil
@@ -101,21 +111,23 @@ var checkedTables = []checkedTable{
 
 // findInvalid adds the invalid values of the table.
 func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]InvalidValue) error {
-	var invalid strings.Builder
+	var invalid, values strings.Builder
 	rules := map[string]string{}
 	for _, c := range t.columns {
-		fmt.Fprintf(&invalid, " WHEN %s NOT BETWEEN %s THEN '%s'", c.name, c.bounds(), c.name)
+		fmt.Fprintf(&invalid, " WHEN %s NOT BETWEEN %s THEN '%[1]s'", c.name, c.bounds())
+		fmt.Fprintf(&values, " WHEN %s NOT BETWEEN %s THEN CONCAT('', %[1]s)", c.name, c.bounds())
 		rules[c.name] = "be between " + c.bounds()
 	}
 	invalidColumn := "CASE" + invalid.String() + " END"
 	return p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		v := InvalidValue{Table: t.name}
-		err := rows.Scan(&v.Row, &v.Column)
+		err := rows.Scan(&v.Row, &v.Column, (*sqldb.Text)(&v.Value))
+		v.Value = valueStart(v.Value)
 		v.Rule = strings.Replace(rules[v.Column], " AND ", " and ", 1)
 		*list = append(*list, v)
 		return err
-	}, fmt.Sprintf(`SELECT %s, %s FROM %s WHERE %s = ? AND own_sign = ? AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[5]d`,
-		t.key, invalidColumn, t.name, t.taskType, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
+	}, fmt.Sprintf(`SELECT %[1]s, %[2]s, %[3]s FROM %[4]s WHERE %[5]s = ? AND own_sign = ? AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`,
+		t.key, invalidColumn, "CASE"+values.String()+" END", t.name, t.taskType, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
 }
 
 // bounds returns the bounds of the column as operands of BETWEEN.
