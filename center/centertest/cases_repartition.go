@@ -34,6 +34,18 @@ func (r serverSteps) finishRepartition(name string) bool {
 }
 
 func testRepartition(t *testing.T, c *center.Center) {
+	t.Run("N1 a request that is written by hand is carried out", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 3})
+		r.join("A")
+		r.exec("UPDATE schedule_task_running SET requested_total = 2 WHERE task_type = '%s'", r.task)
+		if p := r.reportDrained("A"); p.RequestedTotal != 2 || !p.AllDrained {
+			t.Fatalf("heartbeat reply %+v, want 2 requested queues and AllDrained", p)
+		}
+		if !r.finishRepartition("A") {
+			t.Fatal("the repartition did not finish")
+		}
+		r.wantOwners("A", "A")
+	})
 	for name, total := range map[string]int{"more": 5, "fewer": 2} {
 		t.Run("N1 a repartition waits until all servers have drained, "+name+" queues", func(t *testing.T) {
 			r := newFixture(t, c, center.Settings{Queues: 3})

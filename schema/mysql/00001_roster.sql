@@ -88,7 +88,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     queue_total        BIGINT       NOT NULL DEFAULT 0,      -- number of queues, by which items are divided
     requested_total    BIGINT       NULL,                    -- number of queues to change to once all servers have drained, or NULL
     removing           TEXT         NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
-    partition_version  BIGINT       NOT NULL DEFAULT 0,      -- rises when a change of the number of queues is requested, withdrawn or done
+    partition_version  BIGINT       NOT NULL DEFAULT 1,      -- rises when a change of the number of queues is requested, withdrawn or done
     membership_version BIGINT       NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT       NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
