@@ -14,6 +14,7 @@ var databaseScenarios = []scenario{
 	{name: "database-crashes", play: databaseCrashes, own: true},
 	{name: "database-outage", play: databaseOutage, own: true, quick: true},
 	{name: "lock-row-held", play: lockRowHeld},
+	{name: "audit-while-lock-row-held", play: auditWhileLockRowHeld},
 }
 
 func databaseRestart(s *stage) {
@@ -57,6 +58,32 @@ func lockRowHeld(s *stage) {
 	if err := tx.Rollback(); err != nil {
 		s.t.Fatal(err)
 	}
+	s.awaitBalance()
+	s.works(20)
+}
+
+// auditWhileLockRowHeld: a stray session holds the lock row for longer than the audit interval of 30 s. The workers go on
+// with their own queues while an audit is due that none can stamp. The session pauses the task type when it ends: nothing
+// is done from then on until the resume, and the audit is made.
+func auditWhileLockRowHeld(s *stage) {
+	const auditInterval = 30 * time.Second // of internal/roster
+	audited := func() int {
+		return s.count(`SELECT COALESCE(` + s.instant("audited_at") + `, 0) FROM schedule_task_running`)
+	}
+	tx, from := s.holdLockRow(), time.Now()
+	last := audited()
+	for time.Since(from) < auditInterval+s.dead(2) {
+		s.works(10)
+	}
+	if audited() != last {
+		s.t.Error("an audit was stamped while a session held the lock row")
+	}
+	_, err := tx.ExecContext(s.t.Context(), `UPDATE schedule_task_running SET paused = TRUE`)
+	s.must(err)
+	s.must(tx.Commit())
+	s.standstill()
+	s.must(s.c.Roster().Operator("test").Pause(s.t.Context(), taskType, false))
+	s.until("the audit is made", func() bool { return audited() > last })
 	s.awaitBalance()
 	s.works(20)
 }

@@ -32,6 +32,7 @@ type scenario struct {
 	guest  bool                   // the workers have a database user of their own; requires own
 	disk   bool                   // the scenario's own database has a disk that can be filled
 	slow   bool                   // uses the default intervals
+	idleTx time.Duration          // idle_tx_timeout of the workers; 0 means the default
 	pool   int                    // connections of the dealers of each worker; 0 means no limit
 	review func(*stage, *History) // reads the history before Check, and may change it
 
@@ -102,6 +103,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	_, _ = name.Write([]byte(again)) // cannot fail
 	s := newStage(&scene{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()})
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
+	s.idleTx = sc.idleTx
 	s.pool, s.variant, s.review, s.checked, s.backlog = sc.pool, sc.variant, sc.review, sc.checked, sc.variant.backlog()
 	sc.variant.apply(&s.settings)
 	if sc.slow {

@@ -16,6 +16,7 @@ var processScenarios = []scenario{
 	{name: "kill-before-commit", play: killBeforeCommit},
 	{name: "pause-in-item", play: pauseInItem, kinds: everywhere, quick: true, threads: 1},
 	{name: "pause-before-commit", play: pauseBeforeCommit, quick: true, threads: 1},
+	{name: "vanish-before-commit", play: vanishBeforeCommit, proxied: true, idleTx: 5 * time.Second},
 	{name: "pause-idle", play: pauseIdle, kinds: everywhere, idle: true},
 	{name: "pause-in-heartbeat", play: pauseInHeartbeat, proxied: true, idle: true},
 	{name: "pause-below-lease", play: pauseBelowLease, kinds: everywhere},
@@ -68,6 +69,19 @@ func pauseBeforeCommit(s *stage) {
 		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.pid) >= queues-1
 	})
 	s.wake(w, from)
+	s.works(20)
+}
+
+// vanishBeforeCommit: the host of a worker vanishes in the middle of a fenced transaction, and its connections never end.
+// The database ends the transaction after idle_tx_timeout. Then the others own all queues.
+func vanishBeforeCommit(s *stage) {
+	w := s.any()
+	w.arm("stop commit")
+	s.until("the worker has stopped itself", w.stopped)
+	w.proxy.Vanish()
+	s.kill(w)
+	s.awaitExpiry(w, w.ended)
+	s.awaitBalance()
 	s.works(20)
 }
 

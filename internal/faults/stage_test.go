@@ -62,6 +62,7 @@ type scene struct {
 	view      *testdb.Proxy    // between the scenario and its own server, if the workers have proxies
 	pooler    *testdb.Server   // between the workers and the database; may be nil
 	pool      int              // as in scenario
+	idleTx    time.Duration    // as in scenario
 	variant   variant
 	review    func(*stage, *History)
 	checked   func(History, []Violation)
@@ -205,7 +206,7 @@ func (s workerSteps) launch() {
 		url, proxy = testdb.Through(s.t, s.workerURL)
 	}
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
-	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, Variant: s.variant}
+	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx, Variant: s.variant}
 	s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
 }
 

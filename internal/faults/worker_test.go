@@ -33,6 +33,7 @@ type order struct {
 	Settings manager.Settings
 	Work     time.Duration // outside the database, for each batch
 	Pool     int           // connections of the dealers; 0 means no limit
+	IdleTx   time.Duration // idle_tx_timeout; 0 means the default
 	Variant  variant       // of the dealer
 }
 
@@ -50,7 +51,7 @@ func work(text string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	c, err := center.Open(ctx, anydb.URL(o.URL), center.Options{Schema: center.SchemaRequire})
+	c, err := center.Open(ctx, anydb.URL(o.URL), center.Options{Schema: center.SchemaRequire, IdleTxTimeout: o.IdleTx})
 	if err != nil {
 		return err
 	}
