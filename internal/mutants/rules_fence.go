@@ -5,7 +5,7 @@ var fenceMutants = []mutant{
 	{
 		"F1", "the fence ignores the epoch",
 		"fenceByReading", "if owners[q.ID] != (owner{s.uuid, q.Epoch}) {",
-		"if owners[q.ID].server != server {",
+		"if owners[q.ID].server != s.uuid {",
 		"TestConformance",
 	},
 	{
