@@ -15,5 +15,6 @@ const (
 	AlertUnheard = roster.AlertUnheard // heartbeats arrive, and their replies come too late: the server gave its queues away
 	AlertCrashes = roster.AlertCrashes // owners of a queue were expired one after the other before they had executed a page of it
 	AlertKiller  = roster.AlertKiller  // an item is dead because the process ended while it executed the item alone
+	AlertFailing = roster.AlertFailing // the calls of a server's dealer do nothing but fail
 	AlertParked  = roster.AlertParked  // a queue has so many failed items that its selects may miss others
 )

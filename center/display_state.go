@@ -4,12 +4,13 @@ package center
 const (
 	StateUnserved = "UNSERVED" // no live server serves the task type
 	StateIdle     = "IDLE"     // the task type has mode RUN, and no run is RUNNING
+	StateFailing  = "FAILING"  // the calls of a live server do nothing but fail; or of the server itself
 	StateOverdue  = "OVERDUE"  // the server has sent no heartbeat for judge_dead_interval
 	StateRemoving = "REMOVING" // the queue is removed as soon as its owner has drained it
 )
 
 // DisplayState returns the state of the task type in its environment: PAUSED, DRAINING (every server drains, since the
-// number of queues changes), UNSERVED, RUNNING, IDLE or SERVING. The first that applies wins.
+// number of queues changes), UNSERVED, FAILING, RUNNING, IDLE or SERVING. The first that applies wins.
 func (t TaskRecord) DisplayState() string {
 	switch {
 	case t.Paused:
@@ -18,6 +19,8 @@ func (t TaskRecord) DisplayState() string {
 		return StateDraining
 	case !t.Served():
 		return StateUnserved
+	case t.FailingServers > 0:
+		return StateFailing
 	case t.RunID != nil:
 		return RunRunning
 	case t.Mode == ModeRun:
@@ -29,10 +32,14 @@ func (t TaskRecord) DisplayState() string {
 // Served reports whether a live server serves the task type.
 func (t TaskRecord) Served() bool { return t.Servers > t.DeadServers }
 
-// DisplayState returns the state of the server, or OVERDUE: the state that an overdue server has written is stale.
+// DisplayState returns the state of the server, or OVERDUE: the state that an overdue server has written is stale. A
+// server that is SERVING and does nothing but fail is FAILING.
 func (s ServerRecord) DisplayState() string {
-	if s.Overdue {
+	switch {
+	case s.Overdue:
 		return StateOverdue
+	case s.State == StateServing && s.FailingSince != nil:
+		return StateFailing
 	}
 	return s.State
 }

@@ -1,6 +1,9 @@
 package center
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestDisplayStates(t *testing.T) {
 	t.Parallel()
@@ -20,12 +23,19 @@ func TestDisplayStates(t *testing.T) {
 		StateIdle:     task(func(r *TaskRecord) { r.Mode = ModeRun }),
 		StateOverdue:  ServerRecord{State: StateServing, Overdue: true}.DisplayState(),
 		StateStandby:  ServerRecord{State: StateStandby}.DisplayState(),
+		StateFailing:  task(func(r *TaskRecord) { r.FailingServers, r.RunID, r.Mode = 1, &run, ModeRun }),
 		StateRemoving: QueueRecord{Status: "HELD", Removing: true}.DisplayState(),
 		"HELD":        QueueRecord{Status: "HELD"}.DisplayState(),
 		RunFailed:     Run{State: RunFailed, Paused: true}.DisplayState(),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	now := time.Now()
+	for state, want := range map[string]string{StateServing: StateFailing, StateDraining: StateDraining} {
+		if got := (ServerRecord{State: state, FailingSince: &now}).DisplayState(); got != want {
+			t.Errorf("a failing server that is %s is %s, want %s", state, got, want)
 		}
 	}
 	if got := (Run{State: RunReady, Paused: true}).DisplayState(); got != StatePaused {

@@ -65,6 +65,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	queues.ownerless(r)
 	queues.pendingHandovers(r)
 	servers.stalledCalls(r, settings.StallAfter)
+	servers.failing(r)
 	servers.errors(r)
 	queues.items(r.task)
 	queues.pendingChanges(r)

@@ -64,11 +64,12 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	}
 }
 
-// errors reports the last errors of servers, each text once. An error may be old.
+// errors reports the last errors of servers, each text once. An error may be old. The one of a failing server is reported by
+// failing.
 func (d serverCheck) errors(r rosterRows) {
 	servers := map[string][]ServerRecord{}
 	for _, s := range r.servers {
-		if s.LastError != "" {
+		if s.LastError != "" && (s.FailingSince == nil || s.Overdue) {
 			servers[s.LastError] = append(servers[s.LastError], s)
 		}
 	}

@@ -61,6 +61,8 @@ type ServerRecord struct {
 	LastError         string     `json:"last_error"`
 	LastErrorAt       *time.Time `json:"last_error_at"`
 	LastErrorAge      *float64   `json:"last_error_s" db:"-"`
+	FailingSince      *time.Time `json:"failing_since"` // the server's calls do nothing but fail
+	FailedCalls       int64      `json:"failed_calls"`  // since an item was last done
 	LibraryVersion    string     `json:"library_version"`
 	Labels            string     `json:"labels"`
 	DrainedPartition  int64      `json:"drained_partition"`
@@ -129,6 +131,8 @@ type GoneServerRecord struct {
 	FailureCount   int64      `json:"failure_count"`
 	LastError      string     `json:"last_error"`
 	LastErrorAt    *time.Time `json:"last_error_at"`
+	FailingSince   *time.Time `json:"failing_since"`
+	FailedCalls    int64      `json:"failed_calls"`
 	LibraryVersion string     `json:"library_version"`
 
 	GivenSettings map[string]string `json:"given_settings"` // as ServerRecord has it

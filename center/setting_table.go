@@ -97,6 +97,10 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ItemRetryMax }, ruled: true,
 	},
 	{
+		Name: "failing_after", Column: "failing_after", Default: 5, Help: "failed calls in a row, of more than one item, after which a worker is not ready and raises an alert",
+		field: func(s *Settings) any { return &s.FailingAfter }, least: 1, most: 1_000_000,
+	},
+	{
 		Name: "permit_run_start_time", Column: "permit_run_start_time",
 		Help:  "when a window of permitted work begins: cron with seconds; `startrun:` before it: also when a worker starts",
 		field: func(s *Settings) any { return &s.PermitRunStartTime },

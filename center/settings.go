@@ -88,6 +88,9 @@ type Settings struct {
 	// ItemRetryMax is the longest such pause. A queue pauses for a minute at most. Defaults to 6 h: the 24 pauses
 	// between 25 attempts then last 2.3 days on average, and at least 1.3 days.
 	ItemRetryMax time.Duration
+	// FailingAfter is after how many failed calls in a row, without an item that is done, a worker is not ready and raises an
+	// alert. Calls that all executed one and the same item do not count. Defaults to 5.
+	FailingAfter int
 	// Cron is, in mode RUN, when runs begin: a cron expression with seconds, in Quartz's syntax and in TimeZone. It
 	// defines the trigger that has the task type's name. Defaults to none: runs are submitted.
 	Cron string

@@ -50,7 +50,7 @@ type alerter struct {
 }
 
 // follow notes the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
-func (a *alerter) follow(p roster.HeartbeatReply, restricted bool) {
+func (a *alerter) follow(p roster.HeartbeatReply, failing *FailingError, restricted bool) {
 	a.checkWaits(p.Incoming > 0)
 	for more := true; more; {
 		select {
@@ -62,6 +62,7 @@ func (a *alerter) follow(p roster.HeartbeatReply, restricted bool) {
 	}
 	a.checkStandby(p)
 	a.checkStalled()
+	a.checkFailing(failing, restricted)
 	a.checkProgress(p, restricted)
 }
 

@@ -145,12 +145,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	return err
 }
 
-// Ready returns nil if every task has joined and its lease is valid. Otherwise it returns an error that names a task and its
-// state. It asks no database.
+// Ready returns nil if every task has joined, its lease is valid, and its dealer does not fail all the time. Otherwise it
+// returns an error that names a task and its state: a *FailingError if its dealer fails. It asks no database.
 func (m *Manager) Ready() error {
 	for _, s := range m.servers {
-		if state := s.state.Load().(string); state != stateServing {
-			return fmt.Errorf("task %s is %s", s.taskType, state)
+		if err := s.ready(); err != nil {
+			return err
 		}
 	}
 	return nil

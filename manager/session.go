@@ -171,13 +171,16 @@ func (s *session) report() roster.ServerReport {
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
 		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInFlight: s.reg.dbTime(stats.OldestCallSince),
-		WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
+		FailedCalls: stats.FailedCalls, WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
 	}
 	if w := s.window.state.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
 	}
 	if s.view.owned.Load() > 0 {
 		b.State = center.StateServing
+	}
+	if e := s.failing(stats); e != nil {
+		b.FailingSince = s.reg.dbTime(e.Since)
 	}
 	switch bad := s.server.rejected.Load(); {
 	case bad != nil:

@@ -17,6 +17,7 @@ type Status struct {
 	Queues            int           // number of queues that the server owned at its last read
 	Draining          int           // number of queues that drain
 	Work              processor.Stats
+	Failing           *FailingError // the dealer does nothing but fail; nil otherwise
 
 	InRuns bool            // the mode is RUN, and the server has ticked
 	Sweeps int             // number of queues that this process sweeps
@@ -42,6 +43,7 @@ func (s *server) status() Status {
 	lease := session.reg.lease
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
+	st.Failing = session.failing(st.Work)
 	holdings := s.proc.Queues()
 	for _, h := range holdings {
 		if h.Draining {

@@ -73,7 +73,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.config.follow(r.HeartbeatReply)
 	s.planner.follow(r, s.halt.barrierPassed(r.HeartbeatReply))
 	s.reconcile(ctx, mustRead)
-	s.alerter.follow(r.HeartbeatReply, s.reconciler.restricted())
+	s.alerter.follow(r.HeartbeatReply, s.failing(s.proc.Stats()), s.reconciler.restricted())
 }
 
 // mustPoll reports whether to poll early: another server still has a queue that is requested for this one, or this one hands

@@ -25,6 +25,7 @@ type batch struct {
 	hookEnd  func(Result)    // the end of Hooks.Execute
 	position position
 	result   batchResult
+	streak   uint64 // the number of the scheduler's streak when the batch was claimed
 }
 
 // position is the position of the cursor after a batch.
@@ -41,13 +42,14 @@ type batchResult struct {
 	retryAfter   time.Duration // the length of the pause, if RetryAfter set one
 	retryNow     bool          // the items are selected again at once
 	retryAt      time.Time     // the item that a cursor waits for backs off until then
+	poison       bool          // each item that failed has failed before the last success
 }
 
 // claimLocked takes the next batch of a ready lane.
 func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
 	l.batches++
 	b.lane = l
-	b.page, b.parts, b.mark = l.page, l.page.parts, m
+	b.page, b.parts, b.mark, b.streak = l.page, l.page.parts, m, s.streak.number
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
@@ -176,6 +178,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	l.batches--
 	s.stats.countBatch(b)
 	b.measurePaceLocked(s)
+	b.countInStreakLocked(s)
 	if b.capabilities.cursored {
 		cursorBatch{b}.finishInOrderLocked(s)
 	}

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -62,11 +63,13 @@ func (b blame) failItems(named []itemError) {
 		return
 	}
 	updates := make([]update, 0, len(named))
+	b.result.poison = true
 	for _, f := range named {
 		u := b.countAttempt(f)
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
+		b.result.poison = b.result.poison && u.streak < b.streak
 		updates = append(updates, u)
 		if u.dead {
 			b.result.dead++
@@ -92,6 +95,7 @@ func (b blame) countAttempt(f itemError) update {
 		u.attempts++
 	}
 	u.batchLimit, u.cause = 0, f.err
+	u.streak = cmp.Or(u.streak, b.streak)
 	most := b.settings.ItemMaxAttempts
 	if u.discardDue || isPermanent(f.err) || most > 0 && u.attempts >= most {
 		u.dead = b.discard(f)

@@ -82,6 +82,9 @@
 // most a minute. Retries become due one after another. A lane whose page holds only retries is therefore selected again
 // half a second later at the earliest, and the retries that become due in between share a page.
 //
+// A dealer that does nothing but fail is another matter than a poison item. streak.go counts the failed calls since the last
+// success, and says when Stats.FailingSince is set.
+//
 // A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
 // death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).
 //

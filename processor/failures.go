@@ -23,6 +23,7 @@ type record struct {
 	retryAt    time.Time // the item is not executed before
 	cause      error     // of the last failure
 	batchLimit int       // of a suspect: the largest size of its next batch; else 0
+	streak     uint64    // the number of the streak in which the item first failed under this grant; 0 if it has not
 	discardDue bool      // only its Discard is missing
 	dead       bool
 	stored     bool // the store may have a record of the item

@@ -23,6 +23,7 @@ func TestNewRefusesBadSettings(t *testing.T) {
 		"item_retry (0s) must be above 0":                           func(s *processor.Settings) { s.Retry = 0 },
 		"item_retry_max (1ms) must be at least item_retry (1s)":     func(s *processor.Settings) { s.RetryMax = time.Millisecond },
 		"item_max_attempts (-1) must not be negative":               func(s *processor.Settings) { s.ItemMaxAttempts = -1 },
+		"failing_after (-1) must not be negative":                   func(s *processor.Settings) { s.FailingAfter = -1 },
 		"rate_per_second (-1) must be a number and not negative":    func(s *processor.Settings) { s.RatePerSecond = -1 },
 		"rate_per_second (NaN) must be a number and not negative":   func(s *processor.Settings) { s.RatePerSecond = math.NaN() },
 		"batch_timeout (-1s) must not be negative":                  func(s *processor.Settings) { s.BatchTimeout = -time.Second },

@@ -130,6 +130,9 @@ func (p *Processor) Forget(id string) bool {
 	g.cancelLocked()
 	delete(s.grants, id)
 	g.lane.grants = slices.DeleteFunc(g.lane.grants, func(other *grant) bool { return other == g })
+	if g.lane.sweep == nil {
+		s.endStreakLocked()
+	}
 	return true
 }
 

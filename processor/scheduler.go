@@ -22,6 +22,7 @@ type scheduler struct {
 	alone     aloneLanes
 	pace      pace // of all lanes
 	stats     Stats
+	streak    streak
 	wakes     uint64 // calls of Wake, Grant and Resume
 	asleep    bool   // Trusted has returned false, and there was no wake since
 	stopping  bool
@@ -42,6 +43,7 @@ type signals struct{ drained, emptied chan struct{} }
 func newScheduler(u *setup, settings *Settings) *scheduler {
 	s := &scheduler{
 		setup: u, settings: settings, grants: map[string]*grant{}, executors: map[*executor]struct{}{},
+		streak:  streak{number: 1}, // 0 is no part
 		signals: signals{drained: make(chan struct{}, 1), emptied: make(chan struct{}, 1)},
 	}
 	s.idle.cond = sync.NewCond(&s.mu)

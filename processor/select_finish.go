@@ -14,6 +14,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	c.advanceLocked()
 	s.stats.countSelect(c)
 	s.stats.DeadCount += int64(c.dead)
+	c.countInStreakLocked(s)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 	case c.found != nil && c.found.unstarted() > 0:

@@ -45,6 +45,10 @@ type Settings struct {
 	// queue with a Run is worked as usual.
 	MaxCrashes int
 
+	// FailingAfter is the number of failed calls in a row after which the dealer does nothing but fail: from then on Stats
+	// has FailingSince. Calls that all executed one and the same item do not count, as it may be poison. 0 means never.
+	FailingAfter int
+
 	// RatePerSecond bounds the number of items that the whole task type executes per second, as a long-term average.
 	// This server takes the share of its queues, or the one of SetRateShare. A burst is the share of one second, or one
 	// item if that is more. A larger batch is split. 0 means no bound.
@@ -82,6 +86,8 @@ func (s *Settings) validate() error {
 		return fmt.Errorf("item_max_attempts (%d) must not be negative", s.ItemMaxAttempts)
 	case s.MaxCrashes < 0:
 		return fmt.Errorf("max_recoveries (%d) must not be negative", s.MaxCrashes)
+	case s.FailingAfter < 0:
+		return fmt.Errorf("failing_after (%d) must not be negative", s.FailingAfter)
 	case s.RatePerSecond < 0, math.IsNaN(s.RatePerSecond), math.IsInf(s.RatePerSecond, 0):
 		return fmt.Errorf("rate_per_second (%g) must be a number and not negative", s.RatePerSecond)
 	case s.BatchTimeout < 0:

@@ -6,7 +6,7 @@ import "time"
 // FailureCount or SkipCount, except the items whose Execute was cancelled or met the loss of a queue: the processor
 // cannot know what happened to them.
 //
-// It has 13 fields because the status of a server reports them all.
+// It has 15 fields because the status of a server reports them all.
 type Stats struct {
 	FetchCount     int64         // selects that ran
 	FetchItemCount int64         // items that they returned
@@ -22,6 +22,9 @@ type Stats struct {
 	LastFetchTime   time.Time // when the select began that ended last; zero before the first
 	LastError       error     // the last failure of a select or a batch, with the IDs of its queues
 	LastErrorTime   time.Time // when it occurred; zero before the first
+
+	FailedCalls  int64     // selects and batches that have failed since an item was last done
+	FailingSince time.Time // when the first of them ended, if there are FailingAfter and not all of one item; else zero
 }
 
 // Stats returns the present counters.
@@ -30,6 +33,9 @@ func (p *Processor) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
+	if stats.FailedCalls = s.streak.calls; s.streak.failing(s.settings.FailingAfter) {
+		stats.FailingSince = s.streak.since
+	}
 	for _, g := range s.grants {
 		stats.Parked += int(g.failures.parked.Load())
 	}

@@ -15,14 +15,14 @@ import (
 const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token beat_count
 		judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time
 		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
-		last_error_at library_version labels hung_queues given_settings`
+		last_error_at failing_since failed_calls library_version labels hung_queues given_settings`
 
 // columns lists the columns, which are public. After the first release the list may only grow.
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
 		max_queues_per_server rate_per_second batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
-		item_retry_factor item_retry_jitter item_retry_max_ms queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
+		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
 		plan_version item_version epoch_high audited_at last_assign_time last_assign_server skipped version`,

@@ -108,6 +108,14 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("errors", "NOTE last error of 1 server: no such table")
 	row("last_error_at = '2020-01-01 00:00:00.000000'")
 	want("errors", "NOTE last error of 1 server, ")
+	row("failing_since = '2020-01-01 00:00:00.000000', failed_calls = 7")
+	want("failing", "PROBLEM 7 calls of A have failed in ")
+	want("errors")
+	tasks, err := c.Tasks().List(t.Context(), r.task)
+	r.must(err)
+	if n := tasks[0].FailingServers; n != 1 {
+		t.Errorf("%d failing servers in the list, want 1", n)
+	}
 	row("in_hand = 1, oldest_in_hand_since = '2020-01-01 00:00:00.000000'")
 	want("dealer", "PROBLEM a call of the dealer of A has been in flight for ")
 	r.join("B")
@@ -122,6 +130,7 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("servers", "NOTE B is paused")
 	r.makeSilent("A")
 	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
+	want("failing") // what an overdue server says is stale
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
 	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
 	r.exec("UPDATE schedule_queue SET crash_count = 6 WHERE task_type = '%s' AND queue_id = '1'", r.task)

@@ -185,7 +185,7 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
 		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{"first"}, Token: "x", Servers: []roster.ServerReport{
 			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
-			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at}, // the error of a dealer may have any bytes
+			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at, FailingSince: at, FailedCalls: 9}, // the error of a dealer may have any bytes
 		}})
 		r.must(err)
 		got := r.readColumn(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
@@ -199,6 +199,9 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		}
 		list, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
 		r.must(err)
+		if a, b := list[0], list[1]; a.FailingSince != nil || a.FailedCalls != 0 || !b.FailingSince.Equal(at) || b.FailedCalls != 9 {
+			t.Errorf("A fails since %v (calls: %d), B since %v (calls: %d), want B since %v (calls: 9)", a.FailingSince, a.FailedCalls, b.FailingSince, b.FailedCalls, at)
+		}
 		if a, b := list[0], list[1]; a.LastErrorAt != nil || a.LastErrorAge != nil || !b.LastErrorAt.Equal(at) || *b.LastErrorAge != b.Now.Sub(at).Truncate(time.Millisecond).Seconds() {
 			t.Errorf("last errors of A %+v and B %+v, want none and one with its age", a, b)
 		}

@@ -38,7 +38,7 @@ var meanings = map[string]string{
 	"WAITING": transient, "READY": transient, "PENDING": transient, "CANCELLED": transient, "SKIPPED": transient,
 	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
 	"MOVING": transient, "STANDBY": transient, "PAUSED": transient, "DRAINING": transient, "REMOVING": transient, "RETRY": transient, "NOTE": transient,
-	"OVERDUE": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FENCED": bad, "FORCED": bad, "ALERT": bad,
+	"OVERDUE": bad, "FAILING": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FENCED": bad, "FORCED": bad, "ALERT": bad,
 }
 
 // byMeaning colours a state.

@@ -25,6 +25,7 @@ func newServerListCommand() *cobra.Command {
 
 The state of a server:
   SERVING   it owns queues
+  FAILING   it owns queues, and its calls do nothing but fail
   STANDBY   it owns none: there are more servers than queues
   PAUSED    an operator has paused it
   DRAINING  it hands its queues over, and gets none

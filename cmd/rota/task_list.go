@@ -20,6 +20,7 @@ The state of a task type:
   SERVING   live servers serve it
   RUNNING   live servers serve it, and one of its runs is RUNNING
   IDLE      live servers serve it; it has mode RUN, and no run is RUNNING
+  FAILING   the calls of a live server do nothing but fail: see rota doctor
   UNSERVED  no live server serves it
   DRAINING  every server drains, since the number of queues changes
   PAUSED    an operator has paused it

@@ -114,11 +114,15 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return m.Run(ctx)
 }
 
-// ready returns an error unless each task has a valid lease, the schema has the
-// program's version, and the database accepts writes.
+// ready returns an error unless each task has a valid lease, its dealer does not
+// fail all the time, and the database accepts writes.
 func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := m.Ready(); err != nil {
+		err := m.Ready()
+		if e, ok := errors.AsType[*manager.FailingError](err); ok {
+			return notReady{"task type " + e.TaskType + ": every call of its dealer fails", err}
+		}
+		if err != nil {
 			return notReady{"a task type is not served", err}
 		}
 		if err := c.CheckWrite(ctx); err != nil {

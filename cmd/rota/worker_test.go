@@ -197,6 +197,48 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 	})
 }
 
+// A worker whose calls all fail is not ready. It names the task type, and not the error, which may hold SQL.
+func TestWorkerThatFailsIsNotReady(t *testing.T) {
+	t.Parallel()
+	db, dir := openOrders(t, testdb.URL(t, testdb.SQLite), 1)
+	p := startWorker(t, dir)
+	eventually(t, "the order is settled", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
+	execute(t, db, "ALTER TABLE orders RENAME TO old_orders")
+	execute(t, db, "CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+	eventually(t, "the worker is not ready", func() bool {
+		return p.logged("/readyz: task type settle: every call of its dealer fails") != nil || status(t, p.address(), "/readyz") < 0
+	})
+	if cause, _ := p.logged("/readyz: task type settle")["error"].(string); !strings.Contains(cause, "no such column: state") {
+		t.Errorf("the log says %q, want the last error", cause)
+	}
+	execute(t, db, "DROP TABLE orders")
+	execute(t, db, "ALTER TABLE old_orders RENAME TO orders")
+	eventually(t, "the worker is ready again", func() bool { return status(t, p.address(), "/readyz") == http.StatusOK })
+}
+
+// address returns where the worker serves its probes; empty until it does.
+func (p *process) address() string {
+	address, _ := p.logged("serving /livez, /readyz and /metrics")["address"].(string)
+	return address
+}
+
+// status returns the status of an answer, 0 if there is none.
+func status(t *testing.T, address, path string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode
+}
+
 func probe(t *testing.T, address, path, want string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)

@@ -15,6 +15,7 @@ const (
 	AlertUnheard = "UNHEARD"  // heartbeats arrive, and their replies come too late to trust: the server gave its queues away
 	AlertCrashes = "CRASHES"  // owners of a queue were expired one after the other before they had executed a page of it (S14)
 	AlertKiller  = "KILLER"   // an item is dead because the process ended while it executed the item alone (S14)
+	AlertFailing = "FAILING"  // the calls of a server's dealer do nothing but fail
 	AlertParked  = "PARKED"   // a queue has so many failed items that its selects may miss others
 )
 

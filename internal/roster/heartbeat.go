@@ -37,6 +37,8 @@ type ServerReport struct {
 	OldestInFlight time.Time // zero if nothing is in flight
 	LastError      string
 	LastErrorAt    time.Time
+	FailingSince   time.Time // zero unless the calls of the dealer do nothing but fail
+	FailedCalls    int64     // since an item was last done
 	NextRunStart   time.Time // of the permit window
 	NextRunEnd     time.Time
 

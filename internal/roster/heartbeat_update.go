@@ -34,6 +34,8 @@ func heartbeatColumns(d *sqldb.Dialect) []heartbeatColumn {
 		{"next_run_end_time", func(s ServerReport) any { return moment(s.NextRunEnd) }},
 		{"last_error", func(s ServerReport) any { return sqldb.Clean(s.LastError) }},
 		{"last_error_at", func(s ServerReport) any { return moment(s.LastErrorAt) }},
+		{"failing_since", func(s ServerReport) any { return moment(s.FailingSince) }},
+		{"failed_calls", func(s ServerReport) any { return s.FailedCalls }},
 		{"drained_partition", func(s ServerReport) any { return s.DrainedPartition }},
 	}
 }

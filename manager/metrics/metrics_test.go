@@ -112,6 +112,30 @@ rota_queue_moves_total{kind="granted",task_type="settle"} 1
 	})
 }
 
+// failer is a dealer whose selects all fail.
+type failer struct{ dealer }
+
+// Select implements processor.TaskDealer.
+func (*failer) Select(context.Context, processor.Selection) ([]string, error) {
+	return nil, errors.New("no such table")
+}
+
+// A dealer that does nothing but fail has an age; one that does not has none.
+func TestMetricsOfAFailingDealer(t *testing.T) {
+	for name, test := range map[string]struct {
+		dealer      processor.TaskDealer[string]
+		least, most float64
+	}{"fails": {&failer{}, 8, 9}, "works": {&dealer{}, 0, 0}} {
+		t.Run(name, func(t *testing.T) {
+			live(t, manager.Serve("settle", test.dealer, manager.Settings{Queues: 8}), func(registry *prometheus.Registry) {
+				if age := valuesOf(t, registry, "rota_failing_seconds")["BASE"]; age < test.least || age > test.most {
+					t.Errorf("rota_failing_seconds is %g, want %g to %g", age, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
 // One of two queues fails, and with it the first run, which starts at once. No run has succeeded.
 func TestMetricsOfRuns(t *testing.T) {
 	half := processor.Each(func(_ context.Context, s processor.Selection) error {

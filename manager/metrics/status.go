@@ -40,6 +40,7 @@ var taskMetrics = []taskMetric{
 	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InFlight) }),
 	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),
+	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.", failing),
 	counter("rota_selects_total", "Selects that have ended.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
 	counter("rota_items_fetched_total", "Items that selects returned.", func(s manager.Status) float64 { return float64(s.Work.FetchItemCount) }),
 	itemsOf("done", func(s manager.Status) float64 { return float64(s.Work.SuccessCount) }),
@@ -83,6 +84,13 @@ func oldest(s manager.Status) float64 {
 		return 0
 	}
 	return time.Since(s.Work.OldestCallSince).Seconds()
+}
+
+func failing(s manager.Status) float64 {
+	if s.Failing == nil {
+		return 0
+	}
+	return time.Since(s.Failing.Since).Seconds()
 }
 
 func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {

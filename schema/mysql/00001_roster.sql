@@ -41,6 +41,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     item_retry_factor           DOUBLE       NOT NULL DEFAULT 2,                  -- by which the pause grows with each further failure
     item_retry_jitter           DOUBLE       NOT NULL DEFAULT 0.5,                -- part of a pause by which it is longer or shorter at random
     item_retry_max_ms           BIGINT       NOT NULL DEFAULT 21600000,           -- longest pause between two attempts of an item
+    failing_after               BIGINT       NOT NULL DEFAULT 5,                  -- failed calls in a row after which a worker is not ready
     queue_max_attempts          BIGINT       NOT NULL DEFAULT 3,                  -- mode RUN: attempts to sweep a queue before it fails
     queue_retry_ms              BIGINT       NOT NULL DEFAULT 30000,              -- mode RUN: pause after the first failed sweep, doubles
     max_recoveries              BIGINT       NOT NULL DEFAULT 5,                  -- mode RUN: take-overs of a queue without progress before it fails
@@ -68,6 +69,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_item_retry_factor CHECK (item_retry_factor BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_item_retry_jitter CHECK (item_retry_jitter BETWEEN 0 AND 1),
     CONSTRAINT ck_schedule_task_type_item_retry_max_ms CHECK (item_retry_max_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_failing_after CHECK (failing_after BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000),
@@ -146,6 +148,8 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     oldest_in_hand_since   DATETIME(6)  NULL,                                -- when the oldest running call of the dealer began
     last_error             TEXT         NOT NULL DEFAULT (''),               -- last error of the dealer
     last_error_at          DATETIME(6)  NULL,                                -- when it happened, in the server's estimate of the database's clock
+    failing_since          DATETIME(6)  NULL,                                -- when the first of failed_calls ended, if they are enough to say that its calls all fail
+    failed_calls           BIGINT       NOT NULL DEFAULT 0,                  -- number of selects and batches that have failed since an item was last done
     library_version        VARCHAR(64)  NOT NULL DEFAULT '',                 -- version of Rota in the program
     labels                 TEXT         NOT NULL DEFAULT (''),               -- reserved for placement, empty so far
     hung_queues            MEDIUMTEXT   NULL,                                -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
@@ -161,6 +165,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (next_run_end_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (oldest_in_hand_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_last_error_at CHECK (last_error_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_failing_since CHECK (failing_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     INDEX idx_schedule_server_task (task_type, own_sign)                     -- the servers of a roster
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -194,6 +199,8 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     oldest_in_hand_since   DATETIME(6)  NULL,                                -- when the oldest running call of the dealer began
     last_error             TEXT         NOT NULL DEFAULT (''),               -- last error of the dealer
     last_error_at          DATETIME(6)  NULL,                                -- when it happened, in the server's estimate of the database's clock
+    failing_since          DATETIME(6)  NULL,                                -- when the first of failed_calls ended, if they are enough to say that its calls all fail
+    failed_calls           BIGINT       NOT NULL DEFAULT 0,                  -- number of selects and batches that have failed since an item was last done
     library_version        VARCHAR(64)  NOT NULL DEFAULT '',                 -- version of Rota in the program
     labels                 TEXT         NOT NULL DEFAULT (''),               -- reserved for placement, empty so far
     hung_queues            MEDIUMTEXT   NULL,                                -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL

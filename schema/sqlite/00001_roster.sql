@@ -38,6 +38,7 @@ CREATE TABLE schedule_task_type (
     item_retry_factor           DOUBLE NOT NULL DEFAULT 2,            -- by which the pause grows with each further failure
     item_retry_jitter           DOUBLE NOT NULL DEFAULT 0.5,          -- part of a pause by which it is longer or shorter at random
     item_retry_max_ms           BIGINT NOT NULL DEFAULT 21600000,     -- longest pause between two attempts of an item
+    failing_after               BIGINT NOT NULL DEFAULT 5,            -- failed calls in a row after which a worker is not ready
     queue_max_attempts          BIGINT NOT NULL DEFAULT 3,            -- mode RUN: attempts to sweep a queue before it fails
     queue_retry_ms              BIGINT NOT NULL DEFAULT 30000,        -- mode RUN: pause after the first failed sweep, doubles
     max_recoveries              BIGINT NOT NULL DEFAULT 5,            -- mode RUN: take-overs of a queue without progress before it fails
@@ -65,6 +66,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_item_retry_factor CHECK (item_retry_factor BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_item_retry_jitter CHECK (item_retry_jitter BETWEEN 0 AND 1),
     CONSTRAINT ck_schedule_task_type_item_retry_max_ms CHECK (item_retry_max_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_failing_after CHECK (failing_after BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000),
@@ -143,6 +145,8 @@ CREATE TABLE schedule_server (
     oldest_in_hand_since   TEXT   NULL,                       -- when the oldest running call of the dealer began
     last_error             TEXT   NOT NULL DEFAULT '',        -- last error of the dealer
     last_error_at          TEXT   NULL,                       -- when it happened, in the server's estimate of the database's clock
+    failing_since          TEXT   NULL,                       -- when the first of failed_calls ended, if they are enough to say that its calls all fail
+    failed_calls           BIGINT NOT NULL DEFAULT 0,         -- number of selects and batches that have failed since an item was last done
     library_version        TEXT   NOT NULL DEFAULT '',        -- version of Rota in the program
     labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
     hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
@@ -157,7 +161,8 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_next_run_start_time CHECK (datetime(substr(next_run_start_time, 1, 19)) IS substr(next_run_start_time, 1, 19) AND rtrim(substr(next_run_start_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (datetime(substr(next_run_end_time, 1, 19)) IS substr(next_run_end_time, 1, 19) AND rtrim(substr(next_run_end_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (datetime(substr(oldest_in_hand_since, 1, 19)) IS substr(oldest_in_hand_since, 1, 19) AND rtrim(substr(oldest_in_hand_since, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_server_last_error_at CHECK (datetime(substr(last_error_at, 1, 19)) IS substr(last_error_at, 1, 19) AND rtrim(substr(last_error_at, 20), '0123456789') IN ('', '.'))
+    CONSTRAINT ck_schedule_server_last_error_at CHECK (datetime(substr(last_error_at, 1, 19)) IS substr(last_error_at, 1, 19) AND rtrim(substr(last_error_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_failing_since CHECK (datetime(substr(failing_since, 1, 19)) IS substr(failing_since, 1, 19) AND rtrim(substr(failing_since, 20), '0123456789') IN ('', '.'))
 );
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
 
@@ -191,6 +196,8 @@ CREATE TABLE schedule_server_history (
     oldest_in_hand_since   TEXT   NULL,                       -- when the oldest running call of the dealer began
     last_error             TEXT   NOT NULL DEFAULT '',        -- last error of the dealer
     last_error_at          TEXT   NULL,                       -- when it happened, in the server's estimate of the database's clock
+    failing_since          TEXT   NULL,                       -- when the first of failed_calls ended, if they are enough to say that its calls all fail
+    failed_calls           BIGINT NOT NULL DEFAULT 0,         -- number of selects and batches that have failed since an item was last done
     library_version        TEXT   NOT NULL DEFAULT '',        -- version of Rota in the program
     labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
     hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL

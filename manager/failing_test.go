@@ -1,0 +1,124 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// failer is a dealer whose batches fail while broken is true.
+type failer struct {
+	broken atomic.Bool
+}
+
+func (f *failer) Select(_ context.Context, s processor.Selection) ([]int, error) {
+	return []int{s.Queue.Index}, nil
+}
+
+func (f *failer) Execute(context.Context, []int) error {
+	if f.broken.Load() {
+		return errors.New("no such column: stat")
+	}
+	return nil
+}
+
+// failingServers returns the number of failing servers that operators see.
+func (cl *cluster) failingServers() int64 {
+	cl.Helper()
+	tasks, err := cl.c.Tasks().List(cl.Context(), "settle")
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return tasks[0].FailingServers
+}
+
+// A dealer that does nothing but fail is told within a minute: not ready, in the roster, by one alert for all servers,
+// which is repeated once an hour. All of it ends with a success.
+func TestFailingDealerIsTold(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts, f := new(alertLog), new(failer)
+		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second}
+		first, second := cl.serveAlerted(alerts, f, s), cl.serveAlerted(alerts, f, s)
+		time.Sleep(time.Minute)
+		if err := errors.Join(first.Ready(), second.Ready()); err != nil || cl.failingServers() != 0 {
+			cl.Fatalf("a dealer that succeeds: ready %v, failing servers %d", err, cl.failingServers())
+		}
+		f.broken.Store(true)
+		time.Sleep(time.Minute)
+		for _, w := range []*worker{first, second} {
+			e, ok := errors.AsType[*manager.FailingError](w.Ready())
+			if !ok || e.TaskType != "settle" || e.Calls < 5 || time.Since(e.Since) > time.Minute || e.Err == nil || !strings.Contains(e.Error(), "no such column: stat") {
+				cl.Fatalf("ready: %v, want a FailingError with at least 5 calls and the last error", w.Ready())
+			}
+			if st := w.Status()[0]; st.Failing == nil || *st.Failing != *e {
+				cl.Fatalf("status: %+v, want %+v", st.Failing, e)
+			}
+		}
+		if n := cl.failingServers(); n != 2 {
+			cl.Fatalf("%d failing servers in the roster, want 2", n)
+		}
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != center.AlertFailing {
+			cl.Fatalf("alerts: %v, want one of %s", kinds, center.AlertFailing)
+		}
+		if a := alerts.all[0]; !strings.Contains(a.Text, "calls have failed in ") || !strings.Contains(a.Text, "no such column: stat") || a.Server != "" {
+			cl.Fatalf("the alert is %+v, want one for the roster with the last error", a)
+		}
+		time.Sleep(2*time.Hour + time.Minute)
+		if n := len(alerts.kinds()); n != 3 {
+			cl.Fatalf("%d alerts in two hours, want 3", n)
+		}
+		f.broken.Store(false)
+		time.Sleep(6 * time.Minute) // item_retry_max
+		if err := errors.Join(first.Ready(), second.Ready()); err != nil || cl.failingServers() != 0 {
+			cl.Fatalf("after a success: ready %v, failing servers %d", err, cl.failingServers())
+		}
+	})
+}
+
+// A short outage raises no alert.
+func TestShortFailureRaisesNoAlert(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts, f := new(alertLog), new(failer)
+		w := cl.serveAlerted(alerts, f, manager.Settings{Queues: 4, SleepTimeInterval: time.Second, ItemRetryMax: 5 * time.Second})
+		time.Sleep(time.Minute)
+		f.broken.Store(true)
+		time.Sleep(20 * time.Second)
+		if w.Ready() == nil {
+			cl.Fatal("ready after 20 s of failures, want a FailingError")
+		}
+		f.broken.Store(false)
+		time.Sleep(time.Hour)
+		if kinds := alerts.kinds(); len(kinds) > 0 || w.Ready() != nil {
+			cl.Fatalf("alerts %v, ready %v, want none", kinds, w.Ready())
+		}
+	})
+}
+
+// In mode RUN a dealer is failing during a run, and not after the run has failed.
+func TestFailingDuringARun(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts, f := new(alertLog), new(failer)
+		f.broken.Store(true)
+		s := manager.Settings{Queues: 2, Mode: center.ModeRun, QueueRetry: 10 * time.Second, QueueMaxAttempts: 8, FailingAfter: 3}
+		w := cl.serveAlerted(alerts, f, s)
+		time.Sleep(10 * time.Second)
+		if _, _, err := cl.c.Runs().Submit(cl.Context(), "settle", "one", ""); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if _, ok := errors.AsType[*manager.FailingError](w.Ready()); !ok || cl.failingServers() != 1 {
+			cl.Fatalf("during the run: ready %v, failing servers %d", w.Ready(), cl.failingServers())
+		}
+		time.Sleep(24 * time.Hour)
+		if err := w.Ready(); err != nil || cl.failingServers() != 0 {
+			cl.Fatalf("after the run: ready %v, failing servers %d", err, cl.failingServers())
+		}
+	})
+}
