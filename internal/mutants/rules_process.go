@@ -44,4 +44,16 @@ var processMutants = []mutant{
 		"share += s.RatePerSecond",
 		"TestRateIsSharedByQueues",
 	},
+	{
+		"", "a single poison item is a failing dealer",
+		"failing", " && s.several",
+		"",
+		"TestPoisonIsNoFailingDealer",
+	},
+	{
+		"", "a worker is ready although its calls all fail",
+		"ready", "e != nil {",
+		"e != nil && false {",
+		"TestFailingDealerIsTold",
+	},
 }
