@@ -23,6 +23,8 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Check the roster and its database: the privileges of the role that you connect
 as, expired servers, queues without an owner, hand-overs that take too long,
 failed items, settings. List problems and how to solve them. Change nothing.
+With a rota.yaml, check its statements too: what the database does not know, and
+selects that read a large table without an index.
 
 A PROBLEM makes the exit code 1, a NOTE does not.`,
 		Example: `  rota doctor
@@ -60,7 +62,8 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []center.Finding, e
 	if err != nil {
 		return nil, err
 	}
-	return append(findings, c.DiagnoseFile(cmd.Context(), configPath(cmd), fileSettings(cmd, taskType))...), nil
+	findings = append(findings, c.DiagnoseFile(cmd.Context(), configPath(cmd), fileSettings(cmd, taskType))...)
+	return append(findings, diagnoseStatements(cmd, c, taskType)...), nil
 }
 
 // fileSettings returns the settings of the task type, or of all, in the file.

@@ -56,6 +56,7 @@ ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT), else from the file.`,
 
 // worker is a validated rota.yaml with its dealers.
 type worker struct {
+	path    string // of the file
 	file    *config.File
 	dealers []*sqldealer.Dealer // one per task of the file
 	log     *logrus.Logger
@@ -72,7 +73,7 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{file: file, log: newLogger(cmd.ErrOrStderr())}
+	w := &worker{path: path, file: file, log: newLogger(cmd.ErrOrStderr())}
 	var errs []error
 	for _, task := range file.Tasks {
 		dealer, err := sqldealer.New(task, dialect)
@@ -98,6 +99,9 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := w.checkStatements(ctx, c); err != nil || ctx.Err() != nil {
+		return err
+	}
 	mx := metrics.New()
 	m, err := manager.New(c, manager.Config{Logger: w.log, Observer: mx, Hooks: mx.Hooks()}, w.tasks(c)...)
 	if err != nil {

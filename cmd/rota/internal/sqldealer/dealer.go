@@ -15,6 +15,7 @@ import (
 // Dealer selects and executes rows. Use gives it a database. Several goroutines
 // may use it.
 type Dealer struct {
+	task        string // its name, for errors
 	db          *sql.DB
 	syntax      syntax
 	sel         *statement
@@ -43,6 +44,7 @@ func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tasks.%s.dealer.sql%w", task.Name, err)
 	}
+	dealer.task = task.Name
 	return dealer, nil
 }
 

@@ -8,6 +8,11 @@
 // comments, because a {{name}} in them cannot be bound; syntax.go has what differs
 // between databases.
 //
+// Check asks the database whether it takes the statements, before the worker joins
+// the roster. FindScan asks it for the plan of the select, and names the index that
+// is missing. The index comes from the text of the select, because no database says
+// which index it would rather have had.
+//
 // Execute runs in center.InTx, which checks the fence first. The writes of a stale
 // owner are rolled back. Each row takes effect exactly once if the statement
 // changes what select filters on, or if select reads from {{cursor}}.

@@ -14,6 +14,8 @@ type statement struct {
 	syntax syntax
 	parts  []string
 	names  []string
+
+	sources []string // the placeholders as the user wrote them
 }
 
 // The names of placeholders.
@@ -48,6 +50,7 @@ func parse(text string, sy syntax, known ...string) (*statement, error) {
 				return nil, err
 			}
 			s.parts, s.names = append(s.parts, text[start:i]), append(s.names, name)
+			s.sources = append(s.sources, text[i:i+size])
 			i += size
 			start = i
 		case isMark(text, i, sy):

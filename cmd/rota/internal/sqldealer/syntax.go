@@ -16,11 +16,12 @@ type syntax struct {
 	mostParameters int // of a statement
 
 	textAsBytes bool // the driver returns some texts as bytes
+	parsesLate  bool // the driver parses a statement when it executes it, not when it prepares it
 	parsesTimes bool // the driver turns the text of a time into a time.Time, and writes it back in another form
 }
 
 var syntaxes = map[schema.Dialect]syntax{
 	schema.Postgres: {numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535, textAsBytes: true},
 	schema.MySQL:    {hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, textAsBytes: true},
-	schema.SQLite:   {backquotes: true, mostParameters: 32_766, parsesTimes: true},
+	schema.SQLite:   {backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true},
 }

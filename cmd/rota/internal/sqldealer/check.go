@@ -1,0 +1,104 @@
+package sqldealer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Check asks the database whether it knows all that the statements name. It changes
+// nothing, and each statement is checked within one transaction, so that a proxy
+// may stand in between. An error for which Refused is true names task, statement
+// and position. Any other error says nothing about the statements: the database may
+// be away.
+func (d *Dealer) Check(ctx context.Context, db *sql.DB) error {
+	exec := "execute"
+	if d.each {
+		exec = "execute_each"
+	}
+	for _, s := range []struct {
+		name  string
+		stmt  *statement
+		probe func(context.Context, *sql.Tx) error
+	}{
+		{"select", d.sel, d.probeSelect},
+		{exec, d.exec, func(ctx context.Context, tx *sql.Tx) error { return d.exec.prepare(ctx, tx) }},
+	} {
+		if err := inRolledBackTx(ctx, db, s.probe); err != nil {
+			return d.located(s.name, s.stmt, err)
+		}
+	}
+	return nil
+}
+
+// inRolledBackTx calls f in a transaction that has no effect.
+func inRolledBackTx(ctx context.Context, db *sql.DB, f func(context.Context, *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	return f(ctx, tx)
+}
+
+// probeSelect prepares the select. If it has a limit, probeSelect also runs it for no
+// row: the columns of the result, and rights, are known only then.
+func (d *Dealer) probeSelect(ctx context.Context, tx *sql.Tx) error {
+	if err := d.sel.prepare(ctx, tx); err != nil || !d.sel.uses(limit) {
+		return err
+	}
+	args := make([]any, len(d.sel.names))
+	for i, name := range d.sel.names {
+		if name == limit {
+			args[i] = 0
+		}
+	}
+	rows, err := tx.QueryContext(ctx, d.sel.text(0), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if _, err := d.newReader(rows); err != nil {
+		return &refusal{message: err.Error(), offset: -1}
+	}
+	return rows.Err()
+}
+
+// prepare makes the database parse the statement. SQLite's driver parses no earlier
+// than it executes, so there the statement is explained.
+func (s *statement) prepare(ctx context.Context, tx *sql.Tx) error {
+	text := s.text(1)
+	if !s.syntax.parsesLate {
+		stmt, err := tx.PrepareContext(ctx, text)
+		if err != nil {
+			return err
+		}
+		return stmt.Close()
+	}
+	rows, err := tx.QueryContext(ctx, "EXPLAIN "+text, make([]any, len(s.names))...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	return rows.Err()
+}
+
+// Refused reports whether an error of Check says that the database refuses a
+// statement, for a reason that lasts.
+func Refused(err error) bool {
+	_, ok := errors.AsType[*refusal](err)
+	return ok
+}
+
+// located returns the error of a statement with its place in the file.
+func (d *Dealer) located(name string, s *statement, err error) error {
+	r, ok := errors.AsType[*refusal](err)
+	if !ok {
+		r = refusalOf(err, s.text(1))
+	}
+	if r == nil {
+		return fmt.Errorf("check tasks.%s.dealer.sql.%s: %w", d.task, name, err)
+	}
+	return fmt.Errorf("tasks.%s.dealer.sql.%s%s: %w", d.task, name, s.place(r.offset), r)
+}
