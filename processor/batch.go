@@ -42,7 +42,7 @@ type batchResult struct {
 	retryAfter   time.Duration // the length of the pause, if RetryAfter set one
 	retryNow     bool          // the items are selected again at once
 	retryAt      time.Time     // the item that a cursor waits for backs off until then
-	poison       bool          // each item that failed has failed before the last success
+	streak       uint64        // the latest streak in which an item first failed that failed now; 0 if unknown
 }
 
 // claimLocked takes the next batch of a ready lane.
@@ -162,7 +162,7 @@ func (b *batch) recordResult() {
 
 // logBatchFailure logs the error of the batch.
 func (b *batch) logBatchFailure() {
-	b.logFailure("execute", logrus.Fields{"items": b.size()}, func() bool { return !b.page.logged.Swap(true) })
+	b.logFailure("execute", logrus.Fields{"items": b.size()})
 }
 
 func countItems(n int) string {

@@ -26,7 +26,7 @@ func (b blame) run() {
 	}
 	var err error
 	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
-		b.logError("find the keys of failed items", err)
+		b.logError("find the keys of failed items", "", err)
 		b.result.pause = true
 		return
 	}
@@ -63,13 +63,12 @@ func (b blame) failItems(named []itemError) {
 		return
 	}
 	updates := make([]update, 0, len(named))
-	b.result.poison = true
 	for _, f := range named {
 		u := b.countAttempt(f)
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
-		b.result.poison = b.result.poison && u.streak < b.streak
+		b.result.streak = max(b.result.streak, u.streak)
 		updates = append(updates, u)
 		if u.dead {
 			b.result.dead++
@@ -77,7 +76,7 @@ func (b blame) failItems(named []itemError) {
 	}
 	for _, g := range b.grants {
 		if err := b.lane.failures.save(b.bound, g, updates); err != nil {
-			b.logError("save failed items", err)
+			b.logError("save failed items", updates[0].key, err)
 		}
 	}
 	if b.capabilities.cursored && updates[0].dead {
@@ -105,7 +104,7 @@ func (b blame) countAttempt(f itemError) update {
 		}
 	}
 	if u.dead {
-		b.log().WithFields(logrus.Fields{"item": u.key, "attempts": u.attempts, "err": f.err}).Error("item is dead")
+		b.lines.log(logrus.ErrorLevel, b.log().WithError(f.err).WithFields(logrus.Fields{"key": u.key, "attempts": u.attempts}), "item is dead")
 	}
 	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
 	return u
@@ -126,7 +125,7 @@ func (b blame) discard(f itemError) bool {
 	if err == nil {
 		return true
 	}
-	if b.logError("discard item "+b.keys[f.index], err) == cancelled {
+	if b.logError("discard item", b.keys[f.index], err) == cancelled {
 		b.outcome = cancelled
 	}
 	return false

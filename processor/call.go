@@ -67,34 +67,35 @@ func (c *call) classify(err error) outcome {
 	return failed
 }
 
-// logFailure logs the failure of an operation of the dealer. Of a page, only the first failure is logged above Debug: a
-// page of failing items that are executed one by one is a single line. first reports whether this is the first one.
-func (c *call) logFailure(operation string, fields logrus.Fields, first func() bool) {
-	fields["err"] = c.err
+// logFailure logs the failure of an operation of the dealer. It is tried again, so that nobody needs to do anything about
+// it, unless it is a panic. If nothing but failures follow, manager raises an alert.
+func (c *call) logFailure(operation string, fields logrus.Fields) {
+	level := logrus.WarnLevel
 	if panicked, ok := errors.AsType[*panicError](c.err); ok {
 		fields["stack"] = string(panicked.stack)
+		level = logrus.ErrorLevel
 	}
-	level := logrus.ErrorLevel
-	switch {
-	case c.outcome == cancelled, c.outcome == dropped, !first():
+	if c.outcome == cancelled || c.outcome == dropped {
 		level = logrus.DebugLevel
-	case c.outcome == lost:
-		level = logrus.WarnLevel
 	}
-	c.log().WithFields(fields).Logf(level, "%s: %s", operation, c.outcome)
+	c.lines.log(level, c.log().WithError(c.err).WithFields(fields), operation+": "+c.outcome.String())
 }
 
 // logError logs the error of an operation beside Execute, and returns what it means. If a queue is lost, this is the
-// outcome of the call.
-func (c *call) logError(operation string, err error) outcome {
-	level, o := logrus.ErrorLevel, c.classify(err)
+// outcome of the call. key is that of the item, if the operation concerns a single one.
+func (c *call) logError(operation, key string, err error) outcome {
+	level, o := logrus.WarnLevel, c.classify(err)
 	switch o {
 	case lost:
-		level, c.outcome = logrus.WarnLevel, lost
+		c.outcome = lost
 	case cancelled:
 		level = logrus.DebugLevel
 	}
-	c.log().WithField("err", err).Logf(level, "%s: %s", operation, o)
+	entry := c.log().WithError(err)
+	if key != "" {
+		entry = entry.WithField("key", key)
+	}
+	c.lines.log(level, entry, operation+": "+o.String())
 	return o
 }
 

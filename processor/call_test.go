@@ -130,11 +130,11 @@ func TestPageGoesOnAfterAFailedBatch(t *testing.T) {
 		if s := w.Stats(); s.FailureCount != 4 || s.SuccessCount != 1 || s.FetchCount != 1 {
 			t.Errorf("stats: %+v, want FailureCount 4, SuccessCount 1, FetchCount 1", s)
 		}
-		if n := w.logged(logrus.ErrorLevel); n != 1 {
-			t.Errorf("%d errors logged for one page, want 1", n)
+		if n := w.logged(logrus.WarnLevel); n != 1 {
+			t.Errorf("%d warnings logged for one page, want 1", n)
 		}
 		e := w.logs.AllEntries()[0]
-		if e.Data["task_type"] != "settle" || e.Data["own_sign"] != "TEST" || e.Data["queue"] != "a" || !errors.Is(e.Data["err"].(error), errBroken) {
+		if e.Data["task_type"] != "settle" || e.Data["own_sign"] != "TEST" || e.Data["queue"] != "a" || !errors.Is(e.Data["error"].(error), errBroken) {
 			t.Errorf("fields: %v, want task_type settle, own_sign TEST, queue a, err %v", e.Data, errBroken)
 		}
 	})

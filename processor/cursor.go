@@ -61,7 +61,7 @@ func (b cursorBatch) checkCommitted() {
 	switch {
 	case err != nil: // the sweep fails, and the next one begins at the cursor
 		b.result.pause = true
-		b.logError("load cursor", err)
+		b.logError("load cursor", "", err)
 	case cursor == b.position.cursor:
 		b.log().Info("the failed batch was committed")
 		b.outcome, b.err = done, nil

@@ -47,8 +47,8 @@ type Env struct {
 	// Hooks are called around selects and batches.
 	Hooks Hooks
 
-	// Log receives the first failure of a page at Error and the later ones of that page at Debug, and the death of an
-	// item at Error. Nil discards them.
+	// Log receives failures: the first of a kind at once, and then one line per minute with a count and an example. A
+	// failure that is tried again is a warning. The death of an item and a panic are errors. Nil discards them.
 	Log logrus.FieldLogger
 }
 

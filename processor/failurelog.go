@@ -151,11 +151,11 @@ func (l *failureLog) removeFromMemory(b *batch) (stored bool) {
 func (b *batch) deleteRecords() {
 	var err error
 	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
-		b.logError("find the keys of items", err)
+		b.logError("find the keys of items", "", err)
 		return
 	}
 	if err := b.lane.failures.remove(b); err != nil {
-		b.logError("delete failed item "+b.keys[0], err)
+		b.logError("delete failed item", b.keys[0], err)
 	}
 }
 

@@ -74,8 +74,8 @@ func TestSaveErrorIsLoggedAndRecordKeptInMemory(t *testing.T) {
 		w.expect(t, "0s [a1]")
 		logged := false
 		for _, e := range w.logs.AllEntries() {
-			err, _ := e.Data["err"].(error)
-			logged = logged || e.Level == logrus.ErrorLevel && errors.Is(err, m.saveErr)
+			err, _ := e.Data["error"].(error)
+			logged = logged || e.Level == logrus.WarnLevel && errors.Is(err, m.saveErr)
 		}
 		if !logged {
 			t.Error("the error is not logged")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 )
 
@@ -23,7 +22,6 @@ type page struct {
 	cut     bool      // some items were dropped, or cancelled
 	readyAt time.Time // when its first batch could be taken
 
-	logged atomic.Bool // a failure of the page was logged; not guarded
 }
 
 // pageItems are the items of a page and what belongs to each of them. Removing items from a page replaces them, so that

@@ -26,6 +26,7 @@ type setup struct {
 	source       source
 	capabilities capabilities
 	reloads      atomic.Uint64 // calls of Reload
+	lines        failureLines
 }
 
 // New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting breaks
@@ -64,6 +65,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer p.lines.flush() // after the executors have ended
 	var executors sync.WaitGroup
 	defer executors.Wait()
 	defer p.stop()

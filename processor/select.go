@@ -229,6 +229,6 @@ func (c *selectCall) conclude() {
 		return
 	}
 	c.outcome = c.classify(c.err)
-	c.logFailure("select", logrus.Fields{}, func() bool { return true })
+	c.logFailure("select", logrus.Fields{})
 	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
 }

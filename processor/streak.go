@@ -88,7 +88,8 @@ func (b *batch) countInStreakLocked(s *scheduler) {
 		}
 		return
 	}
-	if b.outcome != failed || b.result.poison && b.now.Sub(t.doneAt) < poisonFor {
+	poison := b.result.streak > 0 && b.result.streak < t.number // also if the success came while it was executed
+	if b.outcome != failed || poison && b.now.Sub(t.doneAt) < poisonFor {
 		return
 	}
 	t.fail(b.lane, b.now, false)

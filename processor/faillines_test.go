@@ -1,0 +1,85 @@
+package processor_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// An outage of an hour is a line per minute and kind, with a count and an example, and no error: it needs nobody.
+func TestFailuresAreOneLinePerMinute(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		calls := 0
+		d := &dealer{sel: func(context.Context, processor.Selection) ([]string, error) {
+			calls++
+			return nil, errBroken
+		}}
+		s := settings()
+		s.ThreadNumber, s.RetryMax = 1, time.Second
+		w.start(t, d, processor.Env{}, s, "a", "b", "c")
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		lines, told := 0, 0
+		for _, e := range w.logs.AllEntries() {
+			if e.Level != logrus.WarnLevel || e.Message != "select: failed" || e.Data["error"] == nil || e.Data["queue"] == nil {
+				t.Errorf("line %s %q %v, want a warning with error and queue", e.Level, e.Message, e.Data)
+			}
+			lines++
+			if n, ok := e.Data["count"].(int); ok {
+				told += n
+			} else {
+				told++
+			}
+		}
+		if lines != 61 || told < calls*9/10 {
+			t.Errorf("%d lines tell of %d failures, want 61 lines and nearly %d", lines, told, calls)
+		}
+		w.stop() // the rest is told
+		last := w.logs.LastEntry().Data["count"]
+		if n, _ := last.(int); told+n != calls {
+			t.Errorf("%d of %d failures told in the end", told+n, calls)
+		}
+	})
+}
+
+// The death of an item is an error with its key. Many deaths are one line, and after a quiet minute the next is at once.
+func TestDeadItemsAreErrors(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 10)...)
+		for _, item := range r.open {
+			r.bad[item] = processor.Permanent(errBroken)
+		}
+		s := limited()
+		s.ExecuteNumber = 1
+		w.start(t, r, processor.Env{}, s, "a")
+		dead := func() (list []*logrus.Entry) {
+			synctest.Wait()
+			for _, e := range w.logs.AllEntries() {
+				if e.Message == "item is dead" {
+					list = append(list, e)
+				}
+			}
+			return list
+		}
+		if list := dead(); len(list) != 1 || list[0].Level != logrus.ErrorLevel || list[0].Data["key"] == nil {
+			t.Errorf("lines: %v, want one error with the key of an item", list)
+		}
+		time.Sleep(61 * time.Second)
+		if list := dead(); len(list) != 2 || list[1].Data["count"] != 9 || list[1].Data["key"] == nil {
+			t.Errorf("lines: %v, want another for 9 items, with the key of one", list)
+		}
+		time.Sleep(2 * time.Minute)
+		r.mu.Lock()
+		r.open, r.bad["a99"] = []string{"a99"}, processor.Permanent(errBroken)
+		r.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		if list := dead(); len(list) != 3 || list[2].Data["key"] != "a99" || list[2].Data["count"] != nil {
+			t.Errorf("lines: %v, want a third at once", list)
+		}
+	})
+}
