@@ -206,6 +206,7 @@ func TestWaitForAWorker(t *testing.T) {
 		db, dir := openOrders(t, url, orders)
 		writeFile(t, filepath.Join(dir, "rota.yaml"), strings.Replace(sweptOrders, "URL", url, 1))
 		s := &testRoster{T: t, url: url, dir: dir}
+		execute(t, db, "CREATE TABLE absent (id INTEGER)") // a worker refuses a table that is absent when it starts
 		s.run("task apply")
 		id := strings.TrimSpace(s.run("run submit sweep --key", "k'1"))
 		wait := rota(context.WithoutCancel(t.Context()), dir, "run", "wait", "sweep")
@@ -226,6 +227,7 @@ func TestWaitForAWorker(t *testing.T) {
 			t.Errorf("%d of %d orders were swept once, with the key of the run", n, orders)
 		}
 
+		execute(t, db, "DROP TABLE absent")
 		stdout, stderr, code := s.try("run submit broken --wait")
 		broken := strings.TrimSpace(stdout)
 		if code != 1 || len(broken) != 36 || !regexp.MustCompile(`rota: run `+broken+` \(broken\) is FAILED: 2 of 2 queues failed, first queue .*absent`).MatchString(stderr) {
