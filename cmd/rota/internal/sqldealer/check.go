@@ -71,10 +71,10 @@ func (s *statement) prepare(ctx context.Context, tx *sql.Tx) error {
 	text := s.text(1)
 	if !s.syntax.parsesLate {
 		stmt, err := tx.PrepareContext(ctx, text)
-		if err != nil {
-			return err
+		if err == nil {
+			defer stmt.Close() // in the transaction: after it, PgBouncer gives the session to another client
 		}
-		return stmt.Close()
+		return err
 	}
 	rows, err := tx.QueryContext(ctx, "EXPLAIN "+text, make([]any, len(s.names))...)
 	if err != nil {
