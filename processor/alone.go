@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // The Kinds of the Alerts about items that end their process (S14). AlertCrashes says that owners of a queue were expired
@@ -130,7 +132,7 @@ func (b *batch) forgetBegin() {
 		return
 	}
 	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b.grantOf(0), b.keys[0]); err != nil {
-		b.logError("delete the begin of item "+b.keys[0], err)
+		b.logError("delete the begin of an item", b.keys[0], err)
 	}
 }
 
@@ -201,7 +203,7 @@ func (c *selectCall) judgeStarted(g *grant, list []FailedItem) error {
 		return err
 	}
 	for _, f := range dead {
-		c.log().WithField("item", f.Key).WithField("err", f.LastError).Error("item is dead")
+		c.lines.log(logrus.ErrorLevel, c.log().WithFields(logrus.Fields{"key": f.Key, logrus.ErrorKey: f.LastError}), "item is dead")
 		c.env.Alert(Alert{Kind: AlertKiller, Queue: g.queue.ID, Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError)})
 	}
 	c.dead += len(dead)
