@@ -119,6 +119,9 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 		if err := applySchedule(ctx, l, d.Settings, actor); err != nil {
 			return err
 		}
+		if err := checkModeChange(ctx, l, d); err != nil {
+			return err
+		}
 		return l.Record(ctx, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 	})
 	if err != nil {

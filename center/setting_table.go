@@ -138,6 +138,11 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.QueueRetry },
 	},
 	{
+		Name: "sweep_max_repeats", Column: "sweep_max_repeats", Default: 3,
+		Help:  "in mode RUN, selects in a row that return only items that the sweep has executed already, until it fails; at least the steps of an item",
+		field: func(s *Settings) any { return &s.SweepMaxRepeats }, least: 1, most: 1_000_000,
+	},
+	{
 		Name: "max_recoveries", Column: "max_recoveries", Default: 5, Help: "take-overs of a queue in a row without progress, until its items run one by one, or until it fails in mode RUN",
 		field: func(s *Settings) any { return &s.MaxRecoveries }, least: 1, most: 1_000_000,
 	},

@@ -102,6 +102,10 @@ type Settings struct {
 	// QueueMaxAttempts is, in mode RUN, how often the sweep of a queue may begin before its failure fails the run.
 	// Defaults to 3.
 	QueueMaxAttempts int
+	// SweepMaxRepeats is, in mode RUN, how many selects of a sweep in a row may return only items that it has executed
+	// already. Then the sweep fails. A dealer that works on an item in steps needs as many as an item has steps. Defaults
+	// to 3.
+	SweepMaxRepeats int
 	// QueueRetry is the pause of a queue of a run after its first failure. It doubles with each further failure, up to
 	// a day. Defaults to 30 s.
 	QueueRetry time.Duration

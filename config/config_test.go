@@ -210,7 +210,7 @@ func TestErrors(t *testing.T) {
 		"after with a bad rule":    {task("queues: 1\nmode: RUN\nafter: [extract: LUCK]"), "FILE:3: tasks.settle: after extract: rule (\"LUCK\") must be SUCCESS or FINISHED"},
 		"after itself":             {task("queues: 1\nmode: RUN\nafter: [settle]"), "FILE:2: tasks: task settle: after makes a cycle: settle after settle"},
 		"every without a unit":     {task("queues: 1\nmode: RUN\nevery: 5"), "FILE:6: tasks.settle.every (5): must be a duration with its unit, such as 500ms, 2s or 5m"},
-		"cron of five fields":      {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required"},
+		"cron of five fields":      {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; write cron5: before five fields of a crontab"},
 		"queues is an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
 		"queues is a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
 		"a flag is a text":         {task(`queues: 1` + "\n" + `coalesce: "yes"`), "FILE:5: tasks.settle.coalesce (yes): must be true or false"},

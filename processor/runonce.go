@@ -29,6 +29,8 @@ type TestOptions struct {
 	FetchNumber   int  // Defaults to 500.
 	ExecuteNumber int  // Defaults to 1.
 	NotSleep      bool // as in Settings
+
+	SweepMaxRepeats int // as in Settings
 }
 
 // RunOnce works the queues until a select of each has found nothing to execute. It is for unit tests of a dealer: it
@@ -63,7 +65,7 @@ func (o TestOptions) settings() Settings {
 		ThreadNumber: cmp.Or(o.ThreadNumber, 1), FetchNumber: cmp.Or(o.FetchNumber, 500),
 		ExecuteNumber: cmp.Or(o.ExecuteNumber, 1), NotSleep: o.NotSleep, Parameter: o.Parameter,
 		SleepTimeNoData: 10 * time.Millisecond, // for a select in NOTSLEEP that only found items in flight
-		Retry:           time.Millisecond, RetryMax: time.Millisecond, ItemMaxAttempts: 1,
+		Retry:           time.Millisecond, RetryMax: time.Millisecond, ItemMaxAttempts: 1, SweepMaxRepeats: o.SweepMaxRepeats,
 	}
 }
 

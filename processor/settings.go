@@ -49,6 +49,10 @@ type Settings struct {
 	// has FailingSince. Calls that all executed one and the same item do not count, as it may be poison. 0 means never.
 	FailingAfter int
 
+	// SweepMaxRepeats is the number of selects in a row that return only items that a sweep has executed or passed already.
+	// Then the sweep fails. A dealer that works on an item in steps needs as many as an item has steps. 0 is the same as 3.
+	SweepMaxRepeats int
+
 	// RatePerSecond bounds the number of items that the whole task type executes per second, as a long-term average.
 	// This server takes the share of its queues, or the one of SetRateShare. A burst is the share of one second, or one
 	// item if that is more. A larger batch is split. 0 means no bound.

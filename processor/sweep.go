@@ -1,6 +1,9 @@
 package processor
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // SweepState is the progress of the sweep of a queue with a Run, under its present grant.
 type SweepState struct {
@@ -32,8 +35,8 @@ type sweep struct {
 	trail   trail
 }
 
-// maxRepeats is the number of consecutive selects without progress after which a sweep fails.
-const maxRepeats = 3
+// defaultMaxRepeats is the number of consecutive selects without progress after which a sweep fails by default.
+const defaultMaxRepeats = 3
 
 // sweepStateLocked returns the state for Queues.
 func (g *grant) sweepStateLocked() SweepState {
@@ -75,9 +78,9 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		w.Swept = true
 		c.grants[0].emptySince, _ = c.proven()
 		notify(s.signals.emptied)
-	case w.countRepeatsLocked(c) >= maxRepeats:
-		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already",
-			c.queueIDs(), maxRepeats))
+	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
+		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already (sweep_max_repeats)",
+			c.queueIDs(), w.repeats))
 	default:
 		return false
 	}

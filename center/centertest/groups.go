@@ -138,6 +138,9 @@ var groups = map[string]group{
 	"barrier in a run":      {run: testBarrierInRun},
 	"hand-over in a run":    {run: testHandoverInRun},
 
+	// cases_mode.go
+	"mode change": {run: testModeChange, about: Clock},
+
 	// cases_run_skip.go
 	"skipped runs":  {run: testSkippedRuns, about: Clock},
 	"skipped slots": {run: testSkippedSlots, about: Clock},

@@ -31,9 +31,11 @@ has its default. The command shows each difference and the next slots before it
 writes. Any worker fires a trigger; each slot makes at most one run.
 
 Cron expressions have seconds, as in Quartz: second minute hour day month
-weekday [year]. A wall time that occurs twice in autumn fires once. One that
-does not exist in spring fires at the first instant after the gap. DURATION is
-counted from --start, or from the creation of the trigger. TIME is in RFC 3339.
+weekday [year]; or five fields as in a crontab, after "cron5:". A wall time that
+occurs twice in autumn fires once. One that does not exist in spring fires at
+the first instant after the gap. DURATION is counted from --start, or from the
+creation of the trigger. TIME is in RFC 3339. --jitter delays all slots of the
+trigger by one time, so that not all triggers fire at once.
 
 --misfire applies to slots that no server fired in time: ONE fires the newest,
 SKIP the newest if it is younger than --misfire-after, ALL fires each, at most

@@ -39,6 +39,8 @@ func (f *triggerFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&t.MisfireAfter, "misfire-after", time.Minute, "age limit of --misfire SKIP")
 	flags.IntVar(&t.CatchupMax, "catchup-max", 100, "limit of --misfire ALL, from 1 to 1000")
 	addChoice(cmd, &f.overlap, "overlap", "", "what a slot does while a run is open")
+	flags.DurationVar(&t.Jitter, "jitter", 0, "fires later than the slot by a constant time below this")
+	flags.StringVar(&t.ExcludedDays, "exclude", "", "days without slots of --cron: 2026-04-03,12-25")
 	flags.IntVar(&t.Priority, "priority", 0, "priority of the runs: the highest starts first")
 	flags.StringVar(&t.Params, "params", "", "parameters of the runs: any text, such as JSON")
 	completeFlag(cmd, "task", listRunTasks)

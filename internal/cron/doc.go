@@ -5,13 +5,17 @@
 //
 // An expression has six or seven fields: second, minute, hour, day-of-month, month, day-of-week and an optional year
 // (1970-2199). What Quartz documents has the same meaning here. Days of the week are 1-7 = SUN-SAT. "FRI#2" and "6#2" are
-// the second Friday, "6L" is the last Friday. "L", "L-3", "LW" and "15W" are days of the month. Ranges may wrap (22-2,
+// the second Friday, "6L" is the last Friday. "L", "L-3", "LW", "L-3W" and "15W" are days of the
+// month. Ranges may wrap (22-2,
 // FRI-MON), and "/5" is "*/5". One of day-of-month and day-of-week must be "?" or "*". If both are set, Quartz refuses,
 // Vixie cron takes either and other programs take both; this package refuses.
 //
+// Five fields of a crontab are read after "cron5:", such as "cron5: 0 2 * * MON-FRI": minute, hour, day of the month, month
+// and day of the week, which is 0-7 = SUN-SUN there. If both days are set, either of them suffices, as in crontab(5).
+//
 // Some things go beyond Quartz: both days may be left open, a list may mix all forms, and @yearly (@annually), @monthly,
-// @weekly, @daily (@midnight) and @hourly are known. Five fields are refused, because either the seconds or the year could
-// be missing. An expression that can never fire is refused, such as "0 0 0 30 2 ?". An expression that fired only in the
+// @weekly, @daily (@midnight) and @hourly are known. Five fields are refused without "cron5:", because either the seconds or
+// the year could be missing. An expression that can never fire is refused, such as "0 0 0 30 2 ?". An expression that fired only in the
 // past is valid; its Next is the zero time.
 //
 // # Clock changes

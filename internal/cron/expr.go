@@ -19,6 +19,10 @@ type Expr struct {
 	timesOfDay bool
 
 	firstYear, lastYear int // zero means any year
+
+	nearLast []int               // n of each L-nW; spec fires on more days then, and permits drops them
+	plain    gocron.SpecSchedule // spec without the days of nearLast
+	excluded ExcludedDays
 }
 
 // maxLength is the longest expression that Parse reads.
@@ -59,6 +63,9 @@ func Parse(expr string, loc *time.Location) (*Expr, error) {
 }
 
 func (e *Expr) read(expr string) error {
+	if crontab, ok := strings.CutPrefix(expr, crontabPrefix); ok {
+		return e.readCrontab(strings.Fields(crontab))
+	}
 	fields := strings.Fields(expr)
 	if len(fields) == 1 && strings.HasPrefix(fields[0], "@") {
 		long, known := shorthands[strings.ToLower(fields[0])]
@@ -67,12 +74,20 @@ func (e *Expr) read(expr string) error {
 		}
 		fields = strings.Fields(long)
 	}
+	if len(fields) == 5 {
+		return errors.New("has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; write cron5: before five fields of a crontab")
+	}
 	if n := len(fields); n != 6 && n != 7 {
 		return fmt.Errorf("has %d fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required", n)
 	}
 	if dom, dow := fields[3], fields[5]; !isOpen(dom) && !isOpen(dow) {
 		return fmt.Errorf("day-of-month %q and day-of-week %q cannot both be set: write ? for one", dom, dow)
 	}
+	return e.readFields(fields)
+}
+
+// readFields reads six or seven fields.
+func (e *Expr) readFields(fields []string) error {
 	if err := e.readTimes(fields); err != nil {
 		return err
 	}
@@ -98,10 +113,12 @@ func (e *Expr) readTimes(fields []string) (err error) {
 }
 
 func (e *Expr) readDays(fields []string) (err error) {
-	s := &e.spec
-	if s.Dom, s.DomConstraints, err = daysOfMonth(fields[3]); err != nil {
+	days, err := daysOfMonth(fields[3])
+	if err != nil {
 		return err
 	}
+	s := &e.spec
+	s.Dom, s.DomConstraints, e.nearLast = days.mask, days.moving, days.nearLast
 	if s.Month, err = month.mask(fields[4]); err != nil {
 		return err
 	}
@@ -109,9 +126,19 @@ func (e *Expr) readDays(fields []string) (err error) {
 	return err
 }
 
+// addNearLast lets the expression fire on all days that L-nW may select, of which permits keeps the right ones.
+func (e *Expr) addNearLast() {
+	e.plain = e.spec
+	e.spec.DomConstraints = slices.Clone(e.spec.DomConstraints)
+	for _, n := range e.nearLast {
+		e.spec.DomConstraints = append(e.spec.DomConstraints, nearLastCandidates(n)...)
+	}
+}
+
 func (e *Expr) readYears(fields []string) error {
 	e.spec.Location = time.UTC
 	e.spec.MaxSearchYears = calendarYears
+	defer e.addNearLast()
 	if len(fields) == 0 || fields[0] == "*" {
 		return nil
 	}

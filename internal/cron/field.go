@@ -15,13 +15,14 @@ type field struct {
 	min, max int
 	names    []string
 	rule     string // the valid items, for errors
+	straight bool   // a range must not wrap
 }
 
 var (
 	second     = field{name: "second", min: 0, max: 59, rule: "0-59"}
 	minute     = field{name: "minute", min: 0, max: 59, rule: "0-59"}
 	hour       = field{name: "hour", min: 0, max: 23, rule: "0-23"}
-	dayOfMonth = field{name: "day-of-month", min: 1, max: 31, rule: "1-31, L, L-1 to L-30, LW or 1W to 31W"}
+	dayOfMonth = field{name: "day-of-month", min: 1, max: 31, rule: "1-31, L, L-1 to L-30, LW, L-1W to L-30W or 1W to 31W"}
 	month      = field{
 		name: "month", min: 1, max: 12, rule: "1-12 or JAN-DEC",
 		names: []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"},
@@ -30,7 +31,7 @@ var (
 		name: "day-of-week", min: 1, max: 7, rule: "1-7 (1 is Sunday) or SUN-SAT, L, 1L to 7L or 1#1 to 7#5",
 		names: []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"},
 	}
-	year = field{name: "year", min: 1970, max: 2199, rule: "1970-2199"}
+	year = field{name: "year", min: 1970, max: 2199, rule: "1970-2199", straight: true}
 )
 
 func (f field) invalid(item string) error {
@@ -72,8 +73,8 @@ func (f field) values(item string) ([]int, error) {
 	step := 1
 	if stepped {
 		var ok bool
-		if step, ok = number(stepText, 1, f.max); !ok {
-			return nil, fmt.Errorf("%s %q must have a step of 1-%d", f.name, item, f.max)
+		if step, ok = number(stepText, 1, max(f.max, f.size())); !ok { // 0/60 is every 60 minutes, as in Quartz
+			return nil, fmt.Errorf("%s %q must have a step of 1-%d", f.name, item, max(f.max, f.size()))
 		}
 	}
 	low, high, ok := f.span(span, stepped)
@@ -105,7 +106,7 @@ func (f field) span(text string, stepped bool) (low, high int, ok bool) {
 		return 0, 0, false
 	case ranged:
 		high, ok = f.value(to)
-		return low, high, ok && (low <= high || f.name != year.name)
+		return low, high, ok && (low <= high || !f.straight)
 	case stepped:
 		return low, f.max, true
 	default:
@@ -126,8 +127,14 @@ func number(text string, low, high int) (int, bool) {
 	return int(n), err == nil && int(n) >= low && int(n) <= high
 }
 
-// daysOfMonth returns the fixed days as bits, and the days that depend on the month.
-func daysOfMonth(text string) (mask uint64, moving []gocron.DomConstraint, err error) {
+// monthDays are the days of a month that an expression selects.
+type monthDays struct {
+	mask     uint64                 // the fixed days
+	moving   []gocron.DomConstraint // the days that depend on the month
+	nearLast []int                  // n of each L-nW, which the library does not know
+}
+
+func daysOfMonth(text string) (d monthDays, err error) {
 	if isOpen(text) {
 		text = "*"
 	}
@@ -135,18 +142,29 @@ func daysOfMonth(text string) (mask uint64, moving []gocron.DomConstraint, err e
 		if !strings.ContainsAny(item, "LW") {
 			more, err := dayOfMonth.mask(item)
 			if err != nil {
-				return 0, nil, err
+				return monthDays{}, err
 			}
-			mask |= more
+			d.mask |= more
 			continue
 		}
-		day, ok := movingDay(item)
-		if !ok {
-			return 0, nil, dayOfMonth.invalid(item)
+		if !d.addMoving(item) {
+			return monthDays{}, dayOfMonth.invalid(item)
 		}
-		moving = append(moving, day)
 	}
-	return mask, moving, nil
+	return d, nil
+}
+
+// addMoving adds L, LW, L-3, L-3W or 15W, and reports whether the item is one of them.
+func (d *monthDays) addMoving(item string) bool {
+	back, fromLast := strings.CutPrefix(item, "L-")
+	if n, weekday := strings.CutSuffix(back, "W"); fromLast && weekday {
+		days, ok := number(n, 1, 30)
+		d.nearLast = append(d.nearLast, days)
+		return ok
+	}
+	day, ok := movingDay(item)
+	d.moving = append(d.moving, day)
+	return ok
 }
 
 // movingDay reads L, LW, L-3 and 15W.

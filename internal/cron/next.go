@@ -74,28 +74,36 @@ func (e *Expr) prevShown(by time.Time) time.Time {
 
 // wallAfter returns the first matching wall time after w, or zero.
 func (e *Expr) wallAfter(w time.Time) time.Time {
-	if e.lastYear != 0 {
-		if w.Year() > e.lastYear {
+	if e.lastYear != 0 && w.Year() < e.firstYear {
+		w = newYear(e.firstYear).Add(-1)
+	}
+	limit := w.Year() + calendarYears
+	for {
+		if w.Year() > limit || e.lastYear != 0 && w.Year() > e.lastYear {
 			return time.Time{}
 		}
-		if w.Year() < e.firstYear {
-			w = newYear(e.firstYear).Add(-1)
+		if w = e.spec.Next(w); w.IsZero() || e.permits(w) {
+			return w
 		}
+		w = midnight(w).Add(24*time.Hour - 1)
 	}
-	return e.spec.Next(w)
 }
 
 // wallBy returns the last matching wall time at or before w, or zero.
 func (e *Expr) wallBy(w time.Time) time.Time {
-	if e.lastYear != 0 {
-		if w.Year() < e.firstYear {
+	if e.lastYear != 0 && w.Year() > e.lastYear {
+		w = newYear(e.lastYear + 1).Add(-1)
+	}
+	limit := w.Year() - calendarYears
+	for {
+		if w.Year() < limit || e.lastYear != 0 && w.Year() < e.firstYear {
 			return time.Time{}
 		}
-		if w.Year() > e.lastYear {
-			w = newYear(e.lastYear + 1).Add(-1)
+		if w = e.spec.Prev(w.Add(time.Second)); w.IsZero() || e.permits(w) { // Prev first goes back by a second, to a whole second
+			return w
 		}
+		w = midnight(w).Add(-1)
 	}
-	return e.spec.Prev(w.Add(time.Second)) // Prev first goes back by a second, to a whole second
 }
 
 func newYear(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }

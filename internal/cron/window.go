@@ -7,7 +7,8 @@ import (
 )
 
 // Window is the time in which work is permitted: from each instant at which one expression fires until the next instant at
-// which another expression fires (permit_run_start_time and permit_run_end_time of TBSchedule). It is immutable.
+// which another expression fires (permit_run_start_time and permit_run_end_time of TBSchedule). A window that
+// lies in a time that the clock skips opens at the first instant after it, for its usual length. It is immutable.
 type Window struct {
 	start, end *Expr     // a nil start means always open, a nil end means until the work is drained
 	startRun   bool      // the start of a server opens the window, too
@@ -93,7 +94,7 @@ func (w *Window) At(now time.Time) WindowState {
 		return w.openEnded(now)
 	}
 	if since := w.since(now); !since.IsZero() {
-		s := WindowState{Open: true, Since: since, NextEnd: w.end.Next(now)}
+		s := WindowState{Open: true, Since: since, NextEnd: w.nextEnd(now)}
 		if !s.NextEnd.IsZero() {
 			s.NextStart = w.start.Next(s.NextEnd)
 		}
@@ -101,7 +102,7 @@ func (w *Window) At(now time.Time) WindowState {
 	}
 	s := WindowState{NextStart: w.start.Next(now)}
 	if !s.NextStart.IsZero() {
-		s.NextEnd = w.end.Next(s.NextStart)
+		s.NextEnd = w.nextEnd(s.NextStart)
 	}
 	return s
 }
@@ -117,7 +118,7 @@ func (w *Window) openEnded(now time.Time) WindowState {
 
 // since returns the first start after the last end, or zero if none has come yet.
 func (w *Window) since(now time.Time) time.Time {
-	ended := w.end.Prev(now)
+	ended := w.lastEnd(now)
 	since := w.start.Prev(now)
 	if !since.After(ended) {
 		since = time.Time{}

@@ -92,4 +92,10 @@ var runMutants = []mutant{
 		"cancel_requested ORDER",
 		"TestConformance",
 	},
+	{
+		"R14", "mode RUN ends while a run is open",
+		"checkModeChange", "return errors.Join(blockers...)",
+		"return errors.Join(blockers[:0]...)",
+		"TestConformance",
+	},
 }

@@ -90,6 +90,7 @@
 //	ended.go             counts for metrics
 //	dependency.go        Dependencies: the static dependencies; dependency_graph.go orders them and finds cycles
 //	trigger.go           the record of a trigger and its validation; trigger_row.go reads and writes its row
+//	trigger_jitter.go    how much later than its slots a trigger fires
 //	trigger_define.go    define and apply; trigger_compare.go previews them
 //	trigger_operate.go   pause, delete and fire
 //	trigger_list.go      Triggers: lists for operators

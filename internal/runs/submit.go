@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,8 +80,13 @@ func ensureLockRow(ctx context.Context, r *roster.Roster, taskType string) error
 	return r.InsertLockRow(ctx, taskType)
 }
 
+// rowReader is a database or a transaction.
+type rowReader interface {
+	QueryRow(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // checkMode returns ErrUnknownTask if the task type has no row, and ErrNoRuns if its mode is not RUN.
-func checkMode(ctx context.Context, db *sqldb.DB, taskType string) error {
+func checkMode(ctx context.Context, db rowReader, taskType string) error {
 	var mode string
 	err := db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
 	switch {
@@ -94,6 +100,9 @@ func checkMode(ctx context.Context, db *sqldb.DB, taskType string) error {
 
 // submitRun completes a run and inserts it, unless a run of its key exists.
 func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (runID string, there bool, err error) {
+	if err := checkMode(ctx, l, l.TaskType); err != nil { // it may have changed since ensureLockRow (R14)
+		return "", false, err
+	}
 	known, err := runsOfKeys(ctx, l, []string{l.TaskType}, []string{r.Key})
 	if err != nil {
 		return "", false, err

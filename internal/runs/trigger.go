@@ -61,19 +61,26 @@ type Trigger struct {
 	Misfire      string        `json:"misfire"`                 // ONE, SKIP or ALL. Defaults to ONE.
 	MisfireAfter time.Duration `json:"-" db:"misfire_after_ms"` // Defaults to 1 min.
 	// CatchupMax bounds the missed slots that ALL fires at once. Defaults to 100.
-	CatchupMax int    `json:"catchup_max"`
-	Overlap    string `json:"overlap"`  // SKIP or WAIT. Defaults to SKIP.
-	Priority   int    `json:"priority"` // of the runs: the READY run with the highest priority is opened first
-	Params     string `json:"params"`   // of the runs
+	CatchupMax int `json:"catchup_max"`
+	// Jitter spreads triggers of the same slots: this one fires later than its slots by a constant time below Jitter that
+	// follows from its name. At most 24 h. Defaults to none.
+	Jitter time.Duration `json:"-" db:"jitter_ms"`
+	// ExcludedDays are days without slots, for kind CRON: 2026-04-03, or 12-25 for each year, separated by commas. They are
+	// days of TimeZone. At most 2,000 bytes.
+	ExcludedDays string `json:"excluded_days"`
+
+	Overlap  string `json:"overlap"`  // SKIP or WAIT. Defaults to SKIP.
+	Priority int    `json:"priority"` // of the runs: the READY run with the highest priority is opened first
+	Params   string `json:"params"`   // of the runs
 
 	// The store sets the following fields; a caller leaves them zero.
 	ID         string    `json:"trigger_id"` // follows from the own_sign and the name
 	Status     string    `json:"status"`
 	Message    string    `json:"message"`
-	Fires      int64     `json:"fires"`  // slots that have fired, without those whose run was SKIPPED
-	Missed     int64     `json:"missed"` // slots that will never fire
-	NextFireAt time.Time `json:"next_fire_at,omitzero"`
-	PrevFireAt time.Time `json:"prev_fire_at,omitzero"`
+	Fires      int64     `json:"fires"`                 // slots that have fired, without those whose run was SKIPPED
+	Missed     int64     `json:"missed"`                // slots that will never fire
+	NextFireAt time.Time `json:"next_fire_at,omitzero"` // the next slot, later by the jitter
+	PrevFireAt time.Time `json:"prev_fire_at,omitzero"` // the last slot that was due
 	Version    int64     `json:"version"`
 }
 
@@ -101,6 +108,10 @@ func (t Trigger) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	errs = append(errs, roster.ValidName("trigger", t.Name, 150), validParams(t.Params))
+	errs = append(errs, t.validateJitter())
+	if len(t.ExcludedDays) > maxExcludedDays {
+		bad("excluded_days must have at most %d bytes, not %d", maxExcludedDays, len(t.ExcludedDays))
+	}
 	if len(t.Expression) > MaxExpression {
 		bad("expression must have at most %d bytes, not %d", MaxExpression, len(t.Expression))
 	}
@@ -131,14 +142,25 @@ func (t Trigger) validate() error {
 // MaxExpression is the width of the column expression, in bytes.
 const MaxExpression = 255
 
+// maxExcludedDays is the longest list of excluded days, in bytes.
+const maxExcludedDays = 2_000
+
 // maxCatchup is the upper bound of CatchupMax, and so of the runs that one firing inserts.
 const maxCatchup = 1_000
 
-// parse returns the computation of the trigger's slots. It fails if kind, expression or time zone are invalid.
+// parse returns the computation of the trigger's slots, which knows no jitter. It fails if kind, expression, time zone or
+// excluded days are invalid.
 func (t Trigger) parse() (slots.Trigger, error) {
 	schedule, err := slots.Parse(t.Kind, t.Expression, t.TimeZone, t.StartAt)
+	if err == nil {
+		schedule, err = slots.Without(schedule, t.ExcludedDays)
+	}
+	next := t.NextFireAt
+	if !next.IsZero() {
+		next = next.Add(-t.delay())
+	}
 	return slots.Trigger{
-		Schedule: schedule, StartAt: t.StartAt, EndAt: t.EndAt, MaxFires: t.MaxFires, Fires: t.Fires, NextFireAt: t.NextFireAt,
+		Schedule: schedule, StartAt: t.StartAt, EndAt: t.EndAt, MaxFires: t.MaxFires, Fires: t.Fires, NextFireAt: next,
 		Misfire: t.Misfire, MisfireAfter: t.MisfireAfter, CatchupMax: t.CatchupMax,
 	}, err
 }

@@ -82,6 +82,8 @@ func (t Trigger) settings() []columnValue {
 		{"misfire", t.Misfire},
 		{"misfire_after", t.MisfireAfter},
 		{"catchup_max", t.CatchupMax},
+		{"jitter", t.Jitter},
+		{"excluded_days", t.ExcludedDays},
 		{"overlap", t.Overlap},
 		{"priority", t.Priority},
 		{"params", t.Params},
@@ -101,7 +103,7 @@ func (t Trigger) next(n int) (list []time.Time, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for at := t.NextFireAt; !at.IsZero() && len(list) < n; at = a.First(at) {
+	for at := t.NextFireAt; !at.IsZero() && len(list) < n; at = t.first(a, at) {
 		list = append(list, at)
 		a.Fires++
 	}

@@ -28,7 +28,9 @@ func (ts *Triggers) put(ctx context.Context, t Trigger, actor string, change boo
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
 	err = ts.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
-		now, err = PutTrigger(ctx, l, t, change, actor)
+		if err = checkMode(ctx, l, l.TaskType); err == nil { // it may have changed since ensureLockRow (R14)
+			now, err = PutTrigger(ctx, l, t, change, actor)
+		}
 		return err
 	})
 	if err != nil {
@@ -83,7 +85,7 @@ func (t *Trigger) resetSchedule(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	t.NextFireAt, t.Message = a.First(now), ""
+	t.NextFireAt, t.Message = t.first(a, now), ""
 	t.Status = TriggerActive
 	if t.NextFireAt.IsZero() {
 		t.Status = TriggerDone
@@ -94,5 +96,6 @@ func (t *Trigger) resetSchedule(now time.Time) error {
 // sameSlots reports whether two triggers are due at the same instants.
 func (t Trigger) sameSlots(o Trigger) bool {
 	return t.Kind == o.Kind && t.Expression == o.Expression && t.TimeZone == o.TimeZone && t.StartAt.Equal(o.StartAt) &&
-		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target
+		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target &&
+		t.Jitter == o.Jitter && t.ExcludedDays == o.ExcludedDays
 }

@@ -110,13 +110,13 @@ func newFiring(t Trigger, now time.Time) firing {
 	var missed int64
 	var next time.Time
 	if err == nil {
-		f.slots, missed, next, err = a.Due(now)
+		f.slots, missed, next, err = a.Due(now.Add(-t.delay()))
 	}
 	if err != nil {
 		f.Status, f.Message = TriggerError, err.Error()
 		return f
 	}
-	f.Fires, f.Missed, f.NextFireAt, f.Message = t.Fires+int64(len(f.slots)), t.Missed+missed, next, ""
+	f.Fires, f.Missed, f.NextFireAt, f.Message = t.Fires+int64(len(f.slots)), t.Missed+missed, t.firingAt(next), ""
 	if n := len(f.slots); n > 0 {
 		f.PrevFireAt = f.slots[n-1]
 	}
@@ -133,7 +133,7 @@ func (f *firing) uncount(now time.Time) {
 	}
 	f.Fires -= int64(len(f.slots))
 	if a, err := f.parse(); err == nil { // newFiring has parsed it already
-		f.NextFireAt = a.First(now)
+		f.NextFireAt = f.first(a, now)
 	}
 	if !f.NextFireAt.IsZero() {
 		f.Status = TriggerActive

@@ -22,6 +22,7 @@ type TriggerRecord struct {
 	Trigger
 	OwnSign        string `json:"own_sign"`
 	MisfireAfterMS int64  `json:"misfire_after_ms" db:"-"`
+	JitterMS       int64  `json:"jitter_ms" db:"-"`
 
 	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
 }
@@ -38,6 +39,7 @@ func (ts *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord,
 	}
 	for i := range list {
 		list[i].MisfireAfterMS = list[i].MisfireAfter.Milliseconds()
+		list[i].JitterMS = list[i].Jitter.Milliseconds()
 	}
 	return list, nil
 }

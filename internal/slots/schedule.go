@@ -46,6 +46,24 @@ func Parse(kind, expression, zone string, startAt time.Time) (Schedule, error) {
 	}
 }
 
+// Without returns a schedule of kind CRON without the slots on excluded days, a list as for [cron.ParseExcludedDays]. It
+// refuses days for another kind.
+func Without(s Schedule, days string) (Schedule, error) {
+	excluded, err := cron.ParseExcludedDays(days)
+	if err != nil || days == "" {
+		return s, err
+	}
+	c, ok := s.(cronSchedule)
+	if !ok {
+		return nil, fmt.Errorf("excluded_days (%s) must be empty unless kind is CRON", days)
+	}
+	expr, err := c.expr.Without(excluded)
+	if err != nil {
+		return nil, fmt.Errorf("expression: %w", err)
+	}
+	return cronSchedule{expr}, nil
+}
+
 type cronSchedule struct{ expr *cron.Expr }
 
 func parseCron(expression, zone string) (Schedule, error) {

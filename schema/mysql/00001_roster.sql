@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     failing_after               BIGINT       NOT NULL DEFAULT 5,                  -- failed calls in a row after which a worker is not ready
     queue_max_attempts          BIGINT       NOT NULL DEFAULT 3,                  -- mode RUN: attempts to sweep a queue before it fails
     queue_retry_ms              BIGINT       NOT NULL DEFAULT 30000,              -- mode RUN: pause after the first failed sweep, doubles
+    sweep_max_repeats           BIGINT       NOT NULL DEFAULT 3,                  -- mode RUN: selects in a row that return only executed items before a sweep fails
     max_recoveries              BIGINT       NOT NULL DEFAULT 5,                  -- mode RUN: take-overs of a queue without progress before it fails
     run_timeout_ms              BIGINT       NOT NULL DEFAULT 86400000,           -- mode RUN: time limit of a run
     run_start_timeout_ms        BIGINT       NOT NULL DEFAULT 0,                  -- mode RUN: time limit of the wait until a run is opened, 0 for none
@@ -72,6 +73,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_failing_after CHECK (failing_after BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_sweep_max_repeats CHECK (sweep_max_repeats BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_run_timeout_ms CHECK (run_timeout_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_run_start_timeout_ms CHECK (run_start_timeout_ms BETWEEN 0 AND 315360000000),
@@ -317,6 +319,8 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     misfire          VARCHAR(20)  NOT NULL DEFAULT 'ONE',            -- late slots: ONE, SKIP or ALL
     misfire_after_ms BIGINT       NOT NULL DEFAULT 60000,            -- age from which a slot is late
     catchup_max      BIGINT       NOT NULL DEFAULT 100,              -- most late slots that ALL fires at once
+    jitter_ms        BIGINT       NOT NULL DEFAULT 0,                -- it fires later than its slots by a constant time below this
+    excluded_days    TEXT         NOT NULL DEFAULT (''),             -- days without slots of CRON, such as 2026-04-03,12-25
     overlap          VARCHAR(20)  NOT NULL DEFAULT 'SKIP',           -- while a run is open: SKIP or WAIT
     priority         BIGINT       NOT NULL DEFAULT 0,                -- priority of the runs, the highest first
     params           TEXT         NOT NULL DEFAULT (''),             -- parameters of the runs
@@ -330,6 +334,7 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     CONSTRAINT ck_schedule_trigger_next_fire_at CHECK (next_fire_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_trigger_prev_fire_at CHECK (prev_fire_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_trigger_misfire_after_ms CHECK (misfire_after_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_trigger_jitter_ms CHECK (jitter_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),

@@ -1,0 +1,55 @@
+package centertest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// testModeChange checks that mode RUN does not end while something needs it.
+func testModeChange(t *testing.T, c *center.Center) {
+	apply := func(r *fixture) error {
+		diff, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 1})
+		r.must(err)
+		return c.Tasks().Apply(t.Context(), diff, "test")
+	}
+	refused := func(r *fixture, want string) {
+		r.Helper()
+		if err := apply(r); err == nil || !strings.Contains(err.Error(), "mode must not change from RUN to CONTINUOUS: "+want) {
+			r.Fatalf("the change of the mode: got %v, want an error with %q", err, want)
+		}
+		if s, err := c.Tasks().Settings(t.Context(), r.task); err != nil || s.Mode != center.ModeRun {
+			r.Fatalf("the mode after the refused change is %s, want RUN: %v", s.Mode, err)
+		}
+	}
+	t.Run("R14 mode RUN does not end while a run is open", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		refused(r, "run "+id+" (own_sign BASE) is open: ")
+		r.finishAll("A", "0")
+		r.must(apply(r))
+		_, _, err := c.Engine().Runs.Submit(t.Context(), r.task, "late", "")
+		if err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
+			t.Fatalf("submission to a task type of mode CONTINUOUS: got %v, want an error", err)
+		}
+	})
+	t.Run("R14 mode RUN does not end while others run after it", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a")
+		refused(g["a"], "task type "+g["b"].task+" runs after it")
+		g["b"].must(c.Engine().Dependencies.Define(t.Context(), g["b"].task))
+		g["a"].must(apply(g["a"]))
+	})
+	t.Run("R14 mode RUN ends with the trigger of the settings, and not with others", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.hourly(nil) // has the name of the task type, as that of cron and every
+		r.defineTrigger(center.Trigger{Name: r.task + ".other", Kind: center.TriggerEvery, Expression: time.Hour.String()})
+		refused(r, "trigger "+r.task+".other (own_sign BASE) fires it")
+		r.must(c.Engine().Triggers.Delete(t.Context(), r.task+".other", "test"))
+		r.must(apply(r))
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_trigger WHERE target = '%s'", r.task); n != 0 {
+			t.Fatalf("%d triggers are left, want none", n)
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package cron
+
+import (
+	"fmt"
+	"strings"
+)
+
+// crontabPrefix begins an expression of five fields, as in crontab(5).
+const crontabPrefix = "cron5:"
+
+// crontabDay is the day of the week in a crontab: 0 and 7 are Sunday.
+var crontabDay = field{
+	name: "day-of-week", min: 0, max: 7, rule: "0-7 (0 and 7 are Sunday) or SUN-SAT", straight: true,
+	names: []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"},
+}
+
+// readCrontab reads five fields of a crontab: minute, hour, day of the month, month and day of the week. If both days are
+// set, either of them suffices, unless one begins with a star.
+func (e *Expr) readCrontab(fields []string) error {
+	if n := len(fields); n != 5 {
+		return fmt.Errorf("has %d fields after cron5:, must have 5: minute hour day-of-month month day-of-week", n)
+	}
+	dom, dow := fields[2], fields[4]
+	if strings.ContainsAny(strings.ToUpper(dom), "LW?") {
+		return fmt.Errorf("day-of-month %q must be 1-31, a list, a range or a step of these", dom)
+	}
+	e.spec.DowOrDom = !strings.HasPrefix(dom, "*") && !strings.HasPrefix(dow, "*")
+	dow, err := crontabDays(dow)
+	if err != nil {
+		return err
+	}
+	return e.readFields([]string{"0", fields[0], fields[1], dom, fields[3], dow})
+}
+
+// crontabDays translates days of the week, which Quartz counts from 1.
+func crontabDays(text string) (string, error) {
+	if text == "*" {
+		return text, nil
+	}
+	days, err := crontabDay.all(text)
+	names := make([]string, len(days))
+	for i, day := range days {
+		names[i] = dayOfWeek.names[day%7]
+	}
+	return strings.Join(names, ","), err
+}
