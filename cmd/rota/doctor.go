@@ -36,7 +36,7 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 			if err != nil {
 				return err
 			}
-			r := result{findings, func(s screen) string { return findingsText(s, findings) }}
+			r := result{records: findings, text: func(s screen) string { return findingsText(s, findings) }}
 			if err := o.write(cmd.OutOrStdout(), r); err != nil {
 				return err
 			}

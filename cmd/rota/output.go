@@ -44,6 +44,7 @@ func addWatchFlags(cmd *cobra.Command, o *output) {
 type result struct {
 	records any // for CSV a slice of structs, an object, or something with csvRecords
 	text    func(screen) string
+	final   bool // it will not change any more: a watch ends
 }
 
 // csvRecorder is a result whose CSV has only a part of what its JSON has.
@@ -51,7 +52,7 @@ type csvRecorder interface{ csvRecords() any }
 
 // tableResult is a result that is a table of its records.
 func tableResult[T any](records []T, columns []column[T]) result {
-	return result{records, func(s screen) string { return render(s, records, columns) }}
+	return result{records: records, text: func(s screen) string { return render(s, records, columns) }}
 }
 
 func (o output) isTable() bool { return o.format.value == formatTable }

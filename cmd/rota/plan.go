@@ -72,7 +72,7 @@ func showPlan(ctx context.Context, c *center.Center, taskType string, add int, r
 	if record.Moves == nil {
 		record.Moves = []center.Move{} // [] in JSON
 	}
-	return result{record, func(sc screen) string { return planText(sc, p) }}, nil
+	return result{records: record, text: func(sc screen) string { return planText(sc, p) }}, nil
 }
 
 func planText(s screen, p center.Preview) string {

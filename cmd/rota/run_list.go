@@ -34,7 +34,10 @@ The state of a run:
   DEPENDENT_FAILED  an upstream did not succeed
   CANCELLED         an operator cancelled it
   SKIPPED           another run was open when its trigger was due; "rota run
-                    rerun" starts it`,
+                    rerun" starts it
+
+QUEUES are the drained and all queues of the run. ITEMS with a plus sign are at
+least that many: a process died, or the run was cancelled during a sweep.`,
 		Example: `  rota run list reindex --watch
   rota run list --state FAILED
   rota run list --limit 1000 -o csv`,
@@ -52,7 +55,7 @@ var runColumns = []column[center.RunRecord]{
 	{title: "TASK", text: func(r center.RunRecord) string { return r.TaskType }},
 	{title: "STATE", text: func(r center.RunRecord) string { return r.DisplayState() }, color: byMeaning[center.RunRecord]},
 	{title: "QUEUES", text: finishedText, right: true},
-	{title: "ITEMS", text: func(r center.RunRecord) string { return number(r.ItemsDone) }, right: true, dropRank: 4},
+	{title: "ITEMS", text: func(r center.RunRecord) string { return itemsText(r.ItemsDone, r.ItemsAtLeast) }, right: true, dropRank: 4},
 	{title: "FAILED", text: func(r center.RunRecord) string { return number(r.ItemsFailed) }, right: true, dropRank: 3, color: badUnlessZero[center.RunRecord]},
 	{title: "DUE", text: func(r center.RunRecord) string { return relativeTime(r.Now, r.ScheduledAt) }, right: true, dropRank: 2},
 	{title: "DURATION", text: runDuration, right: true, dropRank: 1},
@@ -70,12 +73,21 @@ func submittedKey(r center.RunRecord) string {
 	return oneLine(r.Key)
 }
 
-// finishedText returns the finished and all queues of a run, as 2/4.
+// finishedText returns the drained and all queues of a run, as 2/4. Failed and
+// cancelled queues are not among the drained ones.
 func finishedText(r center.RunRecord) string {
 	if r.Queues() == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d/%d", r.FinishedQueues(), r.Queues())
+	return fmt.Sprintf("%d/%d", r.QueuesDone, r.Queues())
+}
+
+// itemsText returns a number of items, with a plus sign if it is a lower bound.
+func itemsText(n int64, atLeast bool) string {
+	if atLeast {
+		return number(n) + "+"
+	}
+	return number(n)
 }
 
 // runDuration is the time from the start of a run to its end, or until now.

@@ -42,15 +42,24 @@ func blockerSuffix(r center.RunRecord, b center.RunBlocker) string {
 	return ""
 }
 
-// progressText returns the finished queues, the items and the duration.
+// progressText returns the drained, failed and cancelled queues, the items and
+// the duration.
 func progressText(r center.RunRecord) string {
 	if r.Queues() == 0 {
 		return "not started"
 	}
-	parts := []string{fmt.Sprintf("%d of %s", r.FinishedQueues(), plural(r.Queues(), "queue", "queues")), plural(r.ItemsDone, "item", "items")}
+	parts := []string{fmt.Sprintf("%d of %s", r.QueuesDone, plural(r.Queues(), "queue", "queues"))}
 	if r.QueuesFailed > 0 {
-		parts[0] += fmt.Sprintf(", %d of them failed", r.QueuesFailed)
+		parts = append(parts, fmt.Sprintf("%d failed", r.QueuesFailed))
 	}
+	if r.QueuesCancelled > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", r.QueuesCancelled))
+	}
+	items := plural(r.ItemsDone, "item", "items")
+	if r.ItemsAtLeast {
+		items = "at least " + items
+	}
+	parts = append(parts, items)
 	if r.ItemsFailed > 0 {
 		parts = append(parts, plural(r.ItemsFailed, "item", "items")+" failed")
 	}
@@ -68,6 +77,6 @@ func progressBar(r center.RunRecord, width int) string {
 		return progress
 	}
 	length := max(min(width-text.StringWidth(progress)-len("[] "), maxBar), minBar)
-	full := int(int64(length) * r.FinishedQueues() / r.Queues())
+	full := int(int64(length) * r.QueuesDone / r.Queues())
 	return "[" + strings.Repeat("█", full) + strings.Repeat("░", length-full) + "] " + progress
 }

@@ -14,7 +14,7 @@ func newRunShowCommand() *cobra.Command {
 		Use:   "show RUN",
 		Short: "Show the progress of a run, its queues and its dependencies",
 		Long: `Show the progress of a run, its queues, its upstreams and its dependants. Failed
-and running queues come first.
+and running queues come first. With --watch it ends when the run has ended.
 
 RUN is the id of a run, or a task type, which stands for its newest run.`,
 		Example: `  rota run show reindex --watch
@@ -23,10 +23,14 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 		Args:              arguments("RUN"),
 		ValidArgsFunction: complete(listRuns(anyRun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				details, err := center.ReadRunDetails(ctx, c, args[0])
+				details, err := center.ReadRunDetails(ctx, c, name)
+				if err == nil {
+					name = details.Run.ID // a watch of a task type stays with the run
+				}
 				d := runDetails{details}
-				return result{d, d.text}, err
+				return result{records: d, text: d.text, final: details.Run.Ended()}, err
 			})
 		},
 	}

@@ -110,7 +110,7 @@ func runQueueColumns(now time.Time) []column[center.RunQueue] {
 		{title: "STATE", text: func(q center.RunQueue) string { return q.State }, color: byMeaning[center.RunQueue]},
 		{title: "SERVER", text: func(q center.RunQueue) string { return orDash(q.Server) }, uuid: true},
 		{title: "ATTEMPT", text: func(q center.RunQueue) string { return fmt.Sprint(q.Attempt) }, right: true},
-		{title: "ITEMS", text: func(q center.RunQueue) string { return number(q.ItemsDone) }, right: true},
+		{title: "ITEMS", text: func(q center.RunQueue) string { return itemsText(q.ItemsDone, q.ItemsAtLeast) }, right: true},
 		{title: "FAILED", text: func(q center.RunQueue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[center.RunQueue]},
 		{title: "EPOCH", text: func(q center.RunQueue) string { return number(q.Epoch) }, right: true, dropRank: 4},
 		{title: "PROGRESS", text: func(q center.RunQueue) string { return relativeTime(now, q.ProgressAt) }, right: true, dropRank: 2},

@@ -118,7 +118,7 @@ func (w *waiter) show(b center.RunBlocker) error {
 		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.width-1, "…")+"\x1b[K")
 		return err
 	}
-	numbers, state := w.last.FinishedQueues()+w.last.ItemsDone+w.last.ItemsFailed, w.last.DisplayState()+blockerSuffix(w.last, b)
+	numbers, state := w.last.QueuesDone+w.last.QueuesFailed+w.last.ItemsDone+w.last.ItemsFailed, w.last.DisplayState()+blockerSuffix(w.last, b)
 	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < printRunEvery) {
 		return nil
 	}

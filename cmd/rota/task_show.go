@@ -39,7 +39,7 @@ func showTask(ctx context.Context, c *center.Center, taskType string) (result, e
 	if err != nil {
 		return result{}, err
 	}
-	return result{objectOf(tasks[0]).withSettings(s.Records()), func(sc screen) string {
+	return result{records: objectOf(tasks[0]).withSettings(s.Records()), text: func(sc screen) string {
 		return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s), settingColumns)
 	}}, nil
 }

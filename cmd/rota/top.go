@@ -58,7 +58,7 @@ func showTop(ctx context.Context, c *center.Center, taskType string, rates *cent
 		return result{}, err
 	}
 	lines := topLines(servers, rates.Update(servers))
-	return result{tasks, func(s screen) string {
+	return result{records: tasks, text: func(s screen) string {
 		return render(s, tasks, taskColumns) + "\n\n" + render(s, lines, topColumns)
 	}}, nil
 }

@@ -48,7 +48,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
-// watch refreshes the result until the context ends. It reports a transient
+// watch refreshes the result until the context ends or the result is final. It reports a transient
 // error of the database and continues; another error ends it.
 func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, q query) error {
 	out := cmd.OutOrStdout()
@@ -68,7 +68,7 @@ func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, 
 		case err != nil:
 			fmt.Fprintf(cmd.ErrOrStderr(), "rota: %s; trying again\n", escape.Text(err.Error())) //nolint:errcheck // stderr is the last channel
 		default:
-			if err := o.redraw(out, cmd.CommandPath(), r); err != nil {
+			if err := o.redraw(out, cmd.CommandPath(), r); err != nil || r.final {
 				return err
 			}
 		}

@@ -98,4 +98,10 @@ var runMutants = []mutant{
 		"return errors.Join(blockers[:0]...)",
 		"TestConformance",
 	},
+	{
+		"R15", "the counts of a run that was cancelled look exact",
+		"stopRunTx", "UPDATE schedule_run_queue SET `+lowerBound+`, state = ?",
+		"UPDATE schedule_run_queue SET state = ?",
+		"TestConformance",
+	},
 }

@@ -45,7 +45,8 @@ func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message strin
 	if err := moveRun(ctx, t, runID, from, state, message); err != nil {
 		return err
 	}
-	_, err := t.Exec(ctx, `UPDATE schedule_run SET items_done = ?, items_failed = ? WHERE run_id = ?`, sum.itemsDone, sum.itemsFailed, runID)
+	_, err := t.Exec(ctx, `UPDATE schedule_run SET items_done = ?, items_failed = ?, items_at_least = ? WHERE run_id = ?`,
+		sum.itemsDone, sum.itemsFailed, sum.atLeast, runID)
 	return err
 }
 

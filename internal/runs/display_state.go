@@ -15,8 +15,3 @@ func (r Run) stateText() string {
 	}
 	return r.State
 }
-
-// FinishedQueues returns how many queues of the run need no more sweeps: they are done, failed or cancelled.
-func (r RunRecord) FinishedQueues() int64 {
-	return r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
-}

@@ -80,7 +80,7 @@ func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues
 func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []string, where string, args ...any) error {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
 		all := append([]any{state, why}, args...)
-		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
+		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
 			` AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`') AND queue_id IN (`+sqldb.Marks(len(part))+`)`, append(all, sqldb.Args(part)...)...)
 		if err != nil {
 			return fmt.Errorf("end queues of runs: %w", err)

@@ -12,6 +12,7 @@ import (
 type queueCounts struct {
 	open, done, failed, cancelled int
 	itemsDone, itemsFailed        int64
+	atLeast                       bool   // itemsDone and itemsFailed are lower bounds
 	cause                         string // the error of the first queue that failed
 }
 
@@ -20,8 +21,9 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 		var state string
 		var n int
 		var done, failed int64
-		err := rows.Scan(&state, &n, &done, &failed)
-		sum.itemsDone, sum.itemsFailed = sum.itemsDone+done, sum.itemsFailed+failed
+		var atLeast flag
+		err := rows.Scan(&state, &n, &done, &failed, &atLeast)
+		sum.itemsDone, sum.itemsFailed, sum.atLeast = sum.itemsDone+done, sum.itemsFailed+failed, sum.atLeast || bool(atLeast)
 		switch state {
 		case RunQueueDone:
 			sum.done += n
@@ -33,7 +35,7 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 			sum.open += n
 		}
 		return err
-	}, `SELECT state, COUNT(*), SUM(items_done), SUM(items_failed) FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
+	}, `SELECT state, COUNT(*), SUM(items_done), SUM(items_failed), `+anyLowerBound+` FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
 	if err != nil || sum.failed == 0 {
 		return sum, err
 	}
@@ -55,3 +57,10 @@ func (sum queueCounts) outcome() (state, message string) {
 	}
 	return RunSuccess, ""
 }
+
+// lowerBound notes in an UPDATE of a queue of a run, before it assigns the state (L6), that the counts of a queue whose sweep
+// did not record its end are lower bounds (R15). The items that the sweep has executed since its last save are not counted.
+const lowerBound = `items_at_least = CASE WHEN state = '` + RunQueueRunning + `' THEN TRUE ELSE items_at_least END`
+
+// anyLowerBound reports in a query over queues of runs whether the counts of any of them are lower bounds.
+const anyLowerBound = `MAX(CASE WHEN items_at_least THEN 1 ELSE 0 END)`

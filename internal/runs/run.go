@@ -56,6 +56,9 @@ type Run struct {
 	QueueTotal  int   `json:"queue_total"` // the number of queues when it was opened: an item belongs to queue mod(id, QueueTotal)
 	ItemsDone   int64 `json:"items_done"`  // the sum over all queues, set when the run ends
 	ItemsFailed int64 `json:"items_failed"`
+	// ItemsAtLeast means that ItemsDone and ItemsFailed are lower bounds: a sweep ended without recording its end, because
+	// its process died or the run was cancelled (R15).
+	ItemsAtLeast bool `json:"items_at_least"`
 
 	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
 	CreatedAt   time.Time `json:"created_at"`
@@ -83,6 +86,8 @@ type RunQueue struct {
 	ItemsDone   int64  `json:"items_done"`
 	ItemsFailed int64  `json:"items_failed"`
 	LastError   string `json:"last_error"`
+
+	ItemsAtLeast bool `json:"items_at_least"` // ItemsDone and ItemsFailed are lower bounds (R15)
 
 	NextAttemptAt time.Time `json:"next_attempt_at,omitzero"`
 	StartedAt     time.Time `json:"started_at,omitzero"`

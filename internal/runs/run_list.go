@@ -37,7 +37,8 @@ type RunRecord struct {
 
 	SweptDone   int64     `json:"-" db:"swept_done"`
 	SweptFailed int64     `json:"-" db:"swept_failed"`
-	Now         time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
+	SweptLoose  int64     `json:"-" db:"swept_at_least"` // above 0 if SweptDone and SweptFailed are lower bounds
+	Now         time.Time `json:"-" db:"database_time"`  // by the database's clock, when this was read
 }
 
 // Queues returns the number of queues that the run sweeps, 0 before it is opened.
@@ -53,11 +54,11 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 	w.Equal("task_type", f.TaskType)
 	w.Equal("state", f.State)
 	list, err := sqldb.Records[RunRecord](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
-		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, {now} AS database_time
+		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, t.swept_at_least, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
 				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running, COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
 				COUNT(CASE WHEN q.state = 'FAILED' THEN 1 END) AS queues_failed, COUNT(CASE WHEN q.state = 'CANCELLED' THEN 1 END) AS queues_cancelled,
-				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed
+				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed, MAX(CASE WHEN q.items_at_least THEN 1 ELSE 0 END) AS swept_at_least
 			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p
 			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
 		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args...)
@@ -66,7 +67,7 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 	}
 	for i := range list {
 		if r := &list[i]; r.State == RunRunning {
-			r.ItemsDone, r.ItemsFailed = r.SweptDone, r.SweptFailed
+			r.ItemsDone, r.ItemsFailed, r.ItemsAtLeast = r.SweptDone, r.SweptFailed, r.SweptLoose > 0
 		}
 	}
 	return list, nil

@@ -38,7 +38,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	if cancel {
 		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
 	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
+	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
 		finished_at = {now} WHERE run_id = ? AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, queueState, why, runID)
 	if err != nil {
 		return false, err

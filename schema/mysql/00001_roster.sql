@@ -368,6 +368,7 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     queue_total      BIGINT       NOT NULL DEFAULT 0,                        -- number of queues when it was opened
     items_done       BIGINT       NOT NULL DEFAULT 0,                        -- items that succeeded in all queues, once it has ended
     items_failed     BIGINT       NOT NULL DEFAULT 0,                        -- items that failed in all queues, once it has ended
+    items_at_least   BOOLEAN      NOT NULL DEFAULT FALSE,                    -- items_done and items_failed are lower bounds
     message          TEXT         NOT NULL DEFAULT (''),                     -- why it is in its state, for people
     created_at       DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)),       -- when the row was inserted
     started_at       DATETIME(6)  NULL,                                      -- when it was opened; newer rows of the user belong to the next run
@@ -398,6 +399,7 @@ CREATE TABLE IF NOT EXISTS schedule_run_queue (
     cursor_value    TEXT         NOT NULL DEFAULT (''),        -- how far a dealer with a cursor has read in this run
     items_done      BIGINT       NOT NULL DEFAULT 0,           -- items that succeeded
     items_failed    BIGINT       NOT NULL DEFAULT 0,           -- items that failed
+    items_at_least  BOOLEAN      NOT NULL DEFAULT FALSE,       -- items_done and items_failed are lower bounds
     last_error      TEXT         NOT NULL DEFAULT (''),        -- last error
     started_at      DATETIME(6)  NULL,                         -- when it was first claimed
     progress_at     DATETIME(6)  NULL,                         -- when its progress was last saved
