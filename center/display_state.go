@@ -10,7 +10,8 @@ const (
 )
 
 // DisplayState returns the state of the task type in its environment: PAUSED, DRAINING (every server drains, since the
-// number of queues changes), UNSERVED, FAILING, RUNNING, IDLE or SERVING. The first that applies wins.
+// number of queues changes), UNSERVED, FAILING, RUNNING, FAILED (its last runs failed; see Runs.Problems), IDLE or SERVING.
+// The first that applies wins.
 func (t TaskRecord) DisplayState() string {
 	switch {
 	case t.Paused:
@@ -23,6 +24,8 @@ func (t TaskRecord) DisplayState() string {
 		return StateFailing
 	case t.RunID != nil:
 		return RunRunning
+	case t.FailedRuns > 0:
+		return RunFailed
 	case t.Mode == ModeRun:
 		return StateIdle
 	}

@@ -21,12 +21,12 @@ func TestDisplayStates(t *testing.T) {
 		StateUnserved: task(func(r *TaskRecord) { r.DeadServers = 2 }),
 		RunRunning:    task(func(r *TaskRecord) { r.RunID, r.Mode = &run, ModeRun }),
 		StateIdle:     task(func(r *TaskRecord) { r.Mode = ModeRun }),
+		RunFailed:     task(func(r *TaskRecord) { r.FailedRuns, r.Mode = 1, ModeRun }),
 		StateOverdue:  ServerRecord{State: StateServing, Overdue: true}.DisplayState(),
 		StateStandby:  ServerRecord{State: StateStandby}.DisplayState(),
 		StateFailing:  task(func(r *TaskRecord) { r.FailingServers, r.RunID, r.Mode = 1, &run, ModeRun }),
 		StateRemoving: QueueRecord{Status: "HELD", Removing: true}.DisplayState(),
 		"HELD":        QueueRecord{Status: "HELD"}.DisplayState(),
-		RunFailed:     Run{State: RunFailed, Paused: true}.DisplayState(),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -37,6 +37,9 @@ func TestDisplayStates(t *testing.T) {
 		if got := (ServerRecord{State: state, FailingSince: &now}).DisplayState(); got != want {
 			t.Errorf("a failing server that is %s is %s, want %s", state, got, want)
 		}
+	}
+	if got := (Run{State: RunFailed, Paused: true}).DisplayState(); got != RunFailed {
+		t.Errorf("a failed run that was paused is %s", got)
 	}
 	if got := (Run{State: RunReady, Paused: true}).DisplayState(); got != StatePaused {
 		t.Errorf("a paused run is %s", got)

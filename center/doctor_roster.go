@@ -68,6 +68,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.failing(r)
 	servers.errors(r)
 	queues.items(r.task)
+	if err := runCheck(d).problems(ctx, r.task); err != nil {
+		return err
+	}
 	queues.pendingChanges(r)
 	if err := queues.crashes(ctx, d.task, settings.MaxRecoveries); err != nil {
 		return err

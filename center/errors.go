@@ -38,6 +38,7 @@ var (
 
 	ErrUnknownRun     = runs.ErrUnknownRun     // no run with this id in this own_sign
 	ErrRunState       = runs.ErrRunState       // the state of the run does not allow the operation
+	ErrNoProblem      = runs.ErrNoProblem      // there is nothing to acknowledge
 	ErrRunOver        = runs.ErrRunOver        // the queue of the run no longer belongs to this sweep
 	ErrUnknownTrigger = runs.ErrUnknownTrigger // no trigger with this name in this own_sign
 )

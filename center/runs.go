@@ -31,6 +31,8 @@ type (
 	RunFilter = runs.RunFilter
 	// RunEnd is how runs of a task type ended.
 	RunEnd = runs.RunEnd
+	// RunProblem is something about the runs of a task type that an operator should look after (R19).
+	RunProblem = runs.Problem
 	// Trigger says when runs of a task type begin without a Submit. It is a row of schedule_trigger.
 	Trigger = runs.Trigger
 	// TriggerRecord is a trigger as operators see it.
@@ -64,6 +66,15 @@ const (
 	RunQueueDone      = runs.RunQueueDone      // it is drained
 	RunQueueFailed    = runs.RunQueueFailed    // it has failed too often, or the deadline has passed
 	RunQueueCancelled = runs.RunQueueCancelled // the run was cancelled, or the queue was removed
+)
+
+// The kinds of RunProblem, which are also the kinds of the alerts about them.
+const (
+	ProblemFailed  = runs.ProblemFailed  // a run has failed, and no later run of its trigger has succeeded
+	ProblemOverdue = runs.ProblemOverdue // an open run has used 90 % of run_timeout
+	ProblemMissed  = runs.ProblemMissed  // a slot of a trigger never fires, and no run of a later slot has succeeded
+	ProblemLate    = runs.ProblemLate    // a trigger has been due for a minute, and no server fires it
+	ProblemInvalid = runs.ProblemInvalid // the row of a trigger is invalid
 )
 
 // List lists the latest runs of this own_sign that the filter selects, the newest first, at most limit.
@@ -139,6 +150,25 @@ func (r *Runs) Pause(ctx context.Context, runID, actor string) error {
 // Resume ends a Pause.
 func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
 	return r.runs.SetPaused(ctx, runID, false, actor)
+}
+
+// Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty. It
+// is one statement.
+func (r *Runs) Problems(ctx context.Context, taskType string) ([]RunProblem, error) {
+	return r.runs.Problems(ctx, taskType)
+}
+
+// Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: the failure is no problem any more. Ack also acknowledges the
+// earlier failures of the same trigger, and the dependants that failed because of this run. ErrRunState if the run has not
+// failed, ErrNoProblem if it is acknowledged already.
+func (r *Runs) Ack(ctx context.Context, runID, actor string) error {
+	return r.runs.Ack(ctx, runID, actor)
+}
+
+// AckTask acknowledges all failed runs of a task type and the missed slots of its triggers, and returns these problems.
+// ErrNoProblem if there are none. The other problems end only with their cause.
+func (r *Runs) AckTask(ctx context.Context, taskType, actor string) ([]RunProblem, error) {
+	return r.runs.AckTask(ctx, taskType, actor)
 }
 
 // Rerun lets a run that failed or was cancelled go on, or one that was skipped begin (R11): its failed and cancelled queues

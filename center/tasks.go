@@ -55,11 +55,14 @@ type TaskRecord struct {
 	RetryItems     int64      `json:"retry_items"`
 	DeadItems      int64      `json:"dead_items"`
 
+	RunProblems int64 `json:"run_problems" db:"-"` // what Runs.Problems lists for the task type
+	FailedRuns  int64 `json:"failed_runs" db:"-"`  // failed runs among these problems
+
 	Version int64 `json:"version"` // of the settings
 }
 
 // List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that task
-// type, and returns ErrUnknownTask if there is none. It is one statement.
+// type, and returns ErrUnknownTask if there is none. It is two statements.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)
@@ -94,7 +97,26 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	for i := range list {
 		list[i].OwnSign = t.c.ownSign
 	}
-	return list, nil
+	return list, t.addProblems(ctx, taskType, list)
+}
+
+// addProblems counts the problems of runs of each task type.
+func (t *Tasks) addProblems(ctx context.Context, taskType string, list []TaskRecord) error {
+	problems, err := t.c.Runs().Problems(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		i := slices.IndexFunc(list, func(r TaskRecord) bool { return r.TaskType == p.TaskType })
+		if i < 0 {
+			continue // the task type was deleted
+		}
+		list[i].RunProblems++
+		if p.Kind == ProblemFailed {
+			list[i].FailedRuns += p.Count
+		}
+	}
+	return nil
 }
 
 // Names lists the names of the task types, for completion.

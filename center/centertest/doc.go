@@ -61,6 +61,7 @@
 //	cases_run.go            a run from its submission to its end (R1, R4, R6)
 //	cases_run_sweep.go      claims, fenced sweeps, cursors, attempts (R7, R8, R11)
 //	cases_run_end.go        how runs end, are repeated and are deleted (R9 to R12)
+//	cases_run_problem.go    failed and overdue runs, missed slots, and how they end (R19)
 //	cases_run_queues.go     queues that change during a run (R6, N1, N2)
 //	cases_run_depend.go     runs that wait for other runs (R5)
 //	cases_trigger.go        triggers fire each slot once (R2)

@@ -132,6 +132,12 @@ var groups = map[string]group{
 	"rerun":         {run: testRerun, about: Clock},
 	"run retention": {run: testRunRetention, about: Clock},
 
+	// cases_run_problem.go
+	"run problems":     {run: testRunProblems, about: Clock},
+	"acknowledge runs": {run: testAckRuns, about: Clock},
+	"overdue runs":     {run: testOverdueRuns, about: Clock},
+	"trigger problems": {run: testTriggerProblems, about: Clock},
+
 	// cases_run_queues.go
 	"named queues in a run": {run: testNamedQueuesInRun},
 	"repartition in a run":  {run: testRepartitionInRun},

@@ -18,7 +18,7 @@ var rosterCommands = []string{
 	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
 	"queue list", "queue add settle x", "queue remove settle x --yes", "server list", "server pause web1:1", "server resume web1:1",
 	"server drain web1:1", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
-	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract",
+	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract", "run ack extract",
 	"trigger apply nightly --task extract --every 1h", "trigger list", "trigger pause nightly", "trigger resume nightly", "trigger fire nightly", "trigger delete nightly --yes",
 }
 

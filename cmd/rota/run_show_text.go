@@ -36,6 +36,9 @@ func (d runDetails) head(sc screen) string {
 	if r.Message != "" {
 		lines = append(lines, wrapped(sc, "reason: "+oneLine(r.Message)))
 	}
+	if !r.AckedAt.IsZero() {
+		lines = append(lines, wrapped(sc, "acknowledged by "+r.AckedBy+" "+relativeTime(r.Now, r.AckedAt)))
+	}
 	lines = append(lines, wrapped(sc, originText(r)))
 	if r.Params != "" {
 		lines = append(lines, wrapped(sc, "params "+oneLine(r.Params)))

@@ -19,6 +19,7 @@ func newTaskListCommand() *cobra.Command {
 The state of a task type:
   SERVING   live servers serve it
   RUNNING   live servers serve it, and one of its runs is RUNNING
+  FAILED    live servers serve it; its last runs failed, and none is RUNNING
   IDLE      live servers serve it; it has mode RUN, and no run is RUNNING
   FAILING   the calls of a live server do nothing but fail: see rota doctor
   UNSERVED  no live server serves it
@@ -26,7 +27,8 @@ The state of a task type:
   PAUSED    an operator has paused it
 
 OVERDUE counts the queues whose owner is overdue or gone, NO OWNER the queues
-without an owner. RETRY and DEAD count failed items.`,
+without an owner. RETRY and DEAD count failed items. PROBLEMS counts what is
+wrong with runs and triggers: "rota doctor" names it, "rota run ack" ends it.`,
 		Example: `  rota task list
   rota task list --watch
   rota task list -o json | jq '.[] | select(.unassigned > 0)'`,
@@ -55,6 +57,7 @@ var taskColumns = []column[center.TaskRecord]{
 	{title: "IN FLIGHT", text: func(t center.TaskRecord) string { return number(t.InFlight) }, right: true, dropRank: 3},
 	{title: "RETRY", text: func(t center.TaskRecord) string { return number(t.RetryItems) }, right: true, dropRank: 1},
 	{title: "DEAD", text: func(t center.TaskRecord) string { return number(t.DeadItems) }, right: true, color: badUnlessZero[center.TaskRecord]},
+	{title: "PROBLEMS", text: func(t center.TaskRecord) string { return number(t.RunProblems) }, right: true, color: badUnlessZero[center.TaskRecord]},
 }
 
 // queueTotal shows a change of the number of queues as 4>6.

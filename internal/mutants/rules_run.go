@@ -104,4 +104,22 @@ var runMutants = []mutant{
 		"UPDATE schedule_run_queue SET state = ?",
 		"TestConformance",
 	},
+	{
+		"R19", "a success of any trigger ends the problem",
+		"unresolved", "AND s.trigger_name = r.trigger_name AND",
+		"AND s.trigger_name IS NOT NULL AND",
+		"TestConformance",
+	},
+	{
+		"R19", "retention ends a problem",
+		"lastFailure", "(r.state IN ",
+		"(1 = 0 AND r.state IN ",
+		"TestConformance",
+	},
+	{
+		"R19", "a rerun keeps the acknowledgement",
+		"reopenRun", "acked_at = NULL, ",
+		"",
+		"TestConformance",
+	},
 }

@@ -15,7 +15,8 @@ const maxCleanedRuns = 100
 
 // Clean deletes runs that ended before the retention, at most 1,000 rows of their queues at a time (R12), and returns
 // the number of deleted rows. It keeps a run for which another run still waits. It finds the runs by their ids, which sort
-// by time, so that no further index is needed.
+// by time, so that no further index is needed. It also keeps the last failure of a trigger that nothing has resolved (R19):
+// otherwise the problem would end because time passes.
 func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted int, err error) {
 	var now time.Time
 	if err := db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
@@ -26,6 +27,7 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
+		AND NOT `+lastFailure+`
 		ORDER BY r.run_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
 	if err != nil || len(runs) == 0 {
 		return 0, err
@@ -50,6 +52,14 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 	})
 	return deleted, err
 }
+
+// lastFailure is the condition that a run r has failed, that no operator has acknowledged it, and that no later run of its
+// trigger has succeeded or failed. A run whose task type is deleted is not worth keeping.
+const lastFailure = `(r.state IN ` + failedStates + ` AND r.acked_at IS NULL
+	AND EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = r.task_type)
+	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
+		AND (s.trigger_name = r.trigger_name OR s.trigger_name IS NULL AND r.trigger_name IS NULL)
+		AND s.state IN ('` + RunSuccess + `', '` + RunFailed + `', '` + RunDependentFailed + `') AND s.run_id > r.run_id))`
 
 // cleanRunQueues deletes queues of runs, and reports whether more of them may be left.
 func cleanRunQueues(ctx context.Context, db *sqldb.DB, runs []string) (deleted int, full bool, err error) {

@@ -3,7 +3,7 @@
 // same time, it works under the lock row of package roster.
 //
 // Package manager calls it for the sweeps of a server and for the tick; the bundles of package center call it for
-// operators. The rules R1 to R12 are in docs/protocol.md.
+// operators. The rules R1 to R19 are in docs/protocol.md.
 //
 // # The life of a run
 //
@@ -81,12 +81,14 @@
 //	stop.go              a run ends because it was cancelled or its deadline has passed
 //	operate.go           cancel, pause and rerun; reopen.go does what a rerun changes
 //	start_limit.go       how long a run may wait until it is opened
+//	ack.go               acknowledges failed runs and missed slots
 //	clean.go             retention
 //
 // Beside it:
 //
 //	run_row.go           what every step does with the row of a run: read, lock, move
 //	run_list.go          Runs: lists for operators; run_graph.go reads the graph of a run
+//	problem.go           what an operator should look after; problem_list.go finds it
 //	ended.go             counts for metrics
 //	dependency.go        Dependencies: the static dependencies; dependency_graph.go orders them and finds cycles
 //	trigger.go           the record of a trigger and its validation; trigger_row.go reads and writes its row

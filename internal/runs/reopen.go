@@ -49,8 +49,8 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err
 	if state != RunReady {
 		state = RunWaiting
 	}
-	_, err = t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = '', cancel_requested = FALSE, paused = FALSE, finished_at = NULL
-		WHERE run_id = ?`, state, runID)
+	_, err = t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = '', cancel_requested = FALSE, paused = FALSE, finished_at = NULL,
+		acked_at = NULL, acked_by = '' WHERE run_id = ?`, state, runID)
 	if err != nil {
 		return "", err
 	}
@@ -61,6 +61,20 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err
 // again. It locks each dependant before it reads the state: if another transaction is resolving the dependant, its commit
 // comes first.
 func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
+	dependants, err := allDependants(ctx, t, runID)
+	if err != nil {
+		return err
+	}
+	for _, id := range dependants {
+		if err := resetDependant(ctx, t, id); err != nil {
+			return fmt.Errorf("let run %s wait again: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// allDependants returns the direct and indirect dependants of a run, in the order in which every transaction locks runs.
+func allDependants(ctx context.Context, t sqldb.Tx, runID string) ([]string, error) {
 	seen := []string{runID}
 	for i := 0; i < len(seen) && len(seen) < maxGraphRuns; i++ {
 		err := t.Each(ctx, func(rows *sql.Rows) error {
@@ -72,24 +86,19 @@ func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 			return err
 		}, `SELECT run_id FROM schedule_run_dep WHERE upstream_run_id = ? ORDER BY run_id`, seen[i])
 		if err != nil {
-			return fmt.Errorf("read the dependants: %w", err)
+			return nil, fmt.Errorf("read the dependants: %w", err)
 		}
 	}
 	dependants := seen[1:]
-	slices.Sort(dependants) // every transaction locks runs in the same order
-	for _, id := range dependants {
-		if err := resetDependant(ctx, t, id); err != nil {
-			return fmt.Errorf("let run %s wait again: %w", id, err)
-		}
-	}
-	return nil
+	slices.Sort(dependants)
+	return dependants, nil
 }
 
 func resetDependant(ctx context.Context, t sqldb.Tx, runID string) error {
 	if _, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ?`, runID); err != nil {
 		return err
 	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+RunWaiting+`', message = '', finished_at = NULL
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+RunWaiting+`', message = '', finished_at = NULL, acked_at = NULL, acked_by = ''
 		WHERE run_id = ? AND state IN ('`+RunDependentFailed+`', '`+RunSkipped+`')`, runID)
 	if err != nil || n == 0 {
 		return err

@@ -65,6 +65,8 @@ type Run struct {
 	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows of the user belong to the next run (R9)
 	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // when it fails because it has not started, or has not ended; never zero while it is RUNNING
 	FinishedAt  time.Time `json:"finished_at,omitzero"`
+	AckedAt     time.Time `json:"acked_at,omitzero"` // when an operator acknowledged its failure (R19)
+	AckedBy     string    `json:"acked_by"`
 	Version     int64     `json:"version"`
 }
 

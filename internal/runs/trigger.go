@@ -79,6 +79,7 @@ type Trigger struct {
 	Message    string    `json:"message"`
 	Fires      int64     `json:"fires"`                 // slots that have fired, without those whose run was SKIPPED
 	Missed     int64     `json:"missed"`                // slots that will never fire
+	MissedAt   time.Time `json:"missed_at,omitzero"`    // the newest of them, until an operator acknowledges it (R19)
 	NextFireAt time.Time `json:"next_fire_at,omitzero"` // the next slot, later by the jitter
 	PrevFireAt time.Time `json:"prev_fire_at,omitzero"` // the last slot that was due
 	Version    int64     `json:"version"`

@@ -66,7 +66,8 @@ func (t Trigger) replace(old Trigger, there bool, ownSign string, now time.Time)
 	if err := t.validate(); err != nil {
 		return Trigger{}, err
 	}
-	t.ID, t.Fires, t.Missed, t.PrevFireAt, t.Version = triggerID(ownSign, t.Name), old.Fires, old.Missed, old.PrevFireAt, old.Version+1
+	t.ID, t.Version = triggerID(ownSign, t.Name), old.Version+1
+	t.Fires, t.Missed, t.MissedAt, t.PrevFireAt = old.Fires, old.Missed, old.MissedAt, old.PrevFireAt
 	t.NextFireAt, t.Status = old.NextFireAt, old.Status
 	if !there || !t.sameSlots(old) || old.Status == TriggerError {
 		if err := t.resetSchedule(now); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/slots"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -117,6 +118,9 @@ func newFiring(t Trigger, now time.Time) firing {
 		return f
 	}
 	f.Fires, f.Missed, f.NextFireAt, f.Message = t.Fires+int64(len(f.slots)), t.Missed+missed, t.firingAt(next), ""
+	if missed > 0 {
+		f.MissedAt = newestMissed(a, f.slots, now.Add(-t.delay()))
+	}
 	if n := len(f.slots); n > 0 {
 		f.PrevFireAt = f.slots[n-1]
 	}
@@ -138,6 +142,18 @@ func (f *firing) uncount(now time.Time) {
 	if !f.NextFireAt.IsZero() {
 		f.Status = TriggerActive
 	}
+}
+
+// newestMissed returns the newest of the due slots that do not fire.
+func newestMissed(a slots.Trigger, fire []time.Time, now time.Time) time.Time {
+	until := now
+	if len(fire) > 0 {
+		until = fire[0].Add(-1)
+	}
+	if slot := a.Schedule.Prev(until); slot.After(a.NextFireAt) {
+		return slot
+	}
+	return a.NextFireAt // due although the schedule may not contain it
 }
 
 // runTemplate returns the run that a trigger fires while the given runs of its target are open (R4). All slots of one
@@ -185,6 +201,7 @@ func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) er
 		{"status", func(f firing) any { return f.Status }},
 		{"fires", func(f firing) any { return f.Fires }},
 		{"missed", func(f firing) any { return f.Missed }},
+		{"missed_at", func(f firing) any { return l.Dialect.TimeOrNull(f.MissedAt) }},
 		{"next_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
 		{"prev_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
 		{"message", func(f firing) any { return sqldb.Clean(f.Message) }},

@@ -325,6 +325,7 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     priority         BIGINT       NOT NULL DEFAULT 0,                -- priority of the runs, the highest first
     params           TEXT         NOT NULL DEFAULT (''),             -- parameters of the runs
     missed           BIGINT       NOT NULL DEFAULT 0,                -- slots that fired nothing and never will
+    missed_at        DATETIME(6)  NULL,                              -- newest of these slots, or NULL if there is none or an operator has acknowledged them
     message          TEXT         NOT NULL DEFAULT (''),             -- why it is in ERROR, for people
     version          BIGINT       NOT NULL DEFAULT 0,                -- rises with each change; a change compares it first
     CONSTRAINT ck_schedule_trigger_start_at CHECK (start_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -337,6 +338,7 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     CONSTRAINT ck_schedule_trigger_jitter_ms CHECK (jitter_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_missed_at CHECK (missed_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name),
     INDEX idx_schedule_trigger_due (own_sign, status, next_fire_at)  -- the triggers that are due
@@ -374,6 +376,8 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     started_at       DATETIME(6)  NULL,                                      -- when it was opened; newer rows of the user belong to the next run
     deadline_at      DATETIME(6)  NULL,                                      -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      DATETIME(6)  NULL,                                      -- when it ended
+    acked_at         DATETIME(6)  NULL,                                      -- when an operator acknowledged its failure
+    acked_by         VARCHAR(255) NOT NULL DEFAULT '',                       -- operator who did
     version          BIGINT       NOT NULL DEFAULT 0,                        -- rises when a transaction locks the run
     CONSTRAINT ck_schedule_run_scheduled_at CHECK (scheduled_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
@@ -381,9 +385,11 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (deadline_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_finished_at CHECK (finished_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_acked_at CHECK (acked_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     UNIQUE KEY uq_schedule_run_key (task_type, own_sign, run_key),           -- one run per key
-    INDEX idx_schedule_run_state (task_type, own_sign, state, scheduled_at)  -- the open runs of a task type
+    INDEX idx_schedule_run_state (task_type, own_sign, state, scheduled_at), -- the open runs of a task type
+    INDEX idx_schedule_run_trigger (task_type, own_sign, trigger_name, state, scheduled_at) -- the successes of a trigger after a failure
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The queues that a run sweeps, as they were when the run was opened.

@@ -324,6 +324,7 @@ CREATE TABLE schedule_trigger (
     priority         BIGINT NOT NULL DEFAULT 0,        -- priority of the runs, the highest first
     params           TEXT   NOT NULL DEFAULT '',       -- parameters of the runs
     missed           BIGINT NOT NULL DEFAULT 0,        -- slots that fired nothing and never will
+    missed_at        TEXT   NULL,                      -- newest of these slots, or NULL if there is none or an operator has acknowledged them
     message          TEXT   NOT NULL DEFAULT '',       -- why it is in ERROR, for people
     version          BIGINT NOT NULL DEFAULT 0,        -- rises with each change; a change compares it first
     CONSTRAINT ck_schedule_trigger_start_at CHECK (datetime(substr(start_at, 1, 19)) IS substr(start_at, 1, 19) AND rtrim(substr(start_at, 20), '0123456789') IN ('', '.')),
@@ -336,6 +337,7 @@ CREATE TABLE schedule_trigger (
     CONSTRAINT ck_schedule_trigger_jitter_ms CHECK (jitter_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_missed_at CHECK (datetime(substr(missed_at, 1, 19)) IS substr(missed_at, 1, 19) AND rtrim(substr(missed_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name)
 );
@@ -373,6 +375,8 @@ CREATE TABLE schedule_run (
     started_at       TEXT    NULL,                                        -- when it was opened; newer rows of the user belong to the next run
     deadline_at      TEXT    NULL,                                        -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      TEXT    NULL,                                        -- when it ended
+    acked_at         TEXT    NULL,                                        -- when an operator acknowledged its failure
+    acked_by         TEXT    NOT NULL DEFAULT '',                         -- operator who did
     version          BIGINT  NOT NULL DEFAULT 0,                          -- rises when a transaction locks the run
     CONSTRAINT ck_schedule_run_scheduled_at CHECK (datetime(substr(scheduled_at, 1, 19)) IS substr(scheduled_at, 1, 19) AND rtrim(substr(scheduled_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
@@ -380,10 +384,12 @@ CREATE TABLE schedule_run (
     CONSTRAINT ck_schedule_run_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (datetime(substr(deadline_at, 1, 19)) IS substr(deadline_at, 1, 19) AND rtrim(substr(deadline_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_finished_at CHECK (datetime(substr(finished_at, 1, 19)) IS substr(finished_at, 1, 19) AND rtrim(substr(finished_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_acked_at CHECK (datetime(substr(acked_at, 1, 19)) IS substr(acked_at, 1, 19) AND rtrim(substr(acked_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT uq_schedule_run_key UNIQUE (task_type, own_sign, run_key)  -- one run per key
 );
 CREATE INDEX idx_schedule_run_state ON schedule_run (task_type, own_sign, state, scheduled_at); -- the open runs of a task type
+CREATE INDEX idx_schedule_run_trigger ON schedule_run (task_type, own_sign, trigger_name, state, scheduled_at); -- the successes of a trigger after a failure
 
 -- The queues that a run sweeps, as they were when the run was opened.
 CREATE TABLE schedule_run_queue (

@@ -1,0 +1,264 @@
+package centertest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// problems returns the problems of the task type as "kind count state".
+func (r *fixture) problems() (list []string) {
+	r.Helper()
+	for _, p := range r.problemRecords() {
+		list = append(list, strings.TrimSpace(p.Kind+" "+strings.Repeat("i", int(min(p.Count, 9)))+" "+p.State))
+	}
+	return list
+}
+
+func (r *fixture) problemRecords() []center.RunProblem {
+	r.Helper()
+	list, err := r.c.Runs().Problems(r.Context(), r.task)
+	r.must(err)
+	return list
+}
+
+func (r *fixture) wantProblems(want ...string) {
+	r.Helper()
+	if diff := cmp.Diff(want, r.problems(), cmpopts.EquateEmpty()); diff != "" {
+		r.Fatalf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// fire fires the trigger of the task type and opens the run.
+func (r *fixture) fire(trigger string) string {
+	r.Helper()
+	id, err := r.c.Engine().Triggers.Fire(r.Context(), trigger, "test")
+	r.must(err)
+	r.tick()
+	r.wantState(id, center.RunRunning)
+	return id
+}
+
+const failedOnce, failedTwice = "RUN_FAILED i FAILED", "RUN_FAILED ii FAILED"
+
+func testRunProblems(t *testing.T, c *center.Center) {
+	t.Run("R19 a failed run is a problem until a later one succeeds", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.wantProblems()
+		first := r.submitAndOpen("1")
+		r.failAll("A", "the disk is full", "0")
+		second := r.submitAndOpen("2")
+		r.wantProblems(failedOnce)
+		r.failAll("A", "still full", "0")
+		r.wantProblems(failedTwice)
+		p := r.problemRecords()[0]
+		if p.RunID != second || p.FirstID != first || p.Subject() != "run "+first || !strings.Contains(p.Text(), "still full") || p.Since.After(p.Until) {
+			t.Fatalf("problem %+v, want first run %s and last run %s", p, first, second)
+		}
+		task := r.taskRecord()
+		if task.RunProblems != 1 || task.FailedRuns != 2 || task.DisplayState() != center.RunFailed {
+			t.Fatalf("the task type has %d problems, %d failed runs and is %s, want 1, 2 and FAILED", task.RunProblems, task.FailedRuns, task.DisplayState())
+		}
+		if got := r.findings("runs"); len(got) != 1 || !strings.HasPrefix(got[0], "PROBLEM run "+first+": 2 submitted runs have failed since ") || !strings.Contains(got[0], "still full") {
+			t.Fatalf("findings %q, want a problem of 2 runs", got)
+		}
+		r.submitAndOpen("3")
+		r.finishAll("A", "0")
+		r.wantProblems()
+		if got := r.findings("runs"); len(got) != 0 || r.taskRecord().DisplayState() != center.StateIdle {
+			t.Fatalf("findings %q after a success, want none", got)
+		}
+	})
+	t.Run("R19 a success of another trigger ends no problem", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		for _, name := range []string{"nightly", "hourly"} {
+			r.defineTrigger(center.Trigger{Name: r.task + name, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		}
+		failed := r.fire(r.task + "nightly")
+		r.failAll("A", "no", "0")
+		r.fire(r.task + "hourly")
+		r.finishAll("A", "0")
+		r.submitAndOpen("by hand")
+		r.finishAll("A", "0")
+		r.wantProblems(failedOnce)
+		if p := r.problemRecords()[0]; p.RunID != failed || p.Trigger != r.task+"nightly" {
+			t.Fatalf("problem %+v, want run %s", p, failed)
+		}
+		r.fire(r.task + "nightly")
+		r.finishAll("A", "0")
+		r.wantProblems()
+	})
+	t.Run("R19 an earlier success ends no problem", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		early := r.submitAndOpen("early")
+		r.finishAll("A", "0")
+		r.submitAndOpen("late")
+		r.failAll("A", "no", "0")
+		r.wantProblems(failedOnce)
+		r.exec("UPDATE schedule_run SET own_sign = 'OTHER' WHERE task_type = '%s' AND run_id <> '%s'", r.task, early)
+		r.wantProblems() // each environment has its own
+	})
+}
+
+func testAckRuns(t *testing.T, c *center.Center) {
+	t.Run("R19 an acknowledged failure is no problem until the next one", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		first := r.submitAndOpen("1")
+		r.failAll("A", "no", "0")
+		second := r.submitAndOpen("2")
+		r.failAll("A", "no", "0")
+		r.must(c.Runs().Ack(t.Context(), first, "alice"))
+		r.wantProblems(failedOnce) // the second one is later
+		r.must(c.Runs().Ack(t.Context(), second, "bob"))
+		r.wantProblems()
+		if run := r.run(second); run.AckedBy != "bob" || run.AckedAt.IsZero() || r.run(first).AckedBy != "alice" {
+			t.Fatalf("the run is %+v, want acknowledged by bob, and the first one by alice", run)
+		}
+		if err := c.Runs().Ack(t.Context(), second, "bob"); !errors.Is(err, center.ErrNoProblem) {
+			t.Fatalf("acknowledge again: error %v, want ErrNoProblem", err)
+		}
+		if got := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'RUN' AND actor = 'bob'", r.task); !slices.Equal(got, []string{"acknowledged: " + second}) {
+			t.Fatalf("events %q, want one of bob", got)
+		}
+		r.submitAndOpen("3")
+		r.failAll("A", "no", "0")
+		r.wantProblems(failedOnce)
+		acked, err := c.Runs().AckTask(t.Context(), r.task, "carol")
+		if err != nil || len(acked) != 1 {
+			t.Fatalf("acknowledged %+v, want 1 problem: %v", acked, err)
+		}
+		r.wantProblems()
+		if _, err := c.Runs().AckTask(t.Context(), r.task, "carol"); !errors.Is(err, center.ErrNoProblem) {
+			t.Fatalf("acknowledge nothing: error %v, want ErrNoProblem", err)
+		}
+	})
+	t.Run("R19 a rerun undoes the acknowledgement", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("1")
+		if err := c.Runs().Ack(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+			t.Fatalf("acknowledge an open run: error %v, want ErrRunState", err)
+		}
+		r.failAll("A", "no", "0")
+		r.must(c.Runs().Ack(t.Context(), id, "test"))
+		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.tick()
+		r.failAll("A", "no", "0")
+		r.wantProblems(failedOnce)
+	})
+	t.Run("R19 the dependants that failed because of a run are acknowledged with it", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b", "d")
+		root := g["a"].submit("k")
+		g.fail("a", "the disk is full")
+		g.want(root, "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
+		g["c"].wantProblems("RUN_FAILED i DEPENDENT_FAILED")
+		if p := g["c"].problemRecords()[0]; !strings.Contains(p.Text(), "(run "+root+") FAILED: ") || !strings.Contains(p.Text(), "the disk is full") {
+			t.Fatalf("the problem of c is %q, want the cause in a", p.Text())
+		}
+		g["a"].must(c.Runs().Ack(t.Context(), root, "test"))
+		for _, name := range []string{"a", "b", "c"} {
+			g[name].wantProblems()
+		}
+	})
+	t.Run("R12 R19 the last failure of a trigger is kept until it is resolved", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		for _, key := range []string{"1", "2"} {
+			r.submitAndOpen(key)
+			r.failAll("A", "no", "0")
+		}
+		r.exec("UPDATE schedule_run SET finished_at = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
+		ids := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task)
+		for i, id := range ids { // the id tells when a run was made
+			ids[i] = "00000000" + id[8:]
+			r.exec("UPDATE schedule_run SET run_id = '%s', root_run_id = '%s' WHERE run_id = '%s'", ids[i], ids[i], id)
+		}
+		clean := func() {
+			for range 3 {
+				_, err := c.Clean(t.Context(), time.Hour)
+				r.must(err)
+			}
+		}
+		clean()
+		r.wantProblems(failedOnce)
+		r.must(c.Runs().Ack(t.Context(), ids[1], "test"))
+		clean()
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s'", r.task); n != 0 {
+			t.Fatalf("%d runs are left after the acknowledgement, want 0", n)
+		}
+	})
+}
+
+func testOverdueRuns(t *testing.T, c *center.Center) {
+	t.Run("R19 an open run is a problem when run_timeout is nearly used up", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("1")
+		waits := r.submit("2")
+		r.wantProblems()
+		near := r.now().Add(144*time.Minute - time.Second) // run_timeout is 24 h
+		r.exec("UPDATE schedule_run SET deadline_at = '%s' WHERE run_id = '%s'", near.UTC().Format(timeLayout), id)
+		r.wantProblems("RUN_OVERDUE i RUNNING")
+		r.exec("UPDATE schedule_run SET created_at = '%s' WHERE run_id = '%s'", r.now().Add(-22*time.Hour).UTC().Format(timeLayout), waits)
+		r.wantProblems("RUN_OVERDUE i RUNNING", "RUN_OVERDUE i READY")
+		if got := r.findings("runs"); len(got) != 2 {
+			t.Fatalf("findings %q, want 2", got)
+		}
+	})
+}
+
+func testTriggerProblems(t *testing.T, c *center.Center) {
+	t.Run("R19 a missed slot is a problem until a later run succeeds", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		r.downSince(hour.Add(-3 * time.Hour))
+		r.wantProblems("TRIGGER_LATE  ACTIVE")
+		r.tick() // misfire ONE: the last slot fires, three are missed
+		r.wantProblems("SLOT_MISSED iii ACTIVE")
+		if got := r.readTrigger(r.task); !got.MissedAt.Equal(hour.Add(-time.Hour)) {
+			t.Fatalf("missed_at is %s, want the newest missed slot %s", got.MissedAt, hour.Add(-time.Hour))
+		}
+		r.finishAll("A", "0")
+		r.wantProblems()
+	})
+	t.Run("R19 missed slots can be acknowledged", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(func(t *center.Trigger) { t.Misfire, t.Expression = center.MisfireSkip, "6h" })
+		slot := hour.Add(-4 * time.Hour)
+		r.downSince(slot)
+		r.tick()
+		r.wantProblems("SLOT_MISSED i ACTIVE")
+		if got := r.findings("triggers"); len(got) != 1 || !strings.Contains(got[0], " the slot "+slot.UTC().Format(time.RFC3339)+" was missed") {
+			t.Fatalf("findings %q, want the missed slot %s", got, slot)
+		}
+		acked, err := c.Runs().AckTask(t.Context(), r.task, "test")
+		if err != nil || len(acked) != 1 {
+			t.Fatalf("acknowledged %+v, want 1 problem: %v", acked, err)
+		}
+		r.wantProblems()
+		if r.readTrigger(r.task).Missed != 1 {
+			t.Fatal("the acknowledgement changed the number of missed slots")
+		}
+	})
+	t.Run("R19 a trigger that does not fire is a problem", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		trigger, _ := r.hourly(nil)
+		r.downSince(r.now().Add(-30 * time.Second))
+		r.wantProblems() // a server may fire it late
+		r.downSince(r.now().Add(-2 * time.Minute))
+		r.wantProblems("TRIGGER_LATE  ACTIVE")
+		r.must(c.Triggers().Pause(t.Context(), trigger.Name, "test"))
+		r.wantProblems()
+		r.must(c.Triggers().Resume(t.Context(), trigger.Name, "test"))
+		r.exec("UPDATE schedule_trigger SET expression = 'often' WHERE name = '%s'", trigger.Name)
+		r.tick()
+		r.wantProblems("TRIGGER_ERROR  ERROR")
+		if got := r.findings("triggers"); len(got) != 1 || !strings.Contains(got[0], "often") {
+			t.Fatalf("findings %q, want the invalid expression", got)
+		}
+	})
+}

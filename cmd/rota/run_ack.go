@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func newRunAckCommand() *cobra.Command {
+	return changeCommand(&cobra.Command{
+		Use:   "ack RUN",
+		Short: "Acknowledge failed runs and missed slots: they are no problem any more",
+		Long: `Acknowledge that a run failed: its alert is not repeated, and "rota doctor" and
+"rota task list" do not count it any more. This also acknowledges the earlier
+failures of the same trigger, and the runs that failed because of this run. The
+next run that fails is a problem again.
+
+RUN is the id of a failed run, or a task type, which stands for all its failed
+runs and the missed slots of its triggers.`,
+		Example: `  rota run ack reindex
+  rota run ack 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c`,
+	}, listRuns(unresolvedRun), ack, "acknowledged")
+}
+
+// unresolvedRun reports whether a run has failed and was not acknowledged.
+func unresolvedRun(r center.Run) bool {
+	return (r.State == center.RunFailed || r.State == center.RunDependentFailed) && r.AckedAt.IsZero()
+}
+
+// ack acknowledges the failed run, or all problems of the task type, with that
+// name.
+func ack(ctx context.Context, c *center.Center, name string) (string, error) {
+	r, err := c.Runs().Get(ctx, name)
+	if err == nil {
+		return fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), c.Runs().Ack(ctx, r.ID, actor())
+	}
+	if !errors.Is(err, center.ErrUnknownRun) {
+		return "", err
+	}
+	if _, err := c.Runs().Find(ctx, name); err != nil && !errors.Is(err, center.ErrNoRunYet) { // a slot may be missed before the first run
+		return "", err
+	}
+	problems, err := c.Runs().AckTask(ctx, name, actor())
+	return ackedText(name, problems), err
+}
+
+func ackedText(taskType string, problems []center.RunProblem) string {
+	var runs, triggers int64
+	for _, p := range problems {
+		if p.Kind == center.ProblemFailed {
+			runs += p.Count
+		} else {
+			triggers++
+		}
+	}
+	return fmt.Sprintf("%s (%s, missed slots of %s)", taskType, plural(runs, "failed run", "failed runs"), plural(triggers, "trigger", "triggers"))
+}

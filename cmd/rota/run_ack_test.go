@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// A failed run is a problem of the doctor and in the list of task types until an operator acknowledges it.
+func TestRunAck(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		extract, report := s.runs()
+		s.wantError(1, "acknowledge the problems of report$BASE: there is nothing to acknowledge", "run ack report")
+		s.wantError(1, "acknowledge run "+report+": report$BASE: the run is in the wrong state: it is WAITING", "run ack "+report)
+		s.wantError(1, "neither a run nor a task type", "run ack nothing")
+		s.run("run cancel extract") // no failure itself; its dependant has failed
+		s.serve("report", "web3:3:00000004")
+		s.wantOutput("task list", `(?m)^ report +FAILED .* 1$`)
+		s.wantOutput("task list", `(?m)^ extract .* 0$`)
+		s.wantOutput("top --once", `(?m)^ report +FAILED .* 1$`)
+		stdout, stderr, code := s.try("doctor report")
+		want := "report: run " + report + ": DEPENDENT_FAILED at "
+		if code != 1 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "extract (run "+extract+") CANCELLED") || !strings.Contains(stdout, "rota run ack") {
+			t.Errorf("exit code %d, stderr %q, want 1 and %q in stdout\n%s", code, stderr, want, stdout)
+		}
+		s.wantOutput("run ack report", `^report \(1 failed run, missed slots of 0 triggers\): acknowledged\n$`)
+		s.wantOutput("task list", `(?m)^ report +IDLE .* 0$`)
+		s.wantOutput("run show report", `(?m)^ acknowledged by \S+@\S+ \S+ ago$`)
+		if stdout, _, _ := s.try("doctor report"); strings.Contains(stdout, report) {
+			t.Errorf("the doctor after the acknowledgement:\n%s", stdout)
+		}
+		s.wantError(1, "acknowledge run "+report+": report$BASE: there is nothing to acknowledge", "run ack "+report)
+	})
+}

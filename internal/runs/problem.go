@@ -1,0 +1,79 @@
+package runs
+
+import (
+	"fmt"
+	"time"
+)
+
+// The kinds of problems. They are also the kinds of the alerts about them.
+const (
+	ProblemFailed  = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded
+	ProblemOverdue = "RUN_OVERDUE"   // an open run has used 90 % of run_timeout
+	ProblemMissed  = "SLOT_MISSED"   // a slot of a trigger never fires, and no run of a later slot has succeeded
+	ProblemLate    = "TRIGGER_LATE"  // a trigger is due, and no server fires it
+	ProblemInvalid = "TRIGGER_ERROR" // a trigger cannot fire, because its row is invalid
+)
+
+// ProblemKinds lists the kinds of problems.
+func ProblemKinds() []string {
+	return []string{ProblemFailed, ProblemOverdue, ProblemMissed, ProblemLate, ProblemInvalid}
+}
+
+// Problem is something about the runs of a task type that an operator should look after (R19). It lasts until its cause
+// has gone, a later run succeeds, or an operator acknowledges it.
+type Problem struct {
+	Kind     string `json:"kind"` // one of the Problem constants
+	TaskType string `json:"task_type"`
+	Trigger  string `json:"trigger_name"` // empty for submitted runs
+	RunID    string `json:"run_id"`       // the last run that failed, or the open run; empty for a problem of a trigger
+	FirstID  string `json:"first_run_id"` // the first run that failed since the last success
+	Count    int64  `json:"count"`        // of failed runs, or of missed slots
+	State    string `json:"state"`        // of the run or the trigger
+	Message  string `json:"message"`      // of the run or the trigger: the cause
+
+	Since time.Time `json:"since,omitzero"` // when the first run failed, the open run began to wait or was opened, or the slot was due
+	Until time.Time `json:"until,omitzero"` // when the last run failed; the deadline of an open run
+}
+
+// Subject returns what the problem is about: one run or one trigger. It stays the same while the problem lasts.
+func (p Problem) Subject() string {
+	if p.FirstID != "" {
+		return "run " + p.FirstID
+	}
+	return "trigger " + p.Trigger
+}
+
+// Text describes the problem in one sentence for people. The subject is not part of it.
+func (p Problem) Text() string {
+	switch p.Kind {
+	case ProblemFailed:
+		return p.failedText()
+	case ProblemOverdue:
+		if p.Until.Equal(p.Since) {
+			return fmt.Sprintf("it has been %s since %s, for nearly as long as run_timeout, and was not opened", p.State, instant(p.Since))
+		}
+		return fmt.Sprintf("it is %s since %s; its deadline is %s", p.State, instant(p.Since), instant(p.Until))
+	case ProblemMissed:
+		return fmt.Sprintf("the slot %s was missed and never fires (slots missed so far: %d)", instant(p.Since), p.Count)
+	case ProblemLate:
+		return fmt.Sprintf("it has been due since %s, and no server has fired it", instant(p.Since))
+	case ProblemInvalid:
+		return "it does not fire, because its row is invalid: " + p.Message
+	}
+	return p.Message
+}
+
+// failedText describes a failed run, or several in succession.
+func (p Problem) failedText() string {
+	source := "submitted runs"
+	if p.Trigger != "" {
+		source = "runs of trigger " + p.Trigger
+	}
+	if p.Count == 1 {
+		return fmt.Sprintf("%s at %s (one of the %s): %s", p.State, instant(p.Until), source, p.Message)
+	}
+	return fmt.Sprintf("%d %s have failed since %s, the last one (%s) %s at %s: %s", p.Count, source, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message)
+}
+
+// instant formats a time for people, in UTC.
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
