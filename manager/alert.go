@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ const (
 type alerter struct {
 	*base
 	incoming <-chan center.Alert  // from the executors
-	raised   map[string]time.Time // by kind and queue; outlives the session
+	raised   map[string]time.Time // by kind, queue and subject, for an hour; outlives the session
 
 	found      []center.Alert // to be recorded
 	standbyDue bool           // servers that stand by are to be counted
@@ -78,7 +79,7 @@ func (a *alerter) recent(alert center.Alert) bool {
 	return ok && time.Since(last) < alertEvery
 }
 
-func alertKey(a center.Alert) string { return a.Kind + "/" + a.QueueID }
+func alertKey(a center.Alert) string { return a.Kind + "/" + a.QueueID + "/" + a.Subject }
 
 // nextJob returns the job that records what was found, or nil if that is nothing.
 func (a *alerter) nextJob() *job {
@@ -125,11 +126,16 @@ func (a *alerter) recorded(alert center.Alert, first bool, err error) {
 		a.log.WithError(err).Warnf("recording alert %s failed: %s", alert.Kind, alert.Text)
 		return
 	}
+	maps.DeleteFunc(a.raised, func(_ string, at time.Time) bool { return time.Since(at) >= alertEvery }) // the run of a subject may be gone
 	a.raised[alertKey(alert)] = time.Now()
 	if !first {
 		return
 	}
-	a.log.WithField("alert", alert.Kind).Warn(alert.Text)
+	log := a.log.WithField("alert", alert.Kind)
+	if alert.Subject != "" {
+		log = log.WithField("subject", alert.Subject)
+	}
+	log.Warn(alert.Text)
 	if a.cfg.Alerter != nil {
 		a.cfg.Alerter.Alert(Alert{Alert: alert, TaskType: a.taskType, OwnSign: a.roster.OwnSign()})
 	}

@@ -32,7 +32,7 @@
 //	reconciler  reads the view, decides, performs
 //	hungCalls   the queues of former sessions whose calls still hang, which no plan gives to this server
 //	halt        pauses, the barrier of a repartition, and the hand-over of everything
-//	runTicker   when to tick for the runs; sweeper: sweeps queues for the open run
+//	runTicker   when to tick for the runs; sweeper: sweeps queues for the open run; runProblems: what has gone wrong with them
 //	alerter     raises what an operator should know
 //	configurer  applies changed settings
 //	jobRunner   runs what these have to ask of the roster, one job at a time, beside the session's goroutine

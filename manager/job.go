@@ -82,7 +82,7 @@ func (s *session) nextJob() *job {
 		next = []func() *job{s.announcement, s.reconciler.nextJob, s.config.nextJob, s.hung.nextJob, s.planner.nextJob, s.alerter.nextJob}
 	} else {
 		claim := func() *job { return s.sweeper.claim(s.reconciler.claimable) }
-		next = []func() *job{s.announcement, s.sweeper.saveEnds, s.reconciler.nextJob, s.config.nextJob, s.hung.nextJob, s.planner.nextJob, claim, s.ticker.nextJob, s.alerter.nextJob}
+		next = []func() *job{s.announcement, s.sweeper.saveEnds, s.reconciler.nextJob, s.config.nextJob, s.hung.nextJob, s.planner.nextJob, claim, s.ticker.nextJob, s.problems.nextJob, s.alerter.nextJob}
 	}
 	for _, due := range next {
 		if j := due(); j != nil {

@@ -36,8 +36,9 @@ type session struct {
 	window     *permitWindow
 	alerter    *alerter
 	config     *configurer
-	ticker     *runTicker // nil in mode CONTINUOUS
-	sweeper    *sweeper   // nil in mode CONTINUOUS
+	ticker     *runTicker   // nil in mode CONTINUOUS
+	sweeper    *sweeper     // nil in mode CONTINUOUS
+	problems   *runProblems // nil in mode CONTINUOUS
 	jobs       *jobRunner
 
 	rejoin bool // the row is gone, and another session is to begin
@@ -66,6 +67,7 @@ func newSession(s *server) *session {
 	if b.inRuns() {
 		ss.ticker = &runTicker{base: &b}
 		ss.sweeper = &sweeper{base: &b, ticker: ss.ticker, sweeps: map[string]*sweep{}}
+		ss.problems = &runProblems{base: &b, alerter: ss.alerter}
 	}
 	ss.reconciler = &reconciler{
 		base: &b, view: ss.view, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,

@@ -22,6 +22,9 @@ type Status struct {
 	InRuns bool            // the mode is RUN, and the server has ticked
 	Sweeps int             // number of queues that this process sweeps
 	Runs   runs.TickResult // of the last tick
+	// RunProblems is the number of problems of runs and triggers, by kind (see center.RunProblem), at most 30 s ago. It is
+	// nil before the first look.
+	RunProblems map[string]int
 }
 
 // Status returns all task types of this process, in the order of the tasks of New. It asks no database, and may be called at
@@ -53,6 +56,7 @@ func (s *server) status() Status {
 	if session.ticker == nil {
 		return st
 	}
+	st.RunProblems = session.problems.count()
 	if found := session.ticker.last.Load(); found != nil {
 		st.InRuns, st.Sweeps, st.Runs = true, len(holdings), *found
 	}

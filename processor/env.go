@@ -61,7 +61,7 @@ type Alert struct {
 
 // AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
 // select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The alert
-// is sent once, and again only after the number had fallen.
+// is sent again with a select after a minute, for as long as that lasts.
 const AlertParked = "PARKED"
 
 func (e Env) withDefaults() Env {

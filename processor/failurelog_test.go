@@ -100,7 +100,7 @@ func TestStoreErrorThatMeansLostQueue(t *testing.T) {
 	})
 }
 
-// Items that back off or are dead do not starve the others. The limit is bounded, and the bound alerts once (X2).
+// Items that back off or are dead do not starve the others. The limit is bounded, and the bound alerts for as long as it lasts (X2).
 func TestParkedItemsRaiseTheLimit(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 60)...)
@@ -128,6 +128,11 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		synctest.Wait()
 		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || slices.Max(r.limits) != 50 {
 			t.Errorf("alerts %v, limit up to %d, want one %s of queue a, limit up to 50", alerts, slices.Max(r.limits), processor.AlertParked)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := len(alerts); n < 50 || n > 61 {
+			t.Errorf("%d alerts in an hour, want about one a minute", n)
 		}
 	})
 }

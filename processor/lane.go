@@ -25,9 +25,9 @@ type lane struct {
 
 	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
-	pass        pass // of a Paged dealer; only the lane's select uses it
-	crashesTold bool // an alert has told of crashes; only the lane's select uses it
-	alerted     bool // the alert was sent (X2); only the lane's select uses it
+	pass        pass      // of a Paged dealer; only the lane's select uses it
+	crashesTold bool      // an alert has told of crashes; only the lane's select uses it
+	alertedAt   time.Time // when the alert was last sent (X2), zero while there is no reason; only the lane's select uses it
 	failures    *failureLog
 }
 

@@ -144,6 +144,10 @@ func (c *selectCall) limit() int {
 	return limit
 }
 
+// alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it tells
+// people.
+const alertPause = time.Minute
+
 // roomForParked returns the number of items that the select may return although they have failed. Beyond the bound, the
 // select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert reports that.
 func (c *selectCall) roomForParked() int {
@@ -152,10 +156,13 @@ func (c *selectCall) roomForParked() int {
 		parked += g.failures.parked.Load()
 	}
 	missing := parked > int64(most) && (!c.capabilities.paged || c.lane.pass.ignored)
-	if missing && !c.lane.alerted {
+	switch {
+	case !missing:
+		c.lane.alertedAt = time.Time{}
+	case c.now.Sub(c.lane.alertedAt) >= alertPause:
+		c.lane.alertedAt = c.now
 		c.alertParked(parked, c.wanted+most)
 	}
-	c.lane.alerted = missing
 	return c.lane.pass.room(int(min(parked, int64(most))))
 }
 

@@ -105,6 +105,12 @@ func testAlert(t *testing.T, c *center.Center) {
 	if !raise(other, time.Hour) || !raise(center.Alert{Kind: "NOXFETCH", Text: "x"}, time.Hour) {
 		t.Fatal("an alert of another queue or another kind was not raised")
 	}
+	about := center.Alert{Kind: center.ProblemFailed, Subject: "run 50%_!", Text: "x"}
+	same, elsewhere := about, about
+	same.Text, elsewhere.Subject = "y", "run 50xx!"
+	if !raise(about, time.Hour) || raise(same, time.Hour) || !raise(elsewhere, time.Hour) {
+		t.Fatal("want one alert for each subject, whatever its text")
+	}
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
 	if !raise(standby, time.Hour) {
 		t.Fatal("the alert was not repeated after its interval")

@@ -24,11 +24,12 @@ type Alert struct {
 	Kind    string // one of the constants above, or a kind of the caller: letters, digits and _
 	Server  string // uuid; empty if the alert is about the roster
 	QueueID string // empty if the alert is about no single queue
+	Subject string // what else the alert is about, such as a run; empty if Server and QueueID say it
 	Text    string // for people to read
 }
 
 // Alert records an alert as an event and reports whether it did. It records nothing if an alert of the same kind,
-// server and queue is younger than every. So many processes that notice one condition raise one alert.
+// server, queue and subject is younger than every. So many processes that notice one condition raise one alert.
 func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time.Duration) (raised bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		var recent int
@@ -40,19 +41,30 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 			}
 			where, args = where+` AND `+f.column+` = ?`, append(args, f.value)
 		}
-		args = append(args, strings.ReplaceAll(a.Kind, "_", "!_")+": %")
+		args = append(args, likeLiteral.Replace(a.head())+"%")
 		err := l.QueryRow(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM schedule_event WHERE task_type = ? AND own_sign = ? AND %s
 			AND reason LIKE ? ESCAPE '!' AND event_time > {ago %d}`, where, every.Milliseconds()), args...).Scan(&recent)
 		if raised = err == nil && recent == 0; !raised {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: a.Kind + ": " + a.Text, Actor: a.Server})
+		return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: a.head() + a.Text, Actor: a.Server})
 	})
 	if err != nil {
 		return false, fmt.Errorf("alert %w", err)
 	}
 	return raised, nil
 }
+
+// head returns the beginning of the event's reason, which identifies the alert.
+func (a Alert) head() string {
+	if a.Subject == "" {
+		return a.Kind + ": "
+	}
+	return a.Kind + ": " + a.Subject + ": "
+}
+
+// likeLiteral escapes the text of a LIKE pattern whose escape character is an exclamation mark.
+var likeLiteral = strings.NewReplacer("!", "!!", "_", "!_", "%", "!%")
 
 // Standby counts the eligible servers and the queues, for a message to people.
 func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {

@@ -10,6 +10,8 @@
 // the environment, and what a counter counts. Queues and servers are no labels, because there may be thousands: SELECTs
 // answer those questions.
 //
+// alerts.yaml has alert rules for Prometheus, grafana.json a dashboard.
+//
 // The package counts and formats with github.com/prometheus/client_golang.
 package metrics
 

@@ -50,6 +50,11 @@ func (d *dealer) Key(item string) string { return item }
 // live runs a worker for a while in a bubble, and lets check collect its metrics.
 func live(t *testing.T, task manager.Task, check func(*prometheus.Registry)) {
 	t.Helper()
+	liveFor(t, 9*time.Second, task, check)
+}
+
+func liveFor(t *testing.T, d time.Duration, task manager.Task, check func(*prometheus.Registry)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := center.Open(t.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
 		if err != nil {
@@ -66,7 +71,7 @@ func live(t *testing.T, task manager.Task, check func(*prometheus.Registry)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- m.Run(ctx) }()
-		time.Sleep(9 * time.Second)
+		time.Sleep(d)
 		check(registry)
 		cancel()
 		if err := <-ended; err != nil {
@@ -181,6 +186,26 @@ rota_trigger_next_fire_timestamp_seconds{own_sign="BASE",task_type="sweep"} 9.46
 	})
 }
 
+// The problems of runs are counted by kind (R14).
+func TestMetricsOfProblems(t *testing.T) {
+	failing := processor.Each(func(context.Context, processor.Selection) error { return processor.Permanent(errors.New("no")) })
+	settings := manager.Settings{Queues: 1, Mode: center.ModeRun, Every: time.Minute}
+	liveFor(t, 150*time.Second, manager.Serve("sweep", failing, settings), func(registry *prometheus.Registry) {
+		want := `
+# HELP rota_run_problems Problems of runs and triggers, by kind, as the doctor lists them.
+# TYPE rota_run_problems gauge
+rota_run_problems{kind="RUN_FAILED",own_sign="BASE",task_type="sweep"} 1
+rota_run_problems{kind="RUN_OVERDUE",own_sign="BASE",task_type="sweep"} 0
+rota_run_problems{kind="SLOT_MISSED",own_sign="BASE",task_type="sweep"} 0
+rota_run_problems{kind="TRIGGER_ERROR",own_sign="BASE",task_type="sweep"} 0
+rota_run_problems{kind="TRIGGER_LATE",own_sign="BASE",task_type="sweep"} 0
+`
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "rota_run_problems"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // valuesOf returns the values of a gauge, or the numbers of samples of a histogram, by the first label.
 func valuesOf(t *testing.T, registry *prometheus.Registry, name string) map[string]float64 {
 	t.Helper()
@@ -233,6 +258,19 @@ func TestObserved(t *testing.T) {
 	}
 }
 
+// knownMetrics returns the names of all metrics.
+func knownMetrics() map[string]bool {
+	known := map[string]bool{}
+	descs := make(chan *prometheus.Desc, 100)
+	metrics.New().Describe(descs)
+	close(descs)
+	name := regexp.MustCompile(`fqName: "([^"]+)"`)
+	for d := range descs {
+		known[name.FindStringSubmatch(d.String())[1]] = true
+	}
+	return known
+}
+
 // The dashboard asks only for metrics that exist.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("grafana.json")
@@ -242,17 +280,8 @@ func TestDashboard(t *testing.T) {
 	if !json.Valid(text) {
 		t.Fatal("not JSON")
 	}
-	known := map[string]bool{}
-	descs := make(chan *prometheus.Desc, 100)
-	metrics.New().Describe(descs)
-	close(descs)
-	name := regexp.MustCompile(`fqName: "([^"]+)"`)
-	for d := range descs {
-		known[name.FindStringSubmatch(d.String())[1]] = true
-	}
-	asked := map[string]bool{}
-	for _, m := range regexp.MustCompile(`rota_[a-z_]+`).FindAllString(string(text), -1) {
-		m = strings.TrimSuffix(strings.TrimSuffix(m, "_bucket"), "_count")
+	known, asked := knownMetrics(), map[string]bool{}
+	for _, m := range metricNames(string(text)) {
 		if asked[m] = true; !known[m] {
 			t.Errorf("the dashboard asks for %s, which does not exist", m)
 		}

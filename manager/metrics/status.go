@@ -49,6 +49,12 @@ var taskMetrics = []taskMetric{
 	itemsOf("dead", func(s manager.Status) float64 { return float64(s.Work.DeadCount) }),
 }
 
+var runProblems = prometheus.NewDesc("rota_run_problems", "Problems of runs and triggers, by kind, as the doctor lists them.", []string{"task_type", "own_sign", "kind"}, nil)
+
+func problemsOf(kind string) taskMetric {
+	return taskMetric{runProblems, prometheus.GaugeValue, func(s manager.Status) float64 { return float64(s.RunProblems[kind]) }, kind}
+}
+
 // runMetrics are the metrics of task types of mode RUN.
 var runMetrics = []taskMetric{
 	gauge("rota_sweeps_running", "Queues that this process sweeps.", func(s manager.Status) float64 { return float64(s.Sweeps) }),
@@ -56,6 +62,11 @@ var runMetrics = []taskMetric{
 	gauge("rota_run_age_seconds", "Time since the RUNNING run was opened; 0 if there is none.", runAge),
 	gauge("rota_run_last_success_timestamp_seconds", "The slot of the newest successful run that is kept; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.LastSuccess) }),
 	gauge("rota_trigger_next_fire_timestamp_seconds", "When the next trigger of the task type is due; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.NextFire) }),
+	problemsOf(center.ProblemFailed),
+	problemsOf(center.ProblemOverdue),
+	problemsOf(center.ProblemMissed),
+	problemsOf(center.ProblemLate),
+	problemsOf(center.ProblemInvalid),
 }
 
 func runAge(s manager.Status) float64 {

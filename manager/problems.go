@@ -1,0 +1,62 @@
+package manager
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
+)
+
+// problemInterval is the pause between two looks for problems of runs. It bounds how late the alert of a failed run is.
+const problemInterval = 30 * time.Second
+
+// runProblems looks for problems of the runs and the triggers of the task type (R14), for alerts and metrics. Every server
+// looks, because any of them may be the last one. The roster records one alert an hour for each problem, whichever server
+// raises it.
+type runProblems struct {
+	*base
+	alerter *alerter
+	next    time.Time                      // when to look; only the session's goroutine uses it
+	found   atomic.Pointer[[]runs.Problem] // by the last look; nil before the first
+}
+
+// nextJob returns the job that looks for problems, or nil if it is not time for it.
+func (r *runProblems) nextJob() *job {
+	if time.Now().Before(r.next) {
+		return nil
+	}
+	r.next = time.Now().Add(problemInterval)
+	var list []runs.Problem
+	return &job{
+		name: "look for problems of runs",
+		call: func(ctx context.Context) (err error) {
+			list, err = r.runs.Runs().Problems(ctx, r.taskType)
+			return err
+		},
+		then: func(err error) (more bool) {
+			if err != nil {
+				return false
+			}
+			r.found.Store(&list)
+			for _, p := range list {
+				r.alerter.note(center.Alert{Kind: p.Kind, Subject: p.Subject(), Text: p.Text()})
+			}
+			return len(list) > 0
+		},
+	}
+}
+
+// count returns the number of problems of each kind.
+func (r *runProblems) count() map[string]int {
+	found := r.found.Load()
+	if found == nil {
+		return nil
+	}
+	counts := map[string]int{}
+	for _, p := range *found {
+		counts[p.Kind]++
+	}
+	return counts
+}

@@ -1,0 +1,82 @@
+package manager_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// ofKind returns the alerts of a kind.
+func (a *alertLog) ofKind(kind string) (texts []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range a.all {
+		if one.Kind == kind {
+			texts = append(texts, one.Subject+": "+one.Text)
+		}
+	}
+	return texts
+}
+
+// R14: a failed run raises one alert, whichever of the servers raises it. The alert is repeated hourly until the run is
+// acknowledged. The next failure raises another one at once.
+func TestFailedRunRaisesAlerts(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		k := &keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}
+		k.put(40)
+		alerts := new(alertLog)
+		s := inRuns
+		s.QueueMaxAttempts = 1
+		a := cl.serveAlerted(alerts, k, s)
+		cl.serveAlerted(alerts, k, s)
+		want := func(n int, when string) {
+			cl.Helper()
+			if texts := alerts.ofKind(center.ProblemFailed); len(texts) != n {
+				cl.Fatalf("%d alerts %s: %q, want %d", len(texts), when, texts, n)
+			}
+		}
+		first := cl.submit("1")
+		cl.wantRun(cl.ends(first, time.Minute), center.RunFailed, 37, 3)
+		time.Sleep(time.Minute)
+		want(1, "a minute after the failure")
+		if text := alerts.ofKind(center.ProblemFailed)[0]; !strings.HasPrefix(text, "run "+first+": FAILED at ") || !strings.Contains(text, "queues failed") {
+			cl.Fatalf("alert %q, want run %s with its cause", text, first)
+		}
+		if n := a.Status()[0].RunProblems[center.ProblemFailed]; n != 1 {
+			cl.Fatalf("the status has %d failed runs, want 1", n)
+		}
+		time.Sleep(57 * time.Minute)
+		want(1, "in the first hour")
+		time.Sleep(5 * time.Minute)
+		want(2, "in the second hour")
+		time.Sleep(time.Hour)
+		want(3, "in the third hour")
+		if n := cl.events("ALERT"); n != 3 {
+			cl.Fatalf("%d events, want 3", n)
+		}
+		if err := cl.c.Runs().Ack(cl.Context(), first, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(3 * time.Hour)
+		want(3, "after the acknowledgement")
+		if n := a.Status()[0].RunProblems[center.ProblemFailed]; n != 0 {
+			cl.Fatalf("the status has %d failed runs after the acknowledgement, want 0", n)
+		}
+		second := cl.submit("2")
+		cl.wantRun(cl.ends(second, time.Minute), center.RunFailed, 0, 3)
+		time.Sleep(time.Minute)
+		want(4, "a minute after the second failure")
+		if err := cl.c.Runs().Ack(cl.Context(), second, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantRun(cl.ends(cl.submit("3"), time.Minute), center.RunFailed, 0, 3)
+		time.Sleep(time.Minute)
+		want(5, "a minute after the third failure, which is a new problem within the hour")
+		if kinds := alerts.kinds(); slices.ContainsFunc(kinds, func(kind string) bool { return kind != center.ProblemFailed }) {
+			cl.Fatalf("alerts %v, want only %s", kinds, center.ProblemFailed)
+		}
+	})
+}
