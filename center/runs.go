@@ -153,7 +153,7 @@ func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
 }
 
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty. It
-// is one statement.
+// is two statements, and three more for each trigger whose runs have failed.
 func (r *Runs) Problems(ctx context.Context, taskType string) ([]RunProblem, error) {
 	return r.runs.Problems(ctx, taskType)
 }

@@ -62,7 +62,8 @@ type TaskRecord struct {
 }
 
 // List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that task
-// type, and returns ErrUnknownTask if there is none. It is two statements.
+// type, and returns ErrUnknownTask if there is none. It is one statement, and
+// those of Runs.Problems.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)

@@ -106,8 +106,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a success of any trigger ends the problem",
-		"unresolved", "AND s.trigger_name = r.trigger_name AND",
-		"AND s.trigger_name IS NOT NULL AND",
+		"failuresOf", "`trigger_name = ?`",
+		"`'' <> ?`",
 		"TestConformance",
 	},
 	{

@@ -88,7 +88,7 @@
 //
 //	run_row.go           what every step does with the row of a run: read, lock, move
 //	run_list.go          Runs: lists for operators; run_graph.go reads the graph of a run
-//	problem.go           what an operator should look after; problem_list.go finds it
+//	problem.go           what an operator should look after; problem_list.go and failures.go find it
 //	ended.go             counts for metrics
 //	dependency.go        Dependencies: the static dependencies; dependency_graph.go orders them and finds cycles
 //	trigger.go           the record of a trigger and its validation; trigger_row.go reads and writes its row
