@@ -12,7 +12,7 @@ import (
 // problemInterval is the pause between two looks for problems of runs. It bounds how late the alert of a failed run is.
 const problemInterval = 30 * time.Second
 
-// runProblems looks for problems of the runs and the triggers of the task type (R14), for alerts and metrics. Every server
+// runProblems looks for problems of the runs and the triggers of the task type (R19), for alerts and metrics. Every server
 // looks, because any of them may be the last one. The roster records one alert an hour for each problem, whichever server
 // raises it.
 type runProblems struct {

@@ -21,7 +21,7 @@ func (a *alertLog) ofKind(kind string) (texts []string) {
 	return texts
 }
 
-// R14: a failed run raises one alert, whichever of the servers raises it. The alert is repeated hourly until the run is
+// R19: a failed run raises one alert, whichever of the servers raises it. The alert is repeated hourly until the run is
 // acknowledged. The next failure raises another one at once.
 func TestFailedRunRaisesAlerts(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

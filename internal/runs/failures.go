@@ -15,7 +15,7 @@ const failedStates = `('` + RunFailed + `', '` + RunDependentFailed + `')`
 type failedTrigger struct{ taskType, name string }
 
 // failures lists the failed runs of each trigger as one problem: a trigger of each minute must not give 1,440 of them a
-// day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded (R14).
+// day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded (R19).
 //
 // It asks for each trigger alone, so that every database reads the newest success once for each trigger. In one statement,
 // with a join, a subquery or a window, one database or another read it once for each failed run, and 20,000 failed runs

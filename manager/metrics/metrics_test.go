@@ -186,7 +186,7 @@ rota_trigger_next_fire_timestamp_seconds{own_sign="BASE",task_type="sweep"} 9.46
 	})
 }
 
-// The problems of runs are counted by kind (R14).
+// The problems of runs are counted by kind (R19).
 func TestMetricsOfProblems(t *testing.T) {
 	failing := processor.Each(func(context.Context, processor.Selection) error { return processor.Permanent(errors.New("no")) })
 	settings := manager.Settings{Queues: 1, Mode: center.ModeRun, Every: time.Minute}
