@@ -37,7 +37,12 @@ type Task struct {
 // SQLDealer is the entry below "dealer: sql:". Load does not check its
 // statements.
 type SQLDealer struct {
-	Select, Execute, ExecuteEach, Key, CursorStart, AfterStart string
+	Select, Execute, ExecuteEach, Key, AfterStart string
+
+	Cursor, CursorStart []string      // the columns of {{cursor}}, and their values before the first row
+	CursorLag           time.Duration // how much later than a larger cursor a row may become visible
+	CursorNewest        string        // the statement that selects the largest cursor
+	CommitsInOrder      bool          // rows become visible in the order of the cursor
 }
 
 // Load reads the file at path. Flags that were set override it. Load uses only

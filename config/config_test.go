@@ -55,6 +55,18 @@ tasks:
   push:
     queues: [north, south]
     dealer: {sql: *sql}
+  sum:
+    queues: 1
+    dealer:
+      sql:
+        cursor: [xid, id]
+        cursor_start: [0, 0]
+        cursor_lag: 5m
+        cursor_newest: SELECT max(xid) FROM sales
+        commits_in_order: true
+  tail:
+    queues: 1
+    dealer: {sql: {cursor: id, cursor_start: 0, after_start: 1}}
 `
 
 func TestLoadReadsEveryKey(t *testing.T) {
@@ -102,6 +114,17 @@ func TestLoadReadsEveryKey(t *testing.T) {
 			Name:     "push",
 			Settings: center.Settings{QueueNames: []string{"north", "south"}},
 			SQL:      sql,
+		}, {
+			Name:     "sum",
+			Settings: center.Settings{Queues: 1},
+			SQL: SQLDealer{
+				Cursor: []string{"xid", "id"}, CursorStart: []string{"0", "0"}, CursorLag: 5 * time.Minute,
+				CursorNewest: "SELECT max(xid) FROM sales", CommitsInOrder: true,
+			},
+		}, {
+			Name:     "tail",
+			Settings: center.Settings{Queues: 1},
+			SQL:      SQLDealer{Cursor: []string{"id"}, CursorStart: []string{"0"}, AfterStart: "1"},
 		}},
 	}
 	got, err := Load(write(t, whole), nil)

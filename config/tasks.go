@@ -27,7 +27,10 @@ func fields(s *center.Settings) map[string]any {
 var (
 	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "dealer")
 	dealerKeys = []string{"sql"}
-	sqlKeys    = []string{"select", "execute", "execute_each", "key", "cursor_start", "after_start"}
+	sqlKeys    = []string{
+		"select", "execute", "execute_each", "key", "after_start",
+		"cursor", "cursor_start", "cursor_lag", "cursor_newest", "commits_in_order",
+	}
 )
 
 // taskSource reads the entry "tasks" of a file.
@@ -142,16 +145,38 @@ func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	path += ".sql"
 	entries = s.mapping(path, sql.value)
 	s.checkKeys(path, entries, sqlKeys)
-	fields := map[string]*string{
-		"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key,
-		"cursor_start": &d.CursorStart, "after_start": &d.AfterStart,
+	fields := map[string]any{
+		"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "key": &d.Key, "after_start": &d.AfterStart,
+		"cursor": &d.Cursor, "cursor_start": &d.CursorStart,
+		"cursor_lag": &d.CursorLag, "cursor_newest": &d.CursorNewest, "commits_in_order": &d.CommitsInOrder,
 	}
 	for _, e := range entries {
-		if field := fields[e.key]; field != nil {
-			*field, _ = s.text(path+"."+e.key, e.value)
+		switch field := fields[e.key].(type) {
+		case nil:
+		case *[]string:
+			*field = s.texts(path+"."+e.key, e.value)
+		default:
+			s.scalar(path+"."+e.key, e.value, field)
 		}
 	}
 	return d
+}
+
+// texts reads one text or a list of texts.
+func (s taskSource) texts(path string, n *yaml.Node) (list []string) {
+	nodes := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		nodes = n.Content
+	}
+	for _, n := range nodes {
+		if n = resolve(n); isNull(n) {
+			continue
+		}
+		if text, ok := s.text(path, n); ok {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 // scalar reads n into to, a pointer to a bool, int, float64, string or Duration.

@@ -22,6 +22,13 @@ type Keyed[T any] interface {
 // Cursored is an optional capability of a TaskDealer: its queues are append-only sources, such as a log, that are read
 // in order. Select returns the items after s.Queue.Cursor, in their order.
 //
+// What the cursor has passed is not selected again. So no item may appear behind it later. Two items must not have the
+// same cursor, because the cursor of one passes the other. A number that a transaction draws before its commit does not
+// suffice: a transaction that commits late adds an item behind the cursor, which is lost. Three ways are safe. On
+// PostgreSQL, a column of type xid8 with the default pg_current_xact_id(), the cursor (xid, id), and the condition
+// xid < pg_snapshot_xmin(pg_current_snapshot()). Elsewhere, a select that leaves out items for longer than any
+// transaction lasts. Or a source that commits in the order of the cursor, such as a single writer.
+//
 // One batch of a queue runs at a time. After Execute has returned nil, the cursor moves to the last item of the batch.
 // If Execute returns an error, the cursor must not have moved. The processor then loads the cursor again, because what
 // Execute has committed stays committed. It executes the items of the batch in smaller batches, and ignores Failures.

@@ -3,7 +3,6 @@ package sqldealer
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/center"
@@ -21,17 +20,17 @@ func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, er
 	if err := checkKeys(c); err != nil {
 		return nil, err
 	}
-	d := &Dealer{syntax: sy, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, cursorStart: c.CursorStart, afterStart: c.AfterStart}
+	d := &Dealer{syntax: sy, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, afterStart: c.AfterStart}
 	if c.Key != "" {
 		d.keyed, d.columns = true, []string{c.Key}
 	}
 	if err := d.parseSelect(c.Select, manyQueues(settings)); err != nil {
 		return nil, fmt.Errorf(".select %w", err)
 	}
-	if err := checkCursor(c, d.sel.uses(cursor)); err != nil {
+	if err := d.buildCursor(c); err != nil {
 		return nil, err
 	}
-	if err := checkAfter(c, d.sel.uses(after), d.sel.uses(cursor)); err != nil {
+	if err := checkAfter(c, d.sel.uses(after), d.cursor != nil); err != nil {
 		return nil, err
 	}
 	if d.each {
@@ -50,7 +49,7 @@ func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, er
 func checkKeys(c config.SQLDealer) error {
 	each := c.ExecuteEach != ""
 	switch {
-	case c == config.SQLDealer{}:
+	case c.Select == "" && c.Execute == "" && !each && c.Key == "":
 		return errors.New(" is missing: give it select, execute and key")
 	case c.Select == "":
 		return errors.New(".select is missing")
@@ -64,19 +63,6 @@ func checkKeys(c config.SQLDealer) error {
 	return nil
 }
 
-// checkCursor checks the keys that {{cursor}} in select needs.
-func checkCursor(c config.SQLDealer, used bool) error {
-	switch {
-	case used && c.Key == "":
-		return errors.New(".key is missing: it names the column whose last value {{cursor}} is")
-	case used && c.CursorStart == "":
-		return errors.New(".cursor_start is missing: it is the value of {{cursor}} before the first row, such as 0")
-	case !used && c.CursorStart != "":
-		return fmt.Errorf(".cursor_start (%s) has no effect: select does not use {{cursor}}", c.CursorStart)
-	}
-	return nil
-}
-
 func (d *Dealer) parse(text string, known ...string) (*statement, error) {
 	s, err := parse(text, d.syntax, known...)
 	if err == nil && !d.modeRun && s.uses(runKey) {
@@ -86,7 +72,7 @@ func (d *Dealer) parse(text string, known ...string) (*statement, error) {
 }
 
 func (d *Dealer) parseSelect(text string, many bool) (err error) {
-	d.sel, err = d.parse(text, total, index, queue, queueParameter, parameter, limit, cursor, after, ownSign, runKey)
+	d.sel, err = d.parse(text, total, index, queue, queueParameter, parameter, limit, cursor, cursor+".", horizonName, after, ownSign, runKey)
 	if err != nil {
 		return err
 	}
@@ -119,12 +105,7 @@ func (d *Dealer) parseEach(text string) (err error) {
 			d.bindings = append(d.bindings, -1)
 			continue
 		}
-		i := slices.IndexFunc(d.columns, func(c string) bool { return strings.EqualFold(c, column) })
-		if i < 0 {
-			i = len(d.columns)
-			d.columns = append(d.columns, column)
-		}
-		d.bindings = append(d.bindings, i)
+		d.bindings = append(d.bindings, d.addColumn(column))
 	}
 	return nil
 }

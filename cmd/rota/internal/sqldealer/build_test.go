@@ -15,6 +15,8 @@ const (
 	anUpdate = "UPDATE orders SET state = 1 WHERE id IN ({{keys}})"
 )
 
+var zero = []string{"0"} // as cursor_start
+
 func TestNewErrors(t *testing.T) {
 	const at = "tasks.settle.dealer.sql"
 	four := center.Settings{Queues: 4}
@@ -36,7 +38,7 @@ func TestNewErrors(t *testing.T) {
 		},
 		"unknown in select": {
 			sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: "id"},
-			want: at + ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{after}}, {{own_sign}}, {{run_key}}",
+			want: at + ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{own_sign}}, {{run_key}}",
 		},
 		"unknown in execute": {
 			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: "id"},
@@ -59,18 +61,6 @@ func TestNewErrors(t *testing.T) {
 			settings: center.Settings{QueueNames: []string{"north", "south"}},
 			want:     at + ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
 		},
-		"cursor without key": {
-			sql:  config.SQLDealer{Select: aCursor, ExecuteEach: "SELECT {{row.id}}", CursorStart: "0"},
-			want: at + ".key is missing: it names the column whose last value {{cursor}} is",
-		},
-		"cursor without start": {
-			sql:  config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id"},
-			want: at + ".cursor_start is missing: it is the value of {{cursor}} before the first row, such as 0",
-		},
-		"start without cursor": {
-			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id", CursorStart: "0"},
-			want: at + ".cursor_start (0) has no effect: select does not use {{cursor}}",
-		},
 		"after without key": {
 			sql:  config.SQLDealer{Select: anAfter, ExecuteEach: "SELECT {{row.id}}", AfterStart: "0"},
 			want: at + ".key is missing: it names the column by which select is ordered, and whose value {{after}} is",
@@ -84,7 +74,7 @@ func TestNewErrors(t *testing.T) {
 			want: at + ".after_start (0) has no effect: select does not use {{after}}",
 		},
 		"after and cursor": {
-			sql:  config.SQLDealer{Select: aCursor + " -- \n OFFSET {{after}}", Execute: anUpdate, Key: "id", CursorStart: "0", AfterStart: "0"},
+			sql:  config.SQLDealer{Select: aCursor + " -- \n OFFSET {{after}}", Execute: anUpdate, Key: "id", CursorStart: zero, AfterStart: "0", CommitsInOrder: true},
 			want: at + ".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, so remove {{after}}",
 		},
 		"too many keys": {
@@ -114,7 +104,6 @@ func TestNewErrors(t *testing.T) {
 			sql:      config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", ExecuteEach: "SELECT {{row.id}}, {{run_key}}"},
 			settings: center.Settings{Queues: 4, Mode: center.ModeRun},
 		},
-		"cursor":                     {sql: config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id", CursorStart: "0"}, settings: four},
 		"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders", Execute: anUpdate, Key: "id"}, settings: center.Settings{Queues: 1}},
 		"execute":                    {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: four},
 		"execute_each needs no key":  {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}, settings: four},

@@ -17,14 +17,16 @@ func (d *Dealer) Check(ctx context.Context, db *sql.DB) error {
 	if d.each {
 		exec = "execute_each"
 	}
-	for _, s := range []struct {
+	type check struct {
 		name  string
 		stmt  *statement
 		probe func(context.Context, *sql.Tx) error
-	}{
-		{"select", d.sel, d.probeSelect},
-		{exec, d.exec, func(ctx context.Context, tx *sql.Tx) error { return d.exec.prepare(ctx, tx) }},
-	} {
+	}
+	checks := []check{{"select", d.sel, d.probeSelect}, {exec, d.exec, d.exec.prepare}}
+	if h, ok := d.horizon().(*lagHorizon); ok {
+		checks = append(checks, check{"cursor_newest", h.newest, h.newest.prepare})
+	}
+	for _, s := range checks {
 		if err := inRolledBackTx(ctx, db, s.probe); err != nil {
 			return d.located(s.name, s.stmt, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -22,8 +23,16 @@ func TestCheck(t *testing.T) {
 			place                   string
 			postgres, mysql, sqlite string
 		}{
-			"good":               {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}},
-			"good, a cursor":     {sql: config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id", CursorStart: "0"}},
+			"good":           {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}},
+			"good, a cursor": {sql: config.SQLDealer{Select: aCursor, Execute: anUpdate, Key: "id", CursorStart: zero, CommitsInOrder: true}},
+			"newest": {
+				sql: config.SQLDealer{
+					Select: strings.Replace(aCursor, "{{cursor}}", "{{cursor}} AND id <= {{horizon}}", 1), Execute: anUpdate, Key: "id",
+					CursorStart: zero, CursorLag: time.Minute, CursorNewest: "SELECT MAX(idd) FROM orders",
+				},
+				place:    ".cursor_newest, line 1, column 12 (idd) FROM orders): ",
+				postgres: `column "idd" does not exist`, mysql: "Unknown column 'idd' in ", sqlite: "no such column: idd",
+			},
 			"good, row by row":   {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "UPDATE orders SET state = {{server}} WHERE id = {{row.id}}", Key: "id"}},
 			"good, without keys": {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "DELETE FROM orders WHERE id = {{row.id}}"}},
 			"column": {

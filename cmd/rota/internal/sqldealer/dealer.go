@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
@@ -15,18 +16,18 @@ import (
 // Dealer selects and executes rows. Use gives it a database. Several goroutines
 // may use it.
 type Dealer struct {
-	task        string // its name, for errors
-	db          *sql.DB
-	syntax      syntax
-	sel         *statement
-	exec        *statement
-	each        bool     // exec runs once per row, not once per batch
-	modeRun     bool     // the mode in the file is RUN
-	keyed       bool     // the first column is the key
-	cursorStart string   // the value of {{cursor}} before the first row
-	afterStart  string   // the value of {{after}} at the start of the table
-	columns     []string // the columns that a Row keeps
-	bindings    []int    // for each placeholder of exec, its index in columns, or -1
+	task       string // its name, for errors
+	db         *sql.DB
+	syntax     syntax
+	sel        *statement
+	exec       *statement
+	each       bool        // exec runs once per row, not once per batch
+	modeRun    bool        // the mode in the file is RUN
+	keyed      bool        // the first column is the key
+	cursor     *cursorSpec // nil without {{cursor}}
+	afterStart string      // the value of {{after}} at the start of the table
+	columns    []string    // the columns that a Row keeps
+	bindings   []int       // for each placeholder of exec, its index in columns, or -1
 }
 
 var (
@@ -56,7 +57,7 @@ func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 func (d *Dealer) Use(db *sql.DB) processor.TaskDealer[Row] {
 	d.db = db
 	switch {
-	case d.sel.uses(cursor):
+	case d.cursor != nil:
 		return cursored{keyed{d}}
 	case d.sel.uses(after):
 		return paged{keyed{d}}
@@ -72,12 +73,6 @@ type keyed struct{ *Dealer }
 // Key implements processor.Keyed.
 func (keyed) Key(r Row) string { return r.key() }
 
-// cursored is a Dealer whose select continues after the key of the last row.
-type cursored struct{ keyed }
-
-// Cursor implements processor.Cursored.
-func (cursored) Cursor(r Row) string { return r.key() }
-
 // paged is a Dealer whose select can go on behind the key of a row.
 type paged struct{ keyed }
 
@@ -86,28 +81,36 @@ func (paged) Position(r Row) string { return r.key() }
 
 // Select returns the rows of one queue.
 func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
+	return d.query(ctx, &s, func(name string) any { return d.selectArg(name, &s) })
+}
+
+// query executes the select with the values that arg returns for its placeholders.
+func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(name string) any) ([]Row, error) {
 	args := make([]any, len(d.sel.names))
 	for i, name := range d.sel.names {
-		args[i] = d.selectArg(name, &s)
+		args[i] = arg(name)
 	}
 	rows, err := d.db.QueryContext(ctx, d.sel.text(0), args...)
 	if err != nil {
 		return nil, fmt.Errorf("run select: %w", err)
 	}
 	defer rows.Close()
-	list, err := d.read(rows, &s)
+	list, err := d.read(rows, s)
 	if err != nil {
 		return nil, fmt.Errorf("run select: %w", err)
 	}
 	return list, nil
 }
 
+// isOrdered reports whether select compares a column with the value of an earlier row.
+func (d *Dealer) isOrdered(at int) bool {
+	return d.cursor != nil && slices.Contains(d.cursor.at, at) || at == 0 && d.sel.uses(after)
+}
+
 func (d *Dealer) selectArg(name string, s *processor.Selection) any {
 	switch name {
-	case cursor:
-		return cmp.Or(s.Queue.Cursor, d.cursorStart)
 	case after:
-		return cmp.Or(s.After, d.afterStart)
+		return decode(cmp.Or(s.After, d.afterStart), d.syntax)
 	case total:
 		return s.Total
 	case index:

@@ -26,6 +26,18 @@
 // is left out at the start: a second form of the statement would have another plan. A row whose key is NULL is refused,
 // because no statement finds it by its key.
 //
+// {{cursor}} passes rows for good, so a row that is committed late, behind it, would be lost. Three forms prevent this.
+// {{horizon}} is the oldest transaction of PostgreSQL that still writes, read before the select takes its snapshot; the
+// first column of the cursor must be of type xid8. A filter on the column xmin instead is not safe: its order is not that
+// of the cursor. With cursor_lag, {{horizon}} is the newest row that this process has seen a lag ago. The alternative, a
+// column with a time compared with the database's clock, needs such a column, trusts the clocks of all writers, and
+// loses rows when a clock is set back. With commits_in_order the user promises that there are no such rows. In mode RUN
+// each run has a cursor of its own, so that nothing is lost between runs. Each page is checked: rising, unique, below the
+// horizon. To see whether the last cursor is unique, a select asks for one row more than it returns.
+//
+// A key, a position and a cursor are stored as text: numbers and texts as they are, bytes as \x and hexadecimal digits, a
+// text that is empty or starts with a backslash behind \s. Types whose text is not exact are refused (syntax.go).
+//
 // With execute_each the rows of one call share a transaction. If one row fails,
 // all are rolled back, and with a key they are then executed one by one.
 package sqldealer

@@ -2,12 +2,9 @@ package sqldealer
 
 import (
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -18,22 +15,8 @@ type Row struct {
 	values []any                // one for each of the dealer's columns
 }
 
-// key returns the first column as text that the database converts back to the
-// same value.
-func (r Row) key() string {
-	switch v := r.values[0].(type) {
-	case string:
-		return v
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case []byte:
-		return hex.EncodeToString(v)
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
-	default:
-		return fmt.Sprint(v)
-	}
-}
+// key returns the first column as a stored text.
+func (r Row) key() string { return encode(r.values[0]) }
 
 // rowsPerBlock is how many rows share one allocation of values.
 const rowsPerBlock = 64
@@ -66,9 +49,10 @@ func (d *Dealer) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 
 // reader scans the columns that the dealer keeps and skips the others.
 type reader struct {
-	into     []any  // one per column of the result
-	position []int  // for each kept column, its index in the result
-	text     []bool // for each kept column, whether its bytes are text
+	syntax   syntax
+	into     []any    // one per column of the result
+	position []int    // for each kept column, its index in the result
+	columns  []column // the kept columns
 }
 
 func (d *Dealer) newReader(rows *sql.Rows) (*reader, error) {
@@ -76,23 +60,37 @@ func (d *Dealer) newReader(rows *sql.Rows) (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{into: make([]any, len(types))}
+	r := &reader{syntax: d.syntax, into: make([]any, len(types))}
 	for i := range r.into {
 		r.into[i] = skipped{}
 	}
-	for _, column := range d.columns {
+	for at, column := range d.columns {
 		i := slices.IndexFunc(types, func(t *sql.ColumnType) bool { return strings.EqualFold(t.Name(), column) })
 		if i < 0 {
 			return nil, fmt.Errorf("the result has no column %q: it has %s", column, names(types))
 		}
-		kind := strings.ToUpper(types[i].DatabaseTypeName())
-		if d.syntax.parsesTimes && isTime(kind) {
-			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s", column, kind)
+		c := newColumn(column, types[i].DatabaseTypeName(), d.syntax)
+		if d.syntax.parsesTimes && isTime(c.kind) {
+			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s", column, c.kind)
 		}
-		r.position = append(r.position, i)
-		r.text = append(r.text, d.syntax.textAsBytes && !isBinary(kind))
+		if err := d.checkColumn(&c, at); err != nil {
+			return nil, err
+		}
+		r.position, r.columns = append(r.position, i), append(r.columns, c)
 	}
 	return r, nil
+}
+
+// checkColumn refuses a column that cannot be the key or the cursor that it is.
+func (d *Dealer) checkColumn(c *column, at int) error {
+	c.ordered = d.isOrdered(at)
+	switch {
+	case !c.ordered && (at > 0 || !d.keyed):
+		return nil
+	case c.ordered && d.cursor != nil && d.cursor.digits && at == d.cursor.at[0] && c.kind != "": // the driver has no name for xid8
+		return fmt.Errorf("column %q of type %s cannot be compared with {{horizon}}: it must be of type xid8, with the default pg_current_xact_id()", c.name, c.kind)
+	}
+	return c.refuseType(d.syntax)
 }
 
 func (r *reader) scan(rows *sql.Rows, values []any) error {
@@ -102,9 +100,10 @@ func (r *reader) scan(rows *sql.Rows, values []any) error {
 	if err := rows.Scan(r.into...); err != nil {
 		return err
 	}
-	for i, v := range values {
-		if bytes, ok := v.([]byte); ok && r.text[i] {
-			values[i] = string(bytes)
+	for i := range values {
+		values[i] = r.columns[i].value(values[i])
+		if err := r.columns[i].refuseValue(values[i], r.syntax); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -115,15 +114,6 @@ type skipped struct{}
 
 // Scan implements sql.Scanner.
 func (skipped) Scan(any) error { return nil }
-
-// isBinary reports whether a column has bytes. Drivers return text as bytes, too:
-// numeric, uuid and enum of PostgreSQL, and every string of MySQL. If such a text
-// is bound as bytes, the driver sends it in the binary format, and it is another
-// value or an error.
-func isBinary(kind string) bool {
-	return kind == "BYTEA" || kind == "BIT" || kind == "GEOMETRY" ||
-		strings.HasSuffix(kind, "BLOB") || strings.HasSuffix(kind, "BINARY")
-}
 
 // isTime reports whether SQLite's driver parses the texts of a column as times. It
 // writes such a time in another form, so that an UPDATE finds no row.

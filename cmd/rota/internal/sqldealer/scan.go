@@ -61,7 +61,7 @@ func (d *Dealer) explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect
 	verb := map[schema.Dialect]string{schema.Postgres: "EXPLAIN (FORMAT JSON) ", schema.MySQL: "EXPLAIN FORMAT=JSON ", schema.SQLite: "EXPLAIN QUERY PLAN "}[dialect]
 	args := make([]any, len(d.sel.names))
 	for i, name := range d.sel.names {
-		args[i] = d.selectArg(name, s)
+		args[i] = d.firstArg(name, s)
 	}
 	rows, err := tx.QueryContext(ctx, verb+d.sel.text(0), args...)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestFindScan(t *testing.T) {
 			Select:  "SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
 			Execute: anUpdate, Key: "id",
 		})
-		cursor := s.dealer(config.SQLDealer{Select: "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}", Execute: anUpdate, Key: "id", CursorStart: "0"})
+		cursor := s.dealer(config.SQLDealer{Select: "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}", Execute: anUpdate, Key: "id", CursorStart: zero, CommitsInOrder: true})
 		want := func(d *Dealer, want string) {
 			t.Helper()
 			found, err := d.FindScan(t.Context(), s.DB(), s.Dialect(), selection())

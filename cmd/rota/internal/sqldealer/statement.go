@@ -23,6 +23,7 @@ const (
 	total, index, queue   = "total", "index", "queue"
 	queueParameter, limit = "queue_parameter", "limit"
 	cursor, after         = "cursor", "after"
+	horizonName           = "horizon"
 	parameter, ownSign    = "parameter", "own_sign"
 	runKey                = "run_key"
 	keys, server          = "keys", "server"

@@ -1,6 +1,10 @@
 package sqldealer
 
-import "github.com/dutyrota/rota/schema"
+import (
+	"slices"
+
+	"github.com/dutyrota/rota/schema"
+)
 
 // syntax is what this package has to know of a database: how it writes marks, strings and comments, and how its driver
 // returns values. A new database is a new row of syntaxes. The zero value is standard SQL.
@@ -15,13 +19,51 @@ type syntax struct {
 
 	mostParameters int // of a statement
 
-	textAsBytes bool // the driver returns some texts as bytes
-	parsesLate  bool // the driver parses a statement when it executes it, not when it prepares it
-	parsesTimes bool // the driver turns the text of a time into a time.Time, and writes it back in another form
+	transactionIDs bool // a column of type xid8 may hold the writing transaction
+
+	textAsBytes  bool // the driver returns some texts as bytes
+	parsesLate   bool // the driver parses a statement when it executes it, not when it prepares it
+	parsesTimes  bool // the driver turns the text of a time into a time.Time, and writes it back in another form
+	dynamicTypes bool // a column holds values of any type, and a number is less than each text
+
+	binaries    []string          // the types that hold bytes
+	timeLayouts map[string]string // by type, the form of a time that the driver does not bind exactly; "" is all other types
+
+	// Types that are refused, with the solution; %[1]s is the column.
+	inexact   map[string]string // bound as a key, the value is another one
+	unordered map[string]string // they order otherwise than their texts compare
+}
+
+// isBinary reports whether a column has bytes. Drivers return text as bytes, too:
+// numeric, uuid and enum of PostgreSQL, and every string of MySQL. If such a text
+// is bound as bytes, the driver sends it in the binary format, and it is another
+// value or an error.
+func (sy syntax) isBinary(kind string) bool {
+	return slices.Contains(sy.binaries, kind)
 }
 
 var syntaxes = map[schema.Dialect]syntax{
-	schema.Postgres: {numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535, textAsBytes: true},
-	schema.MySQL:    {hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, textAsBytes: true},
-	schema.SQLite:   {backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true},
+	schema.Postgres: {
+		numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535, transactionIDs: true, textAsBytes: true,
+		binaries:    []string{"BYTEA"},
+		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
+	},
+	schema.MySQL: {
+		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, textAsBytes: true,
+		binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
+		timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
+		inexact: map[string]string{
+			"BIT":      "select CAST(%[1]s AS UNSIGNED) AS %[1]s",
+			"FLOAT":    "its text is rounded; select CAST(%[1]s AS DOUBLE) AS %[1]s",
+			"JSON":     "select CAST(%[1]s AS CHAR) AS %[1]s, and compare that",
+			"GEOMETRY": "give the rows a key of another type than %[1]s",
+		},
+		unordered: map[string]string{
+			"ENUM": "it is ordered by the number of the value; select and compare %[1]s + 0",
+			"SET":  "it is ordered by the number of the value; select and compare %[1]s + 0",
+		},
+	},
+	schema.SQLite: {
+		backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true, dynamicTypes: true,
+	},
 }

@@ -1,0 +1,114 @@
+package sqldealer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// cursorSpec is what the file says about the cursor.
+type cursorSpec struct {
+	names   []string // its columns
+	at      []int    // for each of them, its index in Dealer.columns
+	start   []string // their values before the first row
+	inOrder bool     // rows become visible in the order of the cursor
+	inRun   bool     // the file says mode RUN: each run reads from the start
+	horizon horizon  // nil if inOrder, or in a run
+	digits  bool     // the driver returns the numbers of the first column as text
+}
+
+// cursored is a Dealer whose select goes on behind the last row that was executed.
+type cursored struct{ keyed }
+
+// Cursor implements processor.Cursored. A cursor of several columns is a JSON array.
+func (c cursored) Cursor(r Row) string {
+	texts := c.cursor.texts(r)
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	b, _ := json.Marshal(texts) // strings can always be marshaled
+	return string(b)
+}
+
+func (c *cursorSpec) texts(r Row) []string {
+	texts := make([]string, len(c.at))
+	for i, at := range c.at {
+		texts[i] = encode(r.values[at])
+	}
+	return texts
+}
+
+// position returns the texts of a saved cursor. The empty cursor is the start.
+func (c *cursorSpec) position(saved string) ([]string, error) {
+	if saved == "" {
+		return c.start, nil
+	}
+	texts := []string{saved}
+	if len(c.names) > 1 {
+		texts = nil
+		if json.Unmarshal([]byte(saved), &texts) != nil || len(texts) != len(c.names) {
+			return nil, fmt.Errorf("the saved cursor %q has not the columns %s of the file: rota queue list shows it; delete the task type or restore the columns", saved, strings.Join(c.names, ", "))
+		}
+	}
+	return texts, nil
+}
+
+// errRunOnly refuses a cursor without a horizon when the database overrides the mode.
+var errRunOnly = errors.New("the database says mode CONTINUOUS and the file says RUN: with {{cursor}}, rows that are committed late would be lost; see the README for {{horizon}}")
+
+// Select returns the rows behind the cursor. It asks for one row more, which shows
+// whether the cursor of the last row is unique.
+func (c cursored) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
+	spec, wanted := c.cursor, s.Limit
+	position, err := spec.position(s.Queue.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	if spec.horizon == nil && !spec.inOrder && s.Run == nil {
+		return nil, errRunOnly
+	}
+	var bound any
+	if spec.horizon != nil {
+		if bound, err = spec.horizon.read(ctx, c.Dealer, position[0], &s); err != nil || bound == nil {
+			return nil, err
+		}
+	}
+	s.Limit++
+	rows, err := c.query(ctx, &s, func(name string) any { return c.cursorArg(name, &s, position, bound) })
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkPage(rows, position, bound); err != nil {
+		return nil, fmt.Errorf("run select: %w", err)
+	}
+	return rows[:min(wanted, len(rows))], nil
+}
+
+func (c cursored) cursorArg(name string, s *processor.Selection, position []string, bound any) any {
+	switch name {
+	case cursor:
+		return decode(position[0], c.syntax)
+	case horizonName:
+		return bound
+	}
+	if column, ok := strings.CutPrefix(name, cursor+"."); ok {
+		i := slices.IndexFunc(c.cursor.names, func(n string) bool { return strings.EqualFold(n, column) })
+		return decode(position[i], c.syntax)
+	}
+	return c.selectArg(name, s)
+}
+
+// firstArg returns the value of a placeholder of the first select, which needs no
+// database. The horizon is then the start of the cursor.
+func (d *Dealer) firstArg(name string, s *processor.Selection) any {
+	if d.cursor == nil {
+		return d.selectArg(name, s)
+	}
+	start := d.cursor.start
+	return cursored{keyed{d}}.cursorArg(name, s, start, decode(start[0], d.syntax))
+}

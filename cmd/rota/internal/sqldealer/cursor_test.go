@@ -1,0 +1,243 @@
+package sqldealer
+
+import (
+	"context"
+	"database/sql"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
+)
+
+const recordSale = "INSERT INTO seen (id) VALUES ({{row.id}})"
+
+// The forms of a select with a cursor over sales.
+var (
+	xidSales = config.SQLDealer{
+		Select: "SELECT xid, id FROM sales WHERE (xid, id) > ({{cursor.xid}}, {{cursor.id}}) AND xid < {{horizon}} AND {{index}} = 1 ORDER BY xid, id LIMIT {{limit}}",
+		Key:    "id", ExecuteEach: recordSale, Cursor: []string{"xid", "id"}, CursorStart: []string{"0", "0"},
+	}
+	lagSales = config.SQLDealer{
+		Select: "SELECT id FROM sales WHERE id > {{cursor}} AND id <= {{horizon}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
+		Key:    "id", ExecuteEach: recordSale, CursorStart: zero, CursorLag: time.Minute, CursorNewest: "SELECT MAX(id) FROM sales",
+	}
+	orderedSales = config.SQLDealer{
+		Select: "SELECT id FROM sales WHERE id > {{cursor}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
+		Key:    "id", ExecuteEach: recordSale, CursorStart: zero, CommitsInOrder: true,
+	}
+)
+
+// salesReader reads sales from a cursor, with a clock of its own for a lag.
+type salesReader struct {
+	shop
+	cursored
+	selection processor.Selection
+	clock     atomic.Int64
+}
+
+func (s shop) salesReader(c config.SQLDealer) *salesReader {
+	s.Helper()
+	d := s.dealer(c)
+	r := &salesReader{shop: s, cursored: cursored{keyed{d}}, selection: selection()}
+	if h, ok := d.horizon().(*lagHorizon); ok {
+		h.now = func() time.Time { return time.Unix(0, r.clock.Load()) }
+	}
+	return r
+}
+
+// sell creates the table of sales and the table of what was read.
+func (s shop) sell() {
+	s.Helper()
+	s.exec(map[schema.Dialect]string{
+		schema.Postgres: "CREATE TABLE sales (id BIGSERIAL PRIMARY KEY, xid xid8 NOT NULL DEFAULT pg_current_xact_id(), total INTEGER)",
+		schema.MySQL:    "CREATE TABLE sales (id BIGINT AUTO_INCREMENT PRIMARY KEY, total INTEGER)",
+		schema.SQLite:   "CREATE TABLE sales (id INTEGER PRIMARY KEY AUTOINCREMENT, total INTEGER)",
+	}[s.Dialect()], "CREATE TABLE seen (id BIGINT)")
+}
+
+func (r *salesReader) tick(d time.Duration) { r.clock.Add(int64(d)) }
+
+// read reads one page, executes it, moves the cursor, and returns the number of rows.
+func (r *salesReader) read() int {
+	r.Helper()
+	rows, err := r.Select(r.Context(), r.selection)
+	if err == nil {
+		err = r.Execute(r.batch(7), rows)
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	if len(rows) > 0 {
+		r.selection.Queue.Cursor = r.Cursor(rows[len(rows)-1])
+	}
+	return len(rows)
+}
+
+// begin starts a transaction that has inserted one row.
+func (s shop) begin() *sql.Tx {
+	s.Helper()
+	tx, err := s.DB().BeginTx(s.Context(), nil)
+	if err == nil {
+		_, err = tx.ExecContext(s.Context(), "INSERT INTO sales (total) VALUES (1)")
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return tx
+}
+
+func (s shop) commit(tx *sql.Tx) {
+	s.Helper()
+	if err := tx.Commit(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// A row that is committed after one with a larger ID is read, by the IDs of the transactions.
+func TestCursorOfTransactions(t *testing.T) {
+	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s.sell()
+	late := s.begin()
+	s.exec("INSERT INTO sales (total) VALUES (2)") // the second row is there before the first
+	r := s.salesReader(xidSales)
+	if n := r.read(); n != 0 {
+		t.Errorf("%d rows were read while an older transaction may still write", n)
+	}
+	s.commit(late)
+	if n := r.read(); n != 2 {
+		t.Errorf("%d rows, want both", n)
+	}
+	s.want("SELECT id FROM seen ORDER BY id", "1", "2")
+	if n := r.read(); n != 0 {
+		t.Errorf("%d rows were read again", n)
+	}
+}
+
+// A row that becomes visible within the lag after one with a larger ID is read.
+func TestCursorWithLag(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.sell()
+		r := s.salesReader(lagSales)
+		want := func(rows int) {
+			t.Helper()
+			if n := r.read(); n != rows {
+				t.Errorf("%d rows, want %d", n, rows)
+			}
+		}
+		want(0) // no row at all
+		s.exec("INSERT INTO sales (id, total) VALUES (2, 1)")
+		r.tick(time.Second)
+		want(0)
+		r.tick(59 * time.Second)
+		want(0) // the row was not seen a minute ago, although there was a select
+		s.exec("INSERT INTO sales (id, total) VALUES (1, 1), (3, 1)")
+		r.tick(time.Second)
+		want(2) // not the third
+		s.want("SELECT id FROM seen ORDER BY id", "1", "2")
+		r.tick(10 * time.Second)
+		want(0)
+		r.tick(time.Minute)
+		want(1)
+	})
+}
+
+// Concurrent writers lose no row to a reader, whatever the order of their commits.
+func TestCursorBesideWriters(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		forms := map[string]config.SQLDealer{"lag": lagSales}
+		switch openShop(t, url).Dialect() {
+		case schema.Postgres:
+			forms["xid"] = xidSales
+		case schema.SQLite:
+			forms["in order"] = orderedSales // a transaction draws the ID while it holds the only write lock
+		}
+		for name, form := range forms {
+			t.Run(name, func(t *testing.T) {
+				s := openShop(t, url)
+				s.exec("DROP TABLE IF EXISTS sales", "DROP TABLE IF EXISTS seen")
+				s.sell()
+				r := s.salesReader(form)
+				r.selection.Limit = 20
+				var open sync.RWMutex           // the clock moves on by the lag when no transaction is open
+				overlaps := make(chan struct{}) // a transaction may commit, as a page was read while it was open
+				writers, ctx := errgroup.WithContext(t.Context())
+				var running atomic.Int32
+				for range 4 {
+					running.Add(1)
+					writers.Go(func() error {
+						defer running.Add(-1)
+						return s.writeSales(ctx, &open, overlaps)
+					})
+				}
+				for quiet := 0; quiet < 3; { // two ticks may pass until the last row is old enough
+					ended := running.Load() == 0
+					quiet++
+					if r.read() > 0 || !ended {
+						quiet = 0
+					}
+					release(overlaps)
+					if open.TryLock() {
+						r.tick(time.Minute)
+						open.Unlock()
+					}
+				}
+				if err := writers.Wait(); err != nil {
+					t.Fatal(err)
+				}
+				s.want("SELECT COUNT(*) FROM sales s WHERE 1 <> (SELECT COUNT(*) FROM seen WHERE seen.id = s.id)", "0")
+				s.want("SELECT (SELECT COUNT(*) FROM seen) - (SELECT COUNT(*) FROM sales)", "0")
+				s.want("SELECT CASE WHEN COUNT(*) >= 80 THEN 'many' END FROM sales", "many")
+			})
+		}
+	})
+}
+
+// release lets all waiting transactions commit.
+func release(overlaps chan<- struct{}) {
+	for {
+		select {
+		case overlaps <- struct{}{}:
+		default:
+			return
+		}
+	}
+}
+
+// writeSales inserts rows in transactions of several rows, some of which it rolls back. Every other one waits until a
+// page was read.
+func (s shop) writeSales(ctx context.Context, open *sync.RWMutex, overlaps <-chan struct{}) error {
+	for i := range 25 {
+		open.RLock()
+		tx, err := s.DB().BeginTx(ctx, nil)
+		for range 1 + rand.N(4) {
+			if err == nil {
+				_, err = tx.ExecContext(ctx, "INSERT INTO sales (total) VALUES (1)")
+			}
+		}
+		if err == nil && rand.N(2) == 0 && s.Dialect() != schema.SQLite { // there, the reader would wait for the lock of the writer
+			select {
+			case <-overlaps:
+			case <-ctx.Done():
+			}
+		}
+		if err == nil && i%5 == 4 {
+			err = tx.Rollback()
+		} else if err == nil {
+			err = tx.Commit()
+		}
+		open.RUnlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

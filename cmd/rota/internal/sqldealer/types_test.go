@@ -1,0 +1,180 @@
+package sqldealer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
+)
+
+// typeCase is a column type. Its values rise, and start is below them.
+type typeCase struct {
+	kind, start string
+	values      []string
+
+	noKey, noCursor string // the start of the refusal; noKey refuses a cursor, too
+}
+
+var typeCases = map[schema.Dialect][]typeCase{
+	schema.Postgres: {
+		{kind: "BIGINT", start: "-1", values: []string{"9", "10", "9007199254740992", "9007199254740993", "9223372036854775807"}},
+		{kind: "SMALLINT", start: "-1", values: []string{"9", "10"}},
+		{kind: "NUMERIC(30,3)", start: "0", values: []string{"1.500", "12345678901234567890.123", "12345678901234567890.124"}},
+		{kind: "NUMERIC", start: "0", values: []string{"1.5", "1.51"}},
+		{kind: "DOUBLE PRECISION", start: "0", values: []string{"0.1", "0.30000000000000004", "1e300"}},
+		{kind: "REAL", start: "0", values: []string{"0.1", "0.3", "16777217"}},
+		{kind: "TEXT COLLATE \"C\"", start: "!", values: []string{"'a'", "'a '", `E'a\\'`, "'é'"}},
+		{kind: "TEXT", start: "!", values: []string{`E'\\x61'`, `E'\\x62'`}},
+		{kind: "VARCHAR(9)", start: "!", values: []string{"'it''s'", "'x'"}},
+		{kind: "CHAR(5)", start: "!", values: []string{"'a'", "'ccccc'"}},
+		{kind: "UUID", start: "00000000-0000-0000-0000-000000000000", values: []string{"'00000000-0000-0000-0000-000000000001'", "'a0000000-0000-0000-0000-00000000000f'"}},
+		{kind: "BYTEA", start: `\x`, values: []string{`'\x00ff'`, `'\x27'`, `'\x61'`, `'\x6162'`, `'\xff00'`}},
+		{kind: "BOOLEAN", start: "false", values: []string{"true"}},
+		{kind: "DATE", start: "-infinity", values: []string{"'1969-12-31'", "'2026-01-01'", "'infinity'"}},
+		{kind: "TIME", start: "00:00:00", values: []string{"'00:00:01'", "'12:00:00.123456'", "'23:59:59'", "'24:00:00'"}},
+		{kind: "TIMETZ", start: "00:00:00+14", values: []string{"'01:00:00+02:30'", "'01:00:00+00'", "'12:00:00.123456-08'"}},
+		{kind: "TIMESTAMP", start: "1970-01-01", values: []string{"'2026-03-29 02:30:00.123456'", "'2026-10-25 02:30:00'", "'infinity'"}},
+		{kind: "TIMESTAMPTZ", start: "1970-01-01Z", values: []string{"'2026-03-29 01:59:59.123456+01'", "'2026-10-25 02:30:00+02'", "'2026-10-25 02:30:00+01'", "'infinity'"}},
+		{kind: "INTERVAL", start: "0", values: []string{"'1 hour'", "'1 day'", "'2 months'"}},
+		{kind: "BIT(8)", start: "00000000", values: []string{"B'00000001'", "B'10000000'", "B'11111111'"}},
+		{kind: "BIT VARYING(8)", start: "0", values: []string{"B'01'", "B'1'", "B'11'"}},
+		{kind: "INET", start: "0.0.0.0", values: []string{"'10.0.0.1'", "'10.0.0.2'"}},
+		{kind: "JSONB", start: "null", values: []string{`'"x"'`, "'3'", `'{"a": 1}'`}},
+		{kind: "INTEGER[]", start: "{}", values: []string{"'{1,2}'", "'{1,10}'"}},
+		{kind: "BYTEA[]", start: "{}", values: []string{`'{"\\x00"}'`, `'{"\\x61"}'`}},
+		{kind: "MONEY", start: "0", values: []string{"1.50", "2.50"}},
+		{kind: "xid8", start: "0", values: []string{"'9'", "'10'", "'18446744073709551615'"}},
+		{kind: "mood", start: "sad", values: []string{"'ok'", "'happy'"}},
+	},
+	schema.MySQL: {
+		{kind: "BIGINT", start: "-1", values: []string{"9", "10", "9007199254740992", "9007199254740993", "9223372036854775807"}},
+		{kind: "BIGINT UNSIGNED", start: "0", values: []string{"9", "10", "9223372036854775808", "18446744073709551614", "18446744073709551615"}},
+		{kind: "TINYINT(1)", start: "-128", values: []string{"-1", "0", "1", "2"}},
+		{kind: "BIT(1)", noKey: `run select: column "k" of type BIT cannot be a key: select CAST(k AS UNSIGNED) AS k`},
+		{kind: "BIT(16)", noKey: `run select: column "k" of type BIT cannot be a key: select CAST(k AS UNSIGNED) AS k`},
+		{kind: "DECIMAL(30,3)", start: "0", values: []string{"1.500", "12345678901234567890.123", "12345678901234567890.124"}},
+		{kind: "DOUBLE", start: "0", values: []string{"0.1", "0.30000000000000004", "1e300"}},
+		{kind: "FLOAT", noKey: `run select: column "k" of type FLOAT cannot be a key: its text is rounded; select CAST(k AS DOUBLE) AS k`},
+		{kind: "VARCHAR(20)", start: "!", values: []string{"'a'", "'B'", "'it''s'", "'é'"}[:3]},
+		{kind: "VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin", start: "!", values: []string{"'B'", "'a'", "'é'"}},
+		{kind: "CHAR(3)", start: "!", values: []string{"'a'", "'abc'"}},
+		{kind: "TEXT", start: "!", values: []string{"'a'", "'abc'"}},
+		{kind: "BINARY(2)", start: `\x`, values: []string{"x'00ff'", "x'2700'", "x'6162'", "x'ff00'"}},
+		{kind: "BINARY(16)", start: `\x00`, values: []string{"x'00112233445566778899aabbccddeeff'", "x'30112233445566778899aabbccddeeff'", "x'ff112233445566778899aabbccddeeff'"}},
+		{kind: "VARBINARY(16)", start: `\x00`, values: []string{"x'00ff'", "x'61'", "x'6162'", "x'ff00'"}},
+		{kind: "BLOB", start: `\x00`, values: []string{"x'00ff'", "x'61'", "x'ff00'"}},
+		{kind: "UUID", start: "00000000-0000-0000-0000-000000000000", values: []string{"'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"}},
+		{kind: "DATE", start: "1900-01-01", values: []string{"'1969-12-31'", "'2026-01-01'"}},
+		{kind: "TIME(6)", start: "00:00:00", values: []string{"'00:00:01'", "'12:00:00.123456'", "'23:59:59'", "'100:00:00'"}},
+		{kind: "DATETIME(6)", start: "1970-01-01", values: []string{"'2026-01-01 00:00:00'", "'2026-01-01 00:00:00.000001'", "'2026-03-29 02:30:00.123456'"}},
+		{kind: "DATETIME", start: "1970-01-01", values: []string{"'2026-03-29 02:30:00'", "'2026-10-25 02:30:00'"}},
+		{kind: "TIMESTAMP(6) NULL", start: "1971-01-01", values: []string{"'2026-03-29 03:30:00.1'", "'2026-10-25 02:30:00'"}},
+		{kind: "YEAR", start: "1970", values: []string{"2026", "2027"}},
+		{kind: "ENUM('z', 'a')", values: []string{"'z'", "'a'"}, noCursor: `run select: column "k" of type ENUM cannot be {{cursor}} or {{after}}: it is ordered by the number of the value`},
+		{kind: "SET('z', 'a')", values: []string{"'z'", "'z,a'"}, noCursor: `run select: column "k" of type SET cannot be {{cursor}} or {{after}}: it is ordered by the number of the value`},
+		{kind: "INET6", start: "::", values: []string{"'::1'", "'::2'"}},
+	},
+	schema.SQLite: {
+		{kind: "INTEGER", start: "-1", values: []string{"9", "10", "9007199254740993", "9223372036854775807"}},
+		{kind: "TEXT", start: "!", values: []string{"'10'", "'9'", `'\x61'`, "'it''s'"}},
+		{kind: "VARCHAR(20)", start: "0", values: []string{"'10'", "'9'", "'a'"}},
+		{kind: "NUMERIC", start: "0", values: []string{"9", "10", "'x'"}},
+		{kind: "BLOB", start: `\x`, values: []string{"x'00ff'", "x'61'", "x'6162'", "x'ff00'"}},
+		{kind: "BOOLEAN", start: "-1", values: []string{"0", "1", "2"}},
+		{kind: "", start: "0", values: []string{"9", "10", "'a'", "x'00'"}},
+		{kind: "BLOB", start: "0", values: []string{"1", "'text'"}},
+		{kind: "", values: []string{"'1'", "'b'"}, noCursor: `run select: column "k" holds the text "1" and has no type: declare it TEXT`},
+		{kind: "REAL", values: []string{"0.1", "0.30000000000000004", "1e300"}, noCursor: `run select: column "k" holds 0.1, which cannot be {{cursor}} or {{after}}`},
+		{kind: "NUMERIC", values: []string{"1.5", "12345678901234567890.123"}, noCursor: `run select: column "k" holds 1.5, which cannot be {{cursor}} or {{after}}`},
+	},
+}
+
+// Each column type works as key, position and cursor, exactly, or is refused with its name.
+func TestColumnTypes(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		if s.Dialect() == schema.Postgres {
+			s.exec("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+		}
+		for i, c := range typeCases[s.Dialect()] {
+			t.Run(strings.TrimSpace(c.kind+" "+strings.Join(c.values, " ")), func(t *testing.T) {
+				typeTable{shop{t, s.Center}, c, fmt.Sprintf("t%d", i)}.test()
+			})
+		}
+	})
+}
+
+// typeTable is a table with the values of a case, in another order.
+type typeTable struct {
+	shop
+	typeCase
+	table string
+}
+
+func (t typeTable) test() {
+	t.exec("CREATE TABLE "+t.table+" (n INTEGER, k "+t.kind+", done INTEGER NOT NULL DEFAULT 0)", "INSERT INTO "+t.table+" (n, k) VALUES (-1, NULL)")
+	for i, v := range slices.Backward(t.values) {
+		t.exec(fmt.Sprintf("INSERT INTO %s (n, k) VALUES (%d, %s)", t.table, i, v))
+	}
+	if len(t.values) == 0 {
+		t.exec("INSERT INTO " + t.table + " (n, k) VALUES (0, 1)")
+	}
+	const from = "SELECT n, k FROM "
+	update := "UPDATE " + t.table + " SET done = done + 1 WHERE "
+	rest := from + t.table + " WHERE done = 0 AND n >= 0 AND {{index}} = 1 ORDER BY n LIMIT {{limit}}"
+	behind := from + t.table + " WHERE k > {{cursor}} AND {{index}} = 1 ORDER BY k LIMIT {{limit}}"
+	start := t.start
+	if start == "" {
+		start = "-"
+		behind = strings.Replace(behind, "k > {{cursor}}", "({{cursor}} <> '' AND n >= 0)", 1)
+	}
+	noCursor := t.noKey + t.noCursor
+	t.drain("keys", config.SQLDealer{Select: rest, Key: "k", Execute: update + "k IN ({{keys}})"}, t.noKey)
+	t.drain("each", config.SQLDealer{Select: rest, Key: "k", ExecuteEach: update + "k = {{row.k}}"}, t.noKey)
+	t.drain("cursor", config.SQLDealer{Select: behind, Key: "k", ExecuteEach: update + "n = {{row.n}}", CursorStart: []string{start}, CommitsInOrder: true}, noCursor)
+	t.drain("after", config.SQLDealer{Select: strings.Replace(behind, "cursor", "after", 1), Key: "k", ExecuteEach: update + "n = {{row.n}}", AfterStart: start}, noCursor)
+}
+
+// drain executes all rows, two at a time, and checks that each was executed once.
+func (t typeTable) drain(what string, c config.SQLDealer, refusal string) {
+	t.Helper()
+	d := t.dealer(c)
+	task := d.Use(t.DB())
+	s := selection()
+	s.Limit = 2
+	var err error
+	for range len(t.values) + 1 {
+		var rows []Row
+		if rows, err = task.Select(t.Context(), s); err != nil || len(rows) == 0 {
+			break
+		}
+		if err = task.Execute(t.batch(7), rows); err != nil {
+			break
+		}
+		t.moveOn(&s, task, rows[len(rows)-1])
+	}
+	switch got := errorText(err); {
+	case refusal != "" && !strings.HasPrefix(got, refusal):
+		t.Errorf("%s: got %s\nwant %s", what, got, refusal)
+	case refusal == "" && err != nil:
+		t.Errorf("%s: %v", what, err)
+	case refusal == "":
+		t.want("SELECT COUNT(*) FROM "+t.table+" WHERE done <> 1 AND n >= 0 -- "+what, "0")
+	}
+	t.exec("UPDATE " + t.table + " SET done = 0")
+}
+
+// moveOn passes the position of a row to the next select, through the roster's text.
+func (t typeTable) moveOn(s *processor.Selection, task any, last Row) {
+	switch task := task.(type) {
+	case processor.Cursored[Row]:
+		s.Queue.Cursor = task.Cursor(last)
+	case processor.Paged[Row]:
+		s.After = task.Position(last)
+	}
+}
