@@ -23,7 +23,7 @@ type read struct {
 // reads returns the reads of all commands by name. Most statements of doctor try a right.
 func reads(c *center.Center) map[string]read {
 	return map[string]read{
-		"tasks": {1, func(ctx context.Context) error { _, err := c.Tasks().List(ctx, ""); return err }},
+		"tasks": {6, func(ctx context.Context) error { _, err := c.Tasks().List(ctx, ""); return err }},
 		"queues": {3, func(ctx context.Context) error {
 			_, err := c.Queues().List(ctx, center.QueueFilter{})
 			return err
@@ -63,14 +63,14 @@ func reads(c *center.Center) map[string]read {
 			_, err := c.Engine().Triggers.List(ctx, center.TriggerFilter{})
 			return err
 		}},
-		"plan": {6, func(ctx context.Context) error {
+		"plan": {8, func(ctx context.Context) error {
 			p, err := c.Queues().Plan(ctx, "settle", center.Scenario{Add: 1})
 			if want := manyQueues / (manyServers + 1); err == nil && p.Moved() != want {
 				err = fmt.Errorf("moves of the plan: got %d, want %d", p.Moved(), want)
 			}
 			return err
 		}},
-		"doctor": {60, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
+		"doctor": {70, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
 	}
 }
 

@@ -158,6 +158,7 @@ func testInvalidTotal(t *testing.T, c *center.Center) {
 			r := newFixture(t, c, center.Settings{Queues: 3})
 			r.join("A")
 			r.execUnchecked("UPDATE schedule_task_running SET requested_total = %s WHERE task_type = '%s'", total, r.task)
+			r.reportDrained("A")
 			done, err := c.Roster().Planner(r.task, r.uuid("A")).FinishRepartition(t.Context())
 			if err != nil || done {
 				t.Fatalf("the number of queues has changed: %t, want false: %v", done, err)

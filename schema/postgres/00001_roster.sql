@@ -243,15 +243,17 @@ CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- th
 -- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
 -- The clock is in a subquery. With clock_timestamp() in the columns, PostgreSQL would not merge the view into the query,
 -- and would compute all ages, whichever columns are selected. now() is the start of the transaction, perhaps long ago.
+-- An infinite time, which a database that has lost its constraints may hold, has no age: PostgreSQL before 17 refuses to
+-- subtract it, and nobody could list the queues (S13).
 -- Servers are joined by their key alone. With task_type and own_sign in the join, PostgreSQL expects the index on these
 -- to be as good until the tables are analyzed, and then reads all servers for each queue.
 CREATE VIEW schedule_assignment AS
 SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
-       round(extract(epoch FROM clock.now - c.heartbeat_time), 3) AS cur_heartbeat_age_s,
+       CASE WHEN isfinite(c.heartbeat_time) THEN round(extract(epoch FROM clock.now - c.heartbeat_time), 3) END AS cur_heartbeat_age_s,
        q.req_server, r.host_name AS req_host,
-       round(extract(epoch FROM clock.now - q.cur_since), 3) AS held_s,
-       round(extract(epoch FROM clock.now - q.req_since), 3) AS requested_s,
+       CASE WHEN isfinite(q.cur_since) THEN round(extract(epoch FROM clock.now - q.cur_since), 3) END AS held_s,
+       CASE WHEN isfinite(q.req_since) THEN round(extract(epoch FROM clock.now - q.req_since), 3) END AS requested_s,
        q.epoch, q.queue_parameter, q.cursor_value,
        CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
