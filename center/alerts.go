@@ -17,4 +17,7 @@ const (
 	AlertKiller  = roster.AlertKiller  // an item is dead because the process ended while it executed the item alone
 	AlertFailing = roster.AlertFailing // the calls of a server's dealer do nothing but fail
 	AlertParked  = roster.AlertParked  // a queue has so many failed items that its selects may miss others
+
+	AlertNoEffect = roster.AlertNoEffect // Execute succeeds, and the selects of a queue return the same items again
+	AlertLimit    = roster.AlertLimit    // the selects of a queue seem to ignore their limit
 )

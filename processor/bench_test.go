@@ -12,15 +12,20 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// endless is a dealer that always returns the same page and does nothing with it. It ends the benchmark after enough items.
+// endless is a dealer that returns a page at every select and does nothing with it. It ends the benchmark after enough
+// items. Each page begins at another item than the last ones, because the processor pauses if a page comes again.
 type endless struct {
 	page   []int
+	shift  atomic.Int64
 	left   atomic.Int64
 	finish context.CancelFunc
 	run    *processor.Run
 }
 
-func (e *endless) Select(context.Context, processor.Selection) ([]int, error) { return e.page, nil }
+func (e *endless) Select(context.Context, processor.Selection) ([]int, error) {
+	from := e.shift.Add(1) % 1000
+	return e.page[from : from+1000], nil
+}
 
 func (e *endless) Execute(_ context.Context, items []int) error {
 	if e.left.Add(-int64(len(items))) <= 0 {
@@ -32,15 +37,15 @@ func (e *endless) Execute(_ context.Context, items []int) error {
 // endlessSet is endless as a SetSelector.
 type endlessSet struct{ *endless }
 
-func (e endlessSet) SelectSet(context.Context, processor.Selection, []processor.Queue) ([]int, error) {
-	return e.page, nil
+func (e endlessSet) SelectSet(ctx context.Context, s processor.Selection, _ []processor.Queue) ([]int, error) {
+	return e.Select(ctx, s)
 }
 
 var ids = []string{"0", "1", "2", "3", "4", "5", "6", "7"}
 
 func (e endlessSet) QueueOf(item int) string { return ids[item/8%8] }
 
-// endlessKeyed is endless with keys. It returns four pages in turn, so that the page in flight is not the selected page.
+// endlessKeyed is endless with keys. It returns four ranges in turn, so that the page in flight is not the selected page.
 type endlessKeyed struct {
 	*endless
 	keys []string
@@ -49,7 +54,7 @@ type endlessKeyed struct {
 
 func newEndlessKeyed() *endlessKeyed {
 	e := &endlessKeyed{endless: &endless{}}
-	for i := range 4000 {
+	for i := range 5000 {
 		e.keys = append(e.keys, fmt.Sprint("order-", i))
 		e.page = append(e.page, i)
 	}
@@ -59,7 +64,8 @@ func newEndlessKeyed() *endlessKeyed {
 func (e *endlessKeyed) Key(item int) string { return e.keys[item] }
 
 func (e *endlessKeyed) Select(_ context.Context, s processor.Selection) ([]int, error) {
-	from := 1000 * (e.turn[s.Queue.Index] % 4)
+	turn := e.turn[s.Queue.Index]
+	from := 1000*(turn%4) + turn/4%1000
 	e.turn[s.Queue.Index]++
 	return e.page[from : from+1000], nil
 }
@@ -181,7 +187,7 @@ func (d *slowTable) Execute(_ context.Context, items []int) error {
 
 // run makes the processor execute b.N items, so that one iteration is one item.
 func run(b *testing.B, d processor.TaskDealer[int], e *endless, executeNumber int, change func(*processor.Settings)) {
-	for i := range 1000 {
+	for i := range 2000 {
 		e.page = append(e.page, i)
 	}
 	ctx, cancel := context.WithCancel(b.Context())

@@ -14,7 +14,7 @@ type Keyed[T any] interface {
 	// should not return a key twice.
 	//
 	// The processor calls Key only when it must distinguish items: after failures, when items are executed during a
-	// select, and always in a sweep, which must detect repeated items. Several executors call it concurrently, also
+	// select, for the first item of a page, and for all in a sweep, which must detect repeated items. Several executors call it concurrently, also
 	// while the item is executed, so Key must not read what Execute writes.
 	Key(item T) string
 }

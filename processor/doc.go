@@ -98,6 +98,15 @@
 // as usual. Items of other queues go on beside it. One of these may end the process, and the recorded item is dead without
 // being the cause. To stop all other work meanwhile would let one queue stop a whole process.
 //
+// # Calls without effect
+//
+// If Execute succeeds and does not change what Select returns, the queue would keep all executors busy in vain. The select
+// therefore compares the first item of its page with those of the four pages before it. After a
+// hundred repeated pages in a row, each executed within a second, the lane pauses like after failures, and the alert
+// NO_EFFECT tells it. Items that need some steps under one key cause no pause. Comparing all items would find more, and
+// would hash each of them; a page with one item that has effect is no busy loop. Items without key, cursor or value
+// are not recognized.
+//
 // # Sweeps
 //
 // A queue that is granted with a Run is swept (mode RUN). Its lane does not rest when a select finds nothing. It leaves

@@ -59,6 +59,14 @@ type Alert struct {
 	Text  string // for humans
 }
 
+// AlertNoEffect is the Kind of an Alert that says that Execute succeeds, and that the selects of the queue return the same
+// items again and again. The queue pauses between them, for up to a minute. The alert is sent once, and again only after
+// a select had returned others.
+const AlertNoEffect = "NO_EFFECT"
+
+// AlertLimit is the Kind of an Alert that says that a select seems to ignore Selection.Limit. It is sent once per grant.
+const AlertLimit = "LIMIT"
+
 // AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
 // select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The alert
 // is sent again with a select after a minute, for as long as that lasts.

@@ -25,10 +25,14 @@ type lane struct {
 
 	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
-	pass        pass      // of a Paged dealer; only the lane's select uses it
-	crashesTold bool      // an alert has told of crashes; only the lane's select uses it
-	alertedAt   time.Time // when the alert was last sent (X2), zero while there is no reason; only the lane's select uses it
-	failures    *failureLog
+	// Only the lane's select uses these.
+	pass        pass      // of a Paged dealer
+	crashesTold bool      // an alert has told of crashes
+	alertedAt   time.Time // when the alert was last sent (X2), zero while there is no reason
+	toldLimit   bool      // the alert was sent that the select seems to ignore its limit
+	repeats     repeats
+
+	failures *failureLog
 }
 
 func newLane(store ItemStore) *lane {

@@ -193,7 +193,10 @@ func TestConfigureSizesAndSleeps(t *testing.T) {
 
 // A page costs some allocations, an item costs none.
 func TestNoAllocationPerItem(t *testing.T) {
-	e, k := &endless{page: make([]int, 1000)}, newEndlessKeyed()
+	e, k := &endless{}, newEndlessKeyed()
+	for i := range 2000 {
+		e.page = append(e.page, i)
+	}
 	inNotSleep := settings()
 	inNotSleep.NotSleep = true
 	for name, n := range map[string]float64{

@@ -21,6 +21,8 @@ type selectCall struct {
 	step   step   // what the select means for the pass of the lane
 	last   string // the position of the last item, if the select moves the pass
 
+	signature uint64 // of the page; 0 if it is not compared with others
+
 	found    *page               // nil if the dealer returned nothing
 	retryAt  time.Time           // when the first item that backs off may be retried; zero if none backs off
 	dead     int                 // items that were found dead because they have ended their process
@@ -113,6 +115,7 @@ func (c *selectCall) prepare() error {
 	}
 	c.startPass()
 	c.selection.Limit = c.limit()
+	c.tellRepeats()
 	return nil
 }
 
@@ -222,6 +225,11 @@ func (c *selectCall) preparePage(p *page) (err error) {
 			p.drop()
 			return fingerprintErr
 		}
+	}
+	c.tellLimit(p)
+	if signErr := c.signPage(p); signErr != nil {
+		p.drop()
+		return signErr
 	}
 	if !c.capabilities.cursored { // with cursors each batch has its own context
 		p.bind(c.env.Bind)

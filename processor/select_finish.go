@@ -46,6 +46,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if c.retriesOnly() && c.step != moves {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
+	c.checkRepeatsLocked(s)
 	if l.page.unstarted() > 0 {
 		s.ready.add(l)
 	}
@@ -91,5 +92,5 @@ func (c *selectCall) reset() {
 	c.inFlight = c.inFlight[:0]
 	c.dead = 0
 	c.parts, c.found, c.retryAt, c.repeated, c.loaded = nil, nil, time.Time{}, false, false
-	c.step, c.last = stays, ""
+	c.step, c.last, c.signature = stays, "", 0
 }

@@ -33,6 +33,8 @@ type items interface {
 	// fingerprints returns a hash of each item that is equal for equal items. It returns nil if it cannot distinguish
 	// items.
 	fingerprints() ([]uint64, error)
+	// first returns the fingerprint of the first item, or 0 if it cannot distinguish items.
+	first() (uint64, error)
 	discard(ctx context.Context, i int, cause error) error
 }
 
@@ -179,6 +181,14 @@ func (i *typedItems[T]) fingerprints() (_ []uint64, err error) {
 		all[n] = i.fingerprint(item)
 	}
 	return all, nil
+}
+
+func (i *typedItems[T]) first() (_ uint64, err error) {
+	if i.fingerprint == nil {
+		return 0, nil
+	}
+	defer recovered(&err)
+	return i.fingerprint(i.list[0]), nil
 }
 
 func (i *typedItems[T]) discard(ctx context.Context, n int, cause error) (err error) {

@@ -192,7 +192,7 @@ tasks:
         execute: UPDATE orders SET state = 'SETTLED', settled_by = {{run_key}}, times = times + 1 WHERE state = 'NEW' AND id IN ({{keys}})
         key: id
   broken: {queues: 2, mode: RUN, queue_max_attempts: 1, dealer: {sql: {
-    select: "SELECT id FROM absent WHERE mod(id, {{total}}) = {{index}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
+    select: "SELECT id FROM absent WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
   report: {queues: 1, mode: RUN, after: [broken], dealer: {sql: {select: SELECT id FROM absent, execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
 `
 

@@ -17,6 +17,9 @@ const (
 	AlertKiller  = "KILLER"   // an item is dead because the process ended while it executed the item alone (S14)
 	AlertFailing = "FAILING"  // the calls of a server's dealer do nothing but fail
 	AlertParked  = "PARKED"   // a queue has so many failed items that its selects may miss others
+
+	AlertNoEffect = "NO_EFFECT" // Execute succeeds, and the selects of a queue return the same items again
+	AlertLimit    = "LIMIT"     // the selects of a queue seem to ignore their limit
 )
 
 // Alert is a condition that an operator should know.

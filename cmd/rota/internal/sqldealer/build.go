@@ -79,6 +79,9 @@ func (d *Dealer) parseSelect(text string, many bool) (err error) {
 	if many && !d.sel.uses(index, queue, queueParameter) {
 		return errors.New("returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
 	}
+	if !d.sel.uses(limit, cursor) { // for {{cursor}} there is another reason
+		return errors.New("must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones")
+	}
 	return nil
 }
 

@@ -57,9 +57,13 @@ func TestNewErrors(t *testing.T) {
 			want: at + ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
 		},
 		"the same rows, named queues": {
-			sql:      config.SQLDealer{Select: "SELECT id FROM orders -- {{queue}}", Execute: anUpdate, Key: "id"},
+			sql:      config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}} -- {{queue}}", Execute: anUpdate, Key: "id"},
 			settings: center.Settings{QueueNames: []string{"north", "south"}},
 			want:     at + ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+		},
+		"no limit": {
+			sql:  config.SQLDealer{Select: "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT 500 -- {{limit}}", Execute: anUpdate, Key: "id"},
+			want: at + ".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones",
 		},
 		"after without key": {
 			sql:  config.SQLDealer{Select: anAfter, ExecuteEach: "SELECT {{row.id}}", AfterStart: "0"},
@@ -104,10 +108,10 @@ func TestNewErrors(t *testing.T) {
 			sql:      config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", ExecuteEach: "SELECT {{row.id}}, {{run_key}}"},
 			settings: center.Settings{Queues: 4, Mode: center.ModeRun},
 		},
-		"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders", Execute: anUpdate, Key: "id"}, settings: center.Settings{Queues: 1}},
+		"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: "id"}, settings: center.Settings{Queues: 1}},
 		"execute":                    {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: four},
 		"execute_each needs no key":  {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}, settings: four},
-		"a queue's name is its part": {sql: config.SQLDealer{Select: "SELECT {{queue}} AS id", Execute: anUpdate, Key: "id"}, settings: four},
+		"a queue's name is its part": {sql: config.SQLDealer{Select: "SELECT {{queue}} AS id LIMIT {{limit}}", Execute: anUpdate, Key: "id"}, settings: four},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(config.Task{Name: "settle", Settings: test.settings, SQL: test.sql}, schema.SQLite)

@@ -265,7 +265,7 @@ func TestExecuteEach(t *testing.T) {
 			"CREATE TABLE copy (id INTEGER PRIMARY KEY, name VARCHAR(50), price DECIMAL(10,2), times INTEGER, said VARCHAR(99))",
 		)
 		d := s.dealer(config.SQLDealer{
-			Select: "SELECT s.id, s.times, s.price, s.name FROM source s LEFT JOIN copy c ON c.id = s.id WHERE c.id IS NULL AND {{index}} = 1 ORDER BY s.id",
+			Select: "SELECT s.id, s.times, s.price, s.name FROM source s LEFT JOIN copy c ON c.id = s.id WHERE c.id IS NULL AND {{index}} = 1 ORDER BY s.id LIMIT {{limit}}",
 			ExecuteEach: `INSERT INTO copy (id, name, price, times, said)
 				VALUES ({{row.id}}, {{row.NAME}}, {{row.price}}, {{row.times}}, {{server}})`,
 		})
@@ -319,12 +319,12 @@ func TestRunKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		execute := s.dealerOf(center.ModeRun, config.SQLDealer{
-			Select:  "SELECT id FROM source WHERE day = {{run_key}} AND {{index}} = 1",
+			Select:  "SELECT id FROM source WHERE day = {{run_key}} AND {{index}} = 1 LIMIT {{limit}}",
 			Execute: "UPDATE source SET done = {{run_key}} WHERE id IN ({{keys}})",
 			Key:     "id",
 		})
 		each := s.dealerOf(center.ModeRun, config.SQLDealer{
-			Select:      "SELECT id FROM source WHERE {{index}} = 1 AND id = 1",
+			Select:      "SELECT id FROM source WHERE {{index}} = 1 AND id = 1 LIMIT {{limit}}",
 			ExecuteEach: "INSERT INTO copy VALUES ({{row.id}}, {{run_key}})",
 		})
 		of := selection()
@@ -354,15 +354,15 @@ func TestSelectErrors(t *testing.T) {
 			want string
 		}{
 			"no key column": {
-				config.SQLDealer{Select: "SELECT state, note FROM orders WHERE id = {{index}}", Execute: anUpdate, Key: "id"},
+				config.SQLDealer{Select: "SELECT state, note FROM orders WHERE id = {{index}} LIMIT {{limit}}", Execute: anUpdate, Key: "id"},
 				`run select: the result has no column "id": it has state, note`,
 			},
 			"no row column": {
-				config.SQLDealer{Select: "SELECT id FROM orders WHERE id = {{index}}", ExecuteEach: "UPDATE orders SET note = {{row.note}} WHERE id = {{row.id}}"},
+				config.SQLDealer{Select: "SELECT id FROM orders WHERE id = {{index}} LIMIT {{limit}}", ExecuteEach: "UPDATE orders SET note = {{row.note}} WHERE id = {{row.id}}"},
 				`run select: the result has no column "note": it has id`,
 			},
 			"no table": {
-				config.SQLDealer{Select: "SELECT id FROM oders WHERE id = {{index}}", Execute: anUpdate, Key: "id"},
+				config.SQLDealer{Select: "SELECT id FROM oders WHERE id = {{index}} LIMIT {{limit}}", Execute: anUpdate, Key: "id"},
 				"run select: ",
 			},
 		} {
@@ -381,7 +381,7 @@ func TestSQLiteTimesAreRefused(t *testing.T) {
 	s := openShop(t, testdb.URL(t, testdb.SQLite))
 	s.exec("CREATE TABLE log (at DATETIME PRIMARY KEY, done INTEGER)", "INSERT INTO log VALUES ('2026-01-01 00:00:00', 0)")
 	c := config.SQLDealer{
-		Select:  "SELECT at FROM log WHERE done = 0 AND {{index}} = 1",
+		Select:  "SELECT at FROM log WHERE done = 0 AND {{index}} = 1 LIMIT {{limit}}",
 		Execute: "UPDATE log SET done = 1 WHERE at IN ({{keys}})",
 		Key:     "at",
 	}
@@ -390,7 +390,7 @@ func TestSQLiteTimesAreRefused(t *testing.T) {
 	if got := errorText(err); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	c.Select = "SELECT CAST(at AS TEXT) AS at FROM log WHERE done = 0 AND {{index}} = 1"
+	c.Select = "SELECT CAST(at AS TEXT) AS at FROM log WHERE done = 0 AND {{index}} = 1 LIMIT {{limit}}"
 	s.settle(s.dealer(c))
 	s.want("SELECT done FROM log", "1")
 }

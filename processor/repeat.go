@@ -1,0 +1,104 @@
+package processor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// repeats detects that Execute succeeds without effect: the selects of a lane return what was executed just before. It
+// looks at the first item of a page. Only the lane's select uses it.
+type repeats struct {
+	pages [4]uint64 // the last pages; NOTSLEEP may alternate between a few
+	next  int       // index of the oldest page
+	count int       // number of pages in a row that were among the pages before them
+	began time.Time // when the select of the last page began
+	pause time.Duration
+	err   error // why the lane pauses; nil if it does not
+	told  bool  // the alert for err was sent
+}
+
+const (
+	// maxRepeatedPages is the number of repeated pages in a row after which a lane pauses. Items that need a few steps
+	// under one key cause some.
+	maxRepeatedPages = 100
+	// busyFor is the time in which a page must be executed to count as repeated. A dealer that takes longer, or rests
+	// longer, does not keep its executors busy in vain.
+	busyFor = time.Second
+)
+
+// observe compares a page with the pages before it, and returns the pause that it causes.
+func (r *repeats) observe(page uint64, began time.Time, s *Settings) time.Duration {
+	busy := began.Sub(r.began)-r.pause < busyFor
+	r.began, r.pause = began, 0
+	if !busy || !slices.Contains(r.pages[:], page) {
+		r.count = 0
+	} else {
+		r.count++
+	}
+	r.pages[r.next] = page
+	r.next = (r.next + 1) % len(r.pages)
+	if r.count > maxRepeatedPages {
+		r.pause = s.queuePause(r.count-maxRepeatedPages, 0)
+	}
+	return r.pause
+}
+
+// signPage finds a number that is equal for pages with an equal first item. It is 0 if the items cannot be distinguished,
+// for pages that hold failed items, and in sweeps, which have a trail.
+func (c *selectCall) signPage(p *page) (err error) {
+	if p.unstarted() > 0 && p.marks == nil && c.lane.sweep == nil {
+		c.signature, err = p.items.first()
+	}
+	return err
+}
+
+// checkRepeatsLocked makes the lane pause after its page if Execute seems to have no effect. A failed batch of a dealer
+// without keys is selected again for another reason.
+func (c *selectCall) checkRepeatsLocked(s *scheduler) {
+	l := c.lane
+	if c.signature == 0 || l.rest.failures > 0 {
+		return
+	}
+	pause := l.repeats.observe(c.signature, c.began, s.settings)
+	if pause == 0 {
+		l.repeats.err, l.repeats.told = nil, false
+		return
+	}
+	l.repeats.err = fmt.Errorf("select queue %s: %d selects in a row returned the same first item, although Execute succeeded with it: it does not change what Select returns",
+		c.queueIDs(), l.repeats.count+1)
+	l.rest.notBefore = c.began.Add(pause)
+	s.stats.LastError, s.stats.LastErrorTime = l.repeats.err, c.now
+}
+
+// tellRepeats sends the alert, with the first select after the pause.
+func (c *selectCall) tellRepeats() {
+	r := &c.lane.repeats
+	if r.err == nil || r.told {
+		return
+	}
+	r.told = true
+	c.log().Error(r.err)
+	c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
+}
+
+// tellLimit sends an alert if the select seems to ignore its limit. It returned more items; or it returned only items
+// that back off or are dead, and exactly fetch_number of them or not all: then other items may hide behind them.
+func (c *selectCall) tellLimit(p *page) {
+	text, asked := "", c.selection.Limit
+	parked := asked - c.wanted
+	switch {
+	case c.lane.toldLimit || c.capabilities.cursored || c.capabilities.paged:
+	case p.fetched > asked:
+		text = fmt.Sprintf("a select of queue %s returned %d items, and was asked for %d at most", c.queueIDs(), p.fetched, asked)
+	case p.unstarted() > 0 || len(c.inFlight) > 0 || p.fetched < c.settings.FetchNumber:
+	case p.fetched < parked || p.fetched == c.settings.FetchNumber && p.fetched < asked:
+		text = fmt.Sprintf("a select of queue %s was asked for %d items and returned %d, which all have failed, back off or are dead: it may miss the items behind them",
+			c.queueIDs(), asked, p.fetched)
+	}
+	if text != "" {
+		c.lane.toldLimit = true
+		c.log().Warn(text)
+		c.env.Alert(Alert{Kind: AlertLimit, Queue: c.selection.Queue.ID, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
+	}
+}

@@ -1,0 +1,163 @@
+package processor_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// alerts collects alerts.
+type alerts struct {
+	mu  sync.Mutex
+	all []processor.Alert
+}
+
+func (a *alerts) add(alert processor.Alert) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, alert)
+}
+
+// kinds returns the kinds of the alerts and forgets them.
+func (a *alerts) kinds() (kinds []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, alert := range a.all {
+		kinds = append(kinds, alert.Kind)
+	}
+	a.all = nil
+	return kinds
+}
+
+// idleDealer executes its items without effect, except new ones.
+type idleDealer struct {
+	*rows
+	calls int
+}
+
+func (d *idleDealer) Execute(ctx context.Context, items []string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls++
+	d.open = slices.DeleteFunc(d.open, func(item string) bool { return item == "anew" && slices.Contains(items, item) })
+	return nil
+}
+
+// An Execute that succeeds without effect is told, and makes no busy loop. Other items are still executed.
+func TestExecuteWithoutEffectPauses(t *testing.T) {
+	for _, notSleep := range []bool{false, true} {
+		bubble(t, func(t *testing.T, w *world) {
+			d, told := &idleDealer{rows: newRows(w, numbered("a", 25)...)}, &alerts{}
+			s := usual()
+			s.NotSleep, s.FetchNumber, s.ExecuteNumber = notSleep, 10, 3
+			w.start(t, d, processor.Env{Alert: told.add}, s, "a")
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if d.calls > 1200 { // 100 pages, and one a minute
+				t.Errorf("NOTSLEEP %t: %d calls of Execute in an hour, want at most 1200", notSleep, d.calls)
+			}
+			if kinds := told.kinds(); !slices.Equal(kinds, []string{processor.AlertNoEffect}) {
+				t.Errorf("NOTSLEEP %t: alerts %v, want one NO_EFFECT", notSleep, kinds)
+			}
+			if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "selects in a row returned the same first item") {
+				t.Errorf("NOTSLEEP %t: last error %v, want the repeated item", notSleep, err)
+			}
+			d.mu.Lock()
+			d.open = append([]string{"anew"}, d.open...)
+			d.mu.Unlock()
+			time.Sleep(2 * time.Minute)
+			if slices.Contains(d.open, "anew") {
+				t.Errorf("NOTSLEEP %t: a new item was not executed within two minutes", notSleep)
+			}
+		})
+	}
+}
+
+// stepping executes each item in steps: it is selected under its key until the last.
+type stepping struct {
+	*rows
+	left map[string]int
+}
+
+func (d *stepping) Execute(_ context.Context, items []string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, item := range items {
+		d.left[item]--
+	}
+	d.open = slices.DeleteFunc(d.open, func(item string) bool { return d.left[item] <= 0 })
+	return nil
+}
+
+func TestItemsMayTakeSteps(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &stepping{newRows(w, "a1", "a2"), map[string]int{"a1": 90, "a2": 90}}
+		w.start(t, d, processor.Env{}, usual(), "a")
+		synctest.Wait() // at once
+		if len(d.open) > 0 {
+			t.Errorf("%v are not done after %v steps were left", d.open, d.left)
+		}
+	})
+}
+
+// A dealer whose page takes long, or that rests, polls on purpose.
+func TestSlowRepetitionsAreNoBusyLoop(t *testing.T) {
+	for name, change := range map[string]func(*idleDealer, *processor.Settings){
+		"interval": func(_ *idleDealer, s *processor.Settings) { s.SleepTimeInterval = 2 * time.Second },
+		"pages":    func(d *idleDealer, s *processor.Settings) { s.SleepTimeInterval = time.Second },
+	} {
+		bubble(t, func(t *testing.T, w *world) {
+			d, told, s := &idleDealer{rows: newRows(w, "a1")}, &alerts{}, usual()
+			change(d, &s)
+			w.start(t, d, processor.Env{Alert: told.add}, s, "a")
+			time.Sleep(1000*s.SleepTimeInterval - time.Second/2)
+			synctest.Wait()
+			if kinds := told.kinds(); d.calls != 1000 || kinds != nil {
+				t.Errorf("%s: %d calls, alerts %v, want 1000 and none", name, d.calls, kinds)
+			}
+		})
+	}
+}
+
+// greedy ignores the limit of its selects.
+type greedy struct {
+	*rows
+	most int
+}
+
+func (d *greedy) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	s.Limit = d.most
+	return d.rows.Select(ctx, s)
+}
+
+func TestSelectThatIgnoresItsLimitIsTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		most, bad int
+		want      []string
+	}{
+		"all rows":                {most: 1000, want: []string{processor.AlertLimit}},
+		"behind the failed items": {most: 10, bad: 12, want: []string{processor.AlertLimit}},
+		"few failed items":        {most: 10, bad: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d, told := &greedy{newRows(w, numbered("a", 30)...), test.most}, &alerts{}
+				for _, item := range d.open[:test.bad] {
+					d.bad[item] = processor.Permanent(errBroken)
+				}
+				w.start(t, d, processor.Env{Alert: told.add}, settings(), "a")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if kinds := told.kinds(); !slices.Equal(kinds, test.want) {
+					t.Errorf("alerts %v, want %v", kinds, test.want)
+				}
+			})
+		})
+	}
+}
