@@ -193,7 +193,7 @@ tasks:
         key: id
   broken: {queues: 2, mode: RUN, queue_max_attempts: 1, dealer: {sql: {
     select: "SELECT id FROM absent WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
-  report: {queues: 1, mode: RUN, after: [broken], dealer: {sql: {select: SELECT id FROM absent, execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
+  report: {queues: 1, mode: RUN, after: [broken], dealer: {sql: {select: "SELECT id FROM absent LIMIT {{limit}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
 `
 
 // A worker that starts later sweeps the run, and the wait ends with the run. If a run fails, so does its dependant, and

@@ -400,13 +400,15 @@ func BenchmarkSelect(b *testing.B) {
 	s.exec("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, price REAL)",
 		`INSERT INTO items WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i, 'item ' || i, i FROM n`)
 	d := s.dealer(config.SQLDealer{
-		Select:  "SELECT name, id, price FROM items WHERE {{index}} = 1 LIMIT 500",
+		Select:  "SELECT name, id, price FROM items WHERE {{index}} = 1 LIMIT {{limit}}",
 		Execute: "UPDATE items SET price = 0 WHERE id IN ({{keys}})",
 		Key:     "id",
 	})
+	all := selection()
+	all.Limit = 500
 	b.ReportAllocs()
 	for b.Loop() {
-		if rows, err := d.Select(b.Context(), selection()); err != nil || len(rows) != 500 {
+		if rows, err := d.Select(b.Context(), all); err != nil || len(rows) != 500 {
 			b.Fatalf("%d rows, %v", len(rows), err)
 		}
 	}
