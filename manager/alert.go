@@ -44,6 +44,7 @@ type alerter struct {
 	standbyDue bool           // servers that stand by are to be counted
 	waitsDue   bool           // owners that the server waits for are to be logged
 
+	outage       time.Time // when the breaker opened; zero while it is closed
 	lastBusy     time.Time // when the server last had a queue, or could not have one
 	progress     int64     // number of selects and items that have ended
 	progressAt   time.Time // when progress last changed
@@ -64,6 +65,7 @@ func (a *alerter) follow(p roster.HeartbeatReply, failing *FailingError, restric
 	a.checkStandby(p)
 	a.checkStalled()
 	a.checkFailing(failing, restricted)
+	a.checkOutage()
 	a.checkProgress(p, restricted)
 }
 

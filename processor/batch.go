@@ -175,6 +175,7 @@ func countItems(n int) string {
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
 func (b *batch) finishLocked(s *scheduler) {
 	l, r := b.lane, &b.result
+	b.observeLocked(s)
 	l.batches--
 	s.stats.countBatch(b)
 	b.measurePaceLocked(s)

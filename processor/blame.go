@@ -64,15 +64,25 @@ func (b blame) failItems(named []itemError) {
 	}
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
-		u := b.countAttempt(f)
+		u, free := b.countAttempt(f)
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
 		b.result.streak = max(b.result.streak, u.streak)
+		if free {
+			b.lane.failures.put(u.grant, u.key, u.record)
+			if b.capabilities.cursored {
+				b.result.retryAt = u.retryAt
+			}
+			continue
+		}
 		updates = append(updates, u)
 		if u.dead {
 			b.result.dead++
 		}
+	}
+	if len(updates) == 0 {
+		return
 	}
 	for _, g := range b.grants {
 		if err := b.lane.failures.save(b.bound, g, updates); err != nil {
@@ -86,10 +96,15 @@ func (b blame) failItems(named []itemError) {
 	}
 }
 
-// countAttempt returns the new record of an item that failed once more.
-func (b blame) countAttempt(f itemError) update {
-	u := update{grant: b.grantOf(f.index), key: b.keys[f.index]}
+// countAttempt returns the new record of an item that failed once more, and whether the attempt counts none.
+func (b blame) countAttempt(f itemError) (u update, free bool) {
+	u = update{grant: b.grantOf(f.index), key: b.keys[f.index]}
 	u.record, _ = b.lane.failures.record(u.grant, u.key)
+	u.closes = b.closes
+	if b.isFree(u.record, f.err) {
+		u.cause = f.err
+		return u, true
+	}
 	if !u.discardDue {
 		u.attempts++
 	}
@@ -107,7 +122,7 @@ func (b blame) countAttempt(f itemError) update {
 		b.lines.log(logrus.ErrorLevel, b.log().WithError(f.err).WithFields(logrus.Fields{"key": u.key, "attempts": u.attempts}), "item is dead")
 	}
 	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
-	return u
+	return u, false
 }
 
 // discard calls Discard, and reports whether it succeeded.

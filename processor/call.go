@@ -23,6 +23,8 @@ type call struct {
 	now      time.Time       // when the executor last read the clock
 	settings *Settings
 	wakes    uint64 // the scheduler's when the call was claimed
+	closes   uint32 // the breaker's when the call was claimed
+	probing  bool   // the breaker was open when the call was claimed
 
 	outcome outcome
 	err     error

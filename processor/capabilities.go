@@ -81,7 +81,11 @@ type SetSelector[T any] interface {
 }
 
 // capabilities are the optional interfaces that a dealer implements.
-type capabilities struct{ keyed, cursored, discarder, setSelector, paged bool }
+type capabilities struct {
+	keyed, cursored, discarder, setSelector, paged bool
+
+	job bool // the dealer was made by Each
+}
 
 // tracksItems reports whether failures are counted per item rather than per queue.
 func (a capabilities) tracksItems() bool { return a.keyed || a.cursored }

@@ -98,12 +98,41 @@
 // as usual. Items of other queues go on beside it. One of these may end the process, and the recorded item is dead without
 // being the cause. To stop all other work meanwhile would let one queue stop a whole process.
 //
+// # Outages
+//
+// If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A circuit breaker for the
+// task type on this server tells this from poison: it opens when three distinct items have failed and nothing has
+// succeeded since (X5). An item counts if it fails alone, by name in Failures, or with a RetryAfter. A failure of a select
+// counts as an item of its own, and so does each failure of a dealer that is not Keyed or is Cursored. Permanent errors do
+// not count. The server's breakers are independent: a server that cannot reach the service is not told by one that can.
+//
+// While the breaker is open, each lane selects and executes one item, its probe, and rests. The pause is a quarter of the
+// time since the breaker opened, from Retry to ProbeMax (30 s in package manager), with jitter: 90 minutes are about 200
+// probes of a lane. The probe is an item that has not failed alone, else one whose pause is over, else one that backs off;
+// they take turns. Its attempt counts only if its own pause is over. So an item never dies earlier than by the retry
+// policy. The breaker closes when a batch succeeds, wholly or in part. Then all lanes are due, and each item that backs off
+// since before is tried once without counting. The breaker also closes after a minute without a failure (twice ProbeMax):
+// the failing items are gone, dead or elsewhere.
+//
+// A queue in which only n poison items remain still ends. Each needs ItemMaxAttempts counted attempts, at least as far
+// apart as its pauses, and a lane makes a probe every ProbeMax. So all are dead after the 63 hours of the policy, or after
+// n x ItemMaxAttempts x ProbeMax if that is longer, as for more than 300 items. Permanent errors are quicker. A healthy item
+// that arrives is the next probe, and closes the breaker.
+//
+// A sweep has no attempts to count: its probe is passed like any item that fails alone, so that n poison items end it
+// after n probes. Its next attempt tries the passed items again. What would fail a sweep, a failed select or a batch that
+// is not blamed on items, makes it wait instead while the breaker is open, for an hour at most. Jobs of Each do not wait,
+// because each of their calls is an attempt of the queue, whose number the user has set.
+//
+// The alternative, one breaker for all servers in the database, would need a write per failure and a leader for the probe.
+//
 // # Calls without effect
 //
 // If Execute succeeds and does not change what Select returns, the queue would keep all executors busy in vain. The select
 // therefore compares the first item of its page with those of the four pages before it. After a
 // hundred repeated pages in a row, each executed within a second, the lane pauses like after failures, and the alert
-// NO_EFFECT tells it. Items that need some steps under one key cause no pause. Comparing all items would find more, and
+// NO_EFFECT tells it. Items that need some steps under one key cause no pause, and a
+// sleep_time_interval switches the check off: then the user paces the queue. Comparing all items would find more, and
 // would hash each of them; a page with one item that has effect is no busy loop. Items without key, cursor or value
 // are not recognized.
 //

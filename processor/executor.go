@@ -68,6 +68,7 @@ func (e *executor) claimLocked(ctx context.Context) bool {
 	if s.asleep {
 		return false
 	}
+	s.expireOutageLocked(e.now)
 	if l := s.nextSelectLocked(e.now); l != nil {
 		e.selection.claimLocked(ctx, s, l, e.now)
 		e.beginLocked(&e.selection.call, &e.selection)
@@ -86,6 +87,7 @@ func (e *executor) beginLocked(c *call, w work) {
 	s := e.scheduler
 	e.call, e.work = c, w
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
+	c.closes, c.probing = s.breaker.closes, s.breaker.open()
 	for _, g := range c.grants {
 		g.inFlight++
 	}

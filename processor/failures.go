@@ -22,6 +22,7 @@ type record struct {
 	attempts   int
 	retryAt    time.Time // the item is not executed before
 	cause      error     // of the last failure
+	closes     uint32    // how often the breaker had closed at the last attempt
 	batchLimit int       // of a suspect: the largest size of its next batch; else 0
 	streak     uint64    // the number of the streak in which the item first failed under this grant; 0 if it has not
 	discardDue bool      // only its Discard is missing

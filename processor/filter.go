@@ -10,6 +10,7 @@ type pageFilter struct {
 	now     time.Time
 
 	ordinary, marked []int32 // indexes of the items to keep
+	waiting          []int32 // indexes of the items that back off and may be the probe of the lane
 	marks            []mark  // of all items; nil while all are ordinary
 }
 
@@ -36,7 +37,7 @@ func (f *pageFilter) filter() (err error) {
 
 // needed reports whether any item of the select may not be ordinary.
 func (f *pageFilter) needed() bool {
-	if len(f.inFlight) > 0 || f.cursor.suspects > 0 {
+	if len(f.inFlight) > 0 || f.cursor.suspects > 0 || f.probing && f.capabilities.tracksItems() {
 		return true
 	}
 	for _, g := range f.grants {
@@ -95,7 +96,7 @@ func (f *pageFilter) classifyLocked(g *grant, key string, index int) (m mark, wa
 		return passed, false
 	case ok && r.dead:
 		return ordinary, true
-	case ok && r.retryAt.After(f.now):
+	case ok && r.retryAt.After(f.now) && !f.tryEarly(r, index):
 		if f.retryAt.IsZero() || r.retryAt.Before(f.retryAt) {
 			f.retryAt = r.retryAt
 		}
@@ -128,6 +129,9 @@ func (f *pageFilter) keep(indexes []int32, i int, m mark) []int32 {
 
 // apply drops the other items. Marked items come last, unless the items are in order.
 func (f *pageFilter) apply() {
+	if f.probing {
+		f.keepProbe()
+	}
 	if f.marks == nil && len(f.ordinary) == len(f.keys) {
 		return
 	}

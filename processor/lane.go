@@ -23,6 +23,9 @@ type lane struct {
 	order     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
+	closes uint32 // how often the breaker had closed when the last select was claimed
+	probes int    // number of items that were probes; only the lane's select uses it
+
 	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
 	// Only the lane's select uses these.

@@ -75,7 +75,7 @@ func (c *selectCall) findStep(list items, p *page) (err error) {
 	case p.fetched < c.selection.Limit:
 		c.step = ends
 		return nil
-	case p.unstarted() >= c.wanted:
+	case p.unstarted() >= c.wanted, c.probing && p.unstarted() > 0:
 		return nil
 	}
 	if c.last, err = list.position(p.fetched - 1); err != nil {

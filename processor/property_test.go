@@ -80,7 +80,7 @@ func (h *operator) settings() processor.Settings {
 		ExecuteNumber:     rapid.IntRange(1, 5).Draw(h.rt, "execute_number"),
 		SleepTimeNoData:   time.Second,
 		SleepTimeInterval: time.Duration(rapid.IntRange(0, 1000).Draw(h.rt, "interval")) * time.Millisecond,
-		Retry:             time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 10 * time.Second,
+		Retry:             time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 10 * time.Second, ProbeMax: 5 * time.Second,
 		NotSleep:        h.kind.keyed && !h.kind.cursored && rapid.Bool().Draw(h.rt, "notsleep"),
 		ItemMaxAttempts: randomMaxAttempts,
 		RatePerSecond:   float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),

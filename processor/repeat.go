@@ -11,7 +11,7 @@ import (
 type repeats struct {
 	pages [4]uint64 // the last pages; NOTSLEEP may alternate between a few
 	next  int       // index of the oldest page
-	count int       // number of pages in a row that were among the pages before them
+	count int       // pages that were among those before them, less the others
 	began time.Time // when the select of the last page began
 	pause time.Duration
 	err   error // why the lane pauses; nil if it does not
@@ -31,14 +31,15 @@ const (
 func (r *repeats) observe(page uint64, began time.Time, s *Settings) time.Duration {
 	busy := began.Sub(r.began)-r.pause < busyFor
 	r.began, r.pause = began, 0
-	if !busy || !slices.Contains(r.pages[:], page) {
-		r.count = 0
-	} else {
+	repeated := busy && slices.Contains(r.pages[:], page)
+	if repeated {
 		r.count++
+	} else {
+		r.count = max(0, r.count-1) // one new page proves little: in NOTSLEEP the first items vary
 	}
 	r.pages[r.next] = page
 	r.next = (r.next + 1) % len(r.pages)
-	if r.count > maxRepeatedPages {
+	if repeated && r.count > maxRepeatedPages {
 		r.pause = s.queuePause(r.count-maxRepeatedPages, 0)
 	}
 	return r.pause
@@ -57,15 +58,16 @@ func (c *selectCall) signPage(p *page) (err error) {
 // without keys is selected again for another reason.
 func (c *selectCall) checkRepeatsLocked(s *scheduler) {
 	l := c.lane
-	if c.signature == 0 || l.rest.failures > 0 {
+	if c.signature == 0 || l.rest.failures > 0 || s.settings.SleepTimeInterval > 0 {
 		return
 	}
 	pause := l.repeats.observe(c.signature, c.began, s.settings)
 	if pause == 0 {
-		l.repeats.err, l.repeats.told = nil, false
+		l.repeats.told = l.repeats.told && l.repeats.count > 0
+		l.repeats.err = nil
 		return
 	}
-	l.repeats.err = fmt.Errorf("select queue %s: %d selects in a row returned the same first item, although Execute succeeded with it: it does not change what Select returns",
+	l.repeats.err = fmt.Errorf("select queue %s: %d selects returned the same first items as before, although Execute succeeded with it: it does not change what Select returns",
 		c.queueIDs(), l.repeats.count+1)
 	l.rest.notBefore = c.began.Add(pause)
 	s.stats.LastError, s.stats.LastErrorTime = l.repeats.err, c.now

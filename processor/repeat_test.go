@@ -12,20 +12,20 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// alerts collects alerts.
-type alerts struct {
+// alertBook collects alerts.
+type alertBook struct {
 	mu  sync.Mutex
 	all []processor.Alert
 }
 
-func (a *alerts) add(alert processor.Alert) {
+func (a *alertBook) add(alert processor.Alert) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.all = append(a.all, alert)
 }
 
 // kinds returns the kinds of the alerts and forgets them.
-func (a *alerts) kinds() (kinds []string) {
+func (a *alertBook) kinds() (kinds []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, alert := range a.all {
@@ -43,8 +43,13 @@ type idleDealer struct {
 
 func (d *idleDealer) Execute(ctx context.Context, items []string) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.calls++
+	d.mu.Unlock()
+	if err := nap(ctx, d.takes); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.open = slices.DeleteFunc(d.open, func(item string) bool { return item == "anew" && slices.Contains(items, item) })
 	return nil
 }
@@ -53,7 +58,7 @@ func (d *idleDealer) Execute(ctx context.Context, items []string) error {
 func TestExecuteWithoutEffectPauses(t *testing.T) {
 	for _, notSleep := range []bool{false, true} {
 		bubble(t, func(t *testing.T, w *world) {
-			d, told := &idleDealer{rows: newRows(w, numbered("a", 25)...)}, &alerts{}
+			d, told := &idleDealer{rows: newRows(w, numbered("a", 25)...)}, &alertBook{}
 			s := usual()
 			s.NotSleep, s.FetchNumber, s.ExecuteNumber = notSleep, 10, 3
 			w.start(t, d, processor.Env{Alert: told.add}, s, "a")
@@ -65,7 +70,7 @@ func TestExecuteWithoutEffectPauses(t *testing.T) {
 			if kinds := told.kinds(); !slices.Equal(kinds, []string{processor.AlertNoEffect}) {
 				t.Errorf("NOTSLEEP %t: alerts %v, want one NO_EFFECT", notSleep, kinds)
 			}
-			if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "selects in a row returned the same first item") {
+			if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "selects returned the same first items as before") {
 				t.Errorf("NOTSLEEP %t: last error %v, want the repeated item", notSleep, err)
 			}
 			d.mu.Lock()
@@ -106,17 +111,17 @@ func TestItemsMayTakeSteps(t *testing.T) {
 	})
 }
 
-// A dealer whose page takes long, or that rests, polls on purpose.
+// A dealer whose page takes long, or whose queue rests, polls on purpose.
 func TestSlowRepetitionsAreNoBusyLoop(t *testing.T) {
 	for name, change := range map[string]func(*idleDealer, *processor.Settings){
-		"interval": func(_ *idleDealer, s *processor.Settings) { s.SleepTimeInterval = 2 * time.Second },
-		"pages":    func(d *idleDealer, s *processor.Settings) { s.SleepTimeInterval = time.Second },
+		"interval": func(_ *idleDealer, s *processor.Settings) { s.SleepTimeInterval = time.Second },
+		"pages":    func(d *idleDealer, _ *processor.Settings) { d.takes = time.Second },
 	} {
 		bubble(t, func(t *testing.T, w *world) {
-			d, told, s := &idleDealer{rows: newRows(w, "a1")}, &alerts{}, usual()
+			d, told, s := &idleDealer{rows: newRows(w, "a1")}, &alertBook{}, usual()
 			change(d, &s)
 			w.start(t, d, processor.Env{Alert: told.add}, s, "a")
-			time.Sleep(1000*s.SleepTimeInterval - time.Second/2)
+			time.Sleep(999*time.Second + time.Second/2)
 			synctest.Wait()
 			if kinds := told.kinds(); d.calls != 1000 || kinds != nil {
 				t.Errorf("%s: %d calls, alerts %v, want 1000 and none", name, d.calls, kinds)
@@ -147,7 +152,7 @@ func TestSelectThatIgnoresItsLimitIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
-				d, told := &greedy{newRows(w, numbered("a", 30)...), test.most}, &alerts{}
+				d, told := &greedy{newRows(w, numbered("a", 30)...), test.most}, &alertBook{}
 				for _, item := range d.open[:test.bad] {
 					d.bad[item] = processor.Permanent(errBroken)
 				}

@@ -13,7 +13,7 @@ import (
 func usual() processor.Settings {
 	return processor.Settings{
 		ThreadNumber: 5, FetchNumber: 500, ExecuteNumber: 100, SleepTimeNoData: 500 * time.Millisecond,
-		Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 6 * time.Hour, ItemMaxAttempts: 25,
+		Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 6 * time.Hour, ItemMaxAttempts: 25, ProbeMax: 30 * time.Second,
 	}
 }
 
@@ -52,7 +52,7 @@ func TestQueuePausesForAMinuteAtMost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				s := usual()
-				s.RetryJitter = 0
+				s.RetryJitter, s.ProbeMax = 0, 0 // without the breaker
 				w.start(t, failing(w, inSelect, func() error { return errBroken }), processor.Env{}, s, "a")
 				time.Sleep(200 * time.Second)
 				w.expect(t, "0s a", "1s a", "3s a", "7s a", "15s a", "31s a", "1m3s a", "2m3s a", "3m3s a")

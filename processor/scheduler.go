@@ -20,6 +20,7 @@ type scheduler struct {
 	selects   int        // selects in flight
 	limiter   limiter
 	alone     aloneLanes
+	breaker   breaker
 	pace      pace // of all lanes
 	stats     Stats
 	streak    streak
@@ -149,7 +150,8 @@ func (s *scheduler) settleLocked(l *lane, now time.Time) {
 		return
 	}
 	// In NOTSLEEP a lane that drains may come here several times. The longest rest counts.
-	if at := l.rest.afterPage(s.settings, now); at.After(l.dueAt) {
+	after := l.rest.retryAfter
+	if at := s.paceLocked(l, l.rest.afterPage(s.settings, now), now, after); at.After(l.dueAt) {
 		l.dueAt = at
 	}
 	s.enqueueLocked(l)

@@ -34,7 +34,7 @@ type selectCall struct {
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
-	l.selecting = true
+	l.selecting, l.closes = true, s.breaker.closes
 	if l.alone {
 		s.alone.turn = l
 	}
@@ -226,6 +226,7 @@ func (c *selectCall) preparePage(p *page) (err error) {
 			return fingerprintErr
 		}
 	}
+	c.cutToProbe(p)
 	c.tellLimit(p)
 	if signErr := c.signPage(p); signErr != nil {
 		p.drop()

@@ -15,17 +15,23 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	s.stats.countSelect(c)
 	s.stats.DeadCount += int64(c.dead)
 	c.countInStreakLocked(s)
+	c.observeLocked(s)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 	case c.found != nil && c.found.unstarted() > 0:
 		c.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
-		s.restLocked(l, c.now.Add(l.rest.nextPause(s.settings, retryAfter(c.err))))
+		after := retryAfter(c.err)
+		s.restLocked(l, s.paceLocked(l, c.now.Add(l.rest.nextPause(s.settings, after)), c.now, after))
 	case c.outcome == done:
 		l.rest.reset()
 		l.foundNothing = c.step != moves
 		c.noteEmptyLocked(s)
-		s.restLocked(l, c.nextSelectAtLocked(s))
+		at := c.nextSelectAtLocked(s)
+		if c.step != moves {
+			at = s.paceLocked(l, at, c.now, 0)
+		}
+		s.restLocked(l, at)
 	default:
 		s.restLocked(l, c.now)
 	}
@@ -40,7 +46,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	l.page, c.found.readyAt = c.found, c.now
 	l.rest.pause = l.rest.pause || c.outcome == failed
 	s.stats.skip(l.page.dropDraining())
-	if s.stopping {
+	if s.stopping || s.breaker.open() && !c.probing {
 		s.stats.skip(l.page.drop())
 	}
 	if c.retriesOnly() && c.step != moves {

@@ -34,6 +34,11 @@ type Settings struct {
 	// longer or shorter at random.
 	RetryFactor, RetryJitter float64
 
+	// ProbeMax turns the circuit breaker on. The breaker opens when several items fail with errors that are not
+	// Permanent and nothing succeeds in between. Then each queue executes one item at a time, with pauses of up to
+	// ProbeMax, until one succeeds. 0 means that there is no breaker.
+	ProbeMax time.Duration
+
 	// ItemMaxAttempts is the number of attempts after which a failing item is dead, if the dealer is Keyed or
 	// Cursored. A dead item is discarded, recorded and never executed again. 0 means never. A sweep makes one attempt
 	// and declares no item dead.
@@ -86,6 +91,8 @@ func (s *Settings) validate() error {
 		return fmt.Errorf("item_retry_factor (%g) must be at least 1", s.RetryFactor)
 	case !(s.RetryJitter >= 0 && s.RetryJitter <= 1):
 		return fmt.Errorf("item_retry_jitter (%g) must be between 0 and 1", s.RetryJitter)
+	case s.ProbeMax < 0:
+		return fmt.Errorf("probe_max (%s) must not be negative", s.ProbeMax)
 	case s.ItemMaxAttempts < 0:
 		return fmt.Errorf("item_max_attempts (%d) must not be negative", s.ItemMaxAttempts)
 	case s.MaxCrashes < 0:

@@ -6,7 +6,7 @@ import "time"
 // FailureCount or SkipCount, except the items whose Execute was cancelled or met the loss of a queue: the processor
 // cannot know what happened to them.
 //
-// It has 15 fields because the status of a server reports them all.
+// It has 16 fields because the status of a server reports them all.
 type Stats struct {
 	FetchCount     int64         // selects that ran
 	FetchItemCount int64         // items that they returned
@@ -17,6 +17,7 @@ type Stats struct {
 	ExecuteTime    time.Duration // the sum over all batches that have ended
 
 	InFlight        int       // items that are fetched and neither executed nor dropped
+	OutageSince     time.Time // when the circuit breaker opened, because nothing succeeds; zero while it is closed
 	Parked          int       // failed items of the held queues that back off, are dead or were passed in a sweep
 	OldestCallSince time.Time // when the oldest running call of the dealer began; zero if none runs
 	LastFetchTime   time.Time // when the select began that ended last; zero before the first
@@ -32,10 +33,12 @@ func (p *Processor) Stats() Stats {
 	s := p.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.expireOutageLocked(time.Now())
 	stats := s.stats
 	if stats.FailedCalls = s.streak.calls; s.streak.failing(s.settings.FailingAfter) {
 		stats.FailingSince = s.streak.since
 	}
+	stats.OutageSince = s.breaker.openSince
 	for _, g := range s.grants {
 		stats.Parked += int(g.failures.parked.Load())
 	}

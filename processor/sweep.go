@@ -70,6 +70,8 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	l := c.lane
 	switch {
 	case l.sweepEnded(): // a batch has failed during the select
+	case c.outcome == failed && s.sweepWaitsLocked(c.now):
+		return false
 	case c.outcome == failed:
 		s.failSweepLocked(l, c.err)
 	case c.outcome != done:
@@ -119,6 +121,7 @@ func (w *sweep) countBatchLocked(s *scheduler, b *batch) {
 	case b.outcome == done:
 		w.ItemsDone += n
 	case b.outcome != failed, b.result.retryNow: // it says nothing about the items, or they are tried in smaller batches
+	case b.result.pause && s.sweepWaitsLocked(b.now):
 	default:
 		w.ItemsFailed += int64(b.result.failed)
 		if !b.result.pause || !b.capabilities.cursored { // else the other items are executed again, from the cursor on

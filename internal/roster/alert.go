@@ -18,6 +18,7 @@ const (
 	AlertFailing = "FAILING"  // the calls of a server's dealer do nothing but fail
 	AlertParked  = "PARKED"   // a queue has so many failed items that its selects may miss others
 
+	AlertOutage   = "OUTAGE"    // items fail and nothing succeeds: the circuit breaker of a server is open
 	AlertNoEffect = "NO_EFFECT" // Execute succeeds, and the selects of a queue return the same items again
 	AlertLimit    = "LIMIT"     // the selects of a queue seem to ignore their limit
 )

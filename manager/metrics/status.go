@@ -39,6 +39,7 @@ var taskMetrics = []taskMetric{
 	gauge("rota_heartbeat_age_seconds", "Time since the last successful heartbeat began.", func(s manager.Status) float64 { return s.HeartbeatAge.Seconds() }),
 	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InFlight) }),
 	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
+	gauge("rota_outage", "1 while the circuit breaker is open, because items fail and nothing succeeds.", func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),
 	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.", failing),
 	counter("rota_selects_total", "Selects that have ended.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),

@@ -1,0 +1,52 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+)
+
+// downstream is a dealer that fails until the service that it calls is up.
+type downstream struct {
+	keyed
+	up atomic.Bool
+}
+
+// Execute implements processor.TaskDealer.
+func (d *downstream) Execute(ctx context.Context, items []int) error {
+	if !d.up.Load() {
+		return errors.New("the service is down")
+	}
+	return d.store.Execute(ctx, items)
+}
+
+// An outage of 90 minutes is an alert each hour, and part of the status. With the default settings it kills no item.
+func TestOutageIsTold(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d, alerts := &downstream{keyed: keyed{store{items: map[int]bool{}}}}, new(alertLog)
+		d.put(100)
+		w := cl.serveAlerted(alerts, d, manager.Settings{Queues: 2})
+		time.Sleep(time.Minute)
+		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{center.AlertOutage}) {
+			cl.Fatalf("alerts %v within a minute, want one %s", kinds, center.AlertOutage)
+		}
+		time.Sleep(89 * time.Minute)
+		if kinds := alerts.kinds(); len(kinds) != 2 {
+			cl.Fatalf("alerts %v in 90 minutes, want one in an hour", kinds)
+		}
+		if w.Status()[0].Work.OutageSince.IsZero() {
+			cl.Fatal("the status shows no outage")
+		}
+		d.up.Store(true)
+		time.Sleep(time.Minute)
+		if s := w.Status()[0].Work; d.left() > 0 || s.DeadCount > 0 || !s.OutageSince.IsZero() {
+			cl.Fatalf("%d items are left a minute after the outage: %+v", d.left(), s)
+		}
+	})
+}
