@@ -118,7 +118,7 @@ func (l log) Select(ctx context.Context, s processor.Selection) ([]string, error
 func (log) Cursor(item string) string { return item }
 
 // An outage of 90 minutes kills no item, loads nothing, and is over within minutes (X5).
-func TestOutage(t *testing.T) {
+func TestOutageKillsNoItem(t *testing.T) {
 	for name, test := range map[string]struct {
 		items  int
 		dealer func(*service) processor.TaskDealer[string]

@@ -45,6 +45,12 @@ var processMutants = []mutant{
 		"TestRateIsSharedByQueues",
 	},
 	{
+		"X5", "each probe counts an attempt",
+		"isFree", "return r.attempts > 0",
+		"return false && r.attempts > 0",
+		"TestOutageKillsNoItem",
+	},
+	{
 		"", "a single poison item is a failing dealer",
 		"failing", " && s.several",
 		"",
