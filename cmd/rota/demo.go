@@ -23,9 +23,10 @@ exit code is 0, or 1 if the demo failed.
 By default the demo uses a SQLite file in a temporary directory. With --db it
 uses your PostgreSQL or MySQL server. There it creates a schema (MySQL: a
 database) named rota_demo_ and a random suffix, and removes it at the end. The
-database user needs the right to create one.`,
+database user needs the right to create one. With --keep the schema stays, as
+rota.yaml names it, and the demo prints the statement that removes it.`,
 		Example: `  rota demo
-  rota demo --keep demo-files
+  rota demo --keep demo-files && rota task list -c demo-files/rota.yaml
   rota demo --db postgres://postgres@127.0.0.1/postgres`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,7 +39,7 @@ database user needs the right to create one.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Database, "db", "", "URL of the server to use: postgres:// or mysql://")
-	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the database; the demo does not remove it")
+	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the SQLite file; they stay, and so does the schema of --db")
 	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "time limit")
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -17,9 +18,10 @@ import (
 
 // database is a database, or a schema on a server, that only the demo uses.
 type database struct {
-	name string // without a password
-	url  string
-	drop func(context.Context) error
+	name    string // without a password
+	url     string
+	drop    func(context.Context) error
+	dropSQL string // the statement that drop executes on a server; empty for a file
 }
 
 // newDatabase creates a schema on the server at the URL, or chooses a file in the folder if there is no URL.
@@ -40,8 +42,22 @@ func newDatabase(ctx context.Context, server, folder string) (*database, error) 
 	if err := execute(ctx, u, "CREATE SCHEMA "+name); err != nil { // on MySQL this creates a database
 		return nil, fmt.Errorf("--db %s: %w", address(*u), err)
 	}
-	drop := func(ctx context.Context) error { return execute(ctx, u, "DROP SCHEMA "+name+cascade) }
-	return &database{name: u.Scheme + ", schema " + name, url: own.String(), drop: drop}, nil
+	statement := "DROP SCHEMA " + name + cascade
+	drop := func(ctx context.Context) error { return execute(ctx, u, statement) }
+	return &database{name: u.Scheme + ", schema " + name, url: own.String(), drop: drop, dropSQL: statement}, nil
+}
+
+// end drops the schema. If the user keeps the folder, whose rota.yaml names the schema, it stays, and end prints how to
+// drop it.
+func (d *database) end(ctx context.Context, out io.Writer, f *folder) error {
+	if !f.keep || !f.used {
+		return d.drop(ctx)
+	}
+	if d.dropSQL == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "Schema kept; remove it with: %s\n", d.dropSQL)
+	return err
 }
 
 // address returns the URL without its password, which may also be a parameter.

@@ -32,11 +32,12 @@ const DefaultTimeout = 2 * time.Minute
 
 // Options are the user's choices.
 type Options struct {
-	// Database is the URL of a PostgreSQL or MySQL server. Defaults to a SQLite file in the demo's folder.
+	// Database is the URL of a PostgreSQL or MySQL server. The demo makes a schema there, and drops it unless Keep is set.
+	// Defaults to a SQLite file in the demo's folder.
 	Database string
 
 	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file. The demo leaves them
-	// there. Defaults to a temporary folder, which the demo removes at the end unless it fails.
+	// and the schema of Database. Defaults to a temporary folder, which the demo removes at the end unless it fails.
 	Keep string
 
 	// Timeout ends the demo as a failure. Defaults to DefaultTimeout.
@@ -69,7 +70,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.drop(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, db.end(context.WithoutCancel(ctx), o.Out, f)) }()
 	return play(limited, o, f, db)
 }
 

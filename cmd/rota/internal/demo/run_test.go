@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,6 +172,7 @@ func testOnServer(t *testing.T, rota, kind string) {
 	keep := filepath.Join(t.TempDir(), "new", "folder")
 	r := start(t, rota, "--keep", keep, "--db", url)
 	testWhole(t, r)
+	testSchemaKept(t, r, keep, url)
 	if n := number(t, db, `SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'rota\_demo\_%'`); n != 0 {
 		t.Errorf("%d schemas are left", n)
 	}
@@ -178,6 +180,30 @@ func testOnServer(t *testing.T, rota, kind string) {
 		t.Errorf("the user's own roster has %d events, not 11", n)
 	}
 	testKept(t, keep, kind)
+}
+
+// testSchemaKept checks that the roster of the kept rota.yaml is still there, and drops its schema as the demo says.
+func testSchemaKept(t *testing.T, r *run, keep, url string) {
+	t.Helper()
+	file, err := config.Load(filepath.Join(keep, "rota.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := roster(t, file.Database)
+	if n := number(t, kept, `SELECT COUNT(*) FROM orders WHERE effects = 1`); n != orderCount {
+		t.Errorf("the kept schema has %d settled orders, want %d", n, orderCount)
+	}
+	drop := regexp.MustCompile(`(?m)^Schema kept; remove it with: (DROP SCHEMA rota_demo_\w+.*)$`).FindStringSubmatch(r.read.String())
+	if drop == nil {
+		t.Fatalf("the demo does not say how to drop the schema:\n%s", r.read.String())
+	}
+	u, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := execute(t.Context(), u, drop[1]); err != nil {
+		t.Error(err)
+	}
 }
 
 func number(t *testing.T, db *sql.DB, query string) (n int) {
