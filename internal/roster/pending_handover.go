@@ -17,6 +17,8 @@ type PendingHandover struct {
 	RequestedFor      time.Duration // age of the oldest request
 	SilentFor         time.Duration // age of the owner's last heartbeat
 	JudgeDeadInterval time.Duration // silence after which the owner counts as dead
+	Watched           time.Duration // how long the other server has watched without a gap, its inherited watch included (S7)
+	Registered        time.Duration // how long ago the other server registered
 }
 
 // PendingHandovers returns the owners of the queues that are requested for a server, the oldest request first. It is
@@ -24,14 +26,18 @@ type PendingHandover struct {
 func (s Server) PendingHandovers(ctx context.Context) (pending []PendingHandover, err error) {
 	err = s.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		var w PendingHandover
-		var requested, heartbeat, now time.Time
-		err := rows.Scan(&w.Owner, &w.Queues, &w.FirstQueue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDeadInterval), (*sqldb.Instant)(&now))
-		w.RequestedFor, w.SilentFor = now.Sub(requested), now.Sub(heartbeat)
+		var requested, heartbeat, since, registered, now time.Time
+		err := rows.Scan(&w.Owner, &w.Queues, &w.FirstQueue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDeadInterval),
+			(*sqldb.Instant)(&since), (*sqldb.Instant)(&registered), (*sqldb.Instant)(&now))
+		w.RequestedFor, w.SilentFor, w.Registered = now.Sub(requested), now.Sub(heartbeat), now.Sub(registered)
+		if !since.IsZero() {
+			w.Watched = now.Sub(since)
+		}
 		pending = append(pending, w)
 		return err
 	}, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
-		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), {now}
-		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server
+		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), MAX(w.watching_since), MAX(w.register_time), {now}
+		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server JOIN schedule_server w ON w.uuid = q.req_server
 		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, s.uuid)
 	if err != nil {
 		return nil, fmt.Errorf("read the owners that %s waits for: %w", s.uuid, err)
@@ -45,9 +51,20 @@ func (w PendingHandover) String() string {
 	if w.Queues > 1 {
 		what = fmt.Sprintf("queue %s and %d more are", w.FirstQueue, w.Queues-1)
 	}
-	if left := w.JudgeDeadInterval - w.SilentFor; w.SilentFor > w.JudgeDeadInterval/2 {
-		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over in %s", what, ServerName(w.Owner),
-			w.SilentFor.Round(time.Second), max(0, left).Round(time.Second))
+	if w.SilentFor > w.JudgeDeadInterval/2 {
+		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over %s", what, ServerName(w.Owner), w.SilentFor.Round(time.Second), w.takenOver())
 	}
 	return fmt.Sprintf("%s held by %s, which finishes what it has in flight; requested %s ago", what, ServerName(w.Owner), w.RequestedFor.Round(time.Second))
+}
+
+// takenOver says when the waiting server may expire the owner at the latest. Another server may do so earlier. The rule
+// is that of expired: with an inherited watch the owner must be silent for half as long again, and the server's own watch
+// begins when it registers (S7).
+func (w PendingHandover) takenOver() string {
+	own := w.JudgeDeadInterval - min(w.SilentFor, w.Watched, w.Registered)
+	inherited := max(w.JudgeDeadInterval+w.JudgeDeadInterval/2-w.SilentFor, w.JudgeDeadInterval-w.Watched)
+	if left := min(own, inherited); left > 0 {
+		return fmt.Sprintf("in %s", max(left, time.Second).Round(time.Second))
+	}
+	return "with the next heartbeat"
 }
