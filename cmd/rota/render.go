@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/escape"
 
@@ -31,16 +32,18 @@ type grid struct {
 }
 
 // render returns a table. If it is wider than the screen, it shortens uuids,
-// then drops columns, then cuts texts.
+// then drops columns, which it names below, then cuts texts.
 func render[T any](s screen, records []T, columns []column[T]) string {
-	g := newGrid(records, columns, false)
+	g, note := newGrid(records, columns, false), ""
 	if s.width > 0 && g.width() > s.width {
+		all := columns
 		g, columns = fit(s, records, columns)
+		note = leftOut(s, all, columns)
 	}
 	if s.color {
 		paint(g, records, columns)
 	}
-	return g.table(alignments(columns))
+	return strings.TrimSuffix(g.table(alignments(columns))+"\n"+note, "\n")
 }
 
 // fit returns a grid that fits the screen if possible, and its columns.

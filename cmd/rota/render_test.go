@@ -95,7 +95,8 @@ func TestManyQueuesAreRendered(t *testing.T) {
 	for i := range queues {
 		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)
 	}
-	if lines := strings.Count(render(screen{width: 40}, queues, queueColumns), "\n"); lines != 10_000 {
+	table, _ := splitNote(strings.Split(render(screen{width: 40}, queues, queueColumns), "\n"))
+	if lines := len(table) - 1; lines != 10_000 {
 		t.Errorf("%d lines", lines)
 	}
 }

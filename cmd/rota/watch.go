@@ -91,9 +91,11 @@ func (o output) redraw(out io.Writer, title string, r result) error {
 	s := screenOf(out)
 	lines := strings.Split(strings.TrimRight(r.text(s), "\n"), "\n")
 	head := fmt.Sprintf("%s, every %s, at %s; Ctrl-C ends it", title, o.watch, time.Now().UTC().Format("15:04:05Z"))
-	if room := s.height - 3; len(lines) > room && room > 0 {
-		lines = append(lines[:room], fmt.Sprintf("... and %d more lines", len(lines)-room))
+	table, note := splitNote(lines)
+	if room := s.height - 3 - len(note); len(table) > room && room > 0 {
+		table = append(table[:room:room], fmt.Sprintf("... and %d more lines", len(table)-room))
 	}
+	lines = append(table[:len(table):len(table)], note...)
 	_, err := fmt.Fprint(out, "\x1b[H"+head+"\x1b[K\r\n"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
 	return err
 }
