@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ With --follow the command prints the latest events, and then each new event
 once. --limit and --since apply to the latest events. If a transaction commits
 late, its events have earlier times than the events printed before them.
 
+TASK may be a deleted task type: its events stay until their retention ends.
 SERVER is a uuid, or the start of the uuid of a registered server, host:pid.`,
 		Example: `  rota event list settle --queue 3
   rota event list --kind TAKEN_OVER --since 24h
@@ -49,10 +51,16 @@ SERVER is a uuid, or the start of the uuid of a registered server, host:pid.`,
 			}
 			if e.follow {
 				return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+					if err := requireEvents(ctx, c, e.filter.TaskType); err != nil {
+						return err
+					}
 					return e.printNew(ctx, cmd.OutOrStdout(), c)
 				})
 			}
 			return show(cmd, e.output, func(ctx context.Context, c *center.Center) (result, error) {
+				if err := requireEvents(ctx, c, e.filter.TaskType); err != nil {
+					return result{}, err
+				}
 				events, err := c.Events().List(ctx, e.filter, e.limit)
 				return tableResult(events, eventColumns), err
 			})
@@ -81,6 +89,9 @@ func (e *eventList) check(args []string) error {
 	e.filter.TaskType, e.filter.Kind = firstArg(args), strings.ToUpper(e.filter.Kind)
 	if e.filter.Since < 0 {
 		return usageError{fmt.Errorf("--since (%s) must not be negative", e.filter.Since)}
+	}
+	if kinds := center.EventKinds(); e.filter.Kind != "" && !slices.Contains(kinds, e.filter.Kind) {
+		return usageError{fmt.Errorf("--kind (%s) must be %s", e.filter.Kind, alternatives(kinds))}
 	}
 	return nil
 }

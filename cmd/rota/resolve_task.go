@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,20 @@ func requireTask(ctx context.Context, c *center.Center, taskType string) error {
 		return fmt.Errorf("find %s: %w", taskType, center.ErrUnknownTask)
 	}
 	return nil
+}
+
+// requireEvents is requireTask, and also accepts a deleted task type that still
+// has events.
+func requireEvents(ctx context.Context, c *center.Center, taskType string) error {
+	unknown := requireTask(ctx, c, taskType)
+	if !errors.Is(unknown, center.ErrUnknownTask) {
+		return unknown
+	}
+	events, err := c.Events().List(ctx, center.EventFilter{TaskType: taskType}, 1)
+	if err != nil || len(events) > 0 {
+		return err
+	}
+	return unknown
 }
 
 // runTaskNames returns the names of the task types of mode RUN.
