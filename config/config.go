@@ -14,9 +14,12 @@ type Connection struct {
 	Database string            // URL, such as postgres://app@db/shop?sslmode=verify-full, or what the file of database_file holds. Never empty after a load.
 	OwnSign  string            // Separates environments that share a database. Empty means the default of center.
 	Schema   center.SchemaMode // What to do about missing tables. Empty means the default of center.
+
+	DatabaseFrom string // What names Database: --database, a variable of the environment, or the path of the file.
 }
 
-// File is a whole rota.yaml. Flags and the environment have overridden its scalars.
+// File is a whole rota.yaml. Flags and the environment have overridden its scalars; the environment has not if the flag
+// config names the file.
 type File struct {
 	Connection
 	HTTP string // host:port to serve probes on. Empty means no probes.
@@ -46,8 +49,8 @@ type SQLDealer struct {
 }
 
 // Load reads the file at path. Flags that were set override it. Load uses only
-// flags that are named like a top-level key (own-sign for own_sign); flags may be
-// nil. The error has one line for each problem of the file, in the order of the
+// flags that are named like a top-level key (own-sign for own_sign), and config;
+// flags may be nil. The error has one line for each problem of the file, in the order of the
 // file.
 func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	src, err := open(path)

@@ -127,7 +127,9 @@ func TestLoadReadsEveryKey(t *testing.T) {
 			SQL:      SQLDealer{Cursor: []string{"id"}, CursorStart: []string{"0"}, AfterStart: "1"},
 		}},
 	}
-	got, err := Load(write(t, whole), nil)
+	path := write(t, whole)
+	want.DatabaseFrom = path
+	got, err := Load(path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func TestEveryScalarComesFromTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Connection{Database: "sqlite:env.db", OwnSign: "ENV", Schema: center.SchemaCreate}
+	want := Connection{Database: "sqlite:env.db", OwnSign: "ENV", Schema: center.SchemaCreate, DatabaseFrom: "ROTA_DATABASE"}
 	if f.Connection != want || f.HTTP != "127.0.0.1:1" {
 		t.Errorf("got %+v, http %s", f.Connection, f.HTTP)
 	}

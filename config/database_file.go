@@ -14,20 +14,21 @@ import (
 	"github.com/spf13/viper"
 )
 
-// database returns the URL of the roster. It comes from the first of these that names one: the flag, the environment,
-// the file. In each of them, database_file may stand instead of database.
-func (s *source) database(v *viper.Viper, flags *pflag.FlagSet) string {
-	if flags != nil && (flags.Changed("database") || flags.Changed("database-file")) {
-		return s.eitherDatabase("--database", flagText(flags, "database"), "--database-file", flagText(flags, "database-file"), notInFile)
+// database returns the URL of the roster, and the flag, the variable or the file that names it. It comes from the first
+// of these that names one: the flag, a file of --config, the environment, another file. In each of them, database_file
+// may stand instead of database.
+func (s *source) database(v *viper.Viper, flags *pflag.FlagSet) (url, from string) {
+	if name := givenFlag(flags); name != "" {
+		return s.eitherDatabase("--database", flagText(flags, "database"), "--database-file", flagText(flags, "database-file"), notInFile), name
 	}
-	if os.Getenv("ROTA_DATABASE") != "" || os.Getenv("ROTA_DATABASE_FILE") != "" {
-		return s.eitherDatabase("ROTA_DATABASE", os.Getenv("ROTA_DATABASE"), "ROTA_DATABASE_FILE", os.Getenv("ROTA_DATABASE_FILE"), notInFile)
+	if name := inEnvironment(); name != "" && !s.beatsEnvironment(flags, "database") {
+		return s.eitherDatabase("ROTA_DATABASE", os.Getenv("ROTA_DATABASE"), "ROTA_DATABASE_FILE", os.Getenv("ROTA_DATABASE_FILE"), notInFile), name
 	}
 	line := 0
 	if e := find(s.entries, "database_file"); e != nil {
 		line = e.line
 	}
-	return s.eitherDatabase("database", v.GetString("database"), "database_file", v.GetString("database_file"), line)
+	return s.eitherDatabase("database", v.GetString("database"), "database_file", v.GetString("database_file"), line), s.path
 }
 
 // flagText returns the value of a flag, "" if there is no such flag.

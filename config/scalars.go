@@ -11,16 +11,18 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// scalarKeys are the top-level keys. Flags and the environment override them.
+// scalarKeys are the top-level keys. Flags override them, and so does the environment if --config does not name the file.
 var scalarKeys = []string{"database", "database_file", "own_sign", "http", "schema", "idle_dealer_conns", "idle_tx_timeout"}
 
-// scalars reads the top-level keys: from the flags, else the environment, else
-// the file.
+// scalars reads the top-level keys: from the flags, else from a file of --config,
+// else the environment, else another file.
 func (s *source) scalars(flags *pflag.FlagSet) *viper.Viper {
 	v := viper.New()
 	v.SetEnvPrefix("ROTA")
 	for _, key := range scalarKeys {
-		_ = v.BindEnv(key) // fails only without a key; viper does not look for an unbound key in the environment
+		if !s.beatsEnvironment(flags, key) {
+			_ = v.BindEnv(key) // fails only without a key; viper does not look for an unbound key in the environment
+		}
 		if flags == nil {
 			continue
 		}
@@ -49,10 +51,10 @@ func (s *source) fileScalars() map[string]any {
 func (s *source) connection(v *viper.Viper, flags *pflag.FlagSet) Connection {
 	before := len(s.problems)
 	c := Connection{
-		Database: s.database(v, flags),
-		OwnSign:  v.GetString("own_sign"),
-		Schema:   center.SchemaMode(v.GetString("schema")),
+		OwnSign: v.GetString("own_sign"),
+		Schema:  center.SchemaMode(v.GetString("schema")),
 	}
+	c.Database, c.DatabaseFrom = s.database(v, flags)
 	if c.Database == "" && before == len(s.problems) {
 		s.add(0, "database is missing: set it in the file, with --database or in ROTA_DATABASE")
 	}
@@ -69,7 +71,7 @@ func (s *source) addScalarProblem(flags *pflag.FlagSet, key, value, rule string)
 	switch flag, env := flagName(key), "ROTA_"+strings.ToUpper(key); {
 	case flags != nil && flags.Changed(flag):
 		s.add(notInFile, "--%s (%s): %s", flag, value, rule)
-	case os.Getenv(env) != "":
+	case os.Getenv(env) != "" && !s.beatsEnvironment(flags, key):
 		s.add(notInFile, "%s (%s): %s", env, value, rule)
 	default:
 		s.add(find(s.entries, key).line, "%s (%s): %s", key, value, rule)

@@ -45,7 +45,11 @@ func completeFlag(cmd *cobra.Command, flag string, list lister) {
 func completions(cmd *cobra.Command, list lister, args []string, typed string) (matches []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
-	c, err := openRoster(ctx, cmd)
+	conn, err := readConnection(cmd)
+	if err != nil {
+		return nil
+	}
+	c, err := openConnection(ctx, conn)
 	if err != nil {
 		return nil
 	}

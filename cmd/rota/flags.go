@@ -2,13 +2,10 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/dutyrota/rota/config"
 )
 
 const defaultConfig = "rota.yaml"
@@ -16,8 +13,9 @@ const defaultConfig = "rota.yaml"
 // addConnectionFlags adds the flags of all commands that connect to a database.
 // Package config looks flags up by name.
 func addConnectionFlags(cmd *cobra.Command) {
-	cmd.Flags().StringP("config", "c", defaultConfig, "configuration file")
+	cmd.Flags().StringP("config", "c", defaultConfig, "configuration file; given by hand, it wins over the environment")
 	addDatabaseFlag(cmd)
+	addVerbose(cmd)
 }
 
 func addDatabaseFlag(cmd *cobra.Command) {
@@ -32,20 +30,6 @@ func addOwnSignFlag(cmd *cobra.Command) {
 
 func configPath(cmd *cobra.Command) string {
 	return cmd.Flag("config").Value.String()
-}
-
-// loadConnection reads the connection for a command that can do without a
-// rota.yaml: without -c, it reads rota.yaml only if the file exists.
-func loadConnection(cmd *cobra.Command) (config.Connection, error) {
-	path := configPath(cmd)
-	if _, err := os.Stat(path); err != nil && !cmd.Flags().Changed("config") {
-		path = ""
-	}
-	c, err := config.LoadConnection(path, cmd.Flags())
-	if err != nil {
-		return c, usageError{err}
-	}
-	return c, nil
 }
 
 // choice is a flag that takes one of a few values.

@@ -32,9 +32,9 @@ func newMigrateCommand() *cobra.Command {
 		Short: "Create, upgrade or inspect the roster's tables",
 		Long: `Create, upgrade or inspect the roster's tables.
 
-The URL of the database comes from --database or --database-file, else from
-ROTA_DATABASE or ROTA_DATABASE_FILE, else from the configuration file (-c, or
-rota.yaml in this directory).`,
+The URL of the database comes from --database or --database-file, else from the
+file of -c, else from ROTA_DATABASE or ROTA_DATABASE_FILE, else from rota.yaml
+in this directory. -v says from where.`,
 	})
 	cmd.AddCommand(newMigrateUpCommand(), newMigrateStatusCommand())
 	return cmd
@@ -70,7 +70,7 @@ func newServerCommand() *cobra.Command {
 		Long: `List servers; pause, drain or resume a server.
 
 A server is the registration of one process for one task type. SERVER is its
-uuid, or the start of the uuid, host:pid, if that names one server.`,
+uuid; host:pid, for all servers of a process; or a host, for all its servers.`,
 	})
 	cmd.AddCommand(newServerListCommand(), newServerPauseCommand(), newServerResumeCommand(), newServerDrainCommand())
 	return cmd

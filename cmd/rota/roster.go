@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/anydb"
 )
 
 // addRosterFlags adds the flags of the commands that work on a roster.
@@ -28,17 +27,13 @@ func withRoster(cmd *cobra.Command, f func(ctx context.Context, c *center.Center
 	return f(cmd.Context(), c)
 }
 
-// openRoster never creates the tables: a mistyped URL must not make a second
-// roster.
+// openRoster opens the roster of the command's flags.
 func openRoster(ctx context.Context, cmd *cobra.Command) (*center.Center, error) {
 	conn, err := loadConnection(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := center.DialectOf(anydb.URL(conn.Database)); err != nil {
-		return nil, usageError{err}
-	}
-	return center.Open(ctx, anydb.URL(conn.Database), center.Options{OwnSign: conn.OwnSign, Schema: center.SchemaRequire})
+	return openConnection(ctx, conn)
 }
 
 // actor returns user@host, which the events record for a change.

@@ -29,9 +29,10 @@ number of hosts: they share the queues.
 On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
 its queues over, and exits 0. On a second signal it stops at once and exits 1.
 
-A value comes from the flag, else from the environment (ROTA_DATABASE or
-ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA,
-ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT), else from the file.`,
+A value comes from the flag, else from the file of -c, else from the environment
+(ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA,
+ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT), else from rota.yaml in this
+directory.`,
 		Example: `  rota worker -c rota.yaml
   ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
   rota worker --own-sign TEST --http 127.0.0.1:9090`,
@@ -69,6 +70,7 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	showConnection(cmd, file.Connection)
 	dialect, err := center.DialectOf(anydb.URL(file.Database))
 	if err != nil {
 		return nil, err

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+)
+
+// reply writes what a command has done: as a line, which it escapes, or as a
+// record for JSON and CSV.
+func (o output) reply(cmd *cobra.Command, line string, record object) error {
+	return o.write(cmd.OutOrStdout(), result{record, func(screen) string { return escape.Text(line) }})
+}
+
+// done replies what was done to an object, such as "settle$BASE": "paused".
+func (o output) done(cmd *cobra.Command, name, what string, more ...member) error {
+	record := append(object{{"object", name}, {"result", what}}, more...)
+	return o.reply(cmd, name+": "+what, record)
+}
+
+// sayError writes a line to stderr, escaped.
+func sayError(cmd *cobra.Command, line string) {
+	fmt.Fprintln(cmd.ErrOrStderr(), escape.Text(line)) //nolint:errcheck // stderr is the last channel
+}
