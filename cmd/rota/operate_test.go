@@ -31,13 +31,13 @@ func TestOperate(t *testing.T) {
 			t.Errorf("web2 is %s", got)
 		}
 		s.wantOutput("server resume "+web2, `may own queues again`)
-		s.wantOutput("server drain web1:1", `its 4 queues go to other servers`)
+		s.wantOutput("server drain web1:1", `drained; its 4 queues go to 1 other server as`)
 		if got := state(web1); got != center.StateDraining {
 			t.Errorf("web1 is %s", got)
 		}
 		tx := fencedTx(t, s.c, web1)
 		time.AfterFunc(300*time.Millisecond, func() { _ = tx.Rollback() }) // the command waits for it
-		s.wantOutput("server drain web1:1 --force", `its 4 queues were taken away`)
+		s.wantOutput("server drain web1:1 --force", `drained; its 4 queues go to 1 other server at once`)
 		if n := count(t, s.c.DB(), "schedule_queue WHERE cur_server = '"+web2+"'"); n != 4 {
 			t.Errorf("web2 has %d queues", n)
 		}

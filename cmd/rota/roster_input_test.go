@@ -156,6 +156,9 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"queue list --status LOST", 2, "must be HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED"},
 			{"task list --watch=1ms", 2, "rota: --watch (1ms) must be at least 100ms\n"},
 			{"event list --since -1h", 2, "rota: --since (-1h0m0s) must not be negative\n"},
+			{"event list --kind LOST", 2, "rota: --kind (LOST) must be JOINED, LEFT, "},
+			{"event list nope", 1, "rota: find nope: unknown task type\n"},
+			{"event list nope --follow", 1, "rota: find nope: unknown task type\n"},
 			{"event list --limit 0", 2, "rota: --limit (0) must be at least 1\n"},
 			{"event list --limit many", 2, `invalid argument "many" for "--limit" flag`},
 		} {
@@ -165,7 +168,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			s.wantError(test.code, test.want, test.args)
 		}
 		s.join("web1:1:00000003")
-		s.wantError(2, "rota: find server web1:1 in own_sign BASE: ambiguous name: it can be web1:1:00000001 (settle) or web1:1:00000003 (settle)\n", "server pause web1:1")
+		s.wantError(2, "rota: find server web1:1 in own_sign BASE: ambiguous name: it can be web1:1:00000001 (settle) or web1:1:00000003 (settle)\n", "queue list --server web1:1")
 	})
 }
 

@@ -11,10 +11,16 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
+// serverDrain is the command's flags.
+type serverDrain struct {
+	force bool
+	wait  time.Duration
+}
+
 func newServerDrainCommand() *cobra.Command {
-	var force bool
-	var wait time.Duration
-	cmd := &cobra.Command{
+	d := &serverDrain{}
+	sc := &serverChange{participle: "drained", effect: d.effect, do: d.do}
+	cmd := sc.command(&cobra.Command{
 		Use:   "drain SERVER",
 		Short: "Move all queues away from a server until it is resumed",
 		Long: `Move all queues away from a server. It hands over each queue as soon as nothing
@@ -26,43 +32,35 @@ it has in flight. The fence rejects its late writes in fenced transactions;
 other effects, such as e-mails, cannot be undone. A queue in a fenced
 transaction moves when that transaction ends. The command waits for it as long
 as --wait says, and then fails and names the queues that are left.`,
-		Example:           "  rota server drain web1:4711\n  rota server drain web1:4711 --force",
-		Args:              arguments("SERVER"),
-		ValidArgsFunction: complete(listServers),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				return drainServer(ctx, cmd, c, args[0], force, wait)
-			})
-		},
-	}
-	addRosterFlags(cmd)
-	cmd.Flags().BoolVar(&force, "force", false, "do not wait for what is in flight, except for fenced transactions")
-	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "with --force: how long to wait for fenced transactions in flight")
+		Example: `  rota server drain web1:4711 && rota server list --watch
+  rota server drain web1:4711 --force
+  rota server drain web1 --dry-run         all servers of a host`,
+	})
+	cmd.Flags().BoolVar(&d.force, "force", false, "do not wait for what is in flight, except for fenced transactions")
+	cmd.Flags().DurationVar(&d.wait, "wait", 30*time.Second, "with --force: how long to wait for the fenced transactions of each server")
 	return cmd
 }
 
-func drainServer(ctx context.Context, cmd *cobra.Command, c *center.Center, name string, force bool, wait time.Duration) error {
-	s, err := c.Servers().Find(ctx, name)
-	if err != nil {
+func (d *serverDrain) do(ctx context.Context, c *center.Center, s center.ServerRecord) error {
+	if !d.force {
+		_, err := c.Servers().Drain(ctx, s.UUID, false, actor())
 		return err
 	}
-	var locked []string
-	if force {
-		locked, err = c.Servers().ForceDrain(ctx, s.UUID, wait, actor())
-	} else {
-		_, err = c.Servers().Drain(ctx, s.UUID, false, actor())
+	locked, err := c.Servers().ForceDrain(ctx, s.UUID, d.wait, actor())
+	if err == nil && len(locked) > 0 {
+		err = fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: end the process, or its session in the database, then drain again",
+			s.UUID, d.wait, strings.Join(locked, ", "))
 	}
+	return err
+}
+
+func (d *serverDrain) effect(f serverFuture) string {
+	const alone = "it works on until one can"
 	switch {
-	case err != nil:
-		return err
-	case len(locked) > 0:
-		return fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: end the process, or its session in the database, then drain again",
-			s.UUID, wait, strings.Join(locked, ", "))
-	case force:
-		say(cmd, "%s (%s): its %s taken away\n", s.UUID, s.TaskType, plural(s.Queues, "queue was", "queues were"))
-	default:
-		say(cmd, "%s (%s): its %s to other servers as it finishes what it has in flight; watch with: rota server list -w\n",
-			s.UUID, s.TaskType, plural(s.Queues, "queue goes", "queues go"))
+	case !d.force || f.Queues == 0:
+		return handOver(f, alone)
+	case f.others == 0:
+		return fmt.Sprintf("its %s no owner until another server can take over", plural(f.Queues, "queue has", "queues have"))
 	}
-	return nil
+	return fmt.Sprintf("its %s to %s at once", plural(f.Queues, "queue goes", "queues go"), plural(f.others, "other server", "other servers"))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,30 +9,35 @@ import (
 )
 
 func newServerPauseCommand() *cobra.Command {
-	return changeCommand(&cobra.Command{
+	sc := &serverChange{
+		participle: "paused",
+		effect:     func(f serverFuture) string { return handOver(f, "they wait for one") },
+		do: func(ctx context.Context, c *center.Center, s center.ServerRecord) error {
+			return c.Servers().Pause(ctx, s.UUID, actor())
+		},
+	}
+	return sc.command(&cobra.Command{
 		Use:   "pause SERVER",
 		Short: "Pause a server: it hands its queues over to other servers",
 		Long: `Pause a server. It finishes what it has in flight and hands its queues over to
-other servers, until "rota server resume".`,
-		Example: "  rota server pause web1:4711",
-	}, listServers, changeServer((*center.Servers).Pause), "paused; its queues go to other servers as it finishes what it has in flight")
+other servers, until "rota server resume". While there is no other server, its
+queues wait.`,
+		Example: "  rota server pause web1:4711\n  rota server pause web1 --dry-run         all servers of a host",
+	})
 }
 
 func newServerResumeCommand() *cobra.Command {
-	return changeCommand(&cobra.Command{
+	sc := &serverChange{
+		participle: "resumed",
+		effect:     func(serverFuture) string { return "it may own queues again" },
+		do: func(ctx context.Context, c *center.Center, s center.ServerRecord) error {
+			return c.Servers().Resume(ctx, s.UUID, actor())
+		},
+	}
+	return sc.command(&cobra.Command{
 		Use:     "resume SERVER",
 		Short:   "Resume a paused or drained server: it may own queues again",
+		Long:    `Resume a paused or drained server. It may own queues again.`,
 		Example: "  rota server resume web1:4711",
-	}, listServers, changeServer((*center.Servers).Resume), "resumed; it may own queues again")
-}
-
-// changeServer applies a method of the bundle to the server with the given name.
-func changeServer(do func(s *center.Servers, ctx context.Context, uuid, actor string) error) change {
-	return func(ctx context.Context, c *center.Center, name string) (string, error) {
-		s, err := c.Servers().Find(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("%s (%s)", s.UUID, s.TaskType), do(c.Servers(), ctx, s.UUID, actor())
-	}
+	})
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// server pause, resume and drain take a process with several task types, or a host, and say what happens to each server.
+func TestServersOfAProcessOrHost(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		const regions, second = "web1:1:00000003", "web1:7:00000004"
+		s.serve("regions", regions) // the same process as web1
+		s.serve("regions", second)
+		want := func(what string, states map[string]string) {
+			t.Helper()
+			for uuid, state := range states {
+				if n := count(t, s.c.DB(), "schedule_server WHERE uuid = '"+uuid+"' AND state = '"+state+"'"); n != 1 {
+					t.Errorf("after %s, %s is not %s", what, uuid, state)
+				}
+			}
+		}
+		s.wantOutput("server pause web1:1 --dry-run", `^web1:1:00000003 \(regions\): would be paused; its 2 queues go to 1 other server as it finishes what it has in flight
+web1:1:00000001 \(settle\): would be paused; its 4 queues go to 1 other server as it finishes what it has in flight\n$`)
+		want("a dry run", map[string]string{web1: center.StateStandby, regions: center.StateStandby})
+
+		s.wantOutput("server pause web1:1", `^web1:1:00000003 \(regions\): paused; its 2 queues go .*\nweb1:1:00000001 \(settle\): paused; its 4 queues go .*\n$`)
+		want("pause of a process", map[string]string{web1: center.StatePaused, regions: center.StatePaused, second: center.StateStandby, web2: center.StateStandby})
+		s.wantOutput("server resume web1:1", `^web1:1:00000003 \(regions\): resumed; it may own queues again\nweb1:1:00000001 `)
+		want("resume of a process", map[string]string{web1: center.StateStandby, regions: center.StateStandby})
+
+		s.wantOutput("server drain web1 --dry-run", `\(regions\): would be drained; no other server can take its 2 queues now: it works on until one can\n`)
+		s.wantOutput("server drain web1 --dry-run --force", `\(regions\): would be drained; its 2 queues have no owner until another server can take over\n`)
+		s.wantOutput("server pause web1 --dry-run", `\(regions\): would be paused; no other server can take its 2 queues now: they wait for one\n`)
+		var records []map[string]any
+		s.must(json.Unmarshal([]byte(s.run("server drain web1 -o json")), &records))
+		want("drain of a host", map[string]string{web1: center.StateDraining, regions: center.StateDraining, second: center.StateDraining, web2: center.StateStandby})
+		if len(records) != 3 || records[2]["uuid"] != web1 || records[2]["queues"] != 4.0 || records[2]["other_servers"] != 1.0 {
+			t.Errorf("records of drained servers: %v", records)
+		}
+		s.wantOutput("server drain web2:2", `^web2:2:00000002 \(settle\): drained; it owns no queues, and gets none until it is resumed\n$`)
+	})
+}
