@@ -19,16 +19,17 @@ func changeCommand(cmd *cobra.Command, names lister, change change, done string)
 	_, argument, _ := strings.Cut(cmd.Use, " ")
 	cmd.Args = arguments(argument)
 	cmd.ValidArgsFunction = complete(names)
+	var o output
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
 			subject, err := change(ctx, c, args[0])
 			if err != nil {
 				return err
 			}
-			say(cmd, "%s: %s\n", subject, done)
-			return nil
+			return o.done(cmd, subject, done)
 		})
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	return cmd
 }

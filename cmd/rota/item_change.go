@@ -35,6 +35,7 @@ never failed.`,
 
 func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *cobra.Command {
 	var all bool
+	var o output
 	cmd.Args = arguments("TASK", "[ITEM...]")
 	cmd.ValidArgsFunction = complete(listTasks, listItems)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -57,10 +58,11 @@ func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *
 			if err != nil {
 				return err
 			}
-			return reportItems(cmd, task, n, len(keys), done)
+			return reportItems(cmd, o, task, n, len(keys), done)
 		})
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	cmd.Flags().BoolVar(&all, "all", false, "all failed items")
 	if ask {
 		addYes(cmd)
@@ -76,12 +78,11 @@ func itemProgress(cmd *cobra.Command, task, done string) func(items int) {
 }
 
 // reportItems returns an error if some of the wanted keys have no record.
-func reportItems(cmd *cobra.Command, task string, n, wanted int, done string) error {
+func reportItems(cmd *cobra.Command, o output, task string, n, wanted int, done string) error {
 	if n < wanted {
 		return fmt.Errorf("%s: %d of %s not found among the failed items; %d %s", task, wanted-n, plural(wanted, "item", "items"), n, done)
 	}
-	say(cmd, "%s: %s %s\n", task, plural(n, "item", "items"), done)
-	return nil
+	return o.done(cmd, task, plural(n, "item", "items")+" "+done, member{"items", n})
 }
 
 func dropText(task string, keys []string) string {

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
+	"time"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
@@ -12,6 +11,7 @@ import (
 )
 
 func newMigrateStatusCommand() *cobra.Command {
+	var o output
 	cmd := &cobra.Command{
 		Use:     "status",
 		Short:   "List the migrations and when each was applied",
@@ -26,22 +26,36 @@ func newMigrateStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cmd.Println(migrationTable(list))
-			return nil
+			return o.write(cmd.OutOrStdout(), tableResult(migrationRecords(list), migrationColumns))
 		},
 	}
 	addConnectionFlags(cmd)
+	addOutputFlags(cmd, &o)
 	return cmd
 }
 
-func migrationTable(list []schema.Migration) string {
-	t := newTable("VERSION", "NAME", "APPLIED")
-	for _, m := range list {
-		applied := "pending"
-		if !m.AppliedAt.IsZero() {
-			applied = timeText(m.AppliedAt)
-		}
-		t.AppendRow(table.Row{m.Version, escape.Text(m.Name), applied})
+// migrationRecord is a migration. Its zero AppliedAt is null in JSON.
+type migrationRecord struct {
+	Version   int64     `json:"version"`
+	Name      string    `json:"name"`
+	AppliedAt time.Time `json:"applied_at"`
+}
+
+func migrationRecords(list []schema.Migration) []migrationRecord {
+	records := make([]migrationRecord, len(list))
+	for i, m := range list {
+		records[i] = migrationRecord(m)
 	}
-	return t.Render()
+	return records
+}
+
+var migrationColumns = []column[migrationRecord]{
+	{title: "VERSION", text: func(m migrationRecord) string { return number(m.Version) }, right: true},
+	{title: "NAME", text: func(m migrationRecord) string { return m.Name }},
+	{title: "APPLIED", text: func(m migrationRecord) string {
+		if m.AppliedAt.IsZero() {
+			return "pending"
+		}
+		return timeText(m.AppliedAt)
+	}},
 }

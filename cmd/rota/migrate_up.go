@@ -10,6 +10,7 @@ import (
 )
 
 func newMigrateUpCommand() *cobra.Command {
+	var o output
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Create the tables, or upgrade them to this program's version",
@@ -27,11 +28,11 @@ if they have that version. Several processes may run it at once.`,
 			if err != nil {
 				return err
 			}
-			say(cmd, "%s: %s\n", anydb.URL(conn.Database).Address, migratedText(from, to))
-			return nil
+			return o.done(cmd, anydb.URL(conn.Database).Address, migratedText(from, to), member{"from_version", from}, member{"version", to})
 		},
 	}
 	addConnectionFlags(cmd)
+	addOutputFlags(cmd, &o)
 	return cmd
 }
 

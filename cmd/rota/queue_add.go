@@ -10,6 +10,7 @@ import (
 
 func newQueueAddCommand() *cobra.Command {
 	var parameter string
+	var o output
 	cmd := &cobra.Command{
 		Use:   "add TASK QUEUE",
 		Short: "Add a named queue, or cancel its removal",
@@ -23,12 +24,12 @@ once. "rota task apply" changes the number of numbered queues.`,
 				if err := c.Queues().Add(ctx, args[0], args[1], parameter, actor()); err != nil {
 					return err
 				}
-				say(cmd, "%s$%s: queue %s added\n", args[0], c.OwnSign(), args[1])
-				return nil
+				return o.done(cmd, args[0]+"$"+c.OwnSign(), "queue "+args[1]+" added", member{"queue_id", args[1]})
 			})
 		},
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	cmd.Flags().StringVar(&parameter, "parameter", "", "queue_parameter, which the dealer gets with each select")
 	return cmd
 }

@@ -10,6 +10,7 @@ import (
 )
 
 func newQueueRemoveCommand() *cobra.Command {
+	var o output
 	cmd := &cobra.Command{
 		Use:   "remove TASK QUEUE",
 		Short: "Remove a named queue after its owner has drained it",
@@ -21,16 +22,17 @@ add" cancels the removal of a queue that is still there.`,
 		ValidArgsFunction: complete(listTasks, listQueues),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				return removeQueue(ctx, cmd, c, args[0], args[1])
+				return removeQueue(ctx, cmd, o, c, args[0], args[1])
 			})
 		},
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	addYes(cmd)
 	return cmd
 }
 
-func removeQueue(ctx context.Context, cmd *cobra.Command, c *center.Center, taskType, queueID string) error {
+func removeQueue(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, taskType, queueID string) error {
 	if err := requireTask(ctx, c, taskType); err != nil {
 		return err
 	}
@@ -41,6 +43,5 @@ func removeQueue(ctx context.Context, cmd *cobra.Command, c *center.Center, task
 	if err := c.Queues().Remove(ctx, taskType, queueID, actor()); err != nil {
 		return err
 	}
-	say(cmd, "%s$%s: queue %s is removed as soon as its owner has drained it\n", taskType, c.OwnSign(), queueID)
-	return nil
+	return o.done(cmd, taskType+"$"+c.OwnSign(), "queue "+queueID+" is removed as soon as its owner has drained it", member{"queue_id", queueID})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/escape"
 
@@ -16,6 +15,7 @@ type runSubmit struct {
 	key, params string
 	after       []string
 	wait        bool
+	out         output
 }
 
 func newRunSubmitCommand() *cobra.Command {
@@ -42,6 +42,7 @@ With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
 		},
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &s.out)
 	flags := cmd.Flags()
 	flags.StringVar(&s.key, "key", "", "there is one run per key; without a key each call makes a run")
 	flags.StringVar(&s.params, "params", "", "parameters for the dealer: any text, such as JSON")
@@ -63,7 +64,7 @@ func (s *runSubmit) run(ctx context.Context, cmd *cobra.Command, c *center.Cente
 	if existed {
 		cmd.PrintErrf("rota: a run of key %s exists already\n", escape.Text(s.key))
 	}
-	if _, err := fmt.Fprintln(cmd.OutOrStdout(), escape.Text(id)); err != nil || !s.wait {
+	if err := s.out.reply(cmd, id, object{{"run_id", id}, {"existed", existed}}); err != nil || !s.wait {
 		return err
 	}
 	w := waiter{c: c, runID: id, out: cmd.ErrOrStderr(), errors: cmd.ErrOrStderr()}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,13 +13,15 @@ import (
 
 func newRunWaitCommand() *cobra.Command {
 	var timeout time.Duration
+	var o output
 	cmd := &cobra.Command{
 		Use:   "wait RUN",
 		Short: "Wait for the end of a run; exit 0 if it succeeded",
 		Long: `Wait for the end of a run and show its progress: on a terminal all the time,
 into a pipe a line when the state changes, or every 30 s. The exit code is 0 if
 the run succeeded, else 1, with the reason. Ctrl-C ends the wait; the run
-continues.
+continues. With -o json and -o csv the progress is on stderr, and the run's last
+state is the output.
 
 RUN is the id of a run, or a task type, which stands for its newest run.`,
 		Example: `  rota run wait reindex
@@ -35,11 +38,17 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 					return err
 				}
 				w := waiter{c: c, runID: r.ID, out: cmd.OutOrStdout(), errors: cmd.ErrOrStderr(), timeout: timeout, last: r}
-				return w.run(ctx)
+				if o.isTable() {
+					return w.run(ctx)
+				}
+				w.out = cmd.ErrOrStderr()
+				err = w.run(ctx)
+				return errors.Join(err, o.write(cmd.OutOrStdout(), result{records: objectOf(w.last)}))
 			})
 		},
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "exit 1 if the run takes longer than 30m, 4h, ...; 0: no limit")
 	return cmd
 }

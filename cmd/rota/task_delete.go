@@ -10,6 +10,7 @@ import (
 )
 
 func newTaskDeleteCommand() *cobra.Command {
+	var o output
 	cmd := &cobra.Command{
 		Use:   "delete TASK",
 		Short: "Delete a task type that no live server serves",
@@ -23,16 +24,17 @@ are deleted first, in steps. After an interrupt the command can be repeated.`,
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				return deleteTask(ctx, cmd, c, args[0])
+				return deleteTask(ctx, cmd, o, c, args[0])
 			})
 		},
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	addYes(cmd)
 	return cmd
 }
 
-func deleteTask(ctx context.Context, cmd *cobra.Command, c *center.Center, taskType string) error {
+func deleteTask(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, taskType string) error {
 	if err := requireTask(ctx, c, taskType); err != nil {
 		return err
 	}
@@ -44,6 +46,5 @@ func deleteTask(ctx context.Context, cmd *cobra.Command, c *center.Center, taskT
 	if err := tasks.Delete(ctx, taskType, actor()); err != nil {
 		return err
 	}
-	say(cmd, "%s: deleted\n", taskType)
-	return nil
+	return o.done(cmd, taskType, "deleted")
 }

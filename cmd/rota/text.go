@@ -5,10 +5,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
-
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
 )
 
 // orDash returns "-" for an empty text.
@@ -78,9 +74,6 @@ func plural[N int | int64](n N, one, many string) string {
 }
 
 func number(n int64) string { return fmt.Sprint(n) }
-
-// say prints a line to stdout. It escapes the strings among args.
-func say(cmd *cobra.Command, format string, args ...any) { cmd.Printf(format, escape.Args(args)...) }
 
 // oneLine replaces line ends and repeated spaces by single spaces.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

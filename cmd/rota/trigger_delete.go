@@ -10,6 +10,7 @@ import (
 )
 
 func newTriggerDeleteCommand() *cobra.Command {
+	var o output
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a trigger; its runs stay",
@@ -20,17 +21,18 @@ its slots again.`,
 		ValidArgsFunction: complete(listTriggers),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				return deleteTrigger(ctx, cmd, c, args[0])
+				return deleteTrigger(ctx, cmd, o, c, args[0])
 			})
 		},
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	addYes(cmd)
 	return cmd
 }
 
 // deleteTrigger does not ask about an unknown trigger: Triggers.Delete refuses it.
-func deleteTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, name string) error {
+func deleteTrigger(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, name string) error {
 	triggers, err := c.Triggers().List(ctx, center.TriggerFilter{Name: name})
 	if err == nil && len(triggers) > 0 {
 		err = confirm(cmd, fmt.Sprintf("delete trigger %s$%s, which starts runs of %s", name, c.OwnSign(), triggers[0].Target))
@@ -41,6 +43,5 @@ func deleteTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, na
 	if err := c.Triggers().Delete(ctx, name, actor()); err != nil {
 		return err
 	}
-	say(cmd, "%s$%s: deleted\n", name, c.OwnSign())
-	return nil
+	return o.done(cmd, name+"$"+c.OwnSign(), "deleted")
 }

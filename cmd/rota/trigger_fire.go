@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +9,7 @@ import (
 )
 
 func newTriggerFireCommand() *cobra.Command {
+	var o output
 	cmd := &cobra.Command{
 		Use:   "fire NAME",
 		Short: "Make a run of a trigger now and print its id",
@@ -24,20 +22,21 @@ open and the new one is SKIPPED, the exit code is 1.`,
 		ValidArgsFunction: complete(listTriggers),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				return fireTrigger(ctx, cmd, c, args[0])
+				return fireTrigger(ctx, cmd, o, c, args[0])
 			})
 		},
 	}
 	addRosterFlags(cmd)
+	addOutputFlags(cmd, &o)
 	return cmd
 }
 
-func fireTrigger(ctx context.Context, cmd *cobra.Command, c *center.Center, name string) error {
+func fireTrigger(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, name string) error {
 	id, err := c.Triggers().Fire(ctx, name, actor())
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(cmd.OutOrStdout(), escape.Text(id)); err != nil {
+	if err := o.reply(cmd, id, object{{"run_id", id}}); err != nil {
 		return err
 	}
 	r, err := c.Runs().Get(ctx, id)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -10,15 +11,32 @@ import (
 )
 
 func newVersionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Show the versions of the program and its schema",
-		Args:  noArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
-			cmd.Printf("rota   %s\nschema %d\ngo     %s %s/%s\n",
-				version(), schema.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	var o output
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Show the versions of the program and its schema",
+		Example: "  rota version\n  rota version -o json | jq -r .rota",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			record := object{
+				{"rota", version()}, {"schema", schema.Latest()}, {"go", runtime.Version()}, {"os", runtime.GOOS}, {"arch", runtime.GOARCH},
+			}
+			return o.write(cmd.OutOrStdout(), result{record, func(screen) string { return versionText() }})
 		},
 	}
+	addOutputFlags(cmd, &o)
+	return cmd
+}
+
+func versionText() string {
+	return fmt.Sprintf("rota   %s\nschema %d\ngo     %s %s/%s", version(), schema.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// addVersionFlag makes "rota --version" print what "rota version" prints.
+func addVersionFlag(root *cobra.Command) {
+	root.Version = version()
+	root.SetVersionTemplate(versionText() + "\n")
+	root.Flags().Bool("version", false, "show the versions of the program and its schema") // cobra's own would take -v
 }
 
 // version returns what the Go toolchain recorded: a tag, a pseudo-version, or

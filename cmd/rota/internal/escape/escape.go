@@ -42,18 +42,3 @@ func unsafe(r rune, size int) bool {
 	invalid := r == utf8.RuneError && size == 1
 	return invalid || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
-
-// Args returns args with the strings and errors among them as Text returns them, for a function such as fmt.Sprintf.
-func Args(args []any) []any {
-	safe := make([]any, len(args))
-	for i, arg := range args {
-		switch v := arg.(type) {
-		case string:
-			arg = Text(v)
-		case error:
-			arg = Text(v.Error())
-		}
-		safe[i] = arg
-	}
-	return safe
-}

@@ -1,10 +1,6 @@
 package escape
 
-import (
-	"errors"
-	"fmt"
-	"testing"
-)
+import "testing"
 
 func TestText(t *testing.T) {
 	t.Parallel()
@@ -29,14 +25,6 @@ func TestText(t *testing.T) {
 		}
 	}
 	if got := Lines("a\nb\x1b\r\n"); got != `a`+"\n"+`b\x1b\r`+"\n" {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestArgs(t *testing.T) {
-	t.Parallel()
-	got := fmt.Sprintf("%s %d %v", Args([]any{"a\x1b", 7, errors.New("b\nc")})...)
-	if got != `a\x1b 7 b\nc` {
 		t.Errorf("%q", got)
 	}
 }
