@@ -11,7 +11,7 @@ import (
 // reply writes what a command has done: as a line, which it escapes, or as a
 // record for JSON and CSV.
 func (o output) reply(cmd *cobra.Command, line string, record object) error {
-	return o.write(cmd.OutOrStdout(), result{record, func(screen) string { return escape.Text(line) }})
+	return o.write(cmd.OutOrStdout(), result{records: record, text: func(screen) string { return escape.Text(line) }})
 }
 
 // done replies what was done to an object, such as "settle$BASE": "paused".

@@ -84,7 +84,7 @@ func (sc *serverChange) run(ctx context.Context, cmd *cobra.Command, c *center.C
 		changed = append(changed, sc.changed(f))
 	}
 	if len(changed) > 0 {
-		errs = append(errs, sc.out.write(cmd.OutOrStdout(), result{changed, func(screen) string { return changedText(changed) }}))
+		errs = append(errs, sc.out.write(cmd.OutOrStdout(), result{records: changed, text: func(screen) string { return changedText(changed) }}))
 	}
 	return errors.Join(errs...)
 }

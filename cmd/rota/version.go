@@ -21,7 +21,7 @@ func newVersionCommand() *cobra.Command {
 			record := object{
 				{"rota", version()}, {"schema", schema.Latest()}, {"go", runtime.Version()}, {"os", runtime.GOOS}, {"arch", runtime.GOARCH},
 			}
-			return o.write(cmd.OutOrStdout(), result{record, func(screen) string { return versionText() }})
+			return o.write(cmd.OutOrStdout(), result{records: record, text: func(screen) string { return versionText() }})
 		},
 	}
 	addOutputFlags(cmd, &o)
