@@ -37,7 +37,7 @@ func TestWorkerFollowsTheOperator(t *testing.T) {
 		var uuid string
 		s.must(db.QueryRowContext(t.Context(), "SELECT uuid FROM schedule_server").Scan(&uuid))
 		host := uuid[:strings.LastIndexByte(uuid, ':')]
-		s.wantOutput("server drain "+host+" --force", `its 6 queues were taken away`)
+		s.wantOutput("server drain "+host+" --force", `drained; its 6 queues have no owner until another server can take over`)
 		eventually(t, "no server owns a queue", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NULL") == 6 })
 		s.wantOutput("server list", `DRAINING`)
 		s.wantOutput("server resume "+host, `may own queues again`)
