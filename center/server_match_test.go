@@ -10,8 +10,11 @@ import (
 func TestMatchServers(t *testing.T) {
 	t.Parallel()
 	servers := []ServerRecord{
-		{UUID: "a:1:0001", HostName: "a"}, {UUID: "a:1:0002", HostName: "a"}, {UUID: "a:11:0003", HostName: "a"},
-		{UUID: "long-name:2:0004", HostName: "long-name.example.org"}, {UUID: "aa:1:0005", HostName: "aa"},
+		{UUID: "a:1:0001", HostName: "a"},
+		{UUID: "a:1:0002", HostName: "a"},
+		{UUID: "a:11:0003", HostName: "a"},
+		{UUID: "long-name:2:0004", HostName: "long-name.example.org"},
+		{UUID: "aa:1:0005", HostName: "aa"},
 	}
 	for name, want := range map[string]string{
 		"a:1:0002": "a:1:0002", "a:1": "a:1:0001 a:1:0002", "a:11": "a:11:0003", "a": "a:1:0001 a:1:0002 a:11:0003",

@@ -28,8 +28,8 @@ func leftOut[T any](s screen, all, shown []column[T]) string {
 // splitNote splits the note off the lines of a table, so that a screen that is
 // too low for the table still shows it.
 func splitNote(lines []string) (table, note []string) {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if strings.HasPrefix(lines[i], leftOutPrefix) {
+	for i, line := range slices.Backward(lines) {
+		if strings.HasPrefix(line, leftOutPrefix) {
 			return lines[:i], lines[i:]
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -93,9 +94,9 @@ func (o output) redraw(out io.Writer, title string, r result) error {
 	head := fmt.Sprintf("%s, every %s, at %s; Ctrl-C ends it", title, o.watch, time.Now().UTC().Format("15:04:05Z"))
 	table, note := splitNote(lines)
 	if room := s.height - 3 - len(note); len(table) > room && room > 0 {
-		table = append(table[:room:room], fmt.Sprintf("... and %d more lines", len(table)-room))
+		table = append(slices.Clip(table[:room]), fmt.Sprintf("... and %d more lines", len(table)-room))
 	}
-	lines = append(table[:len(table):len(table)], note...)
+	lines = slices.Concat(table, note)
 	_, err := fmt.Fprint(out, "\x1b[H"+head+"\x1b[K\r\n"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
 	return err
 }
