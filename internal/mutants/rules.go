@@ -16,7 +16,7 @@ var otherMutants = []mutant{
 	},
 	{
 		"", "a mistyped URL creates a roster",
-		"openRoster", "Schema: center.SchemaRequire",
+		"openConnection", "Schema: center.SchemaRequire",
 		"Schema: center.SchemaCreate",
 		"TestCommandsWithoutSchema",
 	},
