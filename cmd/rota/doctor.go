@@ -23,8 +23,9 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Check the roster and its database: the privileges of the role that you connect
 as, expired servers, queues without an owner, hand-overs that take too long,
 failed items, settings. List problems and how to solve them. Change nothing.
-With a rota.yaml, check its statements too: what the database does not know, and
-selects that read a large table without an index.
+With a rota.yaml, check its statements too: what the database does not know,
+selects that read a large table without an index, and transactions that keep a
+cursor back.
 
 A PROBLEM makes the exit code 1, a NOTE does not.`,
 		Example: `  rota doctor

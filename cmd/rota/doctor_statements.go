@@ -31,6 +31,12 @@ func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (
 			f.Check, f.TaskType = "statements", task.Name
 			findings = append(findings, f)
 		}
+		if holder, err := dealer.FindHolder(cmd.Context(), c.DB()); err != nil {
+			findings = append(findings, center.Finding{Status: center.FindingNote, Check: "cursor", TaskType: task.Name, Finding: err.Error(), Hint: "try again"})
+		} else if f, ok := holderFinding(holder); ok {
+			f.Check, f.TaskType = "cursor", task.Name
+			findings = append(findings, f)
+		}
 	}
 	return findings
 }

@@ -1,0 +1,39 @@
+package sqldealer
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// The session whose transaction keeps the horizon back is found, the oldest one that has written.
+func TestFindHolder(t *testing.T) {
+	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	s.sell()
+	d := s.dealer(xidSales)
+	find := func() *Holder {
+		t.Helper()
+		h, err := d.FindHolder(t.Context(), s.DB())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if h := find(); h != nil {
+		t.Errorf("without a transaction: %+v", h)
+	}
+	oldest := s.begin()
+	var pid int
+	if err := oldest.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	younger := s.begin()
+	if h := find(); h == nil || h.PID != pid || h.State != "idle in transaction" || h.Age <= 0 || h.Hidden || h.Prepared != "" {
+		t.Errorf("got %+v, want the session %d", h, pid)
+	}
+	s.commit(oldest)
+	s.commit(younger)
+	if h, err := s.dealer(orderedSales).FindHolder(t.Context(), s.DB()); h != nil || err != nil {
+		t.Errorf("a select without a horizon: %+v, %v", h, err)
+	}
+}
