@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -189,8 +190,15 @@ func testSchemaKept(t *testing.T, r *run, keep, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := roster(t, file.Database)
-	if n := number(t, kept, `SELECT COUNT(*) FROM orders WHERE effects = 1`); n != orderCount {
+	kept, err := center.Open(t.Context(), anydb.URL(file.Database), center.Options{OwnSign: ownSign, Schema: center.SchemaRequire})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := number(t, kept.DB(), `SELECT COUNT(*) FROM orders WHERE effects = 1`)
+	if err := kept.Close(); err != nil {
+		t.Error(err)
+	}
+	if n != orderCount {
 		t.Errorf("the kept schema has %d settled orders, want %d", n, orderCount)
 	}
 	drop := regexp.MustCompile(`(?m)^Schema kept; remove it with: (DROP SCHEMA rota_demo_\w+.*)$`).FindStringSubmatch(r.read.String())
