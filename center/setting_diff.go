@@ -121,5 +121,9 @@ func afterText(after []After) string {
 		list[i] = a.String()
 	}
 	slices.Sort(list)
-	return strings.Join(list, ", ")
+	text := strings.Join(list, ", ")
+	if len(after) > 1 && after[0].Any {
+		return "any of " + text
+	}
+	return text
 }

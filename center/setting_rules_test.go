@@ -38,6 +38,9 @@ func TestValidateSettings(t *testing.T) {
 		"after a: it is named twice": func(s *center.Settings) {
 			s.Mode, s.After = center.ModeRun, []center.After{{Upstream: "a"}, {Upstream: "a"}}
 		},
+		"after (b) and after_any (a) must not both be set": func(s *center.Settings) {
+			s.Mode, s.After = center.ModeRun, []center.After{{Upstream: "a", Any: true}, {Upstream: "b"}}
+		},
 		`after a: rule ("X") must be SUCCESS or FINISHED`: func(s *center.Settings) {
 			s.Mode, s.After = center.ModeRun, []center.After{{Upstream: "a", Rule: "X"}}
 		},

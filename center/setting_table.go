@@ -126,7 +126,7 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Every }, ruled: true,
 	},
 	{
-		Name: "after", Help: "in mode RUN, the upstream task types: `[extract]`; or `[extract: FINISHED]`, which also runs after a failure",
+		Name: "after", Help: "in mode RUN, the upstream task types: `[extract]`; or `[extract: FINISHED]`, which also runs after a failure. One run when the runs of all have ended for the same slot or key; with `after_any` instead, one for each",
 		field: func(s *Settings) any { return &s.After },
 	},
 	{

@@ -232,6 +232,7 @@ func TestErrors(t *testing.T) {
 		"queues is a mapping":      {task("queues: {a: 1}"), "FILE:4: tasks.settle.queues (): must be a number of at least 1, or a list of names"},
 		"after is a name":          {task("queues: 1\nmode: RUN\nafter: extract"), "FILE:6: tasks.settle.after (extract): must be a list of task types"},
 		"after is a nested list":   {task("queues: 1\nmode: RUN\nafter: [[extract]]"), "FILE:6: tasks.settle.after: must be a single value, not a list or mapping"},
+		"after and after_any":      {task("queues: 1\nmode: RUN\nafter: [extract]\nafter_any: [load]"), "FILE:3: tasks.settle: after (extract) and after_any (load) must not both be set"},
 		"after with a bad rule":    {task("queues: 1\nmode: RUN\nafter: [extract: LUCK]"), "FILE:3: tasks.settle: after extract: rule (\"LUCK\") must be SUCCESS or FINISHED"},
 		"after itself":             {task("queues: 1\nmode: RUN\nafter: [settle]"), "FILE:2: tasks: task settle: after makes a cycle: settle after settle"},
 		"every without a unit":     {task("queues: 1\nmode: RUN\nevery: 5"), "FILE:6: tasks.settle.every (5): must be a duration with its unit, such as 500ms, 2s or 5m"},

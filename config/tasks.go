@@ -25,7 +25,7 @@ func fields(s *center.Settings) map[string]any {
 }
 
 var (
-	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "dealer")
+	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "after_any", "dealer")
 	dealerKeys = []string{"sql"}
 	sqlKeys    = []string{
 		"select", "execute", "execute_each", "key", "after_start",
@@ -69,8 +69,8 @@ func (s taskSource) task(e entry) Task {
 		switch field := to[e.key]; {
 		case e.key == "queues":
 			s.queues(path, e.value, &t.Settings)
-		case e.key == "after":
-			s.after(path+".after", e.value, &t.Settings)
+		case e.key == "after", e.key == "after_any":
+			s.after(path+"."+e.key, e.value, e.key == "after_any", &t.Settings)
 		case e.key == "dealer":
 			t.SQL = s.dealer(path+".dealer", e.value)
 		case field != nil:
@@ -111,7 +111,7 @@ func (s taskSource) queues(path string, n *yaml.Node, to *center.Settings) {
 
 // after reads a list of task types, each with or without its rule: "extract: FINISHED"
 // or "extract".
-func (s taskSource) after(path string, n *yaml.Node, to *center.Settings) {
+func (s taskSource) after(path string, n *yaml.Node, anyOf bool, to *center.Settings) {
 	if isNull(n) {
 		return
 	}
@@ -123,13 +123,13 @@ func (s taskSource) after(path string, n *yaml.Node, to *center.Settings) {
 		upstream = resolve(upstream)
 		if upstream.Kind != yaml.MappingNode {
 			if name, ok := s.text(path, upstream); ok {
-				to.After = append(to.After, center.After{Upstream: name})
+				to.After = append(to.After, center.After{Upstream: name, Any: anyOf})
 			}
 			continue
 		}
 		for _, e := range s.mapping(path, upstream) {
 			if rule, ok := s.text(path+"."+e.key, e.value); ok {
-				to.After = append(to.After, center.After{Upstream: e.key, Rule: rule})
+				to.After = append(to.After, center.After{Upstream: e.key, Rule: rule, Any: anyOf})
 			}
 		}
 	}

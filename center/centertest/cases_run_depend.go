@@ -90,7 +90,7 @@ func testDynamicDependencies(t *testing.T, c *center.Center) {
 		g["b"].wantState(g["b"].submit("after success", done), center.RunReady)
 	})
 	t.Run("R5 a waiting run also waits for a new upstream with its key", func(t *testing.T) {
-		g := newGraph(t, c, "a", "b", "end after a b")
+		g := newGraph(t, c, "a", "b", "end after any a b")
 		a := g["a"].submit("k")
 		end := g.of("end", a)
 		g["b"].submit("k")

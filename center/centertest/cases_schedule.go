@@ -169,6 +169,20 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	if at := r.readTrigger(r.task).StartAt; !at.Equal(counted) {
 		t.Fatalf("the slots start at %s, want %s as before", at, counted)
 	}
+	anyOf := hourly
+	anyOf.After = []center.After{{Upstream: up.task, Any: true}}
+	r.wantApplied(anyOf)
+	second := up.sibling("other")
+	second.define(center.Settings{Mode: center.ModeRun, Queues: 1})
+	both := up.task + ", " + second.task
+	hourly.After = append(hourly.After, center.After{Upstream: second.task})
+	r.wantApplied(hourly, "after: "+up.task+" -> "+both)
+	anyOf.After = append(anyOf.After, center.After{Upstream: second.task, Any: true})
+	r.wantApplied(anyOf, "after: "+both+" -> any of "+both)
+	r.wantAfter(center.After{Upstream: up.task, Rule: center.RuleSuccess, Any: true}, center.After{Upstream: second.task, Rule: center.RuleSuccess, Any: true})
+	r.wantApplied(hourly, "after: any of "+both+" -> "+both)
+	hourly.After = hourly.After[:1]
+	r.wantApplied(hourly, "after: "+both+" -> "+up.task)
 	r.wantApplied(center.Settings{Mode: center.ModeRun, Queues: 2}, "every: 2h0m0s -> ", "after: "+up.task+" -> ")
 	r.wantTrigger()
 	r.wantAfter()

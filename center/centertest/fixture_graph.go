@@ -12,8 +12,8 @@ import (
 // graph is task types of mode RUN by their short names. Each has one queue, which server A owns.
 type graph map[string]*fixture
 
-// newGraph defines task types and their upstreams: "a", "b after a", "c after a b?". A question mark stands for the rule
-// FINISHED.
+// newGraph defines task types and their upstreams: "a", "b after a", "c after a b?", "d after any a b". A question mark
+// stands for the rule FINISHED.
 func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	t.Helper()
 	g := graph{}
@@ -25,9 +25,10 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 		r.join("A")
 		g[name] = r
 		var list []center.After
+		after, anyOf := strings.CutPrefix(after, "any ")
 		for up := range strings.FieldsSeq(after) {
 			up, finished := strings.CutSuffix(up, "?")
-			a := center.After{Upstream: g[up].task}
+			a := center.After{Upstream: g[up].task, Any: anyOf}
 			if finished {
 				a.Rule = center.RuleFinished
 			}

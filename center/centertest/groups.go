@@ -158,6 +158,8 @@ var groups = map[string]group{
 	// cases_run_depend.go
 	"dependants":           {run: testDependants},
 	"upstream ends":        {run: testUpstreamEnds},
+	"joins":                {run: testJoins},
+	"joins of joins":       {run: testJoinsOfJoins},
 	"dynamic dependencies": {run: testDynamicDependencies},
 	"triggered dependants": {run: testTriggeredDependants},
 	"dependency reruns":    {run: testDependencyReruns},

@@ -27,7 +27,8 @@ func newRunSubmitCommand() *cobra.Command {
 and print its id. There is one run per key: submitting the key again prints the
 id of the first run, and starts it if it was SKIPPED. A run starts when no other
 run of its task type is RUNNING and, with --after, when the named runs have
-succeeded. A submitted run is never skipped.
+succeeded. A submitted run is never skipped. A task type that runs after several
+ones has its run when a run of the same key is submitted for each of them.
 
 With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
 		Example: `  rota run submit reindex

@@ -33,6 +33,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R18", "two upstreams of a join that are made at once miss each other",
+		"lockJoins", "if err := lockJoin(ctx, l, name); err != nil {",
+		"if err := error(nil); err != nil {",
+		"TestConcurrentUpstreamsOfAJoin",
+	},
+	{
+		"R18", "an upstream of a join that was SKIPPED counts",
+		"readOthers", "NOT (state = '`+RunSkipped+`' AND root_run_id = run_id)",
+		"NOT (state = '`+RunSkipped+`' AND root_run_id = '')",
+		"TestConformance",
+	},
+	{
 		"R6", "a run is opened without another look at its upstreams",
 		"openRun", "if state != RunReady {",
 		"if state != RunReady && cause == \"\" {",

@@ -19,10 +19,13 @@ const (
 	RuleFinished = "FINISHED" // it ends in any state
 )
 
-// After is a static dependency of a task type: each run of Upstream makes a run of the task type, which waits for it (R5).
+// After is a static dependency of a task type: its runs wait for runs of Upstream (R5). A task type with several upstreams
+// has one run for the runs of all of them that belong together: those of the same slot or, if they were submitted, of the
+// same key. If Any is set, each run of each upstream makes a run, unless they have the same key.
 type After struct {
 	Upstream string // a task type of mode RUN
 	Rule     string // Defaults to SUCCESS.
+	Any      bool   // the same for all upstreams of a task type; without a meaning for a single one
 }
 
 // String returns the upstream, followed by the rule unless that is the default.
@@ -59,10 +62,10 @@ func (d *Dependencies) Define(ctx context.Context, taskType string, after ...Aft
 func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
 	err = d.db.Each(ctx, func(rows *sql.Rows) error {
 		var a After
-		err := rows.Scan(&a.Upstream, &a.Rule)
+		err := rows.Scan(&a.Upstream, &a.Rule, (*flag)(&a.Any))
 		after = append(after, a)
 		return err
-	}, `SELECT upstream, rule FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
+	}, `SELECT upstream, rule, any_of FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
 	if err != nil {
 		return nil, fmt.Errorf("read what %s runs after: %w", taskType, err)
 	}
@@ -134,7 +137,8 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 		return err
 	}
 	for _, a := range after {
-		if _, err := t.Exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES (?, ?, ?)`, taskType, a.Upstream, cmp.Or(a.Rule, RuleSuccess)); err != nil {
+		if _, err := t.Exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule, any_of) VALUES (?, ?, ?, ?)`,
+			taskType, a.Upstream, cmp.Or(a.Rule, RuleSuccess), a.Any); err != nil {
 			return err
 		}
 	}
@@ -145,10 +149,10 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 func ReadEdges(ctx context.Context, t sqldb.Tx) (edges []Edge, err error) {
 	err = t.Each(ctx, func(rows *sql.Rows) error {
 		var e Edge
-		err := rows.Scan(&e.TaskType, &e.Upstream, &e.Rule)
+		err := rows.Scan(&e.TaskType, &e.Upstream, &e.Rule, (*flag)(&e.Any))
 		edges = append(edges, e)
 		return err
-	}, `SELECT task_type, upstream, rule FROM schedule_task_after ORDER BY task_type, upstream`)
+	}, `SELECT task_type, upstream, rule, any_of FROM schedule_task_after ORDER BY task_type, upstream`)
 	if err != nil {
 		return nil, fmt.Errorf("read the dependencies: %w", err)
 	}
@@ -167,6 +171,13 @@ func ValidAfter(after []After) error {
 		}
 		if seen[a.Upstream] {
 			return fmt.Errorf("after %s: it is named twice", a.Upstream)
+		}
+		if first := after[0]; a.Any != first.Any {
+			joined, each := first.Upstream, a.Upstream
+			if first.Any {
+				joined, each = each, joined
+			}
+			return fmt.Errorf("after (%s) and after_any (%s) must not both be set", joined, each)
 		}
 		seen[a.Upstream] = true
 	}

@@ -51,3 +51,38 @@ func waitForSessions(t *testing.T, url string, c *center.Center, n int) {
 		}
 	}
 }
+
+// R18: the runs of both upstreams of a join are made at the same time. The later transaction makes the run of the join.
+func TestConcurrentUpstreamsOfAJoin(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		first, second := centertest.Open(t, url, center.Options{}), centertest.Open(t, url, center.Options{})
+		defineRunTasks(t, first, "a", "b", "end")
+		must(t, first.Engine().Dependencies.Define(t.Context(), "end", center.After{Upstream: "a"}, center.After{Upstream: "b"}))
+		// A third transaction has made runs of the same keys: neither upstream's run is made before both have read, or wait
+		// to read.
+		blocker := centertest.Begin(t, first)
+		oneWriter := first.Dialect() == schema.SQLite // the second upstream waits before it reads
+		if !oneWriter {
+			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state)
+				VALUES ('x', 'a', 'k', 'x', '2000-01-01 00:00:00', 'READY'), ('y', 'b', 'k', 'y', '2000-01-01 00:00:00', 'READY')`)
+			must(t, err)
+		}
+		var both sync.WaitGroup
+		var errA, errB error
+		both.Go(func() { _, _, errA = first.Runs().Submit(t.Context(), "a", "k", "") })
+		both.Go(func() { _, _, errB = second.Runs().Submit(t.Context(), "b", "k", "") })
+		if !oneWriter {
+			waitForSessions(t, url, first, 2)
+		}
+		must(t, blocker.Rollback())
+		both.Wait()
+		must(t, errors.Join(errA, errB))
+		runs, err := first.Runs().List(t.Context(), center.RunFilter{TaskType: "end"}, 10)
+		must(t, err)
+		if len(runs) != 1 || runs[0].State != center.RunWaiting || runs[0].Key != "k" {
+			t.Fatalf("runs of the join: got %+v, want one of key k that is WAITING", runs)
+		}
+	})
+}

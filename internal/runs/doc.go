@@ -50,6 +50,11 @@
 // reads all its upstreams. One failed upstream fails the dependant at once, with the cause, even if others have not ended. A
 // tick repeats this step. When a run is opened its upstreams are read again, because [Runs.Rerun] may have reopened one.
 //
+// A task type with several upstreams is a join, unless its dependencies say Any. Its run is inserted together with the last
+// upstream run of the same slot or key. That transaction locks the lock row of the join before it reads the other upstreams,
+// so that two upstreams that are inserted at the same time do not miss each other. Rejected: a run that is inserted with the
+// first upstream. It would wait for runs that may never be made.
+//
 // A slot fires at most once while its run is kept. The id of a trigger follows from its name, and so a trigger that is
 // deleted and made again finds the runs of its slots. The misfire policy selects the slots that fire when several are due.
 // The overlap policy decides about a slot while runs of its target are open. All slots of one firing are decided together:
@@ -73,6 +78,7 @@
 //	trigger_fire.go      slots become runs
 //	submit.go            an operator makes a run
 //	insert.go            runs and their dependants are inserted; insert_graph.go collects them
+//	join.go              when a join has a run; join_lock.go finds the runs of its upstreams
 //	resolve.go           WAITING runs become READY or end
 //	open.go              a READY run becomes RUNNING; open_queues.go writes a row per queue
 //	claim.go             a server claims a queue of the run

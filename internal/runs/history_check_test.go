@@ -29,6 +29,7 @@ func (m *runModel) check() {
 			}
 		}
 	}
+	m.checkJoins(all)
 	for _, r := range all {
 		if r.State == m.states[r.ID] {
 			continue
@@ -40,6 +41,33 @@ func (m *runModel) check() {
 			m.checkQueues(r)
 		}
 		m.states[r.ID] = r.State
+	}
+}
+
+// checkJoins checks that f has one run for each slot or key of which both b and e have a run, and no other run for a slot
+// (R18). A root that was SKIPPED does not count.
+func (m *runModel) checkJoins(all map[string]center.Run) {
+	made := map[string]map[string]int{}
+	for _, r := range all {
+		id := r.Key
+		if r.Trigger != "" {
+			id = r.ScheduledAt.String()
+		}
+		if made[id] == nil {
+			made[id] = map[string]int{}
+		}
+		if r.State != center.RunSkipped || r.RootID != r.ID {
+			made[id][r.TaskType]++
+		}
+		if r.Trigger != "" && r.TaskType == "f" {
+			made[id]["fired f"]++
+		}
+	}
+	for id, runs := range made {
+		both := runs["b"] > 0 && runs["e"] > 0
+		if both && runs["f"] != 1 || !both && runs["fired f"] > 0 {
+			m.Fatalf("slot or key %s has %d runs of f, although b has %d and e has %d", id, runs["f"], runs["b"], runs["e"])
+		}
 	}
 }
 

@@ -60,6 +60,8 @@ var runTasks = map[string][]center.After{
 	"b": {{Upstream: "a"}},
 	"c": {{Upstream: "a", Rule: center.RuleFinished}},
 	"d": {{Upstream: "b"}, {Upstream: "c"}},
+	"e": nil,
+	"f": {{Upstream: "b"}, {Upstream: "e"}},
 }
 
 func newRunModel(t *rapid.T, c *center.Center) *runModel {
@@ -77,6 +79,10 @@ func newRunModel(t *rapid.T, c *center.Center) *runModel {
 		}
 	}
 	m.defineTrigger()
+	_, err := c.Engine().Triggers.Define(m.Context(), center.Trigger{
+		Name: "u", Target: "e", Kind: center.TriggerEvery, Expression: "10m", StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), Overlap: center.OverlapWait,
+	})
+	m.must(err)
 	return m
 }
 
@@ -93,7 +99,7 @@ func (m *runModel) defineTrigger() {
 	m.must(err)
 }
 
-func (m *runModel) tasks() []string { return []string{"a", "b", "c", "d"} }
+func (m *runModel) tasks() []string { return []string{"a", "b", "c", "d", "e", "f"} }
 
 func (m *runModel) must(err error) {
 	if err != nil {
@@ -124,6 +130,7 @@ func (m *runModel) run() {
 		{3, func() { time.Sleep(time.Duration(rapid.IntRange(1, 900).Draw(m.T, "seconds")) * time.Second) }},
 		{6, func() { m.must(errorOf(m.c.Engine().Scheduler.Tick(m.Context(), m.drawTask()))) }},
 		{1, func() { m.must(m.c.Engine().Scheduler.FireDue(m.Context(), "a")) }},
+		{1, func() { m.must(m.c.Engine().Scheduler.FireDue(m.Context(), "e")) }},
 		{2, func() { m.must(m.c.Engine().Scheduler.OpenNext(m.Context(), m.drawTask())) }},
 		{2, m.submit},
 		{6, m.claim},

@@ -76,12 +76,20 @@ func insertDependants(ctx context.Context, l *roster.LockTx, root Run) error {
 }
 
 func newGraphBuilder(ctx context.Context, l *roster.LockTx, roots []Run) (*graphBuilder, error) {
+	roots = slices.DeleteFunc(slices.Clone(roots), func(r Run) bool { return r.State == RunSkipped })
 	edges, err := ReadEdges(ctx, l.Tx)
 	if err != nil {
 		return nil, err
 	}
 	g := &graphBuilder{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType)}
-	g.existing, err = runsOfKeys(ctx, l, g.order, keysOf(roots))
+	if len(roots) == 0 || len(g.order) == 0 {
+		return g, nil
+	}
+	names := openJoins(edges, g.order, l.TaskType)
+	if g.others, err = lockJoins(ctx, l, g, names, roots); err != nil {
+		return nil, err
+	}
+	g.existing, err = runsOfKeys(ctx, l, g.order, keysOf(roots, len(names) > 0))
 	return g, err
 }
 
@@ -102,12 +110,15 @@ func (g *graphBuilder) insert(ctx context.Context, l *roster.LockTx) error {
 	return insertDeps(ctx, l, g.deps)
 }
 
-func keysOf(runs []Run) []string {
-	keys := make([]string, len(runs))
-	for i, r := range runs {
-		keys[i] = r.Key
+// keysOf returns the keys that the runs of the dependants of some runs have, with or without those of joins.
+func keysOf(runs []Run, joins bool) (keys []string) {
+	for _, r := range runs {
+		if keys = append(keys, r.Key); joins {
+			keys = append(keys, slotKey(r))
+		}
 	}
-	return keys
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {

@@ -28,7 +28,7 @@ const (
 // The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. It never overlaps
 // and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
 //
-// The dependants get its key and params. If a dependant already has a run of that key, Submit makes no second one: the
+// The dependants get its key and params. A join has its run when each of its upstreams has a run of the key (R18). If a dependant already has a run of that key, Submit makes no second one: the
 // existing run also waits for this one, if it still waits.
 //
 // It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in after.

@@ -344,11 +344,12 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     INDEX idx_schedule_trigger_due (own_sign, status, next_fire_at)  -- the triggers that are due
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The static dependencies: each run of upstream creates a run of task_type, which waits for it.
+-- The static dependencies: runs of upstream create a run of task_type, which waits for them.
 CREATE TABLE IF NOT EXISTS schedule_task_after (
     task_type VARCHAR(100) NOT NULL,                   -- task type that waits
     upstream  VARCHAR(100) NOT NULL,                   -- task type that it waits for
     rule      VARCHAR(20)  NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
+    any_of    BOOLEAN      NOT NULL DEFAULT FALSE,     -- each run of an upstream creates a run; otherwise all of one slot or key create one
     PRIMARY KEY (task_type, upstream),
     INDEX idx_schedule_task_after_upstream (upstream)  -- the task types that wait for one
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -346,11 +346,12 @@ CREATE TABLE schedule_trigger (
 ) WITH (fillfactor = 70);
 CREATE INDEX idx_schedule_trigger_due ON schedule_trigger (own_sign, status, next_fire_at); -- the triggers that are due
 
--- The static dependencies: each run of upstream creates a run of task_type, which waits for it.
+-- The static dependencies: runs of upstream create a run of task_type, which waits for them.
 CREATE TABLE schedule_task_after (
     task_type text COLLATE "C" NOT NULL,                   -- task type that waits
     upstream  text COLLATE "C" NOT NULL,                   -- task type that it waits for
     rule      text             NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
+    any_of    boolean          NOT NULL DEFAULT FALSE,     -- each run of an upstream creates a run; otherwise all of one slot or key create one
     PRIMARY KEY (task_type, upstream)
 );
 CREATE INDEX idx_schedule_task_after_upstream ON schedule_task_after (upstream); -- the task types that wait for one

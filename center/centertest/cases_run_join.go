@@ -1,0 +1,164 @@
+package centertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// fireSlot lets the triggers of task types fire once, one after the other, for the same slot. It returns the slot.
+func (g graph) fireSlot(names ...string) (slot time.Time) {
+	first := g[names[0]]
+	first.Helper()
+	for _, name := range names {
+		g[name].slot = first.slot
+		_, slot = g[name].hourly(nil)
+		first.slot = slot
+		g[name].downSince(slot)
+		g[name].tick()
+	}
+	return slot
+}
+
+// finishRunning ends the run of a task type that is RUNNING with success.
+func (g graph) finishRunning(name string) {
+	g[name].Helper()
+	g[name].finishAll("A", "0")
+}
+
+func testJoins(t *testing.T, c *center.Center) {
+	t.Run("R18 the runs of one slot make one run", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		g.fireSlot("a")
+		g["end"].wantRunStates()
+		slot := g.fireSlot("a", "b")
+		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantSlots(slot, "0s")
+		g.finishRunning("a")
+		g["end"].wantRunStates(center.RunWaiting)
+		g.finishRunning("b")
+		g["end"].wantRunStates(center.RunReady)
+		g.succeed("end")
+		g["end"].wantRunStates(center.RunSuccess)
+	})
+	t.Run("R18 the last upstream is made after the others have ended", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		g.fireSlot("a")
+		g.finishRunning("a")
+		g.fireSlot("a", "b")
+		g["end"].wantRunStates(center.RunWaiting)
+		g.finishRunning("b")
+		g["end"].wantRunStates(center.RunReady)
+	})
+	t.Run("R18 slots that differ make no run", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		slot := g.fireSlot("a")
+		g["b"].slot = slot.Add(-time.Second)
+		g.fireSlot("b")
+		g["a"].wantRunStates(center.RunRunning)
+		g["b"].wantRunStates(center.RunRunning)
+		g["end"].wantRunStates()
+	})
+	t.Run("R18 after_any makes a run for each", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after any a b")
+		g.fireSlot("a", "b")
+		g["end"].wantRunStates(center.RunWaiting, center.RunWaiting)
+		g.finishRunning("a")
+		g["end"].wantRunStates(center.RunReady, center.RunWaiting)
+	})
+	t.Run("R18 submitted runs belong together by their key", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b?")
+		g["a"].submit("k")
+		g["a"].submit("l")
+		g["end"].wantRunStates()
+		root := g["b"].submit("k")
+		end := g["end"].run(g.of("end", root))
+		if end.Key != "k" || end.Params != "p" || end.Trigger != "" {
+			t.Fatalf("the run of end is %+v, want key k, params p and no trigger", end)
+		}
+		g["end"].wantRunStates(center.RunWaiting)
+		g.fail("b", "no")
+		g["end"].wantRunStates(center.RunWaiting)
+		g.succeed("a") // of k, the older one
+		g["end"].wantRunStates(center.RunReady)
+	})
+	t.Run("R18 R11 a SKIPPED upstream counts when it is reopened", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		g["a"].submitAndOpen("k")
+		g.fireSlot("a")
+		g["a"].wantRunStates(center.RunSkipped, center.RunRunning)
+		g.fireSlot("a", "b")
+		g["end"].wantRunStates()
+		id := g["a"].readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' AND state = 'SKIPPED'", g["a"].task)[0]
+		g["a"].must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
+		g["end"].wantRunStates(center.RunWaiting)
+	})
+	t.Run("R18 R11 a rerun of an upstream lets the one run wait", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		root := g["a"].submit("k")
+		g["b"].submit("k")
+		g.fail("a", "no")
+		g["end"].wantRunStates(center.RunDependentFailed)
+		g["a"].must(c.Engine().Runs.Rerun(t.Context(), root, "test"))
+		g["end"].wantRunStates(center.RunWaiting)
+		g.succeed("b")
+		g.succeed("a")
+		g["end"].wantRunStates(center.RunReady)
+	})
+	t.Run("R18 a second run of the slot finds the run of the join", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		slot := g.fireSlot("a", "b")
+		g["a"].exec("UPDATE schedule_run SET state = 'SUCCESS' WHERE task_type = '%s'", g["a"].task)
+		late := g["a"].defineTrigger(center.Trigger{Name: g["a"].task + ".late", Kind: center.TriggerEvery, Expression: "1h", StartAt: slot.Add(-10 * time.Hour)})
+		g["a"].exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), late.Name)
+		g["a"].tick()
+		g["a"].wantRunStates(center.RunSuccess, center.RunRunning)
+		g.finishRunning("b")
+		g["end"].wantRunStates(center.RunWaiting) // for the second run of a
+		g.finishRunning("a")
+		g["end"].wantRunStates(center.RunReady)
+	})
+}
+
+func testJoinsOfJoins(t *testing.T, c *center.Center) {
+	t.Run("R18 what runs after a join runs once", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "both after a b", "next after both", "last after next a b")
+		g.fireSlot("b", "a")
+		for _, name := range []string{"both", "next", "last"} {
+			g[name].wantRunStates(center.RunWaiting)
+		}
+		g.finishRunning("a")
+		g.finishRunning("b")
+		g.succeed("both")
+		g["last"].wantRunStates(center.RunWaiting)
+		g.succeed("next")
+		g["last"].wantRunStates(center.RunReady)
+	})
+	t.Run("R18 an upstream of two levels joins another trigger", func(t *testing.T) {
+		g := newGraph(t, c, "a", "y after a", "b", "end after y b")
+		g.fireSlot("b", "a")
+		g["end"].wantRunStates(center.RunWaiting)
+		g.finishRunning("a")
+		g.succeed("y")
+		g.finishRunning("b")
+		g["end"].wantRunStates(center.RunReady)
+	})
+	t.Run("R18 the run is like that of the first upstream", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		g.fireSlot("b", "a")
+		triggers := g["end"].readColumn("SELECT trigger_name FROM schedule_run WHERE task_type = '%s'", g["end"].task)
+		if want := g["a"].task; len(triggers) != 1 || triggers[0] != want {
+			t.Fatalf("triggers of the runs of end: %q, want %s", triggers, want)
+		}
+	})
+	t.Run("R18 R5 a change applies to new runs", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		g["a"].submit("k")
+		g["end"].must(c.Engine().Dependencies.Define(t.Context(), g["end"].task,
+			center.After{Upstream: g["a"].task, Any: true}, center.After{Upstream: g["b"].task, Any: true}))
+		g["end"].wantRunStates()
+		g["b"].submit("l")
+		g["end"].wantRunStates(center.RunWaiting)
+	})
+}
