@@ -138,6 +138,18 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	}
 }
 
+// after_any is after with Any; its elements have rules too.
+func TestAfterAny(t *testing.T) {
+	got, err := Load(write(t, "database: sqlite:x.db\ntasks: {settle: {queues: 1, mode: RUN, after_any: [extract, load: FINISHED]}}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []center.After{{Upstream: "extract", Any: true}, {Upstream: "load", Rule: center.RuleFinished, Any: true}}
+	if diff := cmp.Diff(want, got.Tasks[0].Settings.After); diff != "" {
+		t.Errorf("after (-want +got)\n%s", diff)
+	}
+}
+
 const minimal = "database: sqlite:x.db\ntasks: {settle: {queues: 1}}\n"
 
 func TestPrecedence(t *testing.T) {
@@ -224,7 +236,7 @@ func TestErrors(t *testing.T) {
 		"a task is a number":       {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
 		"unknown setting":          {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
 		"another spelling":         {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
-		"unknown setting, far off": {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; the known keys are after, batch_timeout, ..."},
+		"unknown setting, far off": {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; the known keys are after, after_any, ..."},
 		"zero queues":              {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names"},
 		"negative queues":          {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number of at least 1, or a list of names"},
 		"queues is a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number of at least 1, or a list of names"},

@@ -109,8 +109,7 @@ func (s taskSource) queues(path string, n *yaml.Node, to *center.Settings) {
 	}
 }
 
-// after reads a list of task types, each with or without its rule: "extract: FINISHED"
-// or "extract".
+// after reads the list of after or after_any: task types, each with or without its rule: "extract: FINISHED" or "extract".
 func (s taskSource) after(path string, n *yaml.Node, anyOf bool, to *center.Settings) {
 	if isNull(n) {
 		return
