@@ -65,7 +65,7 @@ func (a *alerter) follow(p roster.HeartbeatReply, failing *FailingError, restric
 	a.checkStandby(p)
 	a.checkStalled()
 	a.checkFailing(failing, restricted)
-	a.checkOutage()
+	a.checkOutage(failing)
 	a.checkProgress(p, restricted)
 }
 

@@ -11,16 +11,17 @@ import (
 // end of an outage is noticed.
 const probeMax = 30 * time.Second
 
-// checkOutage notes that nothing succeeds, so that the queues execute one item at a time. It logs the end of the outage.
-func (a *alerter) checkOutage() {
+// checkOutage notes that nothing succeeds for long, so that the queues execute one item at a time, unless the alert FAILING
+// says so. It logs the end of the outage.
+func (a *alerter) checkOutage(failing *FailingError) {
 	stats := a.proc.Stats()
+	was := a.outage
+	a.outage = stats.OutageSince
 	switch {
-	case !stats.OutageSince.IsZero():
-		a.outage = stats.OutageSince
-		a.note(center.Alert{Kind: center.AlertOutage, Server: a.uuid, Text: outageText(stats.OutageSince, stats.LastError)})
-	case !a.outage.IsZero():
-		a.log.Infof("outage is over after %s", time.Since(a.outage).Round(time.Second))
-		a.outage = time.Time{}
+	case a.outage.IsZero() && !was.IsZero():
+		a.log.Infof("outage is over after %s", time.Since(was).Round(time.Second))
+	case !a.outage.IsZero() && failing == nil && time.Since(a.outage) >= failingAlert:
+		a.note(center.Alert{Kind: center.AlertOutage, Server: a.uuid, Text: outageText(a.outage, stats.LastError)})
 	}
 }
 

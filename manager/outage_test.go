@@ -26,12 +26,13 @@ func (d *downstream) Execute(ctx context.Context, items []int) error {
 	return d.store.Execute(ctx, items)
 }
 
-// An outage of 90 minutes is an alert each hour, and part of the status. With the default settings it kills no item.
+// An outage of 90 minutes is an alert each hour, and part of the status, also where FAILING is off. With the default
+// policy of retries it kills no item.
 func TestOutageIsTold(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		d, alerts := &downstream{keyed: keyed{store{items: map[int]bool{}}}}, new(alertLog)
 		d.put(100)
-		w := cl.serveAlerted(alerts, d, manager.Settings{Queues: 2})
+		w := cl.serveAlerted(alerts, d, manager.Settings{Queues: 2, FailingAfter: 1_000_000})
 		time.Sleep(time.Minute)
 		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{center.AlertOutage}) {
 			cl.Fatalf("alerts %v within a minute, want one %s", kinds, center.AlertOutage)
