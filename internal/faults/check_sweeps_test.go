@@ -12,7 +12,7 @@ import (
 // after the first run, and an operator submits one more run later. The first run has one queue, and another server
 // takes over its sweep.
 func swept() Sweeps {
-	trigger := center.Trigger{Name: "often", Target: taskName, Overlap: center.OverlapSkip, Fires: 2}
+	trigger := center.Trigger{Name: "often", Target: taskName, Overlap: center.OverlapSkip, Fires: 1}
 	first := center.Run{
 		ID: "1", RootID: "1", TaskType: taskName, Key: "k1", Trigger: "often", State: center.RunSuccess,
 		ScheduledAt: at(1000), CreatedAt: at(1010), StartedAt: at(1020), FinishedAt: at(3000),
@@ -106,6 +106,7 @@ func TestCheckRunsFindsViolations(t *testing.T) {
 		{"two runs at once", func(s *Sweeps) { s.Runs[3].StartedAt = at(2990) }, []int{18}},
 		{"runs pile up", func(s *Sweeps) {
 			s.Runs[1].State, s.Runs[1].StartedAt, s.Runs[1].FinishedAt = center.RunFailed, at(3010), at(3100)
+			s.Triggers[0].Fires++
 		}, []int{19}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
