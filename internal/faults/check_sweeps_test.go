@@ -57,7 +57,7 @@ func TestCheckRunsAcceptsGoodRuns(t *testing.T) {
 			s.Runs[0].FinishedAt, s.Rerun["1"], s.Deps = at(9000), true, nil
 		},
 		"a trigger whose runs may wait": func(s *Sweeps) {
-			s.Triggers[0].Overlap, s.Runs[1].State = center.OverlapWait, center.RunSuccess
+			s.Triggers[0].Overlap, s.Triggers[0].Fires, s.Runs[1].State = center.OverlapWait, 2, center.RunSuccess
 			s.Runs[1].StartedAt, s.Runs[1].FinishedAt = at(3010), at(3100)
 			s.Queues["2"] = s.Queues["1"]
 			s.Effects[2].Run = "2"
