@@ -63,19 +63,19 @@ func TestCrashedQueuesAreExecutedOneByOne(t *testing.T) {
 		w.grantCrashed(t, map[string]int{"a": 2, "b": 3, "c": 1}, "a", "b", "c")
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		if i := m.items["a1"]; !i.Started || i.Attempts != 0 {
+		if i := m.records()["a1"]; !i.Started || i.Attempts != 0 {
 			t.Errorf("the record of the item in flight is %+v, want Started", i)
 		}
-		if len(m.items) != 1 {
-			t.Errorf("records of items: %v, want only that of a1", m.items)
+		if len(m.records()) != 1 {
+			t.Errorf("records of items: %v, want only that of a1", m.records())
 		}
 		time.Sleep(5 * time.Second)
 		w.expect(t, "0s [a1]", "0s [c1 c2]", "1s [a2]", "2s [a3]", "3s [b1]", "4s [b2]") // c has not crashed too often
-		if i := m.items["a2"]; i.Attempts != 1 || i.Dead {
+		if i := m.records()["a2"]; i.Attempts != 1 || i.Dead {
 			t.Errorf("the record of the failing item is %+v, want 1 attempt", i)
 		}
-		if len(m.items) != 1 {
-			t.Errorf("records of items: %v, want only that of the failing item", m.items)
+		if len(m.records()) != 1 {
+			t.Errorf("records of items: %v, want only that of the failing item", m.records())
 		}
 		for _, id := range []string{"a", "b", "c"} {
 			if !w.holding(t, id).Survived {
@@ -104,7 +104,7 @@ func TestItemThatEndsItsProcessIsDead(t *testing.T) {
 		w.grantCrashed(t, map[string]int{"a": 3}, "a")
 		time.Sleep(time.Minute)
 		w.expect(t, "0s [a2]", "0s [a3]")
-		i := m.items["a1"]
+		i := m.records()["a1"]
 		if !i.Dead || i.Started || i.Attempts != 1 || !strings.Contains(i.LastError, "the process ended while it executed this item alone") {
 			t.Errorf("the record of the item is %+v, want Dead with its cause", i)
 		}
@@ -126,8 +126,8 @@ func TestItemThatBeganWithoutACrashIsExecuted(t *testing.T) {
 		w.grantCrashed(t, map[string]int{"a": 1}, "a")
 		time.Sleep(time.Minute)
 		w.expect(t, "0s [a1]", "0s [a2]")
-		if len(m.items) != 0 {
-			t.Errorf("records of items: %v, want none", m.items)
+		if len(m.records()) != 0 {
+			t.Errorf("records of items: %v, want none", m.records())
 		}
 	})
 }
@@ -142,8 +142,8 @@ func TestCancelledItemIsNotBlamed(t *testing.T) {
 		time.Sleep(time.Second)
 		w.Revoke("a")
 		w.expect(t, "0s [a1]")
-		if len(m.items) != 0 {
-			t.Errorf("records of items: %v, want none", m.items)
+		if len(m.records()) != 0 {
+			t.Errorf("records of items: %v, want none", m.records())
 		}
 		if !w.holding(t, "a").Drained {
 			t.Error("the queue is not drained")
@@ -258,8 +258,8 @@ func TestCursorPassesTheItemThatEndsItsProcess(t *testing.T) {
 		if strings.Contains(text, "a02-") || !strings.Contains(text, "a03-a03 a03") || !strings.Contains(text, "a12-a13 a13") {
 			t.Errorf("journal, want a03 alone, not a02, and a12 with a13 on the next page:\n%s", text)
 		}
-		if i := m.items["a02"]; !i.Dead || len(m.items) != 1 {
-			t.Errorf("records of items: %v, want a02 dead", m.items)
+		if i := m.records()["a02"]; !i.Dead || len(m.records()) != 1 {
+			t.Errorf("records of items: %v, want a02 dead", m.records())
 		}
 		if m.cursors["a"] != "a14" {
 			t.Errorf("the cursor is %s, want a14", m.cursors["a"])

@@ -85,6 +85,8 @@ func (d *service) left() int {
 
 // densest returns the largest number of selects in any ten seconds.
 func (d *service) densest() (most int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for i, first := range d.selects {
 		n := 0
 		for _, other := range d.selects[i:] {
@@ -192,9 +194,11 @@ func TestOnlyPoisonRemains(t *testing.T) {
 			d.open = append(d.open, item)
 			d.mu.Unlock()
 			time.Sleep(time.Minute)
+			d.mu.Lock()
 			if d.done[item] != 1 {
 				t.Errorf("new item %s beside poison was executed %d times within a minute, want once", item, d.done[item])
 			}
+			d.mu.Unlock()
 		}
 		time.Sleep(4 * 24 * time.Hour)
 		synctest.Wait()

@@ -109,15 +109,14 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		}
 		s := settings()
 		s.FetchNumber, s.ExecuteNumber = 5, 1
-		var alerts []processor.Alert
-		env := processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}
-		w.start(t, r, env, s, "a")
+		told := &alertBook{}
+		w.start(t, r, processor.Env{Alert: told.add}, s, "a")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(r.open) != 30 || len(alerts) != 0 || slices.Max(r.limits) != 35 {
+		r.mu.Lock()
+		if alerts := told.take(); len(r.open) != 30 || len(alerts) != 0 || slices.Max(r.limits) != 35 {
 			t.Errorf("%d are left, alerts %v, limits %v, want 30, none, 35 at most", len(r.open), alerts, r.limits)
 		}
-		r.mu.Lock()
 		more := numbered("a", 200)[100:]
 		r.open = append(r.open, more...)
 		for _, item := range more {
@@ -126,12 +125,15 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		r.mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || slices.Max(r.limits) != 50 {
-			t.Errorf("alerts %v, limit up to %d, want one %s of queue a, limit up to 50", alerts, slices.Max(r.limits), processor.AlertParked)
+		r.mu.Lock()
+		most := slices.Max(r.limits)
+		r.mu.Unlock()
+		if alerts := told.take(); len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || most != 50 {
+			t.Errorf("alerts %v, limit up to %d, want one %s of queue a, limit up to 50", alerts, most, processor.AlertParked)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if n := len(alerts); n < 50 || n > 61 {
+		if n := len(told.take()); n < 50 || n > 61 {
 			t.Errorf("%d alerts in an hour, want about one a minute", n)
 		}
 	})

@@ -26,13 +26,19 @@ func (a *alertBook) add(alert processor.Alert) {
 
 // kinds returns the kinds of the alerts and forgets them.
 func (a *alertBook) kinds() (kinds []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, alert := range a.all {
+	for _, alert := range a.take() {
 		kinds = append(kinds, alert.Kind)
 	}
-	a.all = nil
 	return kinds
+}
+
+// take returns the alerts and forgets them.
+func (a *alertBook) take() []processor.Alert {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.all
+	a.all = nil
+	return all
 }
 
 // idleDealer executes its items without effect, except new ones.
@@ -64,9 +70,11 @@ func TestExecuteWithoutEffectPauses(t *testing.T) {
 			w.start(t, d, processor.Env{Alert: told.add}, s, "a")
 			time.Sleep(time.Hour)
 			synctest.Wait()
+			d.mu.Lock()
 			if d.calls > 1200 { // 100 pages, and one a minute
 				t.Errorf("NOTSLEEP %t: %d calls of Execute in an hour, want at most 1200", notSleep, d.calls)
 			}
+			d.mu.Unlock()
 			if kinds := told.kinds(); !slices.Equal(kinds, []string{processor.AlertNoEffect}) {
 				t.Errorf("NOTSLEEP %t: alerts %v, want one NO_EFFECT", notSleep, kinds)
 			}
@@ -77,6 +85,8 @@ func TestExecuteWithoutEffectPauses(t *testing.T) {
 			d.open = append([]string{"anew"}, d.open...)
 			d.mu.Unlock()
 			time.Sleep(2 * time.Minute)
+			d.mu.Lock()
+			defer d.mu.Unlock()
 			if slices.Contains(d.open, "anew") {
 				t.Errorf("NOTSLEEP %t: a new item was not executed within two minutes", notSleep)
 			}

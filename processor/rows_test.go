@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -98,6 +99,13 @@ func (m failedItems) Load(_ context.Context, q processor.Queue) (list []processo
 		}
 	}
 	return list, m.err
+}
+
+// records returns a copy of the records.
+func (m *memory) records() map[string]processor.FailedItem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.items)
 }
 
 func (m failedItems) Save(_ context.Context, _ processor.Queue, items []processor.FailedItem) error {

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,9 +105,10 @@ func TestFailingBatchesWithoutKeys(t *testing.T) {
 // A dealer whose selects all fail is failing until one of the queue that has failed succeeds, even if it finds nothing.
 func TestFailingSelects(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		broken := true
+		var broken atomic.Bool
+		broken.Store(true)
 		d := &dealer{sel: func(_ context.Context, s processor.Selection) ([]string, error) {
-			if broken && s.Queue.ID == "a" {
+			if broken.Load() && s.Queue.ID == "a" {
 				return nil, errBroken
 			}
 			return nil, nil
@@ -114,7 +116,7 @@ func TestFailingSelects(t *testing.T) {
 		w.start(t, d, processor.Env{}, failingAfter(), "a", "b")
 		time.Sleep(time.Minute)
 		w.wantFailing(t, 0) // the selects of b succeed, and nothing is done
-		broken = false
+		broken.Store(false)
 		time.Sleep(2 * time.Minute)
 		if s := w.wantFailing(t, -1); s.FailedCalls != 0 {
 			t.Errorf("%d failed calls, want 0", s.FailedCalls)
