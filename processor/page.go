@@ -21,7 +21,6 @@ type page struct {
 	ended   int       // number of batches that have ended
 	cut     bool      // some items were dropped, or cancelled
 	readyAt time.Time // when its first batch could be taken
-
 }
 
 // pageItems are the items of a page and what belongs to each of them. Removing items from a page replaces them, so that
