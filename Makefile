@@ -39,10 +39,11 @@ faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUT
 	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql \
 		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
 
-# Each target runs for FUZZTIME (2s). What it finds goes to testdata/fuzz beside the test, and every later test runs it.
+# Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a
+# target finds goes to testdata/fuzz beside the test, and every later test runs it.
 fuzz: ## try random input on all that is parsed: cron, windows, rota.yaml, placeholders, URLs, queue lists
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z]*' . | sed 's|/[^/]*_test.go:func | |' | while read -r package target; do \
-		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),2s) "$$package" || exit 1; done
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),2000x) "$$package" || exit 1; done
 
 # Reports go to bench/results, or OUT.
 bench: $(WITH_DATABASES) ## compare with the alternatives, measure moves and scale; about twelve minutes, see bench/README.md
