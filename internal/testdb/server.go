@@ -50,8 +50,7 @@ func start(p plan) (*Server, error) {
 	if !Installed(p.kind) {
 		return nil, notInstalled(p.kind)
 	}
-	// os.TempDir may be too long for a socket (107 bytes) or closed to the user of the server.
-	dir, err := os.MkdirTemp("/tmp", "rota_testdb_")
+	dir, err := newDir()
 	if err != nil {
 		return nil, fmt.Errorf("create the directory of a %s server: %w", p.kind, err)
 	}
