@@ -16,7 +16,7 @@ var crontabDay = field{
 
 // readCrontab reads five fields of a crontab: minute, hour, day of the month, month and day of the week. If both days are
 // set, either of them suffices, unless one begins with a star.
-func (e *Expr) readCrontab(fields []string) error {
+func (e reader) readCrontab(fields []string) error {
 	if n := len(fields); n != 5 {
 		return fmt.Errorf("has %d fields after cron5:, must have 5: minute hour day-of-month month day-of-week", n)
 	}

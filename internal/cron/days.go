@@ -91,6 +91,9 @@ func (e *Expr) isPlainDay(day time.Time) bool {
 func nearestToLast(month time.Time, n int) int {
 	last := time.Date(month.Year(), month.Month()+1, 0, 0, 0, 0, 0, time.UTC)
 	day := last.Day() - n
+	if day < 1 {
+		return 0
+	}
 	switch last.AddDate(0, 0, -n).Weekday() {
 	case time.Saturday:
 		if day == 1 {
@@ -100,7 +103,7 @@ func nearestToLast(month time.Time, n int) int {
 	case time.Sunday:
 		day++
 	}
-	return max(day, 0)
+	return day
 }
 
 // nearLastCandidates returns the days that L-nW may select, in a form that the library knows.

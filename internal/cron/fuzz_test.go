@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// fuzzLimit is far more than any input takes. An input that takes longer is a search without a bound.
+// fuzzLimit is far more than an input takes, unless its search has no bound.
 const fuzzLimit = 20 * time.Second
 
 // fuzzInstant maps any number to an instant from 1900 to 2199.

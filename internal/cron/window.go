@@ -136,7 +136,7 @@ func (w *Window) startedIn(after, by time.Time) bool {
 	return w.started.After(after) && !w.started.After(by)
 }
 
-// covers reports whether e fires whenever other fires. It ignores clock changes.
+// covers reports whether e fires at each instant at which other fires. It ignores clock changes.
 func (e *Expr) covers(other *Expr) bool {
 	mine, theirs := &e.spec, &other.spec
 	if theirs.Second&^mine.Second != 0 || theirs.Minute&^mine.Minute != 0 || theirs.Hour&^mine.Hour != 0 {

@@ -2,8 +2,9 @@ package cron
 
 import "time"
 
-// When the clock is set forward, all times that it skips fire at the first instant after the gap. A start and an end that
-// lie in one gap would coincide there, and the window between them would never open. This file moves such an end.
+// When the clock is set forward, all times that it skips fire at the first instant after the gap. A start and an end
+// that lie in one gap would coincide there, and the window between them would never open. The methods of this file move
+// such an end.
 
 // lastEnd returns the last end at or before an instant, or zero.
 func (w *Window) lastEnd(by time.Time) time.Time {
@@ -38,9 +39,9 @@ func (w *Window) nextEnd(after time.Time) time.Time {
 }
 
 // movedEnd returns when an end takes effect. That is the end itself, unless a start coincides with it because the clock
-// skips one of them or both. The order of their wall times then decides. If the start comes first, the window opens at the
-// first instant after the gap and lasts as long as the wall times say. If the end comes first, or another start comes before
-// the moved end, no end takes effect, and movedEnd returns zero.
+// skips one of them or both. The order of their wall times then decides. If the start comes first, the window opens at
+// the first instant after the gap and lasts as long as the wall times say. If the end comes first, or another start
+// comes before the moved end, no end takes effect, and movedEnd returns zero.
 func (w *Window) movedEnd(end time.Time) time.Time {
 	if end.IsZero() || !w.start.Prev(end).Equal(end) {
 		return end

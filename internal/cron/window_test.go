@@ -39,56 +39,56 @@ func show(s WindowState) string {
 	return text
 }
 
+const noon = "2026-08-01 12:00:00 +02:00"
+
+// windowCases are states of windows, mostly where a clock changes.
+var windowCases = []struct {
+	name, start, end, zone string
+	now, want              string
+}{
+	{"no start", "", "", berlin, noon, "open"},
+	{"no start, TBSchedule's -1", " ", "-1", berlin, noon, "open"},
+
+	{"before", "0 0 13 * * ?", "0 0 15 * * ?", berlin, noon, "closed, start 01 13:00:00, end 01 15:00:00"},
+	{"within", "0 0 11 * * ?", "0 0 15 * * ?", berlin, noon, "open, since 01 11:00:00, start 02 11:00:00, end 01 15:00:00"},
+	{"after", "0 0 9 * * ?", "0 0 11 * * ?", berlin, noon, "closed, start 02 09:00:00, end 02 11:00:00"},
+	{"at the start", "0 0 12 * * ?", "0 0 15 * * ?", berlin, noon, "open, since 01 12:00:00, start 02 12:00:00, end 01 15:00:00"},
+	{"at the end", "0 0 9 * * ?", "0 0 12 * * ?", berlin, noon, "closed, start 02 09:00:00, end 02 12:00:00"},
+	{"UTC", "0 0 9 * * ?", "0 0 11 * * ?", "", noon, "open, since 01 09:00:00, start 02 09:00:00, end 01 11:00:00"},
+	{"over midnight, before it", "0 0 10 * * ?", "0 0 3 * * ?", berlin, noon, "open, since 01 10:00:00, start 02 10:00:00, end 02 03:00:00"},
+	{"over midnight, after it", "0 0 22 * * ?", "0 0 13 * * ?", berlin, noon, "open, since 31 22:00:00, start 01 22:00:00, end 01 13:00:00"},
+	{"over midnight, closed", "0 0 22 * * ?", "0 0 3 * * ?", berlin, noon, "closed, start 01 22:00:00, end 02 03:00:00"},
+	{"seconds", "59 59 11 * * ?", "1 0 12 * * ?", berlin, noon, "open, since 01 11:59:59, start 02 11:59:59, end 01 12:00:01"},
+	{"over a weekend", "0 0 20 ? * FRI", "0 0 6 ? * MON", berlin, noon, "open, since 31 20:00:00, start 07 20:00:00, end 03 06:00:00"},
+	{"a start in an open window does not count", "0 0 * * * ?", "0 30 9 * * ?", berlin, noon, "open, since 01 10:00:00, start 02 10:00:00, end 02 09:30:00"},
+	{"an end in a closed window does not count", "0 0 10 * * ?", "0 30 * * * ?", berlin, noon, "closed, start 02 10:00:00, end 02 10:30:00"},
+	{"a start that is an end opens nothing", "0 0 11,12 * * ?", "0 0 12,15 * * ?", berlin, noon, "closed, start 02 11:00:00, end 02 12:00:00"},
+	{"it never ended", "0 0 11 * * ?", "0 0 9 * * ? 2030", berlin, noon, "open, since 01 11:00:00, start 01 11:00:00, end 01 09:00:00"},
+	{"it never ends again", "0 0 11 * * ?", "0 0 9 * * ? 2025", berlin, noon, "open, since 31 11:00:00"},
+	{"it never opens again", "0 0 11 * * ? 2025", "0 0 15 * * ?", berlin, noon, "closed"},
+
+	{"open end", "0 0 11 * * ?", "", berlin, noon, "open until drained, since 01 11:00:00, start 02 11:00:00"},
+	{"open end, -1", "0 0 13 * * ?", "-1", berlin, noon, "open until drained, since 31 13:00:00, start 01 13:00:00"},
+	{"open end, before the first start", "0 0 13 * * ? 2026", "-1", berlin, "2025-08-01 12:00:00 +02:00", "closed, start 01 13:00:00"},
+
+	{"spring: the start is in the gap", "0 30 2 * * ?", "0 0 4 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:30:00, end 29 04:00:00"},
+	{"spring: the end is in the gap", "0 0 1 * * ?", "0 30 2 * * ?", berlin, "2026-03-29 01:59:59 +01:00", "open, since 29 01:00:00, start 30 01:00:00, end 29 03:00:00"},
+	{"spring: the whole window is in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:15:00, end 29 03:30:00"},
+	{"spring: before the window in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 01:59:59 +01:00", "closed, start 29 03:00:00, end 29 03:30:00"},
+	{"spring: at the end of the window in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 03:30:00 +02:00", "closed, start 30 02:15:00, end 30 02:45:00"},
+	{"spring: the window ends with the gap", "0 30 2 * * ?", "0 0 3 * * ?", berlin, "2026-03-29 03:29:59 +02:00", "open, since 29 03:00:00, start 30 02:30:00, end 29 03:30:00"},
+	{"spring: the break of a window is in the gap", "0 45 2 * * ?", "0 15 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 28 02:45:00, start 30 02:45:00, end 30 02:15:00"},
+	{"spring: the last of two windows in the gap", "0 10,40 2 * * ?", "0 20,45 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:10:00, end 29 03:05:00"},
+	{"spring: the window in the gap grows into the next", "0 0 2,3 * * ?", "0 50 2,3 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:00:00, end 29 03:50:00"},
+	{"spring: an interval starts where a window ends in the gap", "0 0 * * * ?", "0 30 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 28 03:00:00, start 30 03:00:00, end 30 02:30:00"},
+	{"autumn: open in the first of the two hours", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +02:00", "open, since 25 02:15:00, start 26 02:15:00, end 25 02:45:00"},
+	{"autumn: closed in the second", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +01:00", "closed, start 26 02:15:00, end 26 02:45:00"},
+	{"autumn: to the end of the second", "0 30 2 * * ?", "0 0 3 * * ?", berlin, "2026-10-25 02:10:00 +01:00", "open, since 25 02:30:00, start 26 02:30:00, end 25 03:00:00"},
+	{"autumn: the quarters of each hour", "0 15 * * * ?", "0 30 * * * ?", berlin, "2026-10-25 02:20:00 +01:00", "open, since 25 02:15:00, start 25 03:15:00, end 25 02:30:00"},
+}
+
 func TestWindow(t *testing.T) {
-	const (
-		berlin = "Europe/Berlin"
-		noon   = "2026-08-01 12:00:00 +02:00"
-	)
-	tests := []struct {
-		name, start, end, zone string
-		now, want              string
-	}{
-		{"no start", "", "", berlin, noon, "open"},
-		{"no start, TBSchedule's -1", " ", "-1", berlin, noon, "open"},
-
-		{"before", "0 0 13 * * ?", "0 0 15 * * ?", berlin, noon, "closed, start 01 13:00:00, end 01 15:00:00"},
-		{"within", "0 0 11 * * ?", "0 0 15 * * ?", berlin, noon, "open, since 01 11:00:00, start 02 11:00:00, end 01 15:00:00"},
-		{"after", "0 0 9 * * ?", "0 0 11 * * ?", berlin, noon, "closed, start 02 09:00:00, end 02 11:00:00"},
-		{"at the start", "0 0 12 * * ?", "0 0 15 * * ?", berlin, noon, "open, since 01 12:00:00, start 02 12:00:00, end 01 15:00:00"},
-		{"at the end", "0 0 9 * * ?", "0 0 12 * * ?", berlin, noon, "closed, start 02 09:00:00, end 02 12:00:00"},
-		{"UTC", "0 0 9 * * ?", "0 0 11 * * ?", "", noon, "open, since 01 09:00:00, start 02 09:00:00, end 01 11:00:00"},
-		{"over midnight, before it", "0 0 10 * * ?", "0 0 3 * * ?", berlin, noon, "open, since 01 10:00:00, start 02 10:00:00, end 02 03:00:00"},
-		{"over midnight, after it", "0 0 22 * * ?", "0 0 13 * * ?", berlin, noon, "open, since 31 22:00:00, start 01 22:00:00, end 01 13:00:00"},
-		{"over midnight, closed", "0 0 22 * * ?", "0 0 3 * * ?", berlin, noon, "closed, start 01 22:00:00, end 02 03:00:00"},
-		{"seconds", "59 59 11 * * ?", "1 0 12 * * ?", berlin, noon, "open, since 01 11:59:59, start 02 11:59:59, end 01 12:00:01"},
-		{"over a weekend", "0 0 20 ? * FRI", "0 0 6 ? * MON", berlin, noon, "open, since 31 20:00:00, start 07 20:00:00, end 03 06:00:00"},
-		{"a start in an open window does not count", "0 0 * * * ?", "0 30 9 * * ?", berlin, noon, "open, since 01 10:00:00, start 02 10:00:00, end 02 09:30:00"},
-		{"an end in a closed window does not count", "0 0 10 * * ?", "0 30 * * * ?", berlin, noon, "closed, start 02 10:00:00, end 02 10:30:00"},
-		{"a start that is an end opens nothing", "0 0 11,12 * * ?", "0 0 12,15 * * ?", berlin, noon, "closed, start 02 11:00:00, end 02 12:00:00"},
-		{"it never ended", "0 0 11 * * ?", "0 0 9 * * ? 2030", berlin, noon, "open, since 01 11:00:00, start 01 11:00:00, end 01 09:00:00"},
-		{"it never ends again", "0 0 11 * * ?", "0 0 9 * * ? 2025", berlin, noon, "open, since 31 11:00:00"},
-		{"it never opens again", "0 0 11 * * ? 2025", "0 0 15 * * ?", berlin, noon, "closed"},
-
-		{"open end", "0 0 11 * * ?", "", berlin, noon, "open until drained, since 01 11:00:00, start 02 11:00:00"},
-		{"open end, -1", "0 0 13 * * ?", "-1", berlin, noon, "open until drained, since 31 13:00:00, start 01 13:00:00"},
-		{"open end, before the first start", "0 0 13 * * ? 2026", "-1", berlin, "2025-08-01 12:00:00 +02:00", "closed, start 01 13:00:00"},
-
-		{"spring: the start is in the gap", "0 30 2 * * ?", "0 0 4 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:30:00, end 29 04:00:00"},
-		{"spring: the end is in the gap", "0 0 1 * * ?", "0 30 2 * * ?", berlin, "2026-03-29 01:59:59 +01:00", "open, since 29 01:00:00, start 30 01:00:00, end 29 03:00:00"},
-		{"spring: the whole window is in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:15:00, end 29 03:30:00"},
-		{"spring: before the window in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 01:59:59 +01:00", "closed, start 29 03:00:00, end 29 03:30:00"},
-		{"spring: at the end of the window in the gap", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-03-29 03:30:00 +02:00", "closed, start 30 02:15:00, end 30 02:45:00"},
-		{"spring: the window ends with the gap", "0 30 2 * * ?", "0 0 3 * * ?", berlin, "2026-03-29 03:29:59 +02:00", "open, since 29 03:00:00, start 30 02:30:00, end 29 03:30:00"},
-		{"spring: the break of a window is in the gap", "0 45 2 * * ?", "0 15 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 28 02:45:00, start 30 02:45:00, end 30 02:15:00"},
-		{"spring: the last of two windows in the gap", "0 10,40 2 * * ?", "0 20,45 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:10:00, end 29 03:05:00"},
-		{"spring: the window in the gap grows into the next", "0 0 2,3 * * ?", "0 50 2,3 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 29 03:00:00, start 30 02:00:00, end 29 03:50:00"},
-		{"spring: an interval starts where a window ends in the gap", "0 0 * * * ?", "0 30 2 * * ?", berlin, "2026-03-29 03:00:00 +02:00", "open, since 28 03:00:00, start 30 03:00:00, end 30 02:30:00"},
-		{"autumn: open in the first of the two hours", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +02:00", "open, since 25 02:15:00, start 26 02:15:00, end 25 02:45:00"},
-		{"autumn: closed in the second", "0 15 2 * * ?", "0 45 2 * * ?", berlin, "2026-10-25 02:30:00 +01:00", "closed, start 26 02:15:00, end 26 02:45:00"},
-		{"autumn: to the end of the second", "0 30 2 * * ?", "0 0 3 * * ?", berlin, "2026-10-25 02:10:00 +01:00", "open, since 25 02:30:00, start 26 02:30:00, end 25 03:00:00"},
-		{"autumn: the quarters of each hour", "0 15 * * * ?", "0 30 * * * ?", berlin, "2026-10-25 02:20:00 +01:00", "open, since 25 02:15:00, start 25 03:15:00, end 25 02:30:00"},
-	}
-	for _, tt := range tests {
+	for _, tt := range windowCases {
 		t.Run(tt.name, func(t *testing.T) {
 			w := window(t, tt.start, tt.end, tt.zone)
 			now := instant(t, tt.now)
