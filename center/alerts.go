@@ -9,14 +9,15 @@ type Alert = roster.Alert
 
 // The kinds of alerts.
 const (
-	AlertStandby = roster.AlertStandby // a server has had no queue for a long time: there are more servers than queues
-	AlertNoFetch = roster.AlertNoFetch // a server has queues and has not selected for a long time
-	AlertStalled = roster.AlertStalled // a call of the dealer does not end
-	AlertUnheard = roster.AlertUnheard // heartbeats arrive, and their replies come too late: the server gave its queues away
-	AlertCrashes = roster.AlertCrashes // owners of a queue were expired one after the other before they had executed a page of it
-	AlertKiller  = roster.AlertKiller  // an item is dead because the process ended while it executed the item alone
-	AlertFailing = roster.AlertFailing // the calls of a server's dealer do nothing but fail
-	AlertParked  = roster.AlertParked  // a queue has so many failed items that its selects may miss others
+	AlertStandby  = roster.AlertStandby  // a server has had no queue for long: there are more servers than can work
+	AlertNoFetch  = roster.AlertNoFetch  // a server has queues and has not selected for a long time
+	AlertStalled  = roster.AlertStalled  // a call of the dealer does not end
+	AlertUnheard  = roster.AlertUnheard  // the replies to heartbeats come too late: the server gave its queues away
+	AlertCrashes  = roster.AlertCrashes  // servers were expired one after the other with the same queue
+	AlertKiller   = roster.AlertKiller   // an item is dead because the process ended while it executed the item alone
+	AlertUnserved = roster.AlertUnserved // a task type has queues and no live worker
+	AlertFailing  = roster.AlertFailing  // the calls of a server's dealer do nothing but fail
+	AlertParked   = roster.AlertParked   // a queue has so many failed items that its selects may miss others
 
 	AlertOutage   = roster.AlertOutage   // items fail and nothing succeeds: the circuit breaker of a server is open
 	AlertNoEffect = roster.AlertNoEffect // Execute succeeds, and the selects of a queue return the same items again

@@ -18,8 +18,8 @@ type SettingsDiff struct {
 	Exists  bool         // the task type has a row
 	Changes []Difference // Row is the value in force, Given the wanted value, defaults included
 
-	// Total and Wanted are the present and the wanted number of queues of this own_sign. Named reports that the queues have
-	// names. Then Add and Remove list the missing and the surplus queues.
+	// Total and Wanted are the present and the wanted number of queues of this own_sign. Named reports that the queues
+	// have names. Then Add and Remove list the missing and the surplus queues.
 	Total, Wanted int
 	Named         bool
 	Add, Remove   []string

@@ -36,9 +36,9 @@ type Options struct {
 	// loopback host and returns an error on other hosts, so that a mistyped URL cannot make a second roster.
 	Schema SchemaMode
 
-	// IdleDealerConns is how many connections for dealers (Center.DB) stay open between their batches, on servers. One that
-	// was idle for a minute is closed. With fewer connections than busy executors, some batches connect anew. The roster
-	// has at most 5 connections of its own: 4 for its transactions and one for heartbeats. Defaults to 16.
+	// IdleDealerConns is how many connections for dealers (Center.DB) stay open between their batches, on servers. One
+	// that was idle for a minute is closed. With fewer connections than busy executors, some batches connect anew. The
+	// roster has at most 5 connections of its own: 4 for its transactions and one for heartbeats. Defaults to 16.
 	IdleDealerConns int
 
 	// Logger gets messages that no call returns as an error. Defaults to no output.
@@ -47,8 +47,9 @@ type Options struct {
 	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
 	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
 	// for as long. It also ends a healthy transaction that pauses for longer, for instance for an HTTP call inside InTx.
-	// On MySQL and MariaDB it counts in whole seconds. It applies to all transactions of DB, and to none of other pools. SQLite
-	// ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting, which is no limit unless an administrator has set one.
+	// On MySQL and MariaDB it counts in whole seconds. It applies to all transactions of DB, and to none of other pools.
+	// SQLite ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting, which is no
+	// limit unless an administrator has set one.
 	IdleTxTimeout time.Duration
 
 	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the
@@ -98,11 +99,11 @@ func (o Options) validate() error {
 // maxIdleTxTimeout is far below what the databases accept.
 const maxIdleTxTimeout = 24 * time.Hour
 
-// Center is an open roster in a database. Its bundles (Tasks, Queues, Servers, Items, Runs, Triggers, Events) read and
-// change the roster. All methods may be called concurrently. They obey their context. While a transaction is open, they run
-// only SQL.
+// Center is an open roster in a database. Its bundles (Tasks, Queues, Servers, Items, Runs, Triggers, Backfills,
+// Events) read and change the roster. All methods may be called concurrently. They obey their context. While a
+// transaction is open, they run only SQL.
 //
-// Center has about 20 methods, because it is the one value that a program passes around: seven return the bundles, two
+// Center has about 20 methods, because it is the one value that a program passes around: eight return the bundles, two
 // return the internal packages to package manager, and the others concern the database as a whole.
 type Center struct {
 	db      *sqldb.DB
@@ -112,13 +113,13 @@ type Center struct {
 	runs    *runs.Engine
 }
 
-// Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of its
-// own below this one, so that a program links only the driver that it uses. anydb.URL picks by the scheme of a URL.
+// Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of
+// its own below this one, so that a program links only the driver that it uses. anydb.URL picks by the scheme of a URL.
 type Database = sqldb.Database
 
 // Open connects to the database and checks that it can hold a roster: version, writable, transactional tables, schema.
-// While another process creates or upgrades the tables, Open waits for it, for a minute; its error then names that process.
-// It also returns the error of a malformed URL:
+// While another process creates or upgrades the tables, Open waits for it, for a minute; its error then names that
+// process. It also returns the error of a malformed URL:
 //
 //	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //
@@ -186,8 +187,8 @@ const DefaultOwnSign = roster.DefaultOwnSign
 // OwnSign returns the environment that this Center works in.
 func (c *Center) OwnSign() string { return c.ownSign }
 
-// IsTransient reports whether the connection or a conflict with another transaction caused the error, so that the same call
-// may succeed later.
+// IsTransient reports whether the connection or a conflict with another transaction caused the error, so that the same
+// call may succeed later.
 func (c *Center) IsTransient(err error) bool {
 	return c.db.Transient(err)
 }
@@ -203,5 +204,5 @@ func (c *Center) CheckWrite(ctx context.Context) error {
 func (c *Center) Roster() *roster.Roster { return c.roster }
 
 // Engine returns the engine of runs. It is for package manager, and its type is internal: users and operators use the
-// bundles Runs and Triggers.
+// bundles Runs, Triggers and Backfills.
 func (c *Center) Engine() *runs.Engine { return c.runs }

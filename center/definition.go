@@ -13,8 +13,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Define inserts the rows of a task type and of its roster in this own_sign unless they exist. It returns the settings in
-// force, which the row has. For an own_sign without queues of the task type, Define clones the queues of BASE.
+// Define inserts the rows of a task type and of its roster in this own_sign unless they exist. It returns the settings
+// in force, which the row has. For an own_sign without queues of the task type, Define clones the queues of BASE.
 // Several processes may call it at once.
 func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settings, error) {
 	if err := roster.ValidName("task type", taskType, 100); err != nil {
@@ -45,8 +45,8 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s Settings) (Settin
 	return row, nil
 }
 
-// insertTaskType inserts the settings unless there is a row. It reads first, so that it needs no right to UPDATE. A server
-// of another own_sign, which has another lock row, may insert between the two statements.
+// insertTaskType inserts the settings unless there is a row. It reads first, so that it needs no right to UPDATE. A
+// server of another own_sign, which has another lock row, may insert between the two statements.
 func insertTaskType(ctx context.Context, l *roster.LockTx, s Settings) error {
 	var n int
 	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&n); err != nil || n > 0 {

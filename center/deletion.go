@@ -10,9 +10,9 @@ import (
 )
 
 // Delete deletes a task type in all own_signs: its settings, queues, failed items, triggers and the rows of expired
-// servers. It cancels open runs. Events, histories and runs stay until the end of their retention. Delete returns an error
-// while a live server serves the task type, or another task type runs after it. The lock rows stay, so that a task type
-// that is defined again uses no epoch twice (H6).
+// servers. It cancels open runs and backfills. Events, histories and runs stay until the end of their retention. Delete
+// returns an error while a live server serves the task type, or another task type runs after it. The lock rows stay, so
+// that a task type that is defined again uses no epoch twice (H6).
 //
 // Delete first deletes the failed items, some thousand in each transaction, and then all other rows in one. If it fails
 // before that, the task type is still there without these items, and Delete can be called again.
@@ -49,14 +49,14 @@ type deleteStep struct {
 	done     bool         // the task type is deleted
 }
 
-// itemPosition is a failed item: the own_sign by its index, and the key.
+// itemPosition is a failed item: the own_sign by its index, and the hash of the key.
 type itemPosition struct {
 	sign int
-	key  string
+	hash string
 }
 
-// deleteSome deletes the failed items behind a position that one transaction may delete, or the task type if there are no
-// more.
+// deleteSome deletes the failed items behind a position that one transaction may delete, or the task type if there are
+// no more.
 func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from itemPosition, actor string) (step deleteStep, err error) {
 	if err := refuseDependants(ctx, l); err != nil {
 		return step, err
@@ -71,7 +71,7 @@ func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from item
 		}
 	}
 	for ; from.sign < len(signs); from = (itemPosition{sign: from.sign + 1}) {
-		n, last, err := deleteSomeItems(ctx, rosters[from.sign], from.key)
+		n, last, err := deleteSomeItems(ctx, rosters[from.sign], from.hash)
 		step.items += n
 		if err != nil || last != "" {
 			step.position = itemPosition{from.sign, last}
@@ -87,8 +87,8 @@ func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from item
 	return step, deleteTaskType(ctx, l)
 }
 
-// signsOf returns the own_signs in which the task type has a roster. While it has settings, that includes own_signs whose
-// roster was deleted.
+// signsOf returns the own_signs in which the task type has a roster. While it has settings, that includes own_signs
+// whose roster was deleted.
 func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, err error) {
 	type record struct {
 		OwnSign string `json:"own_sign"`
@@ -145,8 +145,9 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 	return nil
 }
 
-// deleteRosterRows deletes the rows of a roster that has few failed items. The lock row stays, because it holds the highest
-// epoch (H6). Events, histories and runs stay until the end of their retention; open runs are cancelled.
+// deleteRosterRows deletes the rows of a roster that has few failed items. The lock row stays, because it holds the
+// highest epoch (H6). Events, histories and runs stay until the end of their retention; open runs and backfills are
+// cancelled.
 func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason string) error {
 	r := roster.Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
 	servers, err := r.Servers(ctx)
@@ -154,6 +155,9 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 		return err
 	}
 	if _, err := roster.MoveToHistory(ctx, l, roster.ReasonExpired, servers); err != nil {
+		return err
+	}
+	if err := runs.CancelBackfills(ctx, l, "", reason); err != nil {
 		return err
 	}
 	if err := runs.CancelAll(ctx, l); err != nil {

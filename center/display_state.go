@@ -4,14 +4,14 @@ package center
 const (
 	StateUnserved = "UNSERVED" // no live server serves the task type
 	StateIdle     = "IDLE"     // the task type has mode RUN, and no run is RUNNING
-	StateFailing  = "FAILING"  // the calls of a live server do nothing but fail; or of the server itself
+	StateFailing  = "FAILING"  // the calls of the server, or of a live server of the task type, do nothing but fail
 	StateOverdue  = "OVERDUE"  // the server has sent no heartbeat for judge_dead_interval
 	StateRemoving = "REMOVING" // the queue is removed as soon as its owner has drained it
 )
 
 // DisplayState returns the state of the task type in its environment: PAUSED, DRAINING (every server drains, since the
-// number of queues changes), UNSERVED, FAILING, RUNNING, FAILED (its last runs failed; see Runs.Problems), IDLE or SERVING.
-// The first that applies wins.
+// number of queues changes), UNSERVED, FAILING, RUNNING, FAILED (its last runs failed; see Runs.Problems), IDLE or
+// SERVING. The first that applies wins.
 func (t TaskRecord) DisplayState() string {
 	switch {
 	case t.Paused:
@@ -36,7 +36,7 @@ func (t TaskRecord) DisplayState() string {
 func (t TaskRecord) Served() bool { return t.Servers > t.DeadServers }
 
 // DisplayState returns the state of the server, or OVERDUE: the state that an overdue server has written is stale. A
-// server that is SERVING and does nothing but fail is FAILING.
+// server that is SERVING is FAILING if its calls do nothing but fail.
 func (s ServerRecord) DisplayState() string {
 	switch {
 	case s.Overdue:

@@ -43,8 +43,8 @@ func (d databaseCheck) transactions(ctx context.Context) error {
 // notableSkew is the difference between two clocks that makes the logs of their hosts hard to compare.
 const notableSkew = time.Second
 
-// clockSkew compares this host's clock with the database's. It assumes that the database reads its clock in the middle of
-// the round trip.
+// clockSkew compares this host's clock with the database's. It assumes that the database reads its clock in the middle
+// of the round trip.
 func (d databaseCheck) clockSkew(ctx context.Context) error {
 	before := time.Now()
 	now, err := d.c.db.Clock(ctx)
@@ -93,9 +93,11 @@ var needs = []need{
 	{"schedule_failed_item", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_run", "SELECT INSERT UPDATE DELETE", "run_id"},
 	{"schedule_run_queue", "SELECT INSERT UPDATE DELETE", "run_id"},
+	{"schedule_run_item", "SELECT INSERT DELETE", "run_id"},
 	{"schedule_run_dep", "SELECT INSERT DELETE", "run_id"},
 	{"schedule_task_after", "SELECT INSERT DELETE", "task_type"},
 	{"schedule_trigger", "SELECT INSERT UPDATE DELETE", "name"},
+	{"schedule_backfill", "SELECT INSERT UPDATE DELETE", "backfill_id"},
 	{"schedule_assignment", "SELECT", ""}, // the doctor itself reads it
 	{"schedule_schema_version", "SELECT", ""},
 	{"schedule_schema_lock", "SELECT", ""},

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// failing reports servers whose calls do nothing but fail, as they say themselves: they know the items, and a single one may
-// be poison. Servers with the same error are one finding.
+// failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
+// whether all failures are those of one item, which may be poison. Servers with the same error are one finding.
 func (d serverCheck) failing(r rosterRows) {
 	var texts []string
 	servers := map[string][]ServerRecord{}

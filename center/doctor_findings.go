@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// diagnosis collects the findings of Diagnose. What is checked is cut by subject: databaseCheck, clusterCheck, rosterCheck,
-// serverCheck and queueCheck add their findings to it.
+// diagnosis collects the findings of Diagnose. Each type of check adds the findings about one subject: databaseCheck,
+// clusterCheck, rosterCheck, serverCheck, queueCheck and runCheck.
 type diagnosis struct {
 	c        *Center
 	task     string         // the task type being checked

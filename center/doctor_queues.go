@@ -10,7 +10,8 @@ import (
 // queueCheck checks the queues of a task type and their failed items.
 type queueCheck struct{ *diagnosis }
 
-// ownerless reports queues that no server works on. If no server is eligible, availability has reported that already.
+// ownerless reports queues that no server works on. If no server is eligible, it reports nothing, because availability
+// has done so.
 func (d queueCheck) ownerless(r rosterRows) {
 	if r.eligible() == 0 {
 		return
@@ -39,7 +40,7 @@ func queuesWithStatus(r rosterRows, status string) (ids []string) {
 // isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
 func isHung(q QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
 
-// hungQueues returns the queues without an owner whose calls hang, with the servers on which they do.
+// hungQueues returns the queues without an owner whose calls hang, with the servers on which the calls hang.
 func hungQueues(r rosterRows) (list []string) {
 	for _, q := range r.queues {
 		if isHung(q) {

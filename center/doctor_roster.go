@@ -64,6 +64,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.overdue(r)
 	queues.ownerless(r)
 	queues.pendingHandovers(r)
+	servers.withoutCalls(r)
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
 	servers.errors(r)

@@ -2,6 +2,7 @@ package center
 
 import (
 	"context"
+	"time"
 )
 
 // runCheck checks the runs and the triggers of a task type.
@@ -26,10 +27,42 @@ func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
 	return nil
 }
 
+// joins reports joins for which triggers never make a run, because the upstreams share no slot (R18). The finding is a
+// note: an operator may submit the upstreams.
+func (d runCheck) joins(ctx context.Context, taskType string) error {
+	triggers, err := d.c.Triggers().List(ctx, TriggerFilter{})
+	if err != nil || len(triggers) == 0 {
+		return err
+	}
+	joins, err := d.c.Engine().Dependencies.UnmetJoins(ctx, triggers, triggers[0].Now)
+	if err != nil {
+		return err
+	}
+	for _, j := range joins {
+		if taskType != "" && taskType != j.TaskType {
+			continue
+		}
+		d.task = j.TaskType
+		upstreams := firstFive(j.Upstreams)
+		if len(j.Slotless) > 0 {
+			d.note("joins", "rota trigger apply: give the upstreams the same slots; or use after_any, for a run for each",
+				"no slot leads to a run: it runs after %s, and no trigger leads to %s", upstreams, firstFive(j.Slotless))
+			continue
+		}
+		d.note("joins", "rota trigger list: give the upstreams the same slots; or use after_any, for a run for each",
+			"no slot leads to a run: it runs after %s, which share none that was found until %s", upstreams, j.Until.Format(time.DateOnly))
+	}
+	d.task = ""
+	return nil
+}
+
 // runProblemHint says what an operator can do.
 func runProblemHint(p RunProblem) string {
 	switch p.Kind {
 	case ProblemFailed:
+		if p.Backfill != "" {
+			return "rota run backfill show " + p.Backfill + "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
+		}
 		return "rota run show " + p.RunID + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
 	case ProblemOverdue:
 		if p.State == RunReady {

@@ -13,7 +13,8 @@ import (
 // serverCheck checks the servers of a task type.
 type serverCheck struct{ *diagnosis }
 
-// availability reports what keeps the task type from being worked on: a pause, missing servers, servers that are not eligible.
+// availability reports what keeps the task type from being worked on: a pause, missing servers, servers that are not
+// eligible.
 func (d serverCheck) availability(r rosterRows) {
 	if r.task.Paused {
 		d.note("pause", "rota task resume "+r.task.TaskType, "the task type is paused: no server starts a call")
@@ -53,6 +54,18 @@ func (d serverCheck) overdue(r rosterRows) {
 	}
 }
 
+// withoutCalls reports servers that own queues and may execute nothing, because other servers get all calls of
+// max_in_flight (P10).
+func (d serverCheck) withoutCalls(r rosterRows) {
+	for _, s := range r.servers {
+		if s.MaxInFlightTarget == nil || *s.MaxInFlightTarget > 0 || s.Queues == s.Requested || !s.Eligible() {
+			continue
+		}
+		d.problem("queues", "raise max_in_flight or max_queues_per_server", "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
+			ServerName(s.UUID), plural(s.Queues-s.Requested, "queue", "queues"))
+	}
+}
+
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
 func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {
@@ -64,8 +77,8 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	}
 }
 
-// errors reports the last errors of servers, each text once. An error may be old. The one of a failing server is reported by
-// failing.
+// errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
+// failing server.
 func (d serverCheck) errors(r rosterRows) {
 	servers := map[string][]ServerRecord{}
 	for _, s := range r.servers {
@@ -96,7 +109,7 @@ func errorAge(s ServerRecord) float64 {
 	return *s.LastErrorAge
 }
 
-// errText is a text as an error, for oneLine.
+// errText makes an error of a text, for oneLine.
 type errText string
 
 func (t errText) Error() string { return string(t) }

@@ -27,8 +27,8 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, erro
 	return s, nil
 }
 
-// givenSettings compares the settings that the servers' programs give with the row, which is in force. Each value that differs is
-// one finding, with all servers that give it.
+// givenSettings compares the settings that the servers' programs give with the row, which is in force. Each value that
+// differs is one finding, with all servers that give it.
 func (d rosterCheck) givenSettings(r rosterRows, row Settings) {
 	servers := map[Difference][]string{}
 	var order []Difference

@@ -26,8 +26,8 @@ func pools(c *center.Center) map[string]*sql.DB {
 	return map[string]*sql.DB{"dealers": c.DB(), "store": c.Store()}
 }
 
-// A statement with parameters must be one round trip, which has one Sync message: PgBouncer in transaction mode may send
-// the two halves of two round trips to two servers, and another statement's rows come back.
+// A statement with parameters must be one round trip, which has one Sync message: PgBouncer in transaction mode may
+// send the two halves of two round trips to two servers, and another statement's rows come back.
 func TestPostgresSendsParametersInOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	url, p := testdb.Through(t, testdb.URL(t, testdb.Postgres))
@@ -141,8 +141,8 @@ func TestRowsAffectedCountsMatchedRows(t *testing.T) {
 	})
 }
 
-// The end of a context closes the connection to MySQL, but not the statement: it would wait in the server for a lock for
-// another 50 s. The roster's own statements wait for 1 s, and end after 10 s. On MySQL itself only a SELECT ends.
+// The end of a context closes the connection to MySQL, but not the statement: it would wait in the server for a lock
+// for another 50 s. The roster's own statements wait for 1 s, and end after 10 s. On MySQL itself only a SELECT ends.
 func TestMySQLEndsStatements(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
@@ -156,8 +156,8 @@ func TestMySQLEndsStatements(t *testing.T) {
 	}
 }
 
-// The replies are lost while a statement runs under the lock row. The client gives up, and PostgreSQL does not notice: the
-// lock row is free when the server's limit ends the statement. (MariaDB notices in SLEEP, and in nothing else.)
+// The replies are lost while a statement runs under the lock row. The client gives up, and PostgreSQL does not notice:
+// the lock row is free when the server's limit ends the statement. (MariaDB notices in SLEEP, and in nothing else.)
 func TestAbandonedStatementsEnd(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)

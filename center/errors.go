@@ -36,19 +36,21 @@ var (
 	// rolled back. Read the rows again to find out.
 	ErrUnknownCommit = sqldb.ErrUnknownCommit
 
-	ErrUnknownRun     = runs.ErrUnknownRun     // no run with this id in this own_sign
-	ErrRunState       = runs.ErrRunState       // the state of the run does not allow the operation
-	ErrNoProblem      = runs.ErrNoProblem      // there is nothing to acknowledge
-	ErrRunOver        = runs.ErrRunOver        // the queue of the run no longer belongs to this sweep
-	ErrUnknownTrigger = runs.ErrUnknownTrigger // no trigger with this name in this own_sign
+	ErrUnknownRun      = runs.ErrUnknownRun      // no run with this id in this own_sign
+	ErrRunState        = runs.ErrRunState        // the state of the run does not allow the operation
+	ErrNoProblem       = runs.ErrNoProblem       // there is nothing to acknowledge
+	ErrRunOver         = runs.ErrRunOver         // the queue of the run no longer belongs to this sweep
+	ErrUnknownBackfill = runs.ErrUnknownBackfill // no backfill with this id in this own_sign
+	ErrBackfillState   = runs.ErrBackfillState   // the state of the backfill does not allow the operation
+	ErrBackfillRange   = runs.ErrBackfillRange   // no backfill of this range can be made
+	ErrUnknownTrigger  = runs.ErrUnknownTrigger  // no trigger with this name in this own_sign
 )
 
-// The errors of Servers.Find and Runs.Find.
+// The errors of Servers.Matching and Runs.Find.
 var (
-	ErrUnknownServer   = errors.New("unknown server")
-	ErrAmbiguousServer = errors.New("ambiguous name")
-	ErrNoRunOrTask     = errors.New("neither a run nor a task type has this name")
-	ErrNoRunYet        = errors.New("the task type has had no run")
+	ErrUnknownServer = errors.New("unknown server")
+	ErrNoRunOrTask   = errors.New("neither a run nor a task type has this name")
+	ErrNoRunYet      = errors.New("the task type has had no run")
 )
 
 // oneLine returns an error whose text is that of err in one line: the errors of drivers may have several.

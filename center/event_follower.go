@@ -16,16 +16,15 @@ import (
 // followPage is how many events one statement of a follower reads.
 const followPage = 1_000
 
-// followWindow is how far a follower looks back. An event gets its id when its transaction writes it, and other followers
-// see it when the transaction has committed: a transaction with lower ids can commit after one with higher ids. A
-// transaction commits within AttemptTimeout or not at all.
+// followWindow is how far a follower looks back. An event gets its id when its transaction writes it, and other
+// followers see it when the transaction has committed: a transaction with lower ids can commit after one with higher
+// ids. A transaction commits within AttemptTimeout or not at all.
 const followWindow = 3 * sqldb.AttemptTimeout
 
 // EventFollower returns events as they are recorded, each once. It must not be used concurrently.
 type EventFollower struct {
 	events  *Events
 	filter  EventFilter // After is the horizon: events up to it are not read any more
-	server  string      // as the caller named it; filter has the uuid, also after the server's end
 	limit   int         // for the first read
 	started bool
 
@@ -35,18 +34,17 @@ type EventFollower struct {
 // Follow returns a follower of the events that the filter selects. Its first Next returns what List returns: the latest
 // events, at most limit. The filter's Since applies to this first read only.
 func (e *Events) Follow(f EventFilter, limit int) *EventFollower {
-	return &EventFollower{events: e, filter: f, server: f.Server, limit: limit, returned: map[int64]bool{}}
+	return &EventFollower{events: e, filter: f, limit: limit, returned: map[int64]bool{}}
 }
 
-// Next returns the latest events at the first call, and at each further call all events that the follower has not returned
-// yet, in the order of their ids. An event whose transaction committed late has a lower id than events that were returned
-// before it. If Next fails midway, it returns the events that it has read so far, and the next call continues.
+// Next returns the latest events at the first call, and at each further call all events that the follower has not
+// returned yet, in the order of their ids. An event whose transaction committed late has a lower id than events that
+// were returned before it. If Next fails midway, it returns the events that it has read so far, and the next call
+// continues.
 func (f *EventFollower) Next(ctx context.Context) (events []EventRecord, err error) {
-	server, err := f.events.serverUUID(ctx, f.server, f.filter.Server)
-	if err != nil {
+	if err := f.events.findServers(ctx, &f.filter); err != nil {
 		return nil, err
 	}
-	f.filter.Server = server
 	// The horizon is read before the events: an event that is committed in between is then above it.
 	horizon, err := f.events.horizon(ctx, f.filter.After)
 	if err != nil {
@@ -63,8 +61,8 @@ func (f *EventFollower) Next(ctx context.Context) (events []EventRecord, err err
 	return events, err
 }
 
-// start returns the latest events. It marks all events above the horizon as returned: the events that the limit or Since
-// leaves out are not new.
+// start returns the latest events. It marks all events above the horizon as returned: the events that the limit or
+// Since leaves out are not new.
 func (f *EventFollower) start(ctx context.Context, horizon int64) ([]EventRecord, error) {
 	later := f.filter
 	later.Since, later.After = 0, max(later.After, horizon)
@@ -120,8 +118,8 @@ func (e *Events) page(ctx context.Context, f EventFilter) ([]EventRecord, error)
 	return list, nil
 }
 
-// horizon returns the highest id of the events that are older than followWindow, at least after. Transactions with lower
-// ids have ended.
+// horizon returns the highest id of the events that are older than followWindow, at least after. Transactions with
+// lower ids have ended.
 func (e *Events) horizon(ctx context.Context, after int64) (id int64, err error) {
 	err = e.c.db.QueryRow(ctx, fmt.Sprintf(`SELECT event_id FROM schedule_event WHERE event_id > ? AND event_time < (SELECT {ago %d})
 		ORDER BY event_id DESC LIMIT 1`, followWindow.Milliseconds()), after).Scan(&id)
@@ -134,9 +132,9 @@ func (e *Events) horizon(ctx context.Context, after int64) (id int64, err error)
 	return id, nil
 }
 
-// Run passes the events of each Next to handle, perhaps none, until the context ends, and then returns nil. It polls at the
-// given interval, and calls handle from the caller's goroutine. After a transient error of the database it tries again at
-// the next poll. Any other error ends Run, and so does an error of handle.
+// Run passes the events of each Next to handle, perhaps none, until the context ends, and then returns nil. It polls at
+// the given interval, and calls handle from the caller's goroutine. After a transient error of the database it tries
+// again at the next poll. Any other error ends Run, and so does an error of handle.
 func (f *EventFollower) Run(ctx context.Context, every time.Duration, handle func([]EventRecord) error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

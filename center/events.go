@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -43,7 +44,7 @@ const (
 	EventItems     = roster.EventItems     // an operator changed failed items
 	EventAlert     = roster.EventAlert     // an alert was raised
 
-	EventRun     = roster.EventRun     // an operator changed a run
+	EventRun     = roster.EventRun     // an operator changed a run or a backfill, or a backfill ended
 	EventTrigger = roster.EventTrigger // an operator changed a trigger
 
 	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release
@@ -71,16 +72,18 @@ type EventRecord struct {
 type EventFilter struct {
 	TaskType string
 	QueueID  string
-	Server   string        // the old owner, the new owner or the actor: its uuid, or a name as Servers.Find takes it
+	Server   string        // the old owner, the new owner or the actor: a uuid, or a name as Servers.Matching takes it
 	Kind     string        // one of the Event constants
 	Since    time.Duration // maximum age by the database's clock; 0: any
 	After    int64         // only events with a higher event_id
+
+	servers []string // the uuids of Server
 }
 
 // List lists the last events of this own_sign that the filter selects, at most limit, in the order in which they were
-// recorded. It returns ErrAmbiguousServer if several servers match the filter's server.
+// recorded.
 func (e *Events) List(ctx context.Context, f EventFilter, limit int) (list []EventRecord, err error) {
-	if f.Server, err = e.serverUUID(ctx, f.Server, f.Server); err != nil {
+	if err := e.findServers(ctx, &f); err != nil {
 		return nil, err
 	}
 	return e.latest(ctx, f, limit)
@@ -95,17 +98,25 @@ func (e *Events) latest(ctx context.Context, f EventFilter, limit int) ([]EventR
 	return list, nil
 }
 
-// serverUUID returns the uuid of the registered server with the given name. It returns gone if there is none: the events of
-// a server outlive its registration.
-func (e *Events) serverUUID(ctx context.Context, name, gone string) (string, error) {
-	if name == "" {
-		return "", nil
+// findServers adds the uuids of the registered servers with the name in the filter. It keeps uuids that it found
+// before, because the events of a server outlive its registration. If it never found one, the name is a uuid.
+func (e *Events) findServers(ctx context.Context, f *EventFilter) error {
+	if f.Server == "" {
+		return nil
 	}
-	s, err := e.c.Servers().Find(ctx, name)
-	if errors.Is(err, ErrUnknownServer) {
-		return gone, nil
+	servers, err := e.c.Servers().Matching(ctx, f.Server)
+	if err != nil && !errors.Is(err, ErrUnknownServer) {
+		return err
 	}
-	return s.UUID, err
+	for _, s := range servers {
+		if !slices.Contains(f.servers, s.UUID) {
+			f.servers = append(f.servers, s.UUID)
+		}
+	}
+	if len(f.servers) == 0 {
+		f.servers = []string{f.Server}
+	}
+	return nil
 }
 
 // eventQuery builds a query that reads backwards through one index until it has enough rows.
@@ -128,8 +139,9 @@ func (e *Events) eventWhere(f EventFilter) sqldb.Where {
 	w.Equal(task, f.TaskType)
 	w.Equal("queue_id", f.QueueID)
 	w.Equal(kind, f.Kind)
-	if f.Server != "" {
-		w.And("(from_server = ? OR to_server = ? OR actor = ?)", f.Server, f.Server, f.Server)
+	if n := len(f.servers); n > 0 {
+		in := " IN (" + sqldb.Marks(n) + ")"
+		w.And("(from_server"+in+" OR to_server"+in+" OR actor"+in+")", sqldb.Args(slices.Repeat(f.servers, 3))...)
 	}
 	if f.Since > 0 {
 		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // a subquery is evaluated once; SQLite evaluates the bare function for each row

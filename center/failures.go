@@ -2,7 +2,9 @@ package center
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,10 +14,12 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// FailedItem is an item that has failed. Its row stays until the item succeeds or an operator drops it.
+// FailedItem is an item that has failed. Its row stays until the item succeeds, an operator drops it, or Clean deletes
+// it.
 type FailedItem struct {
-	Key       string // as the dealer returns it; at most 255 bytes
-	QueueID   string
+	Key       string // as the dealer returns it, of any length
+	QueueID   string // the queue that had the item when it last failed
+	Partition int64  // partition_version of the roster when that queue was granted
 	State     string // RETRY, STARTED or DEAD
 	Attempts  int
 	LastError string
@@ -24,53 +28,93 @@ type FailedItem struct {
 	FirstFailed time.Time // by the database's clock; set when it is read
 }
 
-// maxItemKey is the length in bytes that every database can index.
-const maxItemKey = 255
+// hashOf returns the hash by which the database finds an item. A key may have any length, and an index of MySQL has a
+// limit.
+func hashOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
 
-// Load returns the failed items of a queue, the latest first. An empty queueID means all queues of the task type; limit 0
-// means no limit.
-func (it *Items) Load(ctx context.Context, taskType, queueID string, limit int) (items []FailedItem, err error) {
-	query := `SELECT item_key, queue_id, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
-		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`
-	args := []any{taskType, it.c.ownSign}
-	if queueID != "" {
-		query, args = query+` AND queue_id = ?`, append(args, queueID)
+func hashesOf(keys []string) []any {
+	hashes := make([]any, len(keys))
+	for i, key := range keys {
+		hashes[i] = hashOf(key)
 	}
-	query += ` ORDER BY first_failed_at DESC, item_key`
-	if limit > 0 {
-		query += fmt.Sprintf(` LIMIT %d`, limit)
+	return hashes
+}
+
+// Load returns failed items of a queue, at most most of them. All that are STARTED come first. more reports whether an
+// item of the queue may have another record: the queue has more records, or the task type has records from before its
+// queues last changed (X6). Find finds these.
+func (it *Items) Load(ctx context.Context, taskType, queueID string, most int) (items []FailedItem, more bool, err error) {
+	partition, moved, err := it.partition(ctx, taskType)
+	if err == nil {
+		items, err = it.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? ORDER BY state DESC LIMIT %d`, most+1), taskType, partition, queueID)
 	}
+	if err != nil {
+		return nil, false, fmt.Errorf("read the failed items of queue %s of %s$%s: %w", queueID, taskType, it.c.ownSign, err)
+	}
+	if len(items) > most {
+		items, moved = items[:most], true
+	}
+	return items, moved, nil
+}
+
+// partition returns the partition_version of the roster, and whether there are failed items of an earlier one: their
+// queue may be another one now.
+func (it *Items) partition(ctx context.Context, taskType string) (version int64, moved bool, err error) {
+	err = it.c.db.QueryRow(ctx, `SELECT r.partition_version, CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f
+		WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END
+		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, taskType, it.c.ownSign).Scan(&version, &moved)
+	if sqldb.NoRows(err) {
+		return 0, false, ErrUnknownTask
+	}
+	return version, moved, err
+}
+
+// Find returns the failed items with these keys, whatever their queue is.
+func (it *Items) Find(ctx context.Context, taskType string, keys []string) (items []FailedItem, err error) {
+	for part := range slices.Chunk(keys, roster.InsertRows) {
+		found, err := it.read(ctx, ` AND item_hash IN (`+sqldb.Marks(len(part))+`) ORDER BY item_hash`, taskType, hashesOf(part)...)
+		if err != nil {
+			return nil, fmt.Errorf("find failed items of %s$%s: %w", taskType, it.c.ownSign, err)
+		}
+		items = append(items, found...)
+	}
+	return items, nil
+}
+
+// read reads the items of a task type under a condition.
+func (it *Items) read(ctx context.Context, condition, taskType string, args ...any) (items []FailedItem, err error) {
 	err = it.c.db.Each(ctx, func(rows *sql.Rows) error {
 		var i FailedItem
 		var next, now time.Time
-		err := rows.Scan(&i.Key, &i.QueueID, &i.State, &i.Attempts, &i.LastError, (*sqldb.Instant)(&i.FirstFailed), (*sqldb.Instant)(&next), (*sqldb.Instant)(&now))
+		err := rows.Scan(&i.Key, &i.QueueID, &i.Partition, &i.State, &i.Attempts, &i.LastError,
+			(*sqldb.Instant)(&i.FirstFailed), (*sqldb.Instant)(&next), (*sqldb.Instant)(&now))
 		if !next.IsZero() {
 			i.RetryIn = next.Sub(now)
 		}
 		items = append(items, i)
 		return err
-	}, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read the failed items of %s$%s: %w", taskType, it.c.ownSign, err)
-	}
-	return items, nil
+	}, `SELECT item_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
+		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition, append([]any{taskType, it.c.ownSign}, args...)...)
+	return items, err
 }
 
 // Save records items that have failed, or failed again.
 func (it *Items) Save(ctx context.Context, taskType string, items []FailedItem) error {
-	for _, i := range items {
-		if i.Key == "" || len(i.Key) > maxItemKey {
-			return fmt.Errorf("item %.40q...: a key must have 1 to %d bytes, not %d", i.Key, maxItemKey, len(i.Key))
-		}
+	if slices.ContainsFunc(items, func(i FailedItem) bool { return i.Key == "" }) {
+		return fmt.Errorf("record the failed items of %s$%s: the key of an item is empty", taskType, it.c.ownSign)
 	}
 	for part := range slices.Chunk(items, roster.InsertRows) {
-		args := make([]any, 0, 8*len(part))
+		args := make([]any, 0, 10*len(part))
 		for _, i := range part {
-			args = append(args, taskType, it.c.ownSign, i.Key, i.QueueID, i.State, i.Attempts, sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
+			args = append(args, taskType, it.c.ownSign, hashOf(i.Key), i.Key, i.QueueID, i.Partition, i.State, i.Attempts,
+				sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
 		err := it.write(ctx, `INSERT INTO schedule_failed_item
-			(task_type, own_sign, item_key, queue_id, state, attempts, last_error, next_attempt_at, first_failed_at)
+			(task_type, own_sign, item_hash, item_key, queue_id, partition_version, state, attempts, last_error, next_attempt_at, first_failed_at)
 			VALUES `+values+it.c.db.UpsertItem, args...)
 		if err != nil {
 			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, it.c.ownSign, err)
@@ -82,8 +126,8 @@ func (it *Items) Save(ctx context.Context, taskType string, items []FailedItem) 
 // Forget deletes the rows of items that have succeeded.
 func (it *Items) Forget(ctx context.Context, taskType string, keys []string) error {
 	for part := range slices.Chunk(keys, roster.InsertRows) {
-		args := append([]any{taskType, it.c.ownSign}, sqldb.Args(part)...)
-		err := it.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key IN (`+sqldb.Marks(len(part))+`)`, args...)
+		args := append([]any{taskType, it.c.ownSign}, hashesOf(part)...)
+		err := it.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(part))+`)`, args...)
 		if err != nil {
 			return fmt.Errorf("delete failed items of %s$%s: %w", taskType, it.c.ownSign, err)
 		}

@@ -40,8 +40,8 @@ type boundBatch struct {
 	saved *atomic.Bool // the fence has written the cursor
 }
 
-// Bind returns a context that carries the batch to Fence and InTx. The manager calls it before each Execute. A test of a
-// dealer that uses InTx may call it as well.
+// Bind returns a context that carries the batch to Fence and InTx. The manager calls it before each Execute. A test of
+// a dealer that uses InTx may call it as well.
 func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
 	b.OwnSign = c.ownSign
 	b.Queues = slices.Clone(b.Queues)
@@ -71,12 +71,13 @@ type pool interface{ SetMaxOpenConns(n int) }
 
 // Fence makes the transaction commit only while this server owns the batch's queues under the epochs of the batch's
 // selection. It is one statement. Make it the transaction's first, before any savepoint: rolling back to an earlier
-// savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short. The
-// database ends a transaction that is idle for longer than Options.IdleTxTimeout. On SQLite the transaction must be an
-// immediate one, as those of DB are.
+// savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short.
+// The database ends a transaction that is idle for longer than Options.IdleTxTimeout. On SQLite the transaction must be
+// an immediate one, as those of DB are.
 //
-// Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch if ctx
-// does not come from Execute, ErrNoTx if tx is a *sql.DB, and ErrNoRoster if the transaction's database has no tables of the roster.
+// Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch
+// if ctx does not come from Execute, ErrNoTx if tx is a *sql.DB, and ErrNoRoster if the transaction's database has no
+// tables of the roster.
 func Fence(ctx context.Context, tx Tx) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
@@ -131,9 +132,9 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // InTx runs fn in a fenced transaction of db: begin, fence (and save the cursor), fn, commit. An item then takes effect
 // exactly once if fn changes a value that Select filters on (F5).
 //
-// InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through tx
-// only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select then
-// returns the items that did not take effect. InTx wraps the errors of Fence, of fn and of the database.
+// InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through
+// tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select
+// then returns the items that did not take effect. InTx wraps the errors of Fence, of fn and of the database.
 func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {

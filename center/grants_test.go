@@ -141,7 +141,11 @@ func exerciseItemsAndCursors(t *testing.T, c *center.Center) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, c.Items().Save(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
-	_, err := c.Items().Load(ctx, "settle", "1", 0)
+	_, _, err := c.Items().Load(ctx, "settle", "1", 10)
+	must(t, err)
+	_, err = c.Items().Find(ctx, "settle", []string{"17"})
+	must(t, err)
+	_, err = c.Items().Clean(ctx, time.Hour)
 	must(t, err)
 	must(t, c.Items().Forget(ctx, "settle", []string{"17"}))
 	cursor := "17"
@@ -173,19 +177,20 @@ func exerciseMembership(t *testing.T, c *center.Center) {
 func exerciseRuns(t *testing.T, c *center.Center) {
 	t.Helper()
 	ctx := t.Context()
+	upstreams := map[string][]center.After{"predict": {{Upstream: "extract"}}}
 	for _, task := range []string{"extract", "predict"} {
-		centertest.Define(t, c, task, center.Settings{Mode: center.ModeRun, Queues: 1})
+		centertest.Define(t, c, task, center.Settings{Mode: center.ModeRun, Queues: 1, After: upstreams[task]})
 		uuid := task + ":1:00000000"
 		_, err := c.Roster().Register(ctx, roster.ServerInfo{UUID: uuid, TaskType: task, JudgeDeadInterval: time.Minute})
 		must(t, err)
 		_, err = c.Roster().Planner(task, uuid).Rebalance(ctx, roster.RebalanceOptions{})
 		must(t, err)
 	}
-	must(t, c.Engine().Dependencies.Define(ctx, "predict", center.After{Upstream: "extract"}))
 	_, err := c.Engine().Triggers.Define(ctx, center.Trigger{Name: "now", Target: "extract", Kind: center.TriggerOnce, Expression: "2020-01-01T00:00:00Z"})
 	must(t, err)
 	s := claimExtract(t, c)
-	must(t, c.Engine().Sweeps.Save(ctx, s, runs.Progress{Cursor: &s.QueueID}))
+	failed := []runs.ItemFailure{{Key: "17", Error: "no", At: time.Now()}}
+	must(t, c.Engine().Sweeps.Save(ctx, s, runs.Progress{Cursor: &s.QueueID, Failed: failed}))
 	_, err = c.Engine().Sweeps.Fail(ctx, s, runs.Progress{}, "no", true)
 	must(t, err)
 	must(t, c.Engine().Runs.Rerun(ctx, s.RunID, "test"))
@@ -195,6 +200,18 @@ func exerciseRuns(t *testing.T, c *center.Center) {
 	id, _, err := c.Engine().Runs.Submit(ctx, "extract", "k", "")
 	must(t, err)
 	must(t, c.Engine().Runs.Cancel(ctx, id, "test"))
+	_, err = c.Triggers().Define(ctx, center.Trigger{Name: "often", Target: "extract", Kind: center.TriggerEvery, Expression: "1h", StartAt: time.Now().Add(-30 * time.Hour)})
+	must(t, err)
+	b, err := c.Backfills().Start(ctx, center.BackfillRange{TaskType: "extract", Trigger: "often", From: time.Now().Add(-20 * time.Hour), To: time.Now().Add(-10 * time.Hour)}, "test")
+	must(t, err)
+	_, err = c.Engine().Scheduler.Tick(ctx, "extract")
+	must(t, err)
+	must(t, c.Backfills().Cancel(ctx, b.ID, "test"))
+	centertest.Exec(t, c, "UPDATE schedule_backfill SET backfill_id = '0', ended_at = '2020-01-01 00:00:00'", "UPDATE schedule_run SET backfill_id = NULL")
+	deleted, err := c.Clean(ctx, time.Hour)
+	if err != nil || deleted != 1 {
+		t.Fatalf("Clean: got %d, %v, want the backfill deleted", deleted, err)
+	}
 }
 
 // claimExtract ticks and claims the one queue of extract.

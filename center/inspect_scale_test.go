@@ -70,7 +70,7 @@ func reads(c *center.Center) map[string]read {
 			}
 			return err
 		}},
-		"doctor": {70, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
+		"doctor": {80, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
 	}
 }
 
@@ -129,8 +129,8 @@ func TestReadsTakeFewStatements(t *testing.T) {
 	}
 }
 
-// Without statistics, all servers seem to have the task type of the query: PostgreSQL must look them up by their key, not
-// by their task type.
+// Without statistics, all servers seem to have the task type of the query: PostgreSQL must look them up by their key,
+// not by their task type.
 func TestAssignmentViewWithoutStatistics(t *testing.T) {
 	t.Parallel()
 	b := newBigRoster(t, centertest.Open(t, testdb.URL(t, testdb.Postgres), center.Options{}))

@@ -26,7 +26,7 @@ func (it *Items) changeKeys(ctx context.Context, taskType string, keys []string,
 		}
 		var changed int
 		err := it.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
-			changed, err = c.apply(ctx, l, ` AND item_key IN (`+sqldb.Marks(len(part))+`)`, sqldb.Args(part)...)
+			changed, err = c.apply(ctx, l, ` AND item_hash IN (`+sqldb.Marks(len(part))+`)`, hashesOf(part)...)
 			return err
 		})
 		if err != nil {
@@ -37,7 +37,7 @@ func (it *Items) changeKeys(ctx context.Context, taskType string, keys []string,
 	return n, nil
 }
 
-// changeAll changes all items of the task type, in the order of their keys.
+// changeAll changes all items of the task type, in the order of their hashes.
 func (it *Items) changeAll(ctx context.Context, taskType string, c itemChange) (n int, err error) {
 	for after, more := "", true; more; {
 		if n > 0 {
@@ -49,9 +49,9 @@ func (it *Items) changeAll(ctx context.Context, taskType string, c itemChange) (
 			if last, more, err = lastOfChunk(ctx, l, after); err != nil {
 				return err
 			}
-			condition, args := ` AND item_key > ?`, []any{after}
+			condition, args := ` AND item_hash > ?`, []any{after}
 			if more {
-				condition, args = condition+` AND item_key <= ?`, append(args, last)
+				condition, args = condition+` AND item_hash <= ?`, append(args, last)
 			}
 			changed, err = c.apply(ctx, l, condition, args...)
 			return err
@@ -77,15 +77,15 @@ func (c itemChange) apply(ctx context.Context, l *roster.LockTx, condition strin
 	return n, l.Record(ctx, roster.Event{Kind: EventItems, Actor: c.actor, Reason: fmt.Sprintf("%s %s", plural(n, "failed item was", "failed items were"), c.what)})
 }
 
-// lastOfChunk returns the key of the last item that one transaction changes, from the items behind a key. It returns
+// lastOfChunk returns the hash of the last item that one transaction changes, from the items behind a hash. It returns
 // false if the transaction can change all of them.
-func lastOfChunk(ctx context.Context, l *roster.LockTx, after string) (key string, more bool, err error) {
-	err = l.QueryRow(ctx, fmt.Sprintf(`SELECT item_key FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_key > ?
-		ORDER BY item_key LIMIT 1 OFFSET %d`, itemsAtOnce-1), l.TaskType, l.OwnSign, after).Scan(&key)
+func lastOfChunk(ctx context.Context, l *roster.LockTx, after string) (hash string, more bool, err error) {
+	err = l.QueryRow(ctx, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_hash > ?
+		ORDER BY item_hash LIMIT 1 OFFSET %d`, itemsAtOnce-1), l.TaskType, l.OwnSign, after).Scan(&hash)
 	if sqldb.NoRows(err) {
 		return "", false, nil
 	}
-	return key, err == nil, err
+	return hash, err == nil, err
 }
 
 // itemsChanged raises the version that makes workers read the failed items again.
@@ -94,9 +94,9 @@ func itemsChanged(ctx context.Context, l *roster.LockTx) error {
 	return err
 }
 
-// deleteSomeItems deletes as many failed items behind a key as one transaction may. It returns their number and the key of
-// the last one, which is empty if there are no more. The next call begins there: a database passes over deleted rows one
-// by one.
+// deleteSomeItems deletes as many failed items behind a hash as one transaction may. It returns their number and the
+// hash of the last one, which is empty if there are no more. The next call begins there: a database passes over deleted
+// rows one by one.
 func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int, last string, err error) {
 	last, more, err := lastOfChunk(ctx, l, after)
 	if err != nil {
@@ -104,7 +104,7 @@ func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int
 	}
 	query, args := deleteItems+` WHERE task_type = ? AND own_sign = ?`, []any{l.TaskType, l.OwnSign}
 	if more {
-		query, args = query+` AND item_key > ? AND item_key <= ?`, append(args, after, last)
+		query, args = query+` AND item_hash > ? AND item_hash <= ?`, append(args, after, last)
 	}
 	if n, err = l.Exec(ctx, query, args...); err != nil {
 		return 0, "", fmt.Errorf("delete the failed items: %w", err)

@@ -17,8 +17,8 @@ type Items struct {
 // Items returns the bundle of failed items.
 func (c *Center) Items() *Items { return &Items{c, ignoreProgress} }
 
-// WithProgress returns a bundle whose Retry and Drop call report after each transaction except the last, with the number of
-// items so far. They call it from the caller's goroutine.
+// WithProgress returns a bundle whose Retry and Drop call report after each transaction except the last, with the
+// number of items so far. They call it from the caller's goroutine.
 func (it *Items) WithProgress(report func(items int)) *Items { return &Items{it.c, report} }
 
 func ignoreProgress(int) {}
@@ -64,10 +64,10 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	return list, nil
 }
 
-// Retry makes failed items due at once and resets their attempts; dead items are executed again. It returns the number of
-// items. Workers read the items again after their next heartbeat. Without keys, Retry retries all items of the task type.
-// Retry changes some thousand items in each transaction. If it fails between two of them, it returns the number of items so
-// far.
+// Retry makes failed items due at once and resets their attempts; dead items are executed again. It returns the number
+// of items. Workers read the items again after their next heartbeat. Without keys, Retry retries all items of the task
+// type. Retry changes some thousand items in each transaction. If it fails between two of them, it returns the number
+// of items so far.
 func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.change(ctx, taskType, keys, itemChange{actor: actor, what: "retried", statement: `UPDATE schedule_failed_item
 		SET state = '` + ItemRetry + `', attempts = 0, next_attempt_at = {now}`})
@@ -77,9 +77,9 @@ func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...stri
 	return n, nil
 }
 
-// Drop deletes the records of failed items that were repaired or removed by hand, and returns their number. An item that
-// is selected again starts with zero attempts. Without keys, Drop drops all items of the task type. Drop works in several
-// transactions, as Retry does.
+// Drop deletes the records of failed items that were repaired or removed by hand, and returns their number. An item
+// that is selected again starts with zero attempts. Without keys, Drop drops all items of the task type. Drop works in
+// several transactions, as Retry does.
 func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.change(ctx, taskType, keys, itemChange{actor: actor, what: "dropped", statement: deleteItems})
 	if err != nil {

@@ -47,7 +47,8 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// A migration may take any time, for example to build an index. Other statements of the roster end after sqldb.IOTimeout.
+// A migration may take any time, for example to build an index. Other statements of the roster end after
+// sqldb.IOTimeout.
 func TestMigrationsHaveNoTimeout(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(t *testing.T, url string){

@@ -10,8 +10,9 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// checkModeChange refuses to end mode RUN while the task type has open runs, dependants or triggers in any own_sign (R14):
-// nothing would open, fire or end them. It locks the lock rows of the task type first, so that no run is made meanwhile.
+// checkModeChange refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any
+// own_sign (R14): nothing would open, fire or end them. It locks the lock rows of the task type first, so that no run
+// is made meanwhile.
 func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) error {
 	ends := d.Settings.WithDefaults().Mode != ModeRun
 	if !ends || !slices.ContainsFunc(d.Changes, func(c Difference) bool { return c.Name == "mode" }) {
@@ -25,6 +26,10 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 		{
 			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `') ORDER BY run_id LIMIT 1`,
 			"run %s (own_sign %s) is open: wait for its end or cancel it (rota run cancel)",
+		},
+		{
+			`SELECT backfill_id, own_sign FROM schedule_backfill WHERE task_type = ? AND state = '` + BackfillRunning + `' ORDER BY backfill_id LIMIT 1`,
+			"backfill %s (own_sign %s) is open: wait for its end or cancel it (rota run backfill cancel)",
 		},
 		{
 			`SELECT task_type, rule FROM schedule_task_after WHERE upstream = ? ORDER BY task_type LIMIT 1`,

@@ -9,12 +9,12 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval, and
-// returns their names. It deletes their queues, failed items, rows of expired servers and the trigger of the settings, and
-// cancels open runs. The next server of such an environment clones BASE under new epochs and defines the trigger again. A
-// pause stays. BASE never expires. An environment whose queues have cursors, or that has other triggers, does not expire
-// either: nothing would restore them. An environment with many failed items loses some thousand of them with each call,
-// before it expires.
+// ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval,
+// and returns their names. It deletes their queues, failed items, rows of expired servers and the trigger of the
+// settings, and cancels open runs. The next server of such an environment clones BASE under new epochs and defines the
+// trigger again. A pause stays. BASE never expires. An environment whose queues have cursors, or that has other
+// triggers, does not expire either: nothing would restore them. An environment with many failed items loses some
+// thousand of them with each call, before it expires.
 //
 // seen is the database's time of the actor's last heartbeat, and within the greatest age that it can have. If the
 // database's clock has jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).

@@ -4,24 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
-// ErrOtherTask means that the server serves another task type than the one in question.
+// ErrOtherTask means that none of the servers with a name serves the task type in question.
 var ErrOtherTask = errors.New("the server serves another task type")
 
-// Scenario returns the scenario in which add servers join the task type and the named servers stop. A name is as
-// Servers.Find takes it. Scenario returns ErrOtherTask if a server serves another task type.
+// Scenario returns the scenario in which add servers join the task type and its named servers stop. A name is as
+// Servers.Matching takes it. Scenario returns ErrOtherTask if no server with a name serves the task type.
 func (q *Queues) Scenario(ctx context.Context, taskType string, add int, names ...string) (Scenario, error) {
 	s := Scenario{Add: add}
 	for _, name := range names {
-		server, err := q.c.Servers().Find(ctx, name)
+		servers, err := q.c.Servers().Matching(ctx, name)
 		if err != nil {
 			return s, err
 		}
-		if server.TaskType != taskType {
-			return s, fmt.Errorf("plan %s without server %s: %w: %s", taskType, server.UUID, ErrOtherTask, server.TaskType)
+		serve := slices.DeleteFunc(slices.Clone(servers), func(server ServerRecord) bool { return server.TaskType != taskType })
+		if len(serve) == 0 {
+			return s, fmt.Errorf("plan %s without server %s: %w: %s", taskType, servers[0].UUID, ErrOtherTask, servers[0].TaskType)
 		}
-		s.Remove = append(s.Remove, server.UUID)
+		for _, server := range serve {
+			if !slices.Contains(s.Remove, server.UUID) { // two names can mean one server
+				s.Remove = append(s.Remove, server.UUID)
+			}
+		}
 	}
 	return s, nil
 }

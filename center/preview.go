@@ -1,6 +1,7 @@
 package center
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -81,7 +82,7 @@ type planInput struct {
 	now     time.Time
 	queues  []plan.Queue
 	servers []roster.ServerRow
-	limit   int
+	limits  plan.Limits
 }
 
 func (q *Queues) readPlanInput(ctx context.Context, taskType string) (in planInput, err error) {
@@ -102,7 +103,7 @@ func (q *Queues) readPlanInput(ctx context.Context, taskType string) (in planInp
 	if in.queues, err = r.Queues(ctx, removing); err != nil {
 		return in, err
 	}
-	in.limit, err = r.Limit(ctx)
+	in.limits, err = r.Limits(ctx)
 	return in, err
 }
 
@@ -114,12 +115,12 @@ func (in planInput) plan() Preview {
 		}
 		live = append(live, s.PlanServer())
 	}
-	preview := Preview{Minimum: plan.MinMoves(in.queues, live, in.limit)}
+	preview := Preview{Minimum: plan.MinMoves(in.queues, live, in.limits)}
 	next := map[string]plan.Queue{}
 	for _, q := range in.queues {
 		next[q.ID] = q
 	}
-	for _, change := range plan.Plan(in.queues, live, in.limit) {
+	for _, change := range plan.Plan(in.queues, live, in.limits) {
 		next[change.QueueID] = plan.Queue{ID: change.QueueID, Owner: change.Owner, Requester: change.Requester}
 	}
 	preview.Moves = in.moves(next)
@@ -133,6 +134,10 @@ func (in planInput) overdue(s roster.ServerRow) bool {
 
 // moves compares the present owners with the owners after all hand-overs.
 func (in planInput) moves(next map[string]plan.Queue) (moves []Move) {
+	working := map[string]bool{} // the servers that own queues after the moves
+	for _, q := range next {
+		working[cmp.Or(q.Requester, q.Owner)] = true
+	}
 	for _, q := range in.queues {
 		to := next[q.ID].Requester
 		if to == "" {
@@ -141,7 +146,7 @@ func (in planInput) moves(next map[string]plan.Queue) (moves []Move) {
 		if to == q.Owner {
 			continue
 		}
-		move := Move{QueueID: q.ID, Requested: to != "" && q.Requester == to, Reason: in.moveReason(q, to)}
+		move := Move{QueueID: q.ID, Requested: to != "" && q.Requester == to, Reason: in.moveReason(q, to, working[q.Owner])}
 		if q.Owner != "" {
 			move.CurServer = &q.Owner
 		}
@@ -154,8 +159,8 @@ func (in planInput) moves(next map[string]plan.Queue) (moves []Move) {
 	return moves
 }
 
-// moveReason returns the reason for which the planner moves a queue.
-func (in planInput) moveReason(q plan.Queue, to string) string {
+// moveReason returns the reason for which the planner moves a queue. keeps says that its owner keeps other queues.
+func (in planInput) moveReason(q plan.Queue, to string, keeps bool) string {
 	at := slices.IndexFunc(in.servers, func(s roster.ServerRow) bool { return s.UUID == q.Owner })
 	switch {
 	case q.Owner == "":
@@ -172,6 +177,8 @@ func (in planInput) moveReason(q plan.Queue, to string) string {
 		return "its owner is draining"
 	case to == "":
 		return "no server may own it"
+	case in.limits.InFlight > 0 && !keeps:
+		return fmt.Sprintf("max_in_flight (%d) leaves its owner no call", in.limits.InFlight)
 	}
 	return "its owner has more than its share"
 }

@@ -42,8 +42,8 @@ type QueueRecord struct {
 // QueueFilter selects queues. Empty fields select all.
 type QueueFilter struct {
 	TaskType string
-	Server   string // uuid of the owner or of the requester
-	Host     string // host name of the owner or of the requester
+	Servers  []string // uuids of the owner or of the requester
+	Host     string   // host name of the owner or of the requester
 	Status   string
 }
 
@@ -52,8 +52,8 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 	w := sqldb.Where{Args: []any{q.c.ownSign}}
 	w.Equal("task_type", f.TaskType)
 	w.Equal("status", f.Status)
-	if f.Server != "" {
-		w.And("(cur_server = ? OR req_server = ?)", f.Server, f.Server)
+	if len(f.Servers) > 0 {
+		w.And("(cur_server IN ("+sqldb.Marks(len(f.Servers))+") OR req_server IN ("+sqldb.Marks(len(f.Servers))+"))", sqldb.Args(slices.Repeat(f.Servers, 2))...)
 	}
 	if f.Host != "" {
 		w.And("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
@@ -107,8 +107,8 @@ func (q *Queues) Add(ctx context.Context, taskType, queueID, parameter, actor st
 	return q.c.roster.Operator(actor).AddQueue(ctx, taskType, queueID, parameter)
 }
 
-// Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. Items of
-// that name are not processed any more. The last queue stays.
+// Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. Items
+// of that name are not processed any more. The last queue stays.
 func (q *Queues) Remove(ctx context.Context, taskType, queueID, actor string) error {
 	return q.c.roster.Operator(actor).RemoveQueue(ctx, taskType, queueID)
 }

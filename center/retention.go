@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Clean deletes events, histories of servers and ended runs that are older than the retention by the database's clock, and
-// returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call Clean periodically.
+// Clean deletes events, histories of servers and ended runs that are older than the retention by the database's clock,
+// and returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call Clean periodically.
 func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	for _, t := range []struct{ table, key, time string }{
 		{"schedule_event", "event_id", "event_time"},
@@ -45,4 +45,38 @@ func cleanTable(ctx context.Context, db *sqldb.DB, table, key, column string, re
 		return 0, err
 	}
 	return db.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s IN (%s)`, table, key, sqldb.Marks(len(keys))), keys...)
+}
+
+// Clean deletes failed items of all own_signs and task types that are past the retention by the database's clock: items
+// that died before it, and items that have been due for as long and that no worker has selected since. It returns their
+// number. One call deletes at most 1,000: call Clean periodically. If a select still returns an item that died, a
+// worker executes it again as if it had never failed.
+func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
+	type place struct{ taskType, ownSign string }
+	var places []place
+	hashes := map[place][]any{}
+	due := fmt.Sprintf(`next_attempt_at < {ago %d}`, retention.Milliseconds())
+	err = it.c.db.Each(ctx, func(rows *sql.Rows) error {
+		var p place
+		var hash string
+		err := rows.Scan(&p.taskType, &p.ownSign, &hash)
+		if hashes[p] == nil {
+			places = append(places, p)
+		}
+		hashes[p] = append(hashes[p], hash)
+		return err
+	}, fmt.Sprintf(`SELECT task_type, own_sign, item_hash FROM schedule_failed_item WHERE %s ORDER BY next_attempt_at LIMIT %d`, due, runs.CleanRows))
+	for _, p := range places {
+		if err != nil {
+			break
+		}
+		var n int
+		n, err = it.c.db.Exec(ctx, deleteItems+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(hashes[p]))+`) AND `+due,
+			append([]any{p.taskType, p.ownSign}, hashes[p]...)...) // its time may have been changed meanwhile
+		deleted += n
+	}
+	if err != nil {
+		return deleted, fmt.Errorf("clean schedule_failed_item: %w", err)
+	}
+	return deleted, nil
 }

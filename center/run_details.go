@@ -2,13 +2,18 @@ package center
 
 import "context"
 
-// RunDetails is a run with its queues, its graph and its blocker.
+// RunDetails is a run with its queues, its failed items, its graph and its blocker.
 type RunDetails struct {
 	Run     RunRecord
 	Blocker RunBlocker // of an open run
 	Queues  []RunQueue // in natural order; none before the run is opened
 	Graph   RunGraph
+
+	FailedItems []RunItem // the first ten
 }
+
+// shownItems is the number of failed items in RunDetails.
+const shownItems = 10
 
 // ReadRunDetails reads the details of the run with the given name, as Runs.Find takes it. The parts are read one after
 // another: a run that ends meanwhile can differ from its queues.
@@ -17,6 +22,9 @@ func ReadRunDetails(ctx context.Context, c *Center, name string) (d RunDetails, 
 		return d, err
 	}
 	if d.Queues, err = c.Runs().Queues(ctx, d.Run.ID); err != nil {
+		return d, err
+	}
+	if d.FailedItems, err = c.Runs().FailedItems(ctx, RunItemFilter{RunID: d.Run.ID}, shownItems); err != nil {
 		return d, err
 	}
 	if d.Graph.Runs, d.Graph.Deps, err = c.Runs().Graph(ctx, d.Run.ID); err != nil || d.Run.Ended() {

@@ -23,6 +23,10 @@ type (
 	Run = runs.Run
 	// RunQueue is a queue of a run, a row of schedule_run_queue.
 	RunQueue = runs.RunQueue
+	// RunItem is an item that failed in the sweep of a queue of a run, a row of schedule_run_item.
+	RunItem = runs.RunItem
+	// RunItemFilter selects failed items of a run. An empty QueueID selects all queues.
+	RunItemFilter = runs.RunItemFilter
 	// RunDep is an edge of a graph of runs: Run waits for Upstream (R5).
 	RunDep = runs.RunDep
 	// RunRecord is a run and its progress.
@@ -33,6 +37,20 @@ type (
 	RunEnd = runs.RunEnd
 	// RunProblem is something about the runs of a task type that an operator should look after (R19).
 	RunProblem = runs.Problem
+	// Backfill makes a run for each slot of a trigger in a range of time. It is a row of schedule_backfill.
+	Backfill = runs.Backfill
+	// BackfillRange asks for a Backfill.
+	BackfillRange = runs.BackfillRange
+	// BackfillRecord is a backfill and the numbers of its runs.
+	BackfillRecord = runs.BackfillRecord
+	// BackfillFilter selects backfills. Empty fields select all.
+	BackfillFilter = runs.BackfillFilter
+	// BackfillSlot is a slot of a backfill and its run.
+	BackfillSlot = runs.BackfillSlot
+	// BackfillQueue is a queue in the run of a slot.
+	BackfillQueue = runs.BackfillQueue
+	// PlannedSlot is a slot and what a backfill would do with it.
+	PlannedSlot = runs.PlannedSlot
 	// Trigger says when runs of a task type begin without a Submit. It is a row of schedule_trigger.
 	Trigger = runs.Trigger
 	// TriggerRecord is a trigger as operators see it.
@@ -117,32 +135,41 @@ func (r *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
 	return r.runs.Queues(ctx, runID)
 }
 
+// FailedItems lists the items of a run that failed, by queue and in the order of their failures, at most limit. A queue
+// records its first 100; RunQueue.ItemsFailed counts all of them. FailedItems also lists the items that failed in an
+// earlier attempt of the queue, until a later attempt has been through the whole queue. Dealers without keys and
+// cursors have no failed items.
+func (r *Runs) FailedItems(ctx context.Context, f RunItemFilter, limit int) ([]RunItem, error) {
+	return r.runs.FailedItems(ctx, f, limit)
+}
+
 // Graph returns a run with its upstreams and dependants, direct and indirect, in the order in which they were made, and
 // the edges between them. It returns ErrUnknownRun if there is no such run.
 func (r *Runs) Graph(ctx context.Context, runID string) ([]Run, []RunDep, error) {
 	return r.runs.Graph(ctx, runID)
 }
 
-// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. There is one run of
-// a key: a call with a key that was submitted before returns the id of the first run, reopened if it was SKIPPED, and
-// existed is true. Without a key each call makes a run. The run is opened when the runs in after have succeeded and no other
-// run of the task type is RUNNING. If one of the runs in after does not succeed, the run ends DEPENDENT_FAILED.
+// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. There is one run
+// of a key: a call with a key that was submitted before returns the id of the first run, reopened if it was SKIPPED,
+// and existed is true. Without a key each call makes a run. The run is opened when the runs in after have succeeded and
+// no other run of the task type is RUNNING. If one of the runs in after does not succeed, the run ends
+// DEPENDENT_FAILED.
 //
-// The dependants get the key and the params. Submit returns ErrUnknownTask if the task type has no row, and ErrUnknownRun
-// if a run in after does not exist. After a commit whose reply was lost, existed is false.
+// The dependants get the key and the params. Submit returns ErrUnknownTask if the task type has no row, and
+// ErrUnknownRun if a run in after does not exist. After a commit whose reply was lost, existed is false.
 func (r *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
 	return r.runs.Submit(ctx, taskType, key, params, after...)
 }
 
-// Cancel ends an open run at once: its queues are CANCELLED, whichever servers own them. A server at work learns of it
-// within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. Cancel returns
+// Cancel ends an open run at once: its queues are CANCELLED, also if other servers own them. A server at work learns of
+// it within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. Cancel returns
 // ErrRunState if the run has ended.
 func (r *Runs) Cancel(ctx context.Context, runID, actor string) error {
 	return r.runs.Cancel(ctx, runID, actor)
 }
 
-// Pause stops an open run: it is not opened, its queues are not claimed, and its sweeps are suspended, until Resume. Its
-// deadline does not change. Pause returns ErrRunState if the run has ended.
+// Pause stops an open run: it is not opened, its queues are not claimed, and its sweeps are suspended, until Resume.
+// Its deadline does not change. Pause returns ErrRunState if the run has ended.
 func (r *Runs) Pause(ctx context.Context, runID, actor string) error {
 	return r.runs.SetPaused(ctx, runID, true, actor)
 }
@@ -152,28 +179,29 @@ func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
 	return r.runs.SetPaused(ctx, runID, false, actor)
 }
 
-// Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty. It
-// is two statements, and three more for each trigger whose runs have failed.
+// Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty.
+// It sends two statements, and three more for each trigger whose runs have failed.
 func (r *Runs) Problems(ctx context.Context, taskType string) ([]RunProblem, error) {
 	return r.runs.Problems(ctx, taskType)
 }
 
-// Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: the failure is no problem any more. Ack also acknowledges the
-// earlier failures of the same trigger, and the dependants that failed because of this run. ErrRunState if the run has not
-// failed, ErrNoProblem if it is acknowledged already.
+// Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: the failure is no problem any more. Ack also acknowledges
+// the earlier failures of the same trigger, and the dependants that failed because of this run. Ack returns ErrRunState
+// if the run has not failed, and ErrNoProblem if it is acknowledged already.
 func (r *Runs) Ack(ctx context.Context, runID, actor string) error {
 	return r.runs.Ack(ctx, runID, actor)
 }
 
 // AckTask acknowledges all failed runs of a task type and the missed slots of its triggers, and returns these problems.
-// ErrNoProblem if there are none. The other problems end only with their cause.
+// It returns ErrNoProblem if there are none. The other problems end only with their cause.
 func (r *Runs) AckTask(ctx context.Context, taskType, actor string) ([]RunProblem, error) {
 	return r.runs.AckTask(ctx, taskType, actor)
 }
 
-// Rerun lets a run that failed or was cancelled go on, or one that was skipped begin (R11): its failed and cancelled queues
-// begin again, each from its cursor. Queues that are done stay done, unless the number of queues has changed. Its dependants
-// that failed or were skipped because of it wait again. Rerun returns ErrRunState if the run is in any other state.
+// Rerun lets a run that failed or was cancelled go on, or one that was skipped begin (R11): its failed and cancelled
+// queues begin again, each from its cursor. Queues that are done stay done, unless the number of queues has changed.
+// Its dependants that failed or were skipped because of it wait again. Rerun returns ErrRunState if the run is in any
+// other state.
 func (r *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	return r.runs.Rerun(ctx, runID, actor)
 }

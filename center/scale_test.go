@@ -30,8 +30,8 @@ func newBigRoster(t testing.TB, c *center.Center) *bigRoster {
 	}
 	b.exec(`UPDATE schedule_server SET heartbeat_time = register_time`)
 	b.exec(`UPDATE schedule_server SET judge_dead_interval_ms = 300000000000`) // until expire, all servers live
-	// Not b.rebalance: on a busy machine, a statement that gives all queues an owner exceeds the time limit of the roster's
-	// statements.
+	// Not b.rebalance: on a busy machine, a statement that gives all queues an owner exceeds the time limit of the
+	// roster's statements.
 	b.exec(`UPDATE schedule_queue SET epoch = epoch + 1, cur_since = '2020-01-01 00:00:00.000000',
 		cur_server = CONCAT('s', SUBSTR(CAST(10000 + queue_index %% %d AS CHAR(5)), 2))`, manyServers)
 	return b
@@ -102,8 +102,8 @@ func wantStatements(t *testing.T, operation string, sent []string, most int) {
 	}
 }
 
-// BenchmarkBigRoster measures, with 1,000 servers and 10,000 queues, a join and the loss of 100 servers, from the lock to
-// the commit, and a heartbeat when nothing has changed.
+// BenchmarkBigRoster measures, with 1,000 servers and 10,000 queues, a join and the loss of 100 servers, from the lock
+// to the commit, and a heartbeat when nothing has changed.
 func BenchmarkBigRoster(b *testing.B) {
 	for _, kind := range testdb.Kinds(b) {
 		r := newBigRoster(b, centertest.Open(b, testdb.URL(b, kind), center.Options{}))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Matching returns the registered servers with the given name, in the order of List: the one of a uuid, those of a process
-// (host:pid), which has one for each task type, or those of a host. It returns ErrUnknownServer if there are none.
+// Matching returns the registered servers with the given name, in the order of List. The name is a uuid, a process
+// (host:pid), which has a server for each task type, or a host. Matching returns ErrUnknownServer if there are none.
 func (s *Servers) Matching(ctx context.Context, name string) ([]ServerRecord, error) {
 	servers, err := s.List(ctx, ServerFilter{})
 	if err != nil {
@@ -21,8 +21,8 @@ func (s *Servers) Matching(ctx context.Context, name string) ([]ServerRecord, er
 	return matches, nil
 }
 
-// matchServers returns the server with the uuid, else those whose uuid starts with the name and a colon, or whose host has
-// the name.
+// matchServers returns the server with the uuid. If there is none, it returns the servers whose uuid starts with the
+// name and a colon, or whose host has the name.
 func matchServers(servers []ServerRecord, name string) []ServerRecord {
 	if i := slices.IndexFunc(servers, func(s ServerRecord) bool { return s.UUID == name }); i >= 0 {
 		return servers[i : i+1]

@@ -7,7 +7,7 @@ import (
 )
 
 // A name stands for a server, for all servers of a process, or for all servers of a host.
-func TestMatchServers(t *testing.T) {
+func TestNameMatchesAServerAProcessOrAHost(t *testing.T) {
 	t.Parallel()
 	servers := []ServerRecord{
 		{UUID: "a:1:0001", HostName: "a"},

@@ -3,7 +3,6 @@ package center
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -19,7 +18,7 @@ func (c *Center) Servers() *Servers { return &Servers{c} }
 // The states of a server. Only SERVING and STANDBY servers may own queues.
 const (
 	StateServing  = roster.StateServing  // owns queues
-	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues; it gets the next free queue
+	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues, or than max_in_flight allows; it gets the next free queue
 	StatePaused   = roster.StatePaused   // an operator paused it
 	StateDraining = roster.StateDraining // about to leave
 )
@@ -43,9 +42,11 @@ type ServerRecord struct {
 	HeartbeatAge      float64    `json:"heartbeat_age_s" db:"-"`
 	Overdue           bool       `json:"overdue" db:"-"` // silent for longer than judge_dead_interval
 	JudgeDead         int64      `json:"judge_dead_interval_ms"`
-	Queues            int64      `json:"queues"`    // owned
-	Requested         int64      `json:"requested"` // owned, and requested by other servers
-	Requesting        int64      `json:"awaited"`   // requested by this server
+	Queues            int64      `json:"queues"`               // owned
+	Requested         int64      `json:"requested"`            // owned, and requested by other servers
+	Requesting        int64      `json:"awaited"`              // requested by this server
+	MaxInFlight       *int64     `json:"max_in_flight"`        // calls of Execute that it may make; nil: no limit
+	MaxInFlightTarget *int64     `json:"max_in_flight_target"` // what MaxInFlight is to become
 	LastFetchTime     *time.Time `json:"last_fetch_time"`
 	NextRunStartTime  *time.Time `json:"next_run_start_time"`
 	NextRunEndTime    *time.Time `json:"next_run_end_time"`
@@ -93,7 +94,8 @@ type ServerFilter struct {
 	Host     string
 }
 
-// List lists the servers of this own_sign by task type, the oldest first, overdue servers included. It is one statement.
+// List lists the servers of this own_sign by task type, the oldest first, overdue servers included. It is one
+// statement.
 func (s *Servers) List(ctx context.Context, f ServerFilter) ([]ServerRecord, error) {
 	w := sqldb.Where{Args: []any{s.c.ownSign, s.c.ownSign, s.c.ownSign}}
 	w.Equal("s.task_type", f.TaskType)
@@ -150,44 +152,6 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 	return list, nil
 }
 
-// Find returns the registered server with the given name: its uuid, or a prefix of it that ends before a colon, such as
-// host:pid. Find returns ErrUnknownServer if no server matches, and ErrAmbiguousServer if several do.
-func (s *Servers) Find(ctx context.Context, name string) (ServerRecord, error) {
-	servers, err := s.List(ctx, ServerFilter{})
-	if err != nil {
-		return ServerRecord{}, err
-	}
-	server, err := matchServer(servers, name)
-	if err != nil {
-		return ServerRecord{}, fmt.Errorf("find server %s in own_sign %s: %w", name, s.c.ownSign, err)
-	}
-	return server, nil
-}
-
-func matchServer(servers []ServerRecord, name string) (ServerRecord, error) {
-	var matches []ServerRecord
-	for _, s := range servers {
-		if s.UUID == name {
-			return s, nil
-		}
-		if strings.HasPrefix(s.UUID, name+":") {
-			matches = append(matches, s)
-		}
-	}
-	switch len(matches) {
-	case 0:
-		return ServerRecord{}, ErrUnknownServer
-	case 1:
-		return matches[0], nil
-	}
-	var names []string
-	for _, s := range matches {
-		names = append(names, s.UUID+" ("+s.TaskType+")")
-	}
-	last := len(names) - 1
-	return ServerRecord{}, fmt.Errorf("%w: it can be %s or %s", ErrAmbiguousServer, strings.Join(names[:last], ", "), names[last])
-}
-
 // Pause stops one server: it drains its queues, and others take them over. While there are no others, the queues wait.
 // Pause returns ErrGone if there is no such server.
 func (s *Servers) Pause(ctx context.Context, uuid, actor string) error {
@@ -199,14 +163,14 @@ func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, false)
 }
 
-// Drain takes all queues from a server for good: the others request its queues, and it hands over each as soon as nothing
-// of it is in flight. While there are no others, it works on. It stays alive and owns nothing until Resume. Drain returns
-// ErrGone if there is no such server.
+// Drain takes all queues from a server for good: the others request its queues, and it hands over each as soon as
+// nothing of it is in flight. While there are no others, it works on. It stays alive and owns nothing until Resume.
+// Drain returns ErrGone if there is no such server.
 //
 // With force, Drain does not wait: the queues go to others at once, or lose their owner, even with calls in flight. The
-// events have the kind FORCED. The server learns of it with its next heartbeat and cancels them. Its fenced writes are rejected; e-mails and
-// HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server locks. ForceDrain waits for
-// them.
+// events have the kind FORCED. The server learns of it with its next heartbeat and cancels them. Its fenced writes are
+// rejected; e-mails and HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server
+// locks. ForceDrain waits for them.
 func (s *Servers) Drain(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
 	return s.c.roster.Operator(actor).DrainServer(ctx, uuid, force)
 }

@@ -85,8 +85,8 @@ func differ(given map[string]string, inForce Settings) (diffs []Difference) {
 // notSet stands for a zero setting without a default.
 const notSet = "not set"
 
-// settingText returns the setting that p points to, for display and comparison. It cuts a text that is too long, such as
-// the names of many queues, and appends a checksum of the whole.
+// settingText returns the setting that p points to, for display and comparison. It cuts a text that is too long, such
+// as the names of many queues, and appends a checksum of the whole.
 func settingText(p any) string {
 	if reflect.ValueOf(p).Elem().IsZero() {
 		return notSet

@@ -67,6 +67,10 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.RatePerSecond }, most: 1e9, // more than any database can do
 	},
 	{
+		Name: "max_in_flight", Column: "max_in_flight", Help: "most calls of Execute of the whole task type in flight at once; each worker takes its share",
+		field: func(s *Settings) any { return &s.MaxInFlight }, most: 1_000_000,
+	},
+	{
 		Name: "batch_timeout", Column: "batch_timeout_ms", Help: "ends the context of a call that takes longer",
 		field: func(s *Settings) any { return &s.BatchTimeout },
 	},

@@ -72,6 +72,10 @@ type Settings struct {
 	// RatePerSecond is the most items that the whole task type executes in a second, over a long time. Each server
 	// takes a share in proportion to its queues. Defaults to no limit.
 	RatePerSecond float64
+	// MaxInFlight is the most calls of Execute that the whole task type has in flight, over all servers of an environment,
+	// for example for a service that limits its connections. Each server takes a share in proportion to its queues. If
+	// there are more servers than calls, the others stand by. Defaults to no limit.
+	MaxInFlight int
 	// BatchTimeout ends the context of a call of the dealer that takes longer. Defaults to none.
 	BatchTimeout time.Duration
 	// StallAfter is after how long a call of the dealer raises an alert. Defaults to 5 min.
@@ -88,8 +92,9 @@ type Settings struct {
 	// ItemRetryMax is the longest such pause. A queue pauses for a minute at most. Defaults to 6 h: the 24 pauses
 	// between 25 attempts then last 2.3 days on average, and at least 1.3 days.
 	ItemRetryMax time.Duration
-	// FailingAfter is after how many failed calls in a row, without an item that is done, a worker is not ready and raises an
-	// alert. Calls that all executed one and the same item do not count. Defaults to 5.
+	// FailingAfter is the number of failed calls in a row, without an item that succeeds, after which a worker is not
+	// ready. If the failures go on for half a minute, the worker raises the alert FAILING. Calls that all executed one and
+	// the same item do not count. Defaults to 5.
 	FailingAfter int
 	// Cron is, in mode RUN, when runs begin: a cron expression with seconds, in Quartz's syntax and in TimeZone. It
 	// defines the trigger that has the task type's name. Defaults to none: runs are submitted.
@@ -109,14 +114,15 @@ type Settings struct {
 	// QueueRetry is the pause of a queue of a run after its first failure. It doubles with each further failure, up to
 	// a day. Defaults to 30 s.
 	QueueRetry time.Duration
-	// MaxRecoveries is how often in a row a queue is taken over from an expired server without progress. Beyond it, its
-	// items are executed one by one, to find the one that ends its process. In mode RUN the queue fails. Defaults to 5.
+	// MaxRecoveries is how often in a row servers may take a queue over from an expired server without progress. Beyond
+	// it, the owner executes the items of the queue one by one, to find the item that ends its process. In mode RUN the
+	// queue fails. Defaults to 5.
 	MaxRecoveries int
 	// RunTimeout is how long a run may take from its opening on. After that it fails, whatever the state of its queues.
 	// Defaults to 24 h.
 	RunTimeout time.Duration
-	// RunStartTimeout is how long a run may wait until it is opened. After that it fails. It counts from the moment in which
-	// the run is made or reopened. Defaults to no limit.
+	// RunStartTimeout is how long a run may wait until it is opened. After that it fails. It counts from the moment in
+	// which the run is made or reopened. Defaults to no limit.
 	RunStartTimeout time.Duration
 	// Coalesce lets a run that a trigger has caused end SKIPPED if its upstreams have succeeded while another run of the
 	// same trigger is READY: that run does the work of both. Defaults to false: each slot has its run.

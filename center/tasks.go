@@ -18,8 +18,8 @@ type Tasks struct {
 // Tasks returns the bundle of task types.
 func (c *Center) Tasks() *Tasks { return &Tasks{c, ignoreProgress} }
 
-// WithProgress returns a bundle whose Delete calls report after each transaction except the last, with the number of failed
-// items that it has deleted so far. Delete calls it from the caller's goroutine.
+// WithProgress returns a bundle whose Delete calls report after each transaction except the last, with the number of
+// failed items that it has deleted so far. Delete calls it from the caller's goroutine.
 func (t *Tasks) WithProgress(report func(items int)) *Tasks { return &Tasks{t.c, report} }
 
 // TaskRecord is a task type with the state of its roster in this own_sign.
@@ -32,7 +32,7 @@ type TaskRecord struct {
 	QueueTotal     int64    `json:"queue_total"`
 	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which every server drains
 	Removing       []string `json:"removing"`        // queues to be removed
-	Skipped        []string `json:"skipped"`         // queues that the last plan could not move, because transactions hold their rows
+	Skipped        []string `json:"skipped"`         // queues that the last plan could not move
 	Partition      int64    `json:"partition_version"`
 	RunID          *string  `json:"run_id"` // the run that is RUNNING, in mode RUN
 
@@ -48,6 +48,10 @@ type TaskRecord struct {
 	Orphan     int64 `json:"orphan"`
 	Unassigned int64 `json:"unassigned"`
 
+	// GrantedCalls is how many calls of Execute the servers may have in flight together. It is above the setting
+	// max_in_flight until all servers have lowered their shares, and nil while a server has no limit.
+	GrantedCalls *int64 `json:"max_in_flight_granted"`
+
 	InFlight       int64      `json:"in_hand"`
 	OldestInFlight *time.Time `json:"oldest_in_hand_since"`
 	SuccessCount   int64      `json:"success_count"` // of the registered servers
@@ -61,16 +65,15 @@ type TaskRecord struct {
 	Version int64 `json:"version"` // of the settings
 }
 
-// List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that task
-// type, and returns ErrUnknownTask if there is none. It is one statement, and
-// those of Runs.Problems.
+// List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that
+// task type, and returns ErrUnknownTask if there is none. It sends one statement, and the statements of Runs.Problems.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
 	var w sqldb.Where
 	w.Equal("task_type", taskType)
 	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version,
-			s.servers, s.overdue_servers, s.failing_servers, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
+			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, f.retry_items, f.dead_items,
 			(SELECT MAX(u.run_id) FROM schedule_run u WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id
 		FROM (SELECT task_type FROM schedule_task_type
@@ -79,6 +82,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers, COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
 				COUNT(CASE WHEN failing_since IS NOT NULL AND heartbeat_time >= {ago judge_dead_interval_ms} THEN 1 END) AS failing_servers,
+				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN SUM(max_in_flight) END AS max_in_flight_granted,
 				SUM(in_hand) AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since, SUM(success_count) AS success_count, SUM(failure_count) AS failure_count
 			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
 		LEFT JOIN (SELECT task_type, SUM(CASE WHEN status = 'HELD' THEN queues END) AS held, SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,

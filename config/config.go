@@ -18,14 +18,16 @@ type Connection struct {
 	DatabaseFrom string // What names Database: --database, a variable of the environment, or the path of the file.
 }
 
-// File is a whole rota.yaml. Flags and the environment have overridden its scalars; the environment has not if the flag
-// config names the file.
+// File is a whole rota.yaml. Flags have overridden its scalars. The environment has overridden them too, unless the
+// flag config names the file.
 type File struct {
 	Connection
 	HTTP string // host:port to serve probes on. Empty means no probes.
 	// IdleDealerConns and IdleTxTimeout are the fields of center.Options. Zero means the default of center.
 	IdleDealerConns int
 	IdleTxTimeout   time.Duration
+	// ItemRetention is the field of manager.Config. Zero means its default.
+	ItemRetention time.Duration
 
 	Tasks []Task // At least one, sorted by name.
 }
@@ -40,7 +42,11 @@ type Task struct {
 // SQLDealer is the entry below "dealer: sql:". Load does not check its
 // statements.
 type SQLDealer struct {
-	Select, Execute, ExecuteEach, Key, AfterStart string
+	Select, Execute, ExecuteEach string
+
+	Discard    string   // the statement for a row that has failed for good
+	Key        []string // the columns that identify a row
+	AfterStart []string // the values of {{after}} at the start of the table, one for each column of the key
 
 	Cursor, CursorStart []string      // the columns of {{cursor}}, and their values before the first row
 	CursorLag           time.Duration // how much later than a larger cursor a row may become visible
@@ -60,6 +66,7 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	v := src.scalars(flags)
 	f := &File{Connection: src.connection(v, flags), HTTP: v.GetString("http")}
 	f.IdleDealerConns, f.IdleTxTimeout = src.idleDealerConns(v, flags), src.idleTxTimeout(v, flags)
+	f.ItemRetention = src.itemRetention(v, flags)
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
 		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}

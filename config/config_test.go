@@ -34,6 +34,7 @@ tasks:
     sleep_time_interval: 0
     task_parameter: 2026
     max_queues_per_server: 4
+    max_in_flight: 7
     drain_timeout: 90s
     item_retry: 2s
     item_retry_max: 10m
@@ -66,16 +67,18 @@ tasks:
         commits_in_order: true
   tail:
     queues: 1
-    dealer: {sql: {cursor: id, cursor_start: 0, after_start: 1}}
+    dealer: {sql: {cursor: id, cursor_start: 0, after_start: [a, 1], key: [region, id], discard: DELETE FROM orders}}
 `
 
-func TestLoadReadsEveryKey(t *testing.T) {
-	sql := SQLDealer{
-		Select:  "SELECT id FROM orders LIMIT {{limit}}",
-		Execute: "UPDATE orders SET state = 1 WHERE id IN ({{keys}})",
-		Key:     "id",
-	}
-	want := &File{
+var wholeSQL = SQLDealer{
+	Select:  "SELECT id FROM orders LIMIT {{limit}}",
+	Execute: "UPDATE orders SET state = 1 WHERE id IN ({{keys}})",
+	Key:     []string{"id"},
+}
+
+// wholeFile returns what Load reads from the text whole.
+func wholeFile() *File {
+	return &File{
 		Connection: Connection{
 			Database: "postgres://app@db/shop?sslmode=verify-full",
 			OwnSign:  "007",
@@ -95,6 +98,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				SleepTimeNoData:    250 * time.Millisecond,
 				TaskParameter:      "2026",
 				MaxQueuesPerServer: 4,
+				MaxInFlight:        7,
 				DrainTimeout:       90 * time.Second,
 				ItemRetry:          2 * time.Second,
 				ItemRetryMax:       10 * time.Minute,
@@ -109,11 +113,11 @@ func TestLoadReadsEveryKey(t *testing.T) {
 				RunStartTimeout:    90 * time.Minute,
 				Coalesce:           true,
 			},
-			SQL: sql,
+			SQL: wholeSQL,
 		}, {
 			Name:     "push",
 			Settings: center.Settings{QueueNames: []string{"north", "south"}},
-			SQL:      sql,
+			SQL:      wholeSQL,
 		}, {
 			Name:     "sum",
 			Settings: center.Settings{Queues: 1},
@@ -124,10 +128,15 @@ func TestLoadReadsEveryKey(t *testing.T) {
 		}, {
 			Name:     "tail",
 			Settings: center.Settings{Queues: 1},
-			SQL:      SQLDealer{Cursor: []string{"id"}, CursorStart: []string{"0"}, AfterStart: "1"},
+			SQL: SQLDealer{
+				Cursor: []string{"id"}, CursorStart: []string{"0"}, AfterStart: []string{"a", "1"}, Key: []string{"region", "id"}, Discard: "DELETE FROM orders",
+			},
 		}},
 	}
-	path := write(t, whole)
+}
+
+func TestLoadReadsEveryKey(t *testing.T) {
+	want, path := wholeFile(), write(t, whole)
 	want.DatabaseFrom = path
 	got, err := Load(path, nil)
 	if err != nil {
@@ -209,60 +218,65 @@ func TestLoadConnection(t *testing.T) {
 	wantLines(t, err, "database is missing: set it in the file, with --database or in ROTA_DATABASE")
 }
 
+// task returns a file with one task type.
+func task(lines string) string {
+	return "database: sqlite:x.db\ntasks:\n  settle:\n    " + strings.ReplaceAll(lines, "\n", "\n    ")
+}
+
+// refusals are files that Load refuses, and the error of each. FILE is the path.
+var refusals = map[string]struct{ file, want string }{
+	"empty": {"", "" +
+		"FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE\n" +
+		"FILE: tasks: must name at least one task type"},
+	"not YAML":         {"a: b: c", "FILE: not valid YAML: mapping values are not allowed in this context"},
+	"not YAML, line 3": {"a: 1\nb:\n  - [", "FILE: not valid YAML: line 3: did not find expected node content"},
+	"two documents":    {minimal + "---\n" + minimal, "FILE: not valid YAML: line 3: the file has a second document"},
+	"a list":           {"- a", "FILE:1: must be a mapping of keys to values"},
+	"no tasks":         {"database: sqlite:x.db\ntasks: {}", "FILE:2: tasks: must name at least one task type"},
+	"tasks is a list":  {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
+	"no database":      {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
+
+	"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; did you mean database?"},
+	"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are database, database_file, http, idle_dealer_conns, idle_tx_timeout, item_retention, own_sign, schema, tasks"},
+	"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
+	"http without host":    {minimal + "http: 9090", "FILE:3: http (9090): must be host:port, such as 127.0.0.1:9090"},
+	"a scalar is a list":   {minimal + "own_sign: [A]", "FILE:3: own_sign: must be a single value, not a list or mapping"},
+	"scalar twice":         {minimal + "database: x", "FILE:3: database is defined twice (first in line 1)"},
+
+	"task twice":               {task("queues: 1\n") + "\n  settle: {queues: 2}", "FILE:6: tasks: settle is defined twice (first in line 3)"},
+	"a task is a number":       {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
+	"unknown setting":          {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
+	"another spelling":         {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
+	"unknown setting, far off": {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; the known keys are after, after_any, ..."},
+	"zero queues":              {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names"},
+	"negative queues":          {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number of at least 1, or a list of names"},
+	"queues is a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number of at least 1, or a list of names"},
+	"queues is a fraction":     {task("queues: 1.5"), "FILE:4: tasks.settle.queues (1.5): must be a number of at least 1, or a list of names"},
+	"queues is a mapping":      {task("queues: {a: 1}"), "FILE:4: tasks.settle.queues (): must be a number of at least 1, or a list of names"},
+	"after is a name":          {task("queues: 1\nmode: RUN\nafter: extract"), "FILE:6: tasks.settle.after (extract): must be a list of task types"},
+	"after is a nested list":   {task("queues: 1\nmode: RUN\nafter: [[extract]]"), "FILE:6: tasks.settle.after: must be a single value, not a list or mapping"},
+	"after and after_any":      {task("queues: 1\nmode: RUN\nafter: [extract]\nafter_any: [load]"), "FILE:3: tasks.settle: after (extract) and after_any (load) must not both be set"},
+	"after with a bad rule":    {task("queues: 1\nmode: RUN\nafter: [extract: LUCK]"), "FILE:3: tasks.settle: after extract: rule (\"LUCK\") must be SUCCESS or FINISHED"},
+	"after itself":             {task("queues: 1\nmode: RUN\nafter: [settle]"), "FILE:2: tasks: task settle: after makes a cycle: settle after settle"},
+	"every without a unit":     {task("queues: 1\nmode: RUN\nevery: 5"), "FILE:6: tasks.settle.every (5): must be a duration with its unit, such as 500ms, 2s or 5m"},
+	"cron of five fields":      {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; write cron5: before five fields of a crontab"},
+	"queues is an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
+	"queues is a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
+	"a flag is a text":         {task(`queues: 1` + "\n" + `coalesce: "yes"`), "FILE:5: tasks.settle.coalesce (yes): must be true or false"},
+	"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
+	"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
+	"unknown dealer":           {task("queues: 1\ndealer: {http: x}"), "FILE:5: tasks.settle.dealer.http: unknown key; the known keys are sql"},
+	"unknown SQL key":          {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; did you mean select?"},
+
+	"a rule of center": {task("queues: 1\njudge_dead_interval: 8s"), "FILE:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
+	"several, in the order of the file": {task("queues: 0\nfetch_number: x") + "\ncolor: 1", "" +
+		"FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names\n" +
+		"FILE:5: tasks.settle.fetch_number (x): must be a whole number\n" +
+		"FILE:6: color: unknown key; ..."},
+}
+
 func TestErrors(t *testing.T) {
-	task := func(lines string) string {
-		return "database: sqlite:x.db\ntasks:\n  settle:\n    " + strings.ReplaceAll(lines, "\n", "\n    ")
-	}
-	for name, test := range map[string]struct{ file, want string }{
-		"empty": {"", "" +
-			"FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE\n" +
-			"FILE: tasks: must name at least one task type"},
-		"not YAML":         {"a: b: c", "FILE: not valid YAML: mapping values are not allowed in this context"},
-		"not YAML, line 3": {"a: 1\nb:\n  - [", "FILE: not valid YAML: line 3: did not find expected node content"},
-		"two documents":    {minimal + "---\n" + minimal, "FILE: not valid YAML: line 3: the file has a second document"},
-		"a list":           {"- a", "FILE:1: must be a mapping of keys to values"},
-		"no tasks":         {"database: sqlite:x.db\ntasks: {}", "FILE:2: tasks: must name at least one task type"},
-		"tasks is a list":  {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
-		"no database":      {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
-
-		"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; did you mean database?"},
-		"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are database, database_file, http, idle_dealer_conns, idle_tx_timeout, own_sign, schema, tasks"},
-		"unknown schema mode":  {minimal + "schema: yes", "FILE:3: schema (yes): must be auto, create or require"},
-		"http without host":    {minimal + "http: 9090", "FILE:3: http (9090): must be host:port, such as 127.0.0.1:9090"},
-		"a scalar is a list":   {minimal + "own_sign: [A]", "FILE:3: own_sign: must be a single value, not a list or mapping"},
-		"scalar twice":         {minimal + "database: x", "FILE:3: database is defined twice (first in line 1)"},
-
-		"task twice":               {task("queues: 1\n") + "\n  settle: {queues: 2}", "FILE:6: tasks: settle is defined twice (first in line 3)"},
-		"a task is a number":       {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},
-		"unknown setting":          {task("queues: 1\nexecute_nunber: 2"), "FILE:5: tasks.settle.execute_nunber: unknown key; did you mean execute_number?"},
-		"another spelling":         {task("queues: 1\nexecuteNumber: 2"), "FILE:5: tasks.settle.executeNumber: unknown key; did you mean execute_number?"},
-		"unknown setting, far off": {task("queues: 1\nweather: fine"), "FILE:5: tasks.settle.weather: unknown key; the known keys are after, after_any, ..."},
-		"zero queues":              {task("queues: 0"), "FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names"},
-		"negative queues":          {task("queues: -2"), "FILE:4: tasks.settle.queues (-2): must be a number of at least 1, or a list of names"},
-		"queues is a word":         {task("queues: eight"), "FILE:4: tasks.settle.queues (eight): must be a number of at least 1, or a list of names"},
-		"queues is a fraction":     {task("queues: 1.5"), "FILE:4: tasks.settle.queues (1.5): must be a number of at least 1, or a list of names"},
-		"queues is a mapping":      {task("queues: {a: 1}"), "FILE:4: tasks.settle.queues (): must be a number of at least 1, or a list of names"},
-		"after is a name":          {task("queues: 1\nmode: RUN\nafter: extract"), "FILE:6: tasks.settle.after (extract): must be a list of task types"},
-		"after is a nested list":   {task("queues: 1\nmode: RUN\nafter: [[extract]]"), "FILE:6: tasks.settle.after: must be a single value, not a list or mapping"},
-		"after and after_any":      {task("queues: 1\nmode: RUN\nafter: [extract]\nafter_any: [load]"), "FILE:3: tasks.settle: after (extract) and after_any (load) must not both be set"},
-		"after with a bad rule":    {task("queues: 1\nmode: RUN\nafter: [extract: LUCK]"), "FILE:3: tasks.settle: after extract: rule (\"LUCK\") must be SUCCESS or FINISHED"},
-		"after itself":             {task("queues: 1\nmode: RUN\nafter: [settle]"), "FILE:2: tasks: task settle: after makes a cycle: settle after settle"},
-		"every without a unit":     {task("queues: 1\nmode: RUN\nevery: 5"), "FILE:6: tasks.settle.every (5): must be a duration with its unit, such as 500ms, 2s or 5m"},
-		"cron of five fields":      {task("queues: 1\nmode: RUN\ncron: 0 2 * * *"), "FILE:3: tasks.settle: cron \"0 2 * * *\": has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; write cron5: before five fields of a crontab"},
-		"queues is an empty list":  {task("queues: []"), "FILE:4: tasks.settle.queues ([]): must name at least one queue"},
-		"queues is a nested list":  {task("queues: [[a]]"), "FILE:4: tasks.settle.queues: must be a single value, not a list or mapping"},
-		"a flag is a text":         {task(`queues: 1` + "\n" + `coalesce: "yes"`), "FILE:5: tasks.settle.coalesce (yes): must be true or false"},
-		"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
-		"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
-		"unknown dealer":           {task("queues: 1\ndealer: {http: x}"), "FILE:5: tasks.settle.dealer.http: unknown key; the known keys are sql"},
-		"unknown SQL key":          {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; did you mean select?"},
-
-		"a rule of center": {task("queues: 1\njudge_dead_interval: 8s"), "FILE:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},
-		"several, in the order of the file": {task("queues: 0\nfetch_number: x") + "\ncolor: 1", "" +
-			"FILE:4: tasks.settle.queues (0): must be a number of at least 1, or a list of names\n" +
-			"FILE:5: tasks.settle.fetch_number (x): must be a whole number\n" +
-			"FILE:6: color: unknown key; ..."},
-	} {
+	for name, test := range refusals {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, test.file)
 			_, err := Load(path, nil)

@@ -63,7 +63,7 @@ const maxDatabaseFile = 64 << 10
 
 // readDatabaseFile returns the one line of a file. Its errors do not print the line, which holds a password.
 //
-// A file that other users may write is refused, since they could send the workers to a database of their own. A file
+// A file that other users may write is refused: they could send the workers to another database. A file
 // that others may read is not: Docker and Kubernetes mount secrets readable for every user of the container.
 func readDatabaseFile(path string) (string, error) {
 	f, err := os.Open(path)

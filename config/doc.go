@@ -4,8 +4,8 @@
 // A value comes from the first of: the flag, ROTA_* in the environment, the
 // file, the default of the package that uses it. viper (github.com/spf13/viper)
 // keeps that order for the few scalars. The tasks are read from the YAML nodes,
-// for two reasons: viper lower-cases keys, but a task type keeps its spelling;
-// and a node has its line, so that every error names it. Decoding into tagged
+// for two reasons. viper lower-cases keys, but a task type keeps its spelling.
+// A node has its line, so that each error names it. Decoding into tagged
 // structs was rejected: yaml reads "2" as a duration of two nanoseconds, and its
 // errors name types and not rules.
 package config

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A file is read, or refused with an error that names it. Nothing in it makes Load panic or run without end.
+// A file is read, or refused with an error that names it. Load neither panics nor runs without end.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		whole, "a: &a [*a]\ntasks: *a", "tasks: &x\n  <<: *x\n  a: *x", "database: x\ntasks: {a: {queues: [a, b], after: [x: y]}}", "&a a: *a",

@@ -23,9 +23,8 @@ func (s *source) checkKeys(path string, entries []entry, keys []string) {
 	}
 }
 
-// nearest returns the key that the author of word probably meant: the keys may
-// differ in case and separators, and in one letter out of three. It returns ""
-// if no key is that near.
+// nearest returns the key that is most like word, or "". The two may differ in case and
+// separators, and in one letter out of three.
 func nearest(word string, keys []string) string {
 	best, limit := "", -1
 	for _, key := range keys {

@@ -7,11 +7,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// databaseKeys stand for each other: the first place that has one of them names the roster.
+// databaseKeys name the roster in two ways. The first place that has one of them decides.
 var databaseKeys = []string{"database", "database_file"}
 
-// beatsEnvironment reports whether the file's value of a key wins over the environment: the user has named the file with
-// --config, and it has the key. A user who names a file means its roster, whatever the shell or the container exports.
+// beatsEnvironment reports whether the file's value of a key wins over the environment: the user has named the file
+// with --config, and it has the key. A user who names a file wants its roster, and does not expect a variable of the
+// shell to decide.
 func (s *source) beatsEnvironment(flags *pflag.FlagSet, key string) bool {
 	if flags == nil || !flags.Changed("config") {
 		return false

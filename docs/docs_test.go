@@ -25,7 +25,7 @@ const protocol = "protocol.md"
 
 // The head of protocol.md describes these forms for the authors of citations.
 const (
-	codePattern  = `[PLSHNFXR](?:1[0-9]|[1-9])`
+	codePattern  = `[PLSHNFXR](?:[12][0-9]|[1-9])`
 	codesPattern = codePattern + `(?:,? ` + codePattern + `)*`
 )
 

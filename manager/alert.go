@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,8 +20,9 @@ type Alert struct {
 	TaskType, OwnSign string
 }
 
-// Alerter takes alerts to people: to a pager, a chat, a metric. The server of the task type calls Alert in its own goroutine
-// and waits for it, so Alert must leave slow work to another goroutine. An alert that persists is repeated once an hour.
+// Alerter takes alerts to people: to a pager, a chat, a metric. The server of the task type calls Alert in its own
+// goroutine and waits for it, so Alert must leave slow work to another goroutine. An alert that persists is repeated
+// once an hour.
 type Alerter interface {
 	Alert(a Alert)
 }
@@ -38,7 +40,7 @@ const (
 type alerter struct {
 	*base
 	incoming <-chan center.Alert  // from the executors
-	raised   map[string]time.Time // by kind, queue and subject, for an hour; outlives the session
+	raised   map[string]time.Time // by task type, kind, queue and subject, for an hour; outlives the session
 
 	found      []center.Alert // to be recorded
 	standbyDue bool           // servers that stand by are to be counted
@@ -51,7 +53,8 @@ type alerter struct {
 	waitLoggedAt time.Time // zero while the server waits for no queue
 }
 
-// follow notes the alerts that are due after a heartbeat. restricted says that the queues are not all to be worked now.
+// follow notes the alerts that are due after a heartbeat. restricted says that the server must not work on all of its
+// queues now.
 func (a *alerter) follow(p roster.HeartbeatReply, failing *FailingError, restricted bool) {
 	a.checkWaits(p.Incoming > 0)
 	for more := true; more; {
@@ -81,7 +84,9 @@ func (a *alerter) recent(alert center.Alert) bool {
 	return ok && time.Since(last) < alertEvery
 }
 
-func alertKey(a center.Alert) string { return a.Kind + "/" + a.QueueID + "/" + a.Subject }
+func alertKey(a center.Alert) string {
+	return a.TaskType + "/" + a.Kind + "/" + a.QueueID + "/" + a.Subject
+}
 
 // nextJob returns the job that records what was found, or nil if that is nothing.
 func (a *alerter) nextJob() *job {
@@ -90,6 +95,7 @@ func (a *alerter) nextJob() *job {
 		return nil
 	}
 	a.found, a.standbyDue, a.waitsDue = nil, false, false
+	maxInFlight := a.settings.MaxInFlight
 	var pending []roster.PendingHandover
 	first := make([]bool, len(found), len(found)+1) // no other process has raised it
 	errs := make([]error, len(found), len(found)+1)
@@ -100,12 +106,12 @@ func (a *alerter) nextJob() *job {
 				pending, err = a.roster.Roster().Server(a.taskType, a.uuid).PendingHandovers(ctx)
 			}
 			if standby {
-				alert, err := a.standby(ctx)
+				alert, err := a.standby(ctx, maxInFlight)
 				found, first, errs = append(found, alert), append(first, false), append(errs, err)
 			}
 			for i, alert := range found {
 				if errs[i] == nil {
-					first[i], errs[i] = a.roster.Roster().Alert(ctx, a.taskType, alert, alertEvery)
+					first[i], errs[i] = a.roster.Roster().Alert(ctx, cmp.Or(alert.TaskType, a.taskType), alert, alertEvery)
 				}
 			}
 			return err
@@ -122,24 +128,27 @@ func (a *alerter) nextJob() *job {
 	}
 }
 
-// recorded tells the log and the Alerter of an alert that was recorded, unless another process has.
+// recorded passes a recorded alert to the log and to the Alerter, unless another process has recorded it first.
 func (a *alerter) recorded(alert center.Alert, first bool, err error) {
 	if err != nil {
 		a.log.WithError(err).Warnf("recording alert %s failed: %s", alert.Kind, alert.Text)
 		return
 	}
-	maps.DeleteFunc(a.raised, func(_ string, at time.Time) bool { return time.Since(at) >= alertEvery }) // the run of a subject may be gone
+	maps.DeleteFunc(a.raised, func(_ string, at time.Time) bool { return time.Since(at) >= alertEvery }) // a subject such as a run may never come back
 	a.raised[alertKey(alert)] = time.Now()
 	if !first {
 		return
 	}
 	log := a.log.WithField("alert", alert.Kind)
+	if alert.TaskType != "" {
+		log = log.WithField("task_type", alert.TaskType)
+	}
 	if alert.Subject != "" {
 		log = log.WithField("subject", alert.Subject)
 	}
 	log.Warn(alert.Text)
 	if a.cfg.Alerter != nil {
-		a.cfg.Alerter.Alert(Alert{Alert: alert, TaskType: a.taskType, OwnSign: a.roster.OwnSign()})
+		a.cfg.Alerter.Alert(Alert{Alert: alert, TaskType: cmp.Or(alert.TaskType, a.taskType), OwnSign: a.roster.OwnSign()})
 	}
 }
 
@@ -152,10 +161,14 @@ func (a *alerter) checkStandby(p roster.HeartbeatReply) {
 	a.standbyDue = time.Since(a.lastBusy) >= standbyAlert*a.settings.JudgeDeadInterval && !a.recent(center.Alert{Kind: center.AlertStandby})
 }
 
-// standby returns the alert that servers stand by. It is one for the whole roster.
-func (a *alerter) standby(ctx context.Context) (center.Alert, error) {
+// standby returns the alert that servers stand by. The whole roster raises it once.
+func (a *alerter) standby(ctx context.Context, maxInFlight int) (center.Alert, error) {
 	servers, queues, err := a.roster.Roster().Standby(ctx, a.taskType)
-	return center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (queues: %d)", max(0, servers-queues), servers, queues)}, err
+	working, why := min(servers, queues), fmt.Sprintf("queues: %d", queues)
+	if maxInFlight > 0 && maxInFlight < working {
+		working, why = maxInFlight, fmt.Sprintf("max_in_flight: %d", maxInFlight)
+	}
+	return center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (%s)", servers-working, servers, why)}, err
 }
 
 // checkStalled notes calls of the dealer that do not end.
@@ -186,7 +199,11 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 	}
 	patience := max(a.settings.StallAfter, 2*(a.settings.SleepTimeNoData+a.settings.SleepTimeInterval))
 	if idle := time.Since(a.progressAt); idle > patience {
-		a.note(center.Alert{Kind: center.AlertNoFetch, Server: a.uuid, Text: fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), p.Owned)})
+		text := fmt.Sprintf("nothing selected or executed for %s (queues: %d)", idle.Round(time.Second), p.Owned)
+		if p.Share.Granted == 0 {
+			text += ": other servers have all calls of max_in_flight in flight"
+		}
+		a.note(center.Alert{Kind: center.AlertNoFetch, Server: a.uuid, Text: text})
 	}
 }
 

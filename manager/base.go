@@ -24,9 +24,9 @@ type base struct {
 	log      logrus.FieldLogger
 }
 
-// withTimeout returns the context for a call of the roster. The call has a dozen statements, and over a slow link each takes
-// up to a sixth of judge_dead_interval. The end of a lease does not wait for it. The signal to leave does not interrupt it,
-// because its outcome would be unknown.
+// withTimeout returns the context for a call of the roster. The call has a dozen statements, and over a slow link each
+// takes up to a sixth of judge_dead_interval. The end of a lease does not wait for it. The signal to leave does not
+// interrupt it, because its outcome would be unknown.
 func (b *base) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), 3*max(b.settings.JudgeDeadInterval, 10*time.Second))
 }
@@ -36,8 +36,8 @@ func (b *base) withReadTimeout(ctx context.Context) (context.Context, context.Ca
 	return context.WithTimeout(context.WithoutCancel(ctx), max(b.settings.JudgeDeadInterval, 5*time.Second))
 }
 
-// slowestRoundTrip is the longest round trip to the database with which a server joins: a heartbeat has two, and must renew
-// the lease twice as fast as the lease expires.
+// slowestRoundTrip is the longest round trip to the database with which a server joins: a heartbeat has two, and must
+// renew the lease twice as fast as the lease expires.
 func (b *base) slowestRoundTrip() time.Duration { return b.settings.JudgeDeadInterval / 6 }
 
 // inRuns reports whether queues are worked for runs, not because they are owned. The mode of a process never changes.
@@ -59,8 +59,8 @@ func (b *base) logInternal(err error) {
 	}
 }
 
-// atOnce is the shortest duration of a timer. Go 1.26 runs a timer without a duration in the goroutine that sets it if a
-// test runs in a bubble, and two of them at a time crash the race detector.
+// atOnce is the shortest duration of a timer. Go 1.26 runs a timer without a duration in the goroutine that sets it if
+// a test runs in a bubble, and two of them at a time crash the race detector.
 const atOnce = time.Nanosecond
 
 // sleep waits for d, or until ctx is done.

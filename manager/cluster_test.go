@@ -18,8 +18,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// cluster is some worker processes of one roster, in a bubble: they have one database in memory and fake time. Its methods
-// are the steps that tests take, so it has more than 15.
+// cluster is some worker processes of one roster, in a bubble: they have one database in memory and fake time. Its
+// methods are the steps that tests take, so it has more than 15.
 type cluster struct {
 	*testing.T
 	c       *center.Center
@@ -33,9 +33,11 @@ type cluster struct {
 	overlap  error
 }
 
-// inBubble runs f with a roster of its own. Time passes only when every goroutine waits.
+// inBubble runs f with a roster of its own. Time passes only when every goroutine waits. The test becomes a parallel
+// one, because bubbles compute while the tests on real servers wait.
 func inBubble(t *testing.T, f func(*cluster)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := center.Open(t.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
 		if err != nil {
@@ -62,8 +64,8 @@ func (cl *cluster) close() {
 	}
 }
 
-// work is a dealer whose items are the queue's index. Executing one takes a while, and no other worker may have the queue
-// meanwhile.
+// work is a dealer whose items are the queue's index. Executing one takes a while, and no other worker may have the
+// queue meanwhile.
 type work struct {
 	cl     *cluster
 	name   string

@@ -43,13 +43,14 @@ type facts struct {
 	closed      map[string]bool        // queues that must not be worked now
 	halted      bool                   // the server owns queues and does not work them
 	handingOver bool                   // the server leaves, or is paused: all queues go to other servers
-	unannounced bool                   // the same, and the roster has not been told: a queue without a requester gets one soon
+	unannounced bool                   // as handingOver, and the roster does not know it yet: requesters appear soon
 	overdue     bool                   // the server hands everything over, and no longer waits for requesters
 	inRuns      bool                   // mode RUN: queues are worked for runs, not because they are owned
 }
 
-// decide compares the rows with the queues that the processor has, and returns the steps that bring the processor in line
-// with the rows. It is pure, and it never waits: the reconciler calls it again after every heartbeat, drain and step.
+// decide compares the rows with the queues that the processor has, and returns the steps that bring the processor in
+// line with the rows. It is pure, and it never waits: the reconciler calls it again after every heartbeat, drain and
+// step.
 func decide(f facts) []action {
 	holdings := make(map[string]processor.QueueState, len(f.holdings))
 	for _, h := range f.holdings {

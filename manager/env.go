@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// env returns what connects the processor to the roster: the lease, the fence's batch in the contexts of Execute, and the
-// stores of failed items and cursors. The executors call its functions.
+// env returns what connects the processor to the roster: the lease, the fence's batch in the contexts of Execute, and
+// the stores of failed items and cursors. The executors call its functions.
 func (s *server) env() processor.Env {
 	return processor.Env{
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Log: s.cfg.Logger, Hooks: s.cfg.Hooks,

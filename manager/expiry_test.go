@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,8 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// S7: a process that is started again and again, each time for less than judge_dead_interval, still expires dead servers.
+// S7: a process that is started again and again, each time for less than judge_dead_interval, still expires dead
+// servers.
 func TestShortSessionsStillRepair(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
@@ -88,8 +90,8 @@ func TestLossIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// A server without heartbeats stops before other servers may take its queues, and resumes under the same epochs when the
-// database is back (S5, S6).
+// A server without heartbeats stops before other servers may take its queues, and resumes under the same epochs when
+// the database is back (S5, S6).
 func TestOutage(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)
@@ -121,38 +123,40 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// S6: an outage that ends at about the time when the lease does, while the server waits for a statement, must not leave the
-// executors asleep.
+// S6: an outage that ends at about the time when the lease does, while the server waits for a statement, must not leave
+// the executors asleep.
 func TestOutageAboutAsLongAsTheLease(t *testing.T) {
 	for ms := 7000; ms <= 8600; ms += 100 {
-		inBubble(t, func(cl *cluster) {
-			s := fast
-			s.Queues = 2
-			a := cl.start("a", &work{takes: 10 * time.Millisecond}, s)
-			time.Sleep(3 * time.Second)
-			// Another server has a queue that is to be a's, so that a polls.
-			cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
-			cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_id = '1'", cl.uuidOf("register_time < '2900'"))
-			cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
-			time.Sleep(3130 * time.Millisecond)
-			block, err := cl.c.DB().BeginTx(cl.Context(), nil)
-			if err != nil {
-				cl.Fatal(err)
-			}
-			time.Sleep(time.Duration(ms) * time.Millisecond)
-			if err := block.Rollback(); err != nil {
-				cl.Fatal(err)
-			}
-			time.Sleep(20 * time.Second)
-			before := cl.executed("a")
-			time.Sleep(time.Minute)
-			if cl.executed("a") == before {
-				cl.Fatalf("after an outage of %d ms nothing is executed any more", ms)
-			}
-			cl.exec("DELETE FROM schedule_server WHERE uuid = 'other'")
-			if err := cl.leave(a); err != nil {
-				cl.Fatal(err)
-			}
+		t.Run(fmt.Sprint(ms, " ms"), func(t *testing.T) {
+			inBubble(t, func(cl *cluster) {
+				s := fast
+				s.Queues = 2
+				a := cl.start("a", &work{takes: 10 * time.Millisecond}, s)
+				time.Sleep(3 * time.Second)
+				// Another server owns a queue that a requests, so that a polls.
+				cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('other', 'settle', 'SERVING', '2999-01-01 00:00:00.000000', '2999-01-01 00:00:00.000000')`)
+				cl.exec("UPDATE schedule_queue SET cur_server = 'other', req_server = ?, epoch = epoch + 1 WHERE queue_id = '1'", cl.uuidOf("register_time < '2900'"))
+				cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+				time.Sleep(3130 * time.Millisecond)
+				block, err := cl.c.DB().BeginTx(cl.Context(), nil)
+				if err != nil {
+					cl.Fatal(err)
+				}
+				time.Sleep(time.Duration(ms) * time.Millisecond)
+				if err := block.Rollback(); err != nil {
+					cl.Fatal(err)
+				}
+				time.Sleep(20 * time.Second)
+				before := cl.executed("a")
+				time.Sleep(time.Minute)
+				if cl.executed("a") == before {
+					cl.Fatal("after the outage nothing is executed any more")
+				}
+				cl.exec("DELETE FROM schedule_server WHERE uuid = 'other'")
+				if err := cl.leave(a); err != nil {
+					cl.Fatal(err)
+				}
+			})
 		})
 	}
 }

@@ -25,8 +25,8 @@ func (e *FailingError) Error() string {
 // Unwrap returns the last error of the dealer.
 func (e *FailingError) Unwrap() error { return e.Err }
 
-// failing returns an error if the dealer does nothing but fail. In mode RUN it does so only during a run: a run that has
-// failed has an alert of its own, and until the next one nothing is to be done.
+// failing returns an error if the dealer does nothing but fail, in mode RUN only during a run. A run that has failed
+// has an alert of its own, and there is no work until the next run.
 func (s *session) failing(stats processor.Stats) *FailingError {
 	if stats.FailingSince.IsZero() {
 		return nil

@@ -39,9 +39,9 @@ func (cl *cluster) failingServers() int64 {
 	return tasks[0].FailingServers
 }
 
-// A dealer that does nothing but fail is told within a minute: not ready, in the roster, by one alert for all servers,
-// which is repeated once an hour. All of it ends with a success.
-func TestFailingDealerIsTold(t *testing.T) {
+// A dealer does nothing but fail. Within a minute its worker is not ready, the roster shows it, and all servers
+// together raise one alert, which they repeat once an hour. A success ends all of this.
+func TestFailingDealerRaisesOneAlert(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts, f := new(alertLog), new(failer)
 		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second}
@@ -102,21 +102,23 @@ func TestShortFailureRaisesNoAlert(t *testing.T) {
 }
 
 // In mode RUN a dealer is failing during a run, and not after the run has failed.
-func TestFailingDuringARun(t *testing.T) {
+func TestDealerIsFailingOnlyDuringARun(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts, f := new(alertLog), new(failer)
 		f.broken.Store(true)
-		s := manager.Settings{Queues: 2, Mode: center.ModeRun, QueueRetry: 10 * time.Second, QueueMaxAttempts: 8, FailingAfter: 3}
+		s := manager.Settings{Queues: 8, Mode: center.ModeRun, QueueRetry: 10 * time.Second, QueueMaxAttempts: 2, FailingAfter: 3, RunTimeout: time.Hour}
 		w := cl.serveAlerted(alerts, f, s)
 		time.Sleep(10 * time.Second)
-		if _, _, err := cl.c.Runs().Submit(cl.Context(), "settle", "one", ""); err != nil {
-			cl.Fatal(err)
-		}
+		run := cl.submit("one")
 		time.Sleep(time.Minute)
 		if _, ok := errors.AsType[*manager.FailingError](w.Ready()); !ok || cl.failingServers() != 1 {
 			cl.Fatalf("during the run: ready %v, failing servers %d", w.Ready(), cl.failingServers())
 		}
-		time.Sleep(24 * time.Hour)
+		time.Sleep(time.Hour) // the sweeps wait for a success until the deadline (X5)
+		if r := cl.ends(run, time.Minute); r.State != center.RunFailed {
+			cl.Fatalf("the run is %s, want %s", r.State, center.RunFailed)
+		}
+		time.Sleep(time.Minute)
 		if err := w.Ready(); err != nil || cl.failingServers() != 0 {
 			cl.Fatalf("after the run: ready %v, failing servers %d", err, cl.failingServers())
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// halt knows whether the server must stop work on all its queues: the task type is paused, the number of queues is about to
-// change (N1), or the server hands everything over because it leaves or is paused (H4).
+// halt knows whether the server must stop work on all its queues: the task type is paused, the number of queues is
+// about to change (N1), or the server hands everything over because it leaves or is paused (H4).
 type halt struct {
 	*base
 	reg *registration
@@ -22,8 +22,8 @@ type halt struct {
 	drained   atomic.Int64 // the barrier for which nothing is in flight, as the heartbeat reports it
 
 	leaving     bool
-	unannounced bool      // the server leaves, and the roster has not been told: no queue has a requester yet
-	handOverBy  time.Time // until then the server waits for requesters to know; zero if it hands nothing over
+	unannounced bool      // the server leaves, and the roster does not know it yet: no queue has a requester
+	handOverBy  time.Time // when it stops waiting for requesters to know of requests; zero if it hands nothing over
 }
 
 // halted reports whether the queues are owned, but not worked.
@@ -56,8 +56,8 @@ func (h *halt) follow(p heartbeatReply) {
 	}
 }
 
-// acknowledge makes the next heartbeat report the barrier as drained, if nothing is in flight. Nothing starts before the
-// number of queues has changed or the request for the change is withdrawn (N1).
+// acknowledge makes the next heartbeat report the barrier as drained, if nothing is in flight. Nothing starts before
+// the number of queues has changed or the request for the change is withdrawn (N1).
 func (h *halt) acknowledge() {
 	if h.barrier != 0 && drainedAll(h.proc.Queues()) {
 		h.drained.Store(h.barrier)
@@ -69,8 +69,8 @@ func (h *halt) barrierPassed(p roster.HeartbeatReply) bool {
 	return p.AllDrained && h.drained.Load() == p.PartitionVersion
 }
 
-// handOver starts to hand everything over. For at most 1.25 heartbeats the server works a queue until its requester knows
-// of the request.
+// handOver starts to hand everything over. For at most 1.25 heartbeats the server works a queue until its requester
+// knows of the request.
 func (h *halt) handOver() { h.handOverBy = time.Now().Add(h.settings.HeartbeatInterval * 5 / 4) }
 
 func (h *halt) handingOver() bool { return !h.handOverBy.IsZero() }

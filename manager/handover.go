@@ -8,8 +8,8 @@ import (
 )
 
 // nextJob returns a job for the most urgent of the steps that were decided on last and take a call, or nil if there are
-// none. As soon as a release or a removal is sent the queue is not worked again under its epoch, whatever the reply (H3),
-// so the processor forgets the queue first.
+// none. As soon as a release or a removal is sent the queue is not worked again under its epoch, whatever the reply
+// (H3), so the processor forgets the queue first.
 func (r *reconciler) nextJob() *job {
 	if j := r.window.closeEmpty(r.view); j != nil {
 		return j
@@ -31,7 +31,7 @@ func (r *reconciler) nextJob() *job {
 	case retake:
 		return r.retake(a.row)
 	}
-	drained := []string{a.id} // one plan is for all
+	drained := []string{a.id} // one plan serves all drained queues
 	r.steps = slices.DeleteFunc(r.steps, func(a action) bool {
 		if a.verb == replan {
 			drained = append(drained, a.id)
@@ -52,8 +52,8 @@ func (r *reconciler) takeReleases() (handovers []roster.Handover) {
 	return handovers
 }
 
-// release returns the job that hands drained queues over. If all were handed over, the outcome is known and the rows need
-// not be read again: when many servers join, this saves half of all reads.
+// release returns the job that hands drained queues over. If all were handed over, the outcome is known and the rows
+// need not be read again: when many servers join, this saves half of all reads.
 func (r *reconciler) release(handovers []roster.Handover) *job {
 	var suspended []*sweep
 	for _, h := range handovers {

@@ -84,8 +84,8 @@ func TestServerThatHandsOverStillPolls(t *testing.T) {
 	})
 }
 
-// H1: a slow batch delays the hand-over of its queue, and the two workers never execute one queue at once. inBubble fails if
-// they do.
+// H1: a slow batch delays the hand-over of its queue, and the two workers never execute one queue at once. inBubble
+// fails if they do.
 func TestReleaseWaitsForTheDrain(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		slow := fast
@@ -103,8 +103,8 @@ func TestReleaseWaitsForTheDrain(t *testing.T) {
 	})
 }
 
-// H4: an owner works on until its requester knows. The requester's next heartbeat changes nothing else. The owner reads its
-// queues again with its own next heartbeat, and hands the queue over.
+// H4: an owner works on until its requester knows. The requester's next heartbeat changes nothing else. The owner reads
+// its queues again with its own next heartbeat, and hands the queue over.
 func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", nil, fast)

@@ -14,8 +14,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// heartbeater sends the heartbeats of all servers of the process in one statement (S1). It has a goroutine of its own, so no
-// plan, release or dealer can delay it.
+// heartbeater sends the heartbeats of all servers of the process in one statement (S1). It has a goroutine of its own,
+// so no plan, release or dealer can delay it.
 type heartbeater struct {
 	roster   *center.Center
 	log      logrus.FieldLogger
@@ -40,8 +40,8 @@ func newToken() string {
 	return hex.EncodeToString(id[8:])
 }
 
-// add makes the heartbeater keep a registration alive. It sends a heartbeat at once: the server works nothing before the
-// reply (S11), and the servers that were there may have a longer interval.
+// add makes the heartbeater keep a registration alive. It sends a heartbeat at once: the server works nothing before
+// the reply (S11), and the servers that were there may have a longer interval.
 func (h *heartbeater) add(r *registration) {
 	h.mu.Lock()
 	h.registrations[r.uuid] = r
@@ -79,8 +79,8 @@ func (h *heartbeater) run(ctx context.Context) {
 	}
 }
 
-// sendHeartbeat sends one heartbeat, unless there is no registration, and returns the pause until the next. After a failure the
-// pause is a quarter of the interval, so that a short outage costs little of the lease.
+// sendHeartbeat sends one heartbeat, unless there is no registration, and returns the pause until the next. After a
+// failure the pause is a quarter of the interval, so that a short outage costs little of the lease.
 func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, some bool) {
 	registrations, interval, lease := h.snapshot()
 	if len(registrations) == 0 {
@@ -115,8 +115,8 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	return max(0, interval-time.Since(start)), true
 }
 
-// send sends a heartbeat within a time limit. After a failure it connects first, for which it takes longer: over a slow link
-// a new connection alone takes longer than the limit, and no heartbeat would ever succeed again.
+// send sends a heartbeat within a time limit. After a failure it connects first, for which it takes longer: over a slow
+// link a new connection alone takes longer than the limit, and no heartbeat would ever succeed again.
 func (h *heartbeater) send(ctx context.Context, b roster.Heartbeat, limit time.Duration) (map[string]roster.HeartbeatReply, error) {
 	if h.failing {
 		ctx, cancel := context.WithTimeout(ctx, reconnectTimeout)
@@ -146,9 +146,10 @@ func (h *heartbeater) snapshot() (all []*registration, interval, lease time.Dura
 	return all, interval, lease
 }
 
-// heartbeatTimeout returns the time limit of a heartbeat that renews a lease of that length. A heartbeat may take half of
-// the lease, so that a second one is possible before the lease expires (S5). While heartbeats succeed, the limit is a few
-// times what the last one took, so that a database that does not answer is noticed early. took is 0 after a failure.
+// heartbeatTimeout returns the time limit of a heartbeat that renews a lease of that length. A heartbeat may take half
+// of the lease, so that a second one is possible before the lease expires (S5). While heartbeats succeed, the limit is
+// a few times what the last one took, so that a database that does not answer is noticed early. took is 0 after a
+// failure.
 func heartbeatTimeout(lease, interval, took time.Duration) time.Duration {
 	if took == 0 {
 		return lease / 2
@@ -167,8 +168,8 @@ func (h *heartbeater) logChange(ctx context.Context, err error) {
 	h.failing = err != nil
 }
 
-// renew renews the lease after a heartbeat and passes the reply to the session. It replaces a reply that the session has
-// not received yet.
+// renew renews the lease after a heartbeat and passes the reply to the session. It replaces a reply that the session
+// has not received yet.
 func (r *registration) renew(token string, start time.Time, p roster.HeartbeatReply) {
 	now := time.Now()
 	r.token, r.watchRange = token, p.WatchRange

@@ -8,23 +8,38 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// storeTimeout limits each call of a store, so that a database that does not answer cannot delay the drain of a queue for
-// longer than a dealer may.
+// storeTimeout limits each call of a store, so that a database that does not answer cannot delay the drain of a queue
+// for longer than a dealer may.
 const storeTimeout = 5 * time.Second
 
 // itemStore keeps the processor's failed items in schedule_failed_item.
 type itemStore struct{ s *server }
 
 // Load implements processor.ItemStore.
-func (i itemStore) Load(ctx context.Context, q processor.Queue) ([]processor.FailedItem, error) {
+func (i itemStore) Load(ctx context.Context, q processor.Queue, most int) ([]processor.FailedItem, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, err := i.s.runs.Items().Load(ctx, i.s.taskType, q.ID, 0)
+	rows, more, err := i.s.runs.Items().Load(ctx, i.s.taskType, q.ID, most)
+	return failedItems(rows), more, err
+}
+
+// Find implements processor.ItemStore.
+func (i itemStore) Find(ctx context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	rows, err := i.s.runs.Items().Find(ctx, i.s.taskType, keys)
+	return failedItems(rows), err
+}
+
+func failedItems(rows []center.FailedItem) []processor.FailedItem {
 	items := make([]processor.FailedItem, len(rows))
 	for n, r := range rows {
-		items[n] = processor.FailedItem{Key: r.Key, Attempts: r.Attempts, Dead: r.State == center.ItemDead, Started: r.State == center.ItemStarted, LastError: r.LastError, RetryIn: r.RetryIn}
+		items[n] = processor.FailedItem{
+			Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == center.ItemDead, Started: r.State == center.ItemStarted,
+			LastError: r.LastError, RetryIn: r.RetryIn,
+		}
 	}
-	return items, err
+	return items
 }
 
 // Save implements processor.ItemStore.
@@ -34,7 +49,7 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 	rows := make([]center.FailedItem, len(items))
 	for n, item := range items {
 		rows[n] = center.FailedItem{
-			Key: item.Key, QueueID: q.ID, State: center.ItemRetry, Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
+			Key: item.Key, QueueID: q.ID, Partition: q.Partition, State: center.ItemRetry, Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
 		}
 		switch {
 		case item.Dead:
@@ -53,7 +68,8 @@ func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string)
 	return i.s.runs.Items().Forget(ctx, i.s.taskType, keys)
 }
 
-// cursorStore keeps the processor's cursors in the rows of the queues, and the cursors of sweeps in the rows of the run.
+// cursorStore keeps the processor's cursors in the rows of the queues, and the cursors of sweeps in the rows of the
+// run.
 type cursorStore struct{ s *server }
 
 // Load implements processor.CursorStore.

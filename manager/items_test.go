@@ -1,15 +1,21 @@
 package manager_test
 
 import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
 )
 
-// Items that fail are recorded in schedule_failed_item, survive their owner, die, and are tried again when an operator asks
-// for it.
+// Items that fail are recorded in schedule_failed_item, survive their owner, die, and are tried again when an operator
+// asks for it.
 func TestFailedItems(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		k := &keyed{store{items: map[int]bool{}}}
@@ -31,7 +37,7 @@ func TestFailedItems(t *testing.T) {
 		}
 		cl.serveAlerted(alerts, k, s)
 		time.Sleep(2 * time.Minute)
-		items, err := cl.c.Items().Load(cl.Context(), "settle", "", 0)
+		items, err := cl.c.Items().List(cl.Context(), center.ItemFilter{TaskType: "settle"}, 10)
 		if err != nil || len(items) != 3 {
 			cl.Fatalf("failed items are %+v (error %v), want 3", items, err)
 		}
@@ -43,7 +49,7 @@ func TestFailedItems(t *testing.T) {
 		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
 			cl.Fatalf("%d items are retried (error %v), want 1", n, err)
 		}
-		time.Sleep(5 * time.Minute) // it may be a probe, once in half a minute
+		time.Sleep(5 * time.Minute) // the item may be a probe, once in half a minute
 		cl.scan("SELECT COUNT(*) FROM schedule_failed_item WHERE item_key = 'a' AND attempts = 5 AND state = 'DEAD'", &attempts)
 		if attempts != 1 {
 			cl.Fatal("the item that an operator retried was not executed again")
@@ -71,6 +77,124 @@ func TestCursorsMove(t *testing.T) {
 		time.Sleep(time.Minute)
 		if c.left() != 1 || c.doubled() { // 0 is not in the source
 			cl.Fatalf("%d items are left, twice: %t, want 1, false", c.left(), c.doubled())
+		}
+	})
+}
+
+// mortal is a dealer of items that always fail. The test says which queue has an item.
+type mortal struct {
+	mu       sync.Mutex
+	queueOf  func(item int, total int) string
+	executed map[int]int
+}
+
+func (m *mortal) Key(i int) string { return strings.Repeat("a long key ", 100) + strconv.Itoa(i) }
+
+func (m *mortal) Select(_ context.Context, sel processor.Selection) (items []int, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range 4 {
+		if m.queueOf(i, sel.Total) == sel.Queue.ID {
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+func (m *mortal) Execute(_ context.Context, items []int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range items {
+		m.executed[i]++
+	}
+	return processor.Permanent(errors.New("broken"))
+}
+
+// move says which queue has an item from now on.
+func (m *mortal) move(queueOf func(item int, total int) string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.queueOf = queueOf
+}
+
+// wantEachOnce expects that each item was executed once and is dead.
+func (m *mortal) wantEachOnce(cl *cluster) {
+	cl.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range 4 {
+		if n := m.executed[i]; n != 1 {
+			cl.Errorf("item %d, which is dead, was executed %d times, want once", i, n)
+		}
+	}
+	var dead int
+	if cl.scan("SELECT COUNT(*) FROM schedule_failed_item WHERE state = 'DEAD'", &dead); dead != 4 {
+		cl.Errorf("%d items are dead, want 4", dead)
+	}
+}
+
+// X6: a dead item is not executed again when another number of queues gives it another queue.
+func TestDeadItemsStayDeadAfterARepartition(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		m := &mortal{executed: map[int]int{}, queueOf: func(item, total int) string { return strconv.Itoa(item % total) }}
+		cl.serveAlerted(new(alertLog), m, manager.Settings{Queues: 1})
+		time.Sleep(time.Minute)
+		m.wantEachOnce(cl)
+		for _, total := range []int{3, 2, 4} {
+			if err := cl.c.Queues().Repartition(cl.Context(), "settle", total, "test"); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if owned, _ := cl.owners(); len(owned) != 1 || owned[0] != total {
+				cl.Fatalf("queues of each owner: %v, want %d", owned, total)
+			}
+			m.wantEachOnce(cl)
+		}
+	})
+}
+
+// X6: a dead item is not executed again when its queue is removed and another queue gets it, whether that queue is new
+// or was there before.
+func TestDeadItemsStayDeadAfterARemoval(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		in := func(queue string) func(int, int) string { return func(int, int) string { return queue } }
+		m := &mortal{executed: map[int]int{}, queueOf: in("south")}
+		cl.serveAlerted(new(alertLog), m, manager.Settings{QueueNames: []string{"north", "south"}})
+		time.Sleep(time.Minute)
+		m.wantEachOnce(cl)
+		if err := cl.c.Queues().Remove(cl.Context(), "settle", "south", "test"); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		m.move(in("north"))
+		time.Sleep(time.Minute)
+		m.wantEachOnce(cl)
+		if err := cl.c.Queues().Add(cl.Context(), "settle", "west", "", "test"); err != nil {
+			cl.Fatal(err)
+		}
+		m.move(in("west"))
+		time.Sleep(time.Minute)
+		m.wantEachOnce(cl)
+	})
+}
+
+// The records of dead items go after ItemRetention. Until then they stay.
+func TestItemRetention(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		m := &mortal{executed: map[int]int{}, queueOf: func(int, int) string { return "0" }}
+		w, err := manager.New(cl.c, manager.Config{Grace: time.Second, ItemRetention: 30 * time.Minute}, manager.Serve("settle", m, manager.Settings{Queues: 1}))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.run(w)
+		time.Sleep(time.Minute)
+		m.move(func(int, int) string { return "none" }) // an operator has repaired the items
+		time.Sleep(20 * time.Minute)
+		m.wantEachOnce(cl)
+		time.Sleep(15 * time.Minute)
+		var left int
+		if cl.scan("SELECT COUNT(*) FROM schedule_failed_item", &left); left != 0 {
+			cl.Errorf("%d records are left, want none", left)
 		}
 	})
 }

@@ -74,8 +74,8 @@ func (r *jobRunner) logChange(name string, err error) {
 	r.failing[name] = failed
 }
 
-// nextJob returns the most urgent job that is due, or nil. How sweeps have ended is saved before their queues are released,
-// because the next owner of a queue would sweep it again.
+// nextJob returns the most urgent job that is due, or nil. How sweeps have ended is saved before their queues are
+// released, because the next owner of a queue would sweep it again.
 func (s *session) nextJob() *job {
 	var next []func() *job
 	if s.ticker == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// S11: a session works nothing before a heartbeat's reply has told it that it may. A worker that joins while the task type
-// is paused executes nothing, although its first heartbeats fail.
+// S11: a session executes nothing before a heartbeat's reply allows it. A worker that joins while the task type is
+// paused executes nothing, although its first heartbeats fail.
 func TestWorkerThatJoinsWhilePaused(t *testing.T) {
 	for name, s := range map[string]manager.Settings{"continuous": fast, "in runs": inRuns} {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestWorkerThatJoinsWhilePaused(t *testing.T) {
 	}
 }
 
-// S11: a worker whose lease has expired while the database was away, and while the task type was paused, executes nothing
-// when the database is back.
+// S11: a worker whose lease has expired while the database was away, and while the task type was paused, executes
+// nothing when the database is back.
 func TestPausedWhileTheDatabaseIsAway(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		a := cl.start("a", &work{takes: time.Millisecond}, fast)
@@ -124,8 +124,8 @@ func (c *counting) Execute(_ context.Context, items []int) error {
 	return nil
 }
 
-// stopsWithin waits until nothing of the queue is executed for three heartbeats, and fails if that takes more heartbeats than
-// allowed. Heartbeats are counted, because a slow machine slows them, too.
+// stopsWithin waits until nothing of the queue is executed for three heartbeats, and fails if that takes more
+// heartbeats than allowed. Heartbeats are counted, because a slow machine slows them, too.
 func (c *counting) stopsWithin(t *testing.T, p *process, queue, heartbeats int) {
 	t.Helper()
 	beats := func() int { return p.count(t, "SELECT SUM(beat_count) FROM schedule_server") }
@@ -142,8 +142,8 @@ func (c *counting) stopsWithin(t *testing.T, p *process, queue, heartbeats int) 
 	}
 }
 
-// S10: a stray session holds the lock row while a release and an audit are due, which wait for it, for many heartbeats. The
-// loss of a queue and the pause of the task type take effect all the same.
+// S10: a stray session holds the lock row while a release and an audit are due, which wait for it, for many heartbeats.
+// The loss of a queue and the pause of the task type take effect all the same.
 func TestLockRowIsStuck(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {

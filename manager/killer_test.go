@@ -72,11 +72,11 @@ func openKillerRoster(t *testing.T, dir string) *center.Center {
 	return c
 }
 
-// TestKillerWorker is a worker process of TestItemThatEndsItsProcess.
+// TestKillerWorker is a worker process of TestItemThatEndsItsProcessIsFound.
 func TestKillerWorker(t *testing.T) {
 	dir := os.Getenv(killerDir)
 	if dir == "" {
-		t.Skip("it runs in the processes of TestItemThatEndsItsProcess")
+		t.Skip("it runs in the processes of TestItemThatEndsItsProcessIsFound")
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
 	defer stop()
@@ -140,9 +140,10 @@ func (f *killerFleet) wait(what string, holds func() bool) {
 	}
 }
 
-// An item that ends every process that executes it is found: it is dead, the other items are done, and the workers live on
-// (S14).
-func TestItemThatEndsItsProcess(t *testing.T) {
+// S14: an item ends every process that executes it. Rota finds it: the item is dead, the workers execute the other
+// items, and they live on.
+func TestItemThatEndsItsProcessIsFound(t *testing.T) {
+	t.Parallel()
 	f := &killerFleet{T: t, dir: t.TempDir()}
 	ctx, stop := context.WithCancel(t.Context())
 	f.ctx = ctx
@@ -165,7 +166,7 @@ func TestItemThatEndsItsProcess(t *testing.T) {
 		t.Errorf("dead items: %+v, want only %d", dead, killer)
 	}
 	deaths := f.deaths()
-	if deaths < 3 { // two crashes, and the one that names the item
+	if deaths < 3 { // two crashes, and a third that names the item
 		t.Errorf("%d workers had died when the item was found, want 3", deaths)
 	}
 	f.wait("not all other items are done", func() bool { return killerDealer{f.dir}.done() == killerItems-1 })

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lease is the time during which a server may trust that it owns its queues. It begins with the start of the last successful
-// heartbeat and lasts for judge_dead_interval less a margin (S5).
+// lease is the time during which a server may trust that it owns its queues. It begins with the start of the last
+// successful heartbeat and lasts for judge_dead_interval less a margin (S5).
 type lease struct {
 	length  time.Duration
 	every   time.Duration // between two looks of the alarm
@@ -19,8 +19,8 @@ type lease struct {
 // newLease returns a lease that begins at start. It calls expired, in a goroutine of its own, whenever the lease runs
 // out, so that what is in flight is cancelled at once, whatever statement the server waits for (S6).
 //
-// A timer stands still while the machine sleeps. So the alarm looks several times per heartbeat, and what is in flight is
-// cancelled soon after the machine wakes up.
+// A timer stands still while the machine sleeps. So the alarm looks several times per heartbeat, and what is in flight
+// is cancelled soon after the machine wakes up.
 func newLease(judgeDead, heartbeat time.Duration, start time.Time, expired func()) *lease {
 	l := &lease{length: leaseLength(judgeDead, heartbeat), every: heartbeat / 4, expired: expired}
 	l.start.Store(&start)

@@ -61,8 +61,8 @@ func TestElapsed(t *testing.T) {
 	}
 }
 
-// S6: a timer stands still while the machine sleeps, and the lease expires by the wall clock. The alarm notices that within a
-// heartbeat of waking up.
+// S6: a timer stands still while the machine sleeps, and the lease expires by the wall clock. The alarm notices that
+// within a heartbeat of waking up.
 func TestLeaseAfterSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expired := make(chan time.Time, 1)

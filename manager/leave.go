@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// leaving announces that the server leaves, and works on for up to 1.25 heartbeats until the requesters know of it, so that
-// no queue is idle for a heartbeat. Then it drains everything while the heartbeats go on. It releases the queues that are
-// requested, and hands over the rest in one transaction (H4).
+// leaving announces that the server leaves, and works on for up to 1.25 heartbeats until the requesters know of it, so
+// that no queue is idle for a heartbeat. Then it drains everything while the heartbeats go on. It releases the queues
+// that are requested, and hands over the rest in one transaction (H4).
 func (s *session) leaving(stop context.Context) stateFunc {
 	s.server.state.Store(stateLeaving)
 	ctx := context.WithoutCancel(stop)
@@ -29,8 +29,8 @@ func (s *session) leaving(stop context.Context) stateFunc {
 }
 
 // announcement returns the job that marks the server as draining, so that it is assigned no queue and its queues are
-// requested; nil if the server does not leave, or has announced it. If the database does not answer soon, requesters are
-// not waited for: handOverAll hands everything over.
+// requested; nil if the server does not leave, or has announced it. If the database does not answer soon, requesters
+// are not waited for: handOverAll hands everything over.
 func (s *session) announcement() *job {
 	if !s.halt.unannounced {
 		return nil
@@ -74,8 +74,8 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	return nil
 }
 
-// endSweeps saves how far the sweeps have come, except those of queues that did not drain, before other servers continue
-// them.
+// endSweeps saves how far the sweeps have come, except those of queues that did not drain, before other servers
+// continue them.
 func (s *session) endSweeps(ctx context.Context, notDrained []string) {
 	s.sweeper.checkEnds(s.view)
 	if j := s.sweeper.saveEnds(); j != nil {

@@ -37,8 +37,8 @@ func fenced(executed *atomic.Int64) func(*center.Center) processor.TaskDealer[in
 	return func(c *center.Center) processor.TaskDealer[int] { return fencedWork{c, executed} }
 }
 
-// S12: with round trips of 100 to 600 ms a worker joins, works, survives the loss of its connections, takes a queue over
-// from another worker and hands it back.
+// S12: with round trips of 100 to 600 ms a worker joins, works, survives the loss of its connections, takes a queue
+// over from another worker and hands it back.
 func TestWorkOverASlowLink(t *testing.T) {
 	t.Parallel()
 	settings := manager.Settings{Queues: 4, HeartbeatInterval: time.Second, JudgeDeadInterval: 10 * time.Second}
@@ -83,8 +83,8 @@ func TestWorkOverASlowLink(t *testing.T) {
 	}
 }
 
-// S12: the heartbeats of a worker arrive, and their replies do not. The other worker cannot see that. The worker gives its
-// queues away, says so in an alert, and joins again later.
+// S12: the heartbeats of a worker arrive, and their replies do not. The other worker cannot see that. The worker gives
+// its queues away, says so in an alert, and joins again later.
 func TestWorkerThatIsUnheard(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {

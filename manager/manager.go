@@ -53,6 +53,11 @@ type Config struct {
 
 	// Retention is how long the database keeps events and the history of servers. Defaults to 7 days.
 	Retention time.Duration
+
+	// ItemRetention is how long the database keeps the record of an item that is dead, or that is due and that no worker
+	// selects any more. An item that is still selected then is executed again, as if it had never failed. Defaults to 30
+	// days.
+	ItemRetention time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -67,6 +72,9 @@ func (c Config) withDefaults() Config {
 	if c.Retention == 0 {
 		c.Retention = 7 * 24 * time.Hour
 	}
+	if c.ItemRetention == 0 {
+		c.ItemRetention = 30 * 24 * time.Hour
+	}
 	return c
 }
 
@@ -76,6 +84,9 @@ func (c Config) validate() error {
 	}
 	if c.Retention < 0 {
 		return fmt.Errorf("retention (%s) must not be negative", c.Retention)
+	}
+	if c.ItemRetention < 0 {
+		return fmt.Errorf("item_retention (%s) must not be negative", c.ItemRetention)
 	}
 	return nil
 }
@@ -89,8 +100,8 @@ type Manager struct {
 	servers     []*server
 }
 
-// New returns a Manager that is not running yet. It asks no database. It returns an error if there is no task, if two tasks
-// have the same name, or if a setting breaks its rule.
+// New returns a Manager that is not running yet. It asks no database. It returns an error if there is no task, if two
+// tasks have the same name, or if a setting breaks its rule.
 func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -123,11 +134,12 @@ func validate(tasks []Task) error {
 	return center.CheckAfter(settings)
 }
 
-// Run serves all tasks until ctx is done. Then it drains, hands everything over and returns nil. Run may be called once.
+// Run serves all tasks until ctx is done. Then it drains, hands everything over and returns nil. Run may be called
+// once.
 //
 // Run returns an error if defining or joining a task fails with an error that is not transient, or if a dealer does not
-// return in time. It hands the other tasks over first. A dealer that ignores its context for longer than the grace goes on
-// after Run has returned.
+// return in time. It hands the other tasks over first. A dealer that ignores its context for longer than the grace goes
+// on after Run has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx)) // heartbeats go on while the servers drain
@@ -145,8 +157,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return err
 }
 
-// Ready returns nil if every task has joined, its lease is valid, and its dealer does not fail all the time. Otherwise it
-// returns an error that names a task and its state: a *FailingError if its dealer fails. It asks no database.
+// Ready returns nil if every task has joined, its lease is valid, and its dealer does not fail all the time. Otherwise
+// it returns an error that names a task and its state: a *FailingError if its dealer fails. It asks no database.
 func (m *Manager) Ready() error {
 	for _, s := range m.servers {
 		if err := s.ready(); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// call is a statement or transaction under way: it is sent, then applied, and then its reply is under way. Its sender may
-// give it up at any time. Then it is open whether it is applied, and when.
+// call is a statement or transaction under way: it is sent, then applied, and then its reply is under way. Its sender
+// may give it up at any time. Then it is open whether it is applied, and when.
 type call struct {
 	kind    callKind
 	proc    int
@@ -26,7 +26,7 @@ type call struct {
 	reread   bool   // release: the view was read again meanwhile
 	queue    string // retake, remove
 	epoch    int64
-	hung     []string // register: the hung queues; clear: those that are not any more
+	hung     []string // register: the hung queues; clear: the queues that no longer hang
 	token    int      // of a heartbeat; the row has the one before
 
 	done     bool // the reply

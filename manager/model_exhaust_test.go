@@ -19,8 +19,8 @@ type node struct {
 	step step
 }
 
-// explore visits once each state that can be reached in so many steps. It returns the number of states, and the path to the
-// first that is wrong.
+// explore visits once each state that can be reached in so many steps. It returns the number of states, and the path to
+// the first that is wrong.
 func explore(start *world, depth int) (states int, wrong *node) {
 	seed := maphash.MakeSeed()
 	seen := map[uint64]struct{}{}
@@ -87,6 +87,7 @@ func TestModelExhaustively(t *testing.T) {
 	for _, m := range menus {
 		for _, b := range beginnings {
 			t.Run(m.name+" "+b.name, func(t *testing.T) {
+				t.Parallel()
 				start, w, depth := time.Now(), b.world(), m.depth+*modelDeeper
 				w.scene.faults, w.menu = m.faults, m.kinds
 				states, wrong := explore(w.clone(), depth)

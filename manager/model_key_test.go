@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// key returns a text for a state. Two states with the same key have the same future. Times are relative to now, and only the
-// order of versions counts.
+// key returns a text for a state. Two states with the same key have the same future. Times are relative to now, and
+// only the order of versions counts.
 type key struct {
 	b []byte
 	w *world

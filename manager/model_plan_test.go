@@ -42,7 +42,8 @@ func (w *world) planDue() bool {
 	return w.db.membership != w.db.planned || w.db.skipped != nil && (since < 0 || since > modelSkipRetry)
 }
 
-// assign rebalances if a plan is due, or in any case. The caller has drained for what was skipped (retry), or audits.
+// assign rebalances if a plan is due, or in any case. retry says that the caller has drained the queues that an earlier
+// plan skipped.
 func (w *world) assign(actor string, always, retry bool) {
 	if !w.planDue() && !always && (!retry || w.db.skipped == nil) {
 		return
@@ -91,7 +92,7 @@ func (w *world) planned() []plan.Change {
 	for i, s := range w.db.servers {
 		servers[i] = plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible(), HungQueues: s.hung}
 	}
-	changes := plan.Plan(queues, servers, 0)
+	changes := plan.Plan(queues, servers, plan.Limits{})
 	if w.without.consent {
 		for i, c := range changes {
 			if c.Requester != "" {

@@ -160,8 +160,8 @@ func (w *world) wakeUp(p *process, k stepKind) {
 	}
 }
 
-// elapse lets time pass. A running process does some things at once, and they happen here: cancelled calls end, heartbeats
-// are sent, statements time out, and the end of a lease is noticed.
+// elapse lets time pass. A running process does some things at once, and they happen here: cancelled calls end,
+// heartbeats are sent, statements time out, and the end of a lease is noticed.
 func (w *world) elapse(d time.Duration) {
 	for i := range w.procs {
 		p := &w.procs[i]

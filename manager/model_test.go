@@ -9,12 +9,12 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// The model is several servers, their processors, a database and the network between them, in discrete time, small enough
-// to be explored. The real code makes all decisions: plan.Plan, decide, watch, margin and the lease's arithmetic,
-// ownView.matches, heartbeatTimeout. The model only copies what these are embedded in: the transactions of
-// internal/roster as atomic steps (model_database_test.go), the order in which a server takes its steps (model_server_test.go), and what a
-// processor does with queues (model_processor_test.go). The steps are in model_step_test.go, and what must hold is in
-// model_check_test.go.
+// The model is several servers, their processors, a database and the network between them, in discrete time, small
+// enough to be explored. The real code makes all decisions: plan.Plan, decide, watch, margin and the lease's
+// arithmetic, ownView.matches, heartbeatTimeout. The model only copies what these are embedded in: the transactions of
+// internal/roster as atomic steps (model_database_test.go), the order in which a server takes its steps
+// (model_server_test.go), and what a processor does with queues (model_processor_test.go). The steps are in
+// model_step_test.go, and what must hold is in model_check_test.go.
 
 const (
 	modelHeartbeat = 2 * time.Second
@@ -39,9 +39,9 @@ type without struct {
 	firstReply, joinHeartbeat, hungQueues                                       bool
 }
 
-// world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for each
-// step, transaction and check of the model, in files by subject. All of them read and change this one state, which an
-// exploration copies and compares.
+// world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for
+// each step, transaction and check of the model, in files by subject. All of them read and change this one state, which
+// an exploration copies and compares.
 type world struct {
 	*scene
 	now    time.Duration // the true time
@@ -109,7 +109,7 @@ type process struct {
 
 	skew        time.Duration // of the wall clock
 	pace        time.Duration // of its clocks, in percent
-	unannounced bool          // it leaves, and the roster has not been told
+	unannounced bool          // it leaves, and the roster does not know it yet
 	handOverBy  time.Time     // until when it waits for requesters, after it has handed everything over; zero before
 	start       time.Time     // of the last successful heartbeat
 	tried       time.Time     // when the last heartbeat was sent

@@ -8,11 +8,11 @@ import (
 )
 
 // probeMax is the longest pause between two probes of a queue while its circuit breaker is open. It bounds how late the
-// end of an outage is noticed.
+// server notices the end of an outage.
 const probeMax = 30 * time.Second
 
-// checkOutage notes that nothing succeeds for long, so that the queues execute one item at a time, unless the alert FAILING
-// says so. It logs the end of the outage.
+// checkOutage notes that nothing has succeeded for half a minute, unless the alert FAILING already says so. It logs the
+// end of the outage.
 func (a *alerter) checkOutage(failing *FailingError) {
 	stats := a.proc.Stats()
 	was := a.outage

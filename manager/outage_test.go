@@ -26,9 +26,9 @@ func (d *downstream) Execute(ctx context.Context, items []int) error {
 	return d.store.Execute(ctx, items)
 }
 
-// An outage of 90 minutes is an alert each hour, and part of the status, also where FAILING is off. With the default
-// policy of retries it kills no item.
-func TestOutageIsTold(t *testing.T) {
+// During an outage of 90 minutes the server raises an alert each hour, and its status shows the outage, also where
+// FAILING is off. With the default policy of retries the outage kills no item.
+func TestOutageRaisesAnAlertEachHour(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		d, alerts := &downstream{keyed: keyed{store{items: map[int]bool{}}}}, new(alertLog)
 		d.put(100)

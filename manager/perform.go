@@ -7,7 +7,7 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// perform takes the steps that only the processor is needed for. It notes the steps that call the database, for nextJob. It
+// perform takes the steps that need only the processor. It notes the steps that call the database, for nextJob. It
 // reports whether more steps are possible at once.
 func (r *reconciler) perform(actions []action) (again bool) {
 	r.steps = nil
@@ -35,7 +35,10 @@ func (r *reconciler) perform(actions []action) (again bool) {
 }
 
 func (r *reconciler) grant(row roster.ViewQueue) {
-	q := processor.Queue{ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes}
+	q := processor.Queue{
+		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
+		Partition: r.view.PartitionVersion,
+	}
 	r.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue granted")
 	r.logInternal(r.proc.Grant(q, r.view.QueueTotal))
 	r.moved(MoveGranted, 0)
@@ -54,8 +57,8 @@ func (r *reconciler) drainedFor(id string) time.Duration {
 	return 0
 }
 
-// revoke cancels what is in flight of a lost queue. Each reconciliation repeats it until the dealer returns. It logs the
-// loss once.
+// revoke cancels what is in flight of a lost queue. Each reconciliation repeats it until the dealer returns. It logs
+// the loss once.
 func (r *reconciler) revoke(id string) {
 	if !r.lost[id] {
 		r.lost[id] = true

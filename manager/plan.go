@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 )
 
@@ -11,30 +12,32 @@ import (
 // number of queues, and audits.
 type planner struct {
 	*base
-	view *ownView
+	view    *ownView
+	alerter *alerter
 
 	// What the last reply asks for, until its job starts.
 	reply          heartbeatReply
 	rebalanceDue   bool
 	repartitionDue bool
 	auditDue       bool
-	planned        func() // nil after the first plan: tells the owners that this server knows of its requests (H4)
+	planned        bool   // this server has planned
+	soon           func() // makes the heartbeater send a heartbeat at once
 
 	busy    int             // how often in succession the lock row was busy
-	blocked map[string]bool // queues that shall move while transactions hold their rows (L5)
-	retried map[string]bool // those that this server has drained and rebalanced for
+	blocked map[string]bool // queues that are to move while transactions hold their rows (L5)
+	retried map[string]bool // queues among them that this server has drained and rebalanced for
 }
 
 // follow notes what a heartbeat's reply says is due.
 func (p *planner) follow(r heartbeatReply, barrierPassed bool) {
 	p.block(r.Skipped)
 	p.reply = r
-	p.rebalanceDue = r.AnyDead && r.watched > 0 || r.PlanDue
+	p.rebalanceDue = r.AnyDead && r.watched > 0 || r.PlanDue || r.SharesDue
 	p.repartitionDue = barrierPassed
 	p.auditDue = r.AuditDue
 }
 
-// block notes which queues shall move while transactions hold their rows.
+// block notes which queues are to move while transactions hold their rows.
 func (p *planner) block(queues []string) {
 	p.blocked = make(map[string]bool, len(queues))
 	for _, id := range queues {
@@ -66,14 +69,15 @@ const maxBusy = 3
 // watched for long enough; the zero reply expires none.
 //
 // Unless mustPlan is set, it backs off when the lock row is busy: most likely another server makes the same plan, and
-// the next heartbeat tells if it is still due. A lock row that is never free, as when runs are submitted without a pause,
-// would then keep dead servers alive for ever (S7). So a server that sees a dead one waits for the lock row in the end.
-// The next audit makes every other plan.
+// the next heartbeat's reply says whether it is still due. A lock row that is never free, as when runs are submitted
+// without a pause, would then keep dead servers alive for ever (S7). So a server that sees a dead one waits for the
+// lock row in the end. The next audit makes every other plan.
 func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 	options := roster.RebalanceOptions{
 		MaxHeartbeatAge: 2 * p.settings.HeartbeatInterval,
 		Watched:         r.watched, RepliedAt: r.Now, Inherited: r.inherited,
 		NoWait: !mustPlan && (!r.AnyDead || p.busy < maxBusy), RetrySkipped: mustPlan,
+		SharesDue: r.SharesDue,
 	}
 	blocked := len(p.blocked)
 	var done roster.RebalanceResult
@@ -85,6 +89,9 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 		},
 		then: func(err error) (more bool) {
 			p.rebalanced(done, err)
+			if err == nil && !done.Busy && r.SharesDue {
+				p.soon() // to learn of its new share
+			}
 			return err == nil && !done.Busy && (!mustPlan || len(p.blocked) < blocked)
 		},
 	}
@@ -94,16 +101,16 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	if err == nil && done.Busy {
 		p.busy++
-		return // the reply after the other server's plan tells what has changed
+		return // the reply after the other server's plan reports what has changed
 	}
 	p.busy = 0
 	p.view.invalidate()
 	if err != nil {
 		return
 	}
-	if p.planned != nil {
-		p.planned()
-		p.planned = nil
+	if !p.planned {
+		p.planned = true
+		p.soon() // tells the owners that this server knows of its requests (H4), and reads its share (P10)
 	}
 	if done.SkippedKnown {
 		p.block(done.Skipped)
@@ -115,8 +122,9 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	}
 }
 
-// replan returns the job that rebalances again, after queues are drained whose rows this server's own transactions held.
-// It does so once for each queue: if another session still holds the row, all servers together make the next attempts (L5).
+// replan returns the job that rebalances again after this server has drained queues whose rows its own transactions
+// held. Each queue causes this once. If another session still holds the row, all servers together make the next
+// attempts (L5).
 func (p *planner) replan(drained []string) *job {
 	if p.retried == nil {
 		p.retried = map[string]bool{}
@@ -146,26 +154,38 @@ func (p *planner) finishRepartition() *job {
 	}
 }
 
-// audit returns the job that repairs rows that were edited by hand and deletes old ones, once per audit interval and roster
-// (S4).
+// unservedText is the text of the alert UNSERVED.
+const unservedText = "no worker has served the task type for longer than judge_dead_interval: its queues wait. Start a worker, or pause or delete the task type"
+
+// audit returns the job that repairs rows that were edited by hand, deletes old ones, and looks for task types that
+// have no server, once per audit interval and roster (S4).
 func (p *planner) audit(r heartbeatReply) *job {
 	maxAge := 2 * p.settings.HeartbeatInterval
 	expireAfter := p.settings.ExpireOwnSignInterval
 	var turn bool
-	var expired []string
+	var unserved, expired []string
 	return &job{
 		name: "audit",
 		call: func(ctx context.Context) (err error) {
 			if turn, err = p.roster.Roster().Planner(p.taskType, p.uuid).Audit(ctx); err != nil || !turn {
 				return err
 			}
-			if _, err = p.roster.Clean(ctx, p.cfg.Retention); err != nil || r.watched == 0 {
+			if _, err = p.roster.Clean(ctx, p.cfg.Retention); err != nil {
+				return err
+			}
+			if _, err = p.roster.Items().Clean(ctx, p.cfg.ItemRetention); err != nil || r.watched == 0 {
+				return err
+			}
+			if unserved, err = p.roster.Roster().Unserved(ctx); err != nil {
 				return err
 			}
 			expired, err = p.roster.ExpireOwnSigns(ctx, p.taskType, p.uuid, r.Now, maxAge)
 			return err
 		},
 		then: func(error) (more bool) {
+			for _, taskType := range unserved {
+				p.alerter.note(center.Alert{Kind: center.AlertUnserved, TaskType: taskType, Text: unservedText})
+			}
 			for _, sign := range expired {
 				p.log.Infof("environment %s deleted: no server has served it for %s", sign, expireAfter)
 			}

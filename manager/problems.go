@@ -9,12 +9,13 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// problemInterval is the pause between two looks for problems of runs. It bounds how late the alert of a failed run is.
+// problemInterval is the pause between two looks for problems of runs. It bounds the delay of the alert of a failed
+// run.
 const problemInterval = 30 * time.Second
 
-// runProblems looks for problems of the runs and the triggers of the task type (R19), for alerts and metrics. Every server
-// looks, because any of them may be the last one. The roster records one alert an hour for each problem, whichever server
-// raises it.
+// runProblems looks for problems of the runs and the triggers of the task type (R19), for alerts and metrics. Every
+// server looks, because the others may be gone. The first server that notices a problem records the alert, once an hour
+// for the roster.
 type runProblems struct {
 	*base
 	alerter *alerter

@@ -33,8 +33,8 @@ func (s *shared) Execute(_ context.Context, items []int) error {
 	return nil
 }
 
-// N1: without the barrier an item would have two valid owners while the number of queues changes: that of the old queue and
-// that of the new one. inBubble fails if two workers ever execute an item at once.
+// N1: without the barrier an item would have two valid owners while the number of queues changes: that of the old queue
+// and that of the new one. inBubble fails if two workers ever execute an item at once.
 func TestRepartition(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := manager.Settings{Queues: 2, ThreadNumber: 12}
@@ -70,8 +70,8 @@ func TestRepartition(t *testing.T) {
 	})
 }
 
-// N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and added
-// again at once, the queue would have two owners: inBubble fails if two workers ever execute a queue at once.
+// N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and
+// added again at once, the queue would have two owners: inBubble fails if two workers ever execute a queue at once.
 func TestNamedQueues(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := fast

@@ -27,8 +27,8 @@ type reconciler struct {
 }
 
 // reconcile takes the steps that the processor takes at once, and notes the others for nextJob. A step that waits for
-// something is decided on again by a later call: there is one after each heartbeat, each drain, each job, and each change
-// of the permit window.
+// something is decided on again by a later call: there is one after each heartbeat, each drain, each job, and each
+// change of the permit window.
 func (r *reconciler) reconcile(ctx context.Context) error {
 	r.window.update()
 	err := r.view.read(ctx)

@@ -72,11 +72,13 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // define writes the task type's rows if they are missing, and makes the processor. It tries again while the database is
-// busy or away, and while a task type that this one runs after is not defined, because another program may define it later.
-// If ctx is done first, define makes no processor: there is nothing to serve or hand over.
+// busy or away, and while a task type that this one runs after is not defined, because another program may define it
+// later. If ctx is done first, define makes no processor: there is nothing to serve or hand over.
 func (s *server) define(ctx context.Context) (err error) {
 	given := s.task.settings
 	*s.settings = given.WithDefaults()
+	line := retryLine{text: "task type not defined; trying again"}
+	defer line.flush()
 	for pause := pollInterval; ctx.Err() == nil; {
 		var row Settings
 		if row, err = s.defineOnce(ctx); err == nil {
@@ -87,7 +89,7 @@ func (s *server) define(ctx context.Context) (err error) {
 			return err
 		}
 		if pause = min(2*pause, s.settings.HeartbeatInterval); pause == s.settings.HeartbeatInterval {
-			s.log.WithError(err).Warn("task type not defined; trying again") // not at once: another task of this program may define it
+			line.failed(s.log, err) // not at once: another task of this program may define it
 		}
 		sleep(ctx, pause)
 	}
@@ -116,9 +118,12 @@ func (s *server) join(ctx context.Context) *session {
 	s.state.Store(stateJoining)
 	first := s.session.Load() == nil
 	sleep(ctx, s.rejoinPause())
+	line := retryLine{text: "registration failed; trying again"}
+	defer line.flush()
 	for ctx.Err() == nil {
 		session, err := s.register(ctx, first)
 		if err == nil {
+			line.flush() // before the line that reports the success
 			session.log.Info("joined")
 			s.session.Store(session)
 			s.heartbeater.add(session.reg)
@@ -128,14 +133,14 @@ func (s *server) join(ctx context.Context) *session {
 			s.fail(fmt.Errorf("task %s: %w", s.taskType, err))
 			return nil
 		}
-		s.log.WithError(err).Warn("registration failed; trying again")
+		line.failed(s.log, err)
 		sleep(ctx, s.settings.HeartbeatInterval)
 	}
 	return nil
 }
 
-// register writes the row of a new session. Before each session except the first it defines the task type again, because
-// the roster may have been deleted while this process was away.
+// register writes the row of a new session. Before each session except the first it defines the task type again,
+// because the roster may have been deleted while this process was away.
 func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	if s.unheard > 0 {
 		if err := s.measureLink(ctx); err != nil {
@@ -162,14 +167,16 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		s.started = reg.At
 	}
 	session.reg.confirm(reg)
-	session.window.started, session.config.itemVersion = s.started, reg.ItemVersion
+	session.window.started = s.started
+	session.config.itemVersion, session.config.partition = reg.ItemVersion, reg.PartitionVersion
 	return session, nil
 }
 
 // maxRejoinPause is the longest pause before a server joins again that was unheard.
 const maxRejoinPause = 5 * time.Minute
 
-// rejoinPause returns how long a server waits before it joins again. It doubles with each session that was unheard (S12).
+// rejoinPause returns how long a server waits before it joins again. It doubles with each session that was unheard
+// (S12).
 func (s *server) rejoinPause() time.Duration {
 	if s.unheard == 0 {
 		return 0
@@ -180,8 +187,9 @@ func (s *server) rejoinPause() time.Duration {
 // errSlowLink says that the database answers too slowly for this server's lease.
 var errSlowLink = errors.New("the database is too far away")
 
-// measureLink fails unless a round trip to the database is short enough for heartbeats to renew the lease. A server that was
-// not heard before joins again only then: otherwise it would be assigned queues again and again and never work them.
+// measureLink fails unless a round trip to the database is short enough for heartbeats to renew the lease. A server
+// that was not heard before joins again only then: otherwise it would be assigned queues again and again and never work
+// them.
 func (s *server) measureLink(ctx context.Context) error {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()

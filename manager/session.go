@@ -16,12 +16,12 @@ const (
 	stateLeaving = "leaving"
 )
 
-// session is one registration of a server, from the insertion of its row to its end. Its methods run in the server's own
-// goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session, under
-// a new uuid (S6).
+// session is one registration of a server, from the insertion of its row to its end. Its methods run in the server's
+// own goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session,
+// under a new uuid (S6).
 //
-// It has 20 methods: three states, the events of wait, the jobs, and the steps of leaving. They use the same parts, so a
-// second type would hold the same fields.
+// It has 20 methods: three states, the events of wait, the jobs, and the steps of leaving. They use the same parts, so
+// a second type would hold the same fields.
 type session struct {
 	*base
 	server      *server
@@ -32,6 +32,7 @@ type session struct {
 	planner    *planner
 	reconciler *reconciler
 	halt       *halt
+	share      *callShare
 	hung       *hungCalls
 	window     *permitWindow
 	alerter    *alerter
@@ -58,12 +59,13 @@ func newSession(s *server) *session {
 	b.log = b.log.WithField("server", b.uuid)
 	ss.view = &ownView{base: &b}
 	ss.jobs = newJobRunner(&b)
-	ss.planner = &planner{base: &b, view: ss.view, rebalanceDue: true, planned: s.heartbeater.soon} // the roster has a server more
+	ss.alerter = &alerter{base: &b, incoming: s.alerts, raised: s.raised, lastBusy: time.Now(), progressAt: time.Now()}
+	ss.planner = &planner{base: &b, view: ss.view, alerter: ss.alerter, rebalanceDue: true, soon: s.heartbeater.soon} // the roster has one more server
 	ss.halt = &halt{base: &b, reg: ss.reg}
+	ss.share = &callShare{base: &b, soon: s.heartbeater.soon}
 	ss.hung = &hungCalls{base: &b, planner: ss.planner, listed: hungQueues(b.proc)}
 	ss.window = &permitWindow{base: &b, reg: ss.reg}
 	ss.config = &configurer{base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
-	ss.alerter = &alerter{base: &b, incoming: s.alerts, raised: s.raised, lastBusy: time.Now(), progressAt: time.Now()}
 	if b.inRuns() {
 		ss.ticker = &runTicker{base: &b}
 		ss.sweeper = &sweeper{base: &b, ticker: ss.ticker, sweeps: map[string]*sweep{}}
@@ -112,13 +114,14 @@ func (s *session) reconcile(ctx context.Context, reread bool) {
 	}
 	err := s.reconciler.reconcile(ctx)
 	s.hung.due = true
+	s.share.hurry()
 	s.jobs.logChange("read the queues", err)
 }
 
-// fenced cancels what is in flight and starts nothing, because the lease has expired or the row is gone (S6). If the row
-// is still there when the database answers again, work resumes under the same epochs after a fresh read. If the row is
-// gone, another session begins when the old batches have ended, or after the grace. It gets no queue whose calls have not
-// ended (P9).
+// fenced cancels what is in flight and starts nothing, because the lease has expired or the row is gone (S6). If the
+// row is still there when the database answers again, work resumes under the same epochs after a fresh read. If the row
+// is gone, another session begins when the old batches have ended, or after the grace. It gets no queue whose calls
+// have not ended (P9).
 func (s *session) fenced(ctx context.Context) stateFunc {
 	s.server.state.Store(stateFenced)
 	s.cancelAll()
@@ -174,6 +177,7 @@ func (s *session) report() roster.ServerReport {
 		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
 		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInFlight: s.reg.dbTime(stats.OldestCallSince),
 		FailedCalls: stats.FailedCalls, WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
+		Lowering: s.share.lowering(),
 	}
 	if w := s.window.state.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd

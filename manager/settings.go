@@ -29,6 +29,7 @@ type configurer struct {
 	settingsVersion int64 // of the settings in force
 	settingsDue     int64 // the version that is to be read, -1: none
 	itemVersion     int64 // of the failed items that the processor knows
+	partition       int64 // the version of the queues under which the processor has loaded them (X6)
 }
 
 // follow notes what a heartbeat's reply says has changed. The processor loads its failed items again at once.
@@ -37,8 +38,8 @@ func (c *configurer) follow(p roster.HeartbeatReply) {
 	if p.SettingsVersion >= 0 && p.SettingsVersion != c.settingsVersion {
 		c.settingsDue = p.SettingsVersion
 	}
-	if p.ItemVersion != c.itemVersion {
-		c.itemVersion = p.ItemVersion
+	if p.ItemVersion != c.itemVersion || p.PartitionVersion != c.partition {
+		c.itemVersion, c.partition = p.ItemVersion, p.PartitionVersion
 		c.proc.Reload()
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 )
 
-// L5: while a stalled transaction holds the row of a queue that is to move, the servers of the roster together plan once
-// per second, and not each of them at each heartbeat. The queue moves when the row is free.
+// L5: a stalled transaction holds the row of a queue that is to move. The servers of the roster together then plan once
+// per second, and not each server at each heartbeat. The queue moves when the row is free.
 func TestStalledTransactionMakesFewPlans(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
@@ -31,7 +31,8 @@ func TestStalledTransactionMakesFewPlans(t *testing.T) {
 				first.count(t, "SELECT COUNT(*) FROM schedule_task_running WHERE skipped LIKE '%3%'") == 1
 		})
 		locks, elapsed := locksDuring(t, first, 40)
-		// Servers that learn at once that a plan is due may each take the lock row, and all but one find it planned.
+		// Several servers may learn at the same time that a plan is due. Each takes the lock row, and all except the first
+		// find that the plan is written.
 		if most := len(servers) * (1 + int(elapsed/time.Second)); locks > most {
 			t.Errorf("the lock row was taken %d times in %s by %d servers, want at most %d", locks, elapsed, len(servers), most)
 		}
@@ -50,7 +51,8 @@ func TestStalledTransactionMakesFewPlans(t *testing.T) {
 	})
 }
 
-// stallQueue opens a fenced transaction on the row of a queue of the server, until the function that it returns is called.
+// stallQueue opens a fenced transaction on the row of a queue of the server. The function that it returns ends the
+// transaction.
 func stallQueue(t *testing.T, url string, p *process, queue string) (free func()) {
 	t.Helper()
 	db, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
@@ -74,7 +76,8 @@ func stallQueue(t *testing.T, url string, p *process, queue string) (free func()
 	}
 }
 
-// locksDuring returns how often the lock row was taken while each server sent a number of heartbeats, and how long that took.
+// locksDuring returns how often the lock row was taken while each server sent a number of heartbeats, and how long that
+// took.
 func locksDuring(t *testing.T, p *process, heartbeats int) (locks int, elapsed time.Duration) {
 	t.Helper()
 	const version, least = "SELECT version FROM schedule_task_running", "SELECT MIN(beat_count) FROM schedule_server"

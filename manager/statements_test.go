@@ -14,9 +14,9 @@ import (
 	"github.com/dutyrota/rota/manager"
 )
 
-// S1 S2 S3: a process that serves two task types, one of them in mode RUN, pays one UPDATE and one SELECT per heartbeat when
-// nothing changes: it takes no lock. It does not read its queues when only other servers' queues change, which in a large
-// roster happens with each heartbeat. The statements are counted on the wire.
+// S1 S2 S3: a process that serves two task types, one of them in mode RUN, pays one UPDATE and one SELECT per heartbeat
+// when nothing changes: it takes no lock. It does not read its queues when only other servers' queues change, which in
+// a large roster happens with each heartbeat. The statements are counted on the wire.
 func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	t.Parallel()
 	s := manager.Settings{Queues: 3, HeartbeatInterval: 100 * time.Millisecond, JudgeDeadInterval: time.Minute}
@@ -40,8 +40,8 @@ func TestTwoStatementsPerHeartbeat(t *testing.T) {
 	}
 }
 
-// untilQuiet waits until both servers have joined, planned, audited, deleted what is old and read their queues, after which
-// they send heartbeats only.
+// untilQuiet waits until both servers have joined, planned, audited, deleted what is old and read their queues, after
+// which they send heartbeats only.
 func untilQuiet(t *testing.T, proxy *testdb.Proxy, heartbeats func(int64) int64) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -56,8 +56,9 @@ func untilQuiet(t *testing.T, proxy *testdb.Proxy, heartbeats func(int64) int64)
 	}
 }
 
-// S2 S8 H2: what a hand-over costs. The owner reads its queues when a heartbeat's reply tells of the request, and not again
-// after the release, because the release's reply says all that is new. The requester polls without reading its queues.
+// S2 S8 H2: what a hand-over costs. The owner reads its queues when a heartbeat's reply reports the request, and not
+// again after the release, because the release's reply says all that is new. The requester polls without reading its
+// queues.
 func TestHandOverIsReadOnce(t *testing.T) {
 	t.Parallel()
 	direct, proxy, stop := overheard(t, manager.Serve("settle", idle{}, manager.Settings{
@@ -169,8 +170,8 @@ func overheard(t *testing.T, tasks ...manager.Task) (direct string, proxy *testd
 	}
 }
 
-// whileOthersMove raises the version of the plan again and again, as hand-overs between other servers do, until the function
-// that it returns is called.
+// whileOthersMove raises the version of the plan again and again, as hand-overs between other servers do, until the
+// function that it returns is called.
 func whileOthersMove(t *testing.T, url string) (end func()) {
 	t.Helper()
 	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
@@ -198,8 +199,8 @@ func whileOthersMove(t *testing.T, url string) (end func()) {
 	}
 }
 
-// heartbeatCounter returns a function that waits for so many more heartbeats of both servers and returns how many there were. It
-// has a connection of its own, which the proxy does not count if url bypasses the proxy.
+// heartbeatCounter returns a function that waits for so many more heartbeats of both servers and returns how many there
+// were. It has a connection of its own, which the proxy does not count if url bypasses the proxy.
 func heartbeatCounter(t *testing.T, url string) func(int64) int64 {
 	t.Helper()
 	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})

@@ -15,9 +15,11 @@ type Status struct {
 	LeaseValid        bool          // the server may trust that it owns its queues
 	HeartbeatAge      time.Duration // since the start of the last successful heartbeat; 0 before the server has joined
 	Queues            int           // number of queues that the server owned at its last read
+	MaxInFlight       int           // most calls of Execute in flight, its share of max_in_flight; -1: no limit
+	InFlight          int           // number of calls of Execute that it has in flight
 	Draining          int           // number of queues that drain
 	Work              processor.Stats
-	Failing           *FailingError // the dealer does nothing but fail; nil otherwise
+	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
 
 	InRuns bool            // the mode is RUN, and the server has ticked
 	Sweeps int             // number of queues that this process sweeps
@@ -27,8 +29,8 @@ type Status struct {
 	RunProblems map[string]int
 }
 
-// Status returns all task types of this process, in the order of the tasks of New. It asks no database, and may be called at
-// any time.
+// Status returns all task types of this process, in the order of the tasks of New. It asks no database, and may be
+// called at any time.
 func (m *Manager) Status() []Status {
 	list := make([]Status, len(m.servers))
 	for i, s := range m.servers {
@@ -38,7 +40,7 @@ func (m *Manager) Status() []Status {
 }
 
 func (s *server) status() Status {
-	st := Status{TaskType: s.taskType, OwnSign: s.roster.OwnSign(), State: s.state.Load().(string)}
+	st := Status{TaskType: s.taskType, OwnSign: s.roster.OwnSign(), State: s.state.Load().(string), MaxInFlight: -1}
 	session := s.session.Load()
 	if session == nil {
 		return st
@@ -46,6 +48,7 @@ func (s *server) status() Status {
 	lease := session.reg.lease
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
+	st.MaxInFlight, st.InFlight = session.share.limit(), s.proc.BatchesInFlight()
 	st.Failing = session.failing(st.Work)
 	holdings := s.proc.Queues()
 	for _, h := range holdings {

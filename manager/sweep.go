@@ -20,22 +20,29 @@ type sweep struct {
 	saved   runs.Progress
 	savedAt time.Time
 	last    runs.Progress // as the processor reported it last
-	over    bool          // the queue of the run is not this sweep's any more
-	saving  bool          // its end is being saved
+	failed  []runs.ItemFailure
+	over    bool // the queue of the run no longer belongs to this sweep
+	saving  bool // its end is being saved
 	end     func(context.Context, *sweep) error
 }
 
-// progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor: each batch saves it,
-// and the processor's cursor may be behind the row.
+// progress adds what the processor reports to what earlier sweeps have done. It leaves out the cursor: each batch saves
+// it, and the processor's cursor may be behind the row.
 func (sw *sweep) progress(h processor.QueueState) runs.Progress {
-	return runs.Progress{ItemsDone: sw.before.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.before.ItemsFailed + h.Sweep.ItemsFailed}
+	for _, i := range h.Sweep.FailedItems[len(sw.failed):] {
+		sw.failed = append(sw.failed, runs.ItemFailure{Key: i.Key, Error: i.Err.Error(), At: i.At})
+	}
+	return runs.Progress{
+		ItemsDone: sw.before.ItemsDone + h.Sweep.ItemsDone, ItemsFailed: sw.before.ItemsFailed + h.Sweep.ItemsFailed,
+		Failed: slices.Clip(sw.failed), Whole: h.Sweep.AllFailed,
+	}
 }
 
-// sweeper sweeps queues for runs, in mode RUN. The processor gets a queue when the server has claimed it for the open run,
-// not when the server owns it. When the sweep ends, the processor forgets the queue.
+// sweeper sweeps queues for runs, in mode RUN. The processor gets a queue when the server has claimed it for the open
+// run, not when the server owns it. When the sweep ends, the processor forgets the queue.
 //
-// It has 20 methods: seven in this file begin sweeps and save how far they have come, and thirteen in sweep_end.go end them.
-// All change the same map of sweeps.
+// It has 20 methods: seven in this file begin sweeps and save how far they have come, and thirteen in sweep_end.go end
+// them. All change the same map of sweeps.
 type sweeper struct {
 	*base
 	ticker *runTicker
@@ -46,9 +53,9 @@ type sweeper struct {
 // saveInterval is the pause between two saves of the progress of a sweep.
 const saveInterval = 5 * time.Second
 
-// claim returns the job that begins sweeps of some of the free queues after a tick, as many as keep the executors busy. It
-// claims no more, because after a crash a queue that was claimed and not worked looks like work without progress. Before
-// that it saves how far the present sweeps have come. claim returns nil if there is nothing to do.
+// claim returns the job that begins sweeps of some of the free queues after a tick, as many as keep the executors busy.
+// It claims no more, because after a crash a queue that was claimed and not worked looks like work without progress.
+// Before that it saves how far the present sweeps have come. claim returns nil if there is nothing to do.
 func (s *sweeper) claim(free func() []roster.ViewQueue) *job {
 	if !s.ticker.fresh {
 		return nil
@@ -84,7 +91,7 @@ func (s *sweeper) claim(free func() []roster.ViewQueue) *job {
 	}
 }
 
-// claimable returns those of the free queues that are not swept already. No run may be claimed from that is paused.
+// claimable returns the free queues that have no sweep. A server claims no queue of a run that is paused.
 func (s *sweeper) claimable(free []roster.ViewQueue) (queues []center.QueueEpoch) {
 	if open, paused := s.ticker.open(); open == "" || paused {
 		return nil
@@ -122,7 +129,7 @@ func (s *sweeper) grant(sw *sweep, row roster.ViewQueue) {
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
 		Run: &processor.Run{
 			ID: sw.RunID, Key: sw.Key, Params: sw.Params, ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt,
-			Attempt: sw.Attempt, Recovering: sw.Recovering,
+			Attempt: sw.Attempt, Recovering: sw.Recovering, ItemsFailed: sw.ItemsFailed,
 		},
 	}
 	s.queueLog(row.ID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).Debug("sweep begins")

@@ -16,9 +16,9 @@ const (
 	idleTickInterval = time.Minute
 )
 
-// runTicker decides when the server ticks, and keeps what the last tick found. A tick opens, ends and fires what is due in
-// the runs of a task type. Every server ticks: there is no leader. The heartbeat tells of new runs and of triggers, so that
-// no server ticks while there is nothing to do.
+// runTicker decides when the server ticks, and keeps what the last tick found. A tick opens, ends and fires what is due
+// in the runs of a task type. Every server ticks: there is no leader. The heartbeat's reply reports new runs and
+// triggers, so that no server ticks while there is nothing to do.
 type runTicker struct {
 	*base
 	next   time.Time                       // when to tick

@@ -45,9 +45,13 @@ func TestHostVanishesInsideAFencedTransaction(t *testing.T) {
 			return b.count(t, "SELECT COUNT(*) FROM schedule_server_history WHERE reason = 'EXPIRED'") == 1 &&
 				b.count(t, "SELECT COUNT(*) FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server") == quick.Queues
 		})
-		for _, p := range []*process{a, b} {
-			p.stop()
-			t.Log(<-p.ended) // without a network it cannot leave
+		a.stop()
+		proxy.Refuse(true)
+		proxy.Cut() // without a network it would try to leave for half a minute
+		t.Log(<-a.ended)
+		b.stop()
+		if err := <-b.ended; err != nil {
+			t.Fatal(err)
 		}
 	})
 }

@@ -57,10 +57,10 @@ func (v *ownView) mustRead(p roster.HeartbeatReply) bool {
 	return !v.matches(p) || v.requesterUnaware()
 }
 
-// matches reports whether the rows are the same as at the heartbeat (S2). Each change of a queue's owner or
-// requester raises plan_version in its row. A plan that changed only other servers' queues does not count, because in a
-// large roster that happens with each heartbeat. The numbers of queues and requests and the sum of the epochs reveal edits
-// by hand too.
+// matches reports whether the rows are the same as at the heartbeat (S2). Each change of a queue's owner or requester
+// raises plan_version in its row. A plan that changed only other servers' queues does not count, because in a large
+// roster that happens with each heartbeat. The numbers of queues and requests and the sum of the epochs reveal edits by
+// hand too.
 func (v *ownView) matches(p roster.HeartbeatReply) bool {
 	var owned, requested, epochs, newest, awaited int64
 	for _, q := range v.Queues {
@@ -87,8 +87,8 @@ func (v *ownView) hasIncoming() bool {
 	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner != v.uuid })
 }
 
-// incomingUnchanged reports whether the queues that the server waits for are still the same. It sends one statement, which
-// reads no view (S8), and returns false if the statement fails.
+// incomingUnchanged reports whether the queues that the server waits for are still the same. It sends one statement,
+// which reads no view (S8), and returns false if the statement fails.
 func (v *ownView) incomingUnchanged(ctx context.Context) bool {
 	ctx, cancel := v.withReadTimeout(ctx)
 	defer cancel()

@@ -58,8 +58,8 @@ func (s *session) wait(ctx context.Context) outcome {
 	return handled
 }
 
-// follow notes what a heartbeat's reply asks for, and reconciles. A step that needs a call of the database becomes a job. The
-// read of the rows does not.
+// follow notes what a heartbeat's reply asks for, and reconciles. A step that needs a call of the database becomes a
+// job. The read of the rows does not.
 func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.view.checked = time.Now()
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
@@ -70,24 +70,25 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	if s.ticker != nil {
 		s.ticker.follow(r.HeartbeatReply)
 	}
+	s.share.follow(r.Share)
 	s.config.follow(r.HeartbeatReply)
 	s.planner.follow(r, s.halt.barrierPassed(r.HeartbeatReply))
 	s.reconcile(ctx, mustRead)
 	s.alerter.follow(r.HeartbeatReply, s.failing(s.proc.Stats()), s.reconciler.restricted())
 }
 
-// mustPoll reports whether to poll early: another server still has a queue that is requested for this one, or this one hands
-// everything over and waits until the requesters know of it. A server that keeps working reads its requests with each
-// heartbeat only. When many servers join, every other server has to hand a queue over, and polls by all of them would be
-// most of the load of the database.
+// mustPoll reports whether to poll early: another server still owns a queue that this server requests, or this server
+// hands everything over and waits until the requesters know of it. A server that keeps working reads its requests with
+// each heartbeat only. When many servers join, every other server has to hand a queue over, and polls by all of them
+// would be most of the load of the database.
 func (s *session) mustPoll() bool {
 	return s.halt.handingOver() && !s.halt.overdue() || s.view.hasIncoming()
 }
 
-// poll reads whether a queue has arrived. A server that hands everything over reads all its queues, because it waits until
-// their requesters know of it.
+// poll reads whether a queue has arrived. A server that hands everything over reads all its queues, because it waits
+// until their requesters know of it.
 func (s *session) poll(ctx context.Context) {
-	defer func() { s.view.checked = time.Now() }() // at the end, so that the pause begins when a slow database has answered
+	defer func() { s.view.checked = time.Now() }() // at the end: the pause begins when a slow database has answered
 	if !s.halt.handingOver() && s.view.fresh && s.view.incomingUnchanged(ctx) {
 		return
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// permitWindow decides when the permit window allows work on the queues, by the database's clock as this process estimates
-// it.
+// permitWindow decides when the permit window allows work on the queues, by the database's clock as this process
+// estimates it.
 //
-// A window without an end closes for each queue on its own, at the first empty select, until the window's next start. The
-// queue's column window_done_at holds that, because later owners of the queue must know it. In memory it would be lost in
-// a crash or a move: the new owner would open a window again that had ended, or end one that had not.
+// A window without an end closes for each queue on its own, at the first empty select, until the window's next start.
+// The queue's column window_done_at holds that, because later owners of the queue must know it. In memory it would be
+// lost in a crash or a move: the new owner would open a window again that had ended, or end one that had not.
 type permitWindow struct {
 	*base
 	reg     *registration

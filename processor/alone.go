@@ -8,9 +8,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// The Kinds of the Alerts about items that end their process (S14). AlertCrashes says that owners of a queue were expired
-// one after the other before they had executed a page of it, AlertKiller that an item is dead because the process ended
-// while it executed the item alone.
+// The Kinds of the Alerts about items that end their process (S14). AlertCrashes says that owners of a queue were
+// expired one after the other before they had executed a page of it. AlertKiller says that an item is dead because the
+// process ended while it executed the item alone.
 const (
 	AlertCrashes = "CRASHES"
 	AlertKiller  = "KILLER"
@@ -22,14 +22,14 @@ type aloneLanes struct {
 	turn *lane // nil while none of them has a select, a page or a batch in flight
 }
 
-// crashed reports whether more owners of a queue were expired in a row than is plausible without a cause in its items.
+// crashed reports whether so many owners of a queue were expired in a row that one of its items must be the cause.
 func (q Queue) crashed(s *Settings) bool {
 	return q.Run == nil && s.MaxCrashes > 0 && q.Crashes > s.MaxCrashes
 }
 
-// grantCrashedLocked prepares a lane for a queue that has crashed too often, and returns when its first select is due. The
-// items of a dealer without keys have no names. Its queue waits longer after each crash, so that the other queues of the
-// process make progress.
+// grantCrashedLocked prepares a lane for a queue that has crashed too often, and returns when its first select is due.
+// The items of a dealer without keys have no names. Such a queue waits longer after each crash, so that the other
+// queues of the process make progress.
 func (s *scheduler) grantCrashedLocked(l *lane, q Queue, now time.Time) time.Time {
 	if !q.crashed(s.settings) {
 		return now
@@ -42,12 +42,13 @@ func (s *scheduler) grantCrashedLocked(l *lane, q Queue, now time.Time) time.Tim
 	return now.Add(s.settings.queuePause(q.Crashes-s.settings.MaxCrashes, 0))
 }
 
-// aloneMustWaitLocked reports whether a due lane must wait for the turn of another one. That lane passes the turn on.
+// aloneMustWaitLocked reports whether a due lane must wait because another lane has the turn. That lane passes the turn
+// on.
 func (s *scheduler) aloneMustWaitLocked(l *lane) bool {
 	return l.alone && s.alone.turn != nil && s.alone.turn != l
 }
 
-// passTurnLocked ends the turn of a lane that is idle, and makes the lanes due that have waited for it.
+// passTurnLocked ends the turn of a lane that is idle, and makes the lanes due that have waited for the turn.
 func (s *scheduler) passTurnLocked(l *lane) {
 	if s.alone.turn != l || !l.idle(s.settings.NotSleep) {
 		return
@@ -60,8 +61,8 @@ func (s *scheduler) passTurnLocked(l *lane) {
 	}
 }
 
-// surviveLocked records that a queue was worked after its last crash and that the process is still there. When this holds
-// for all its queues, the items of the lane are executed in batches again.
+// surviveLocked records that a queue was worked after its last crash and that the process is still there. When this
+// holds for all its queues, the items of the lane are executed in batches again.
 func (s *scheduler) surviveLocked(l *lane, g *grant) {
 	if g.queue.Crashes == 0 || g.survived {
 		return
@@ -102,8 +103,8 @@ func (b *batch) continueAloneLocked(s *scheduler) {
 	}
 }
 
-// beginAlone waits until no other item of the process is executed alone, and records that the item begins. An item is not
-// executed if that fails: nothing could name it if it ended the process.
+// beginAlone waits until no other item of the process is executed alone, and records that the item begins. If it cannot
+// record that, the processor does not execute the item: nothing could name the item if it ended the process.
 func (b *batch) beginAlone() (err error) {
 	select {
 	case b.env.Alone <- struct{}{}:
@@ -112,7 +113,7 @@ func (b *batch) beginAlone() (err error) {
 		return context.Cause(b.ctx)
 	}
 	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err == nil {
-		err = b.lane.failures.saveStart(b.bound, b.grantOf(0), b.keys[0])
+		err = b.lane.failures.saveStart(b, b.grantOf(0), b.keys[0])
 	}
 	if err != nil {
 		b.result.pause = true
@@ -125,8 +126,8 @@ func (b *batch) beginAlone() (err error) {
 // unrecorded reports whether the item should have been executed alone and was not, because its begin was not recorded.
 func (b *batch) unrecorded() bool { return b.alone && b.mark >= ordinary && !b.recorded }
 
-// forgetBegin removes the record of an item that was cancelled, as long as this server may still own the queue. After
-// another outcome its record was replaced or deleted.
+// forgetBegin removes the record of an item that was cancelled, as long as this server may still own the queue. Another
+// outcome has replaced or deleted the record.
 func (b *batch) forgetBegin() {
 	if !b.recorded || b.outcome != cancelled || !b.env.Trusted() {
 		return
@@ -145,16 +146,20 @@ func (b *batch) leaveAlone() {
 }
 
 // saveStart records in the store that an item begins alone. In memory the item is a suspect.
-func (l *failureLog) saveStart(ctx context.Context, g *grant, key string) error {
+func (l *failureLog) saveStart(b *batch, g *grant, key string) error {
 	l.gate.enter()
 	defer l.gate.leave()
-	r, known := l.record(g, key)
+	r, known, err := l.record(&b.call, g, key)
+	if err != nil {
+		return err
+	}
 	if !known {
 		r.batchLimit = 1
 	}
 	item := r.item(key, time.Now())
 	item.Started = true
-	if err := l.write(ctx, g, []FailedItem{item}); err != nil {
+	item.RetryIn = 0 // the store keeps it as the time of the begin
+	if err := l.write(b.bound, g, []FailedItem{item}); err != nil {
 		return err
 	}
 	r.stored, r.saved = true, false
@@ -166,7 +171,7 @@ func (l *failureLog) saveStart(ctx context.Context, g *grant, key string) error 
 func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) error {
 	l.gate.enter()
 	defer l.gate.leave()
-	r, ok := l.record(g, key)
+	r, ok := l.recall(g, key)
 	switch {
 	case !ok || l.store == nil:
 		return nil
@@ -176,10 +181,13 @@ func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) erro
 	return l.store.Delete(ctx, g.queue, []string{key})
 }
 
-// judgeStarted declares the items dead that an earlier owner has begun alone and not ended: that owner was expired, and so
-// were others before it. A Discarder removes them before they are dead. Without that many crashes the owner has left, or a
-// record could not be deleted.
-func (c *selectCall) judgeStarted(g *grant, list []FailedItem) error {
+// crashedSelect is a select of queues that have crashed too often.
+type crashedSelect struct{ *selectCall }
+
+// judgeStarted declares the items dead that an earlier owner has begun alone and not ended: that owner was expired, and
+// so were others before it. A Discarder gets the items before they are dead. With fewer crashes, judgeStarted does
+// nothing: the owner has left, or could not delete a record.
+func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 	var dead []FailedItem
 	for i := range list {
 		f := &list[i]
@@ -210,8 +218,8 @@ func (c *selectCall) judgeStarted(g *grant, list []FailedItem) error {
 	return nil
 }
 
-// alertCrashes tells once per lane that its queues have crashed too often.
-func (c *selectCall) alertCrashes() {
+// alertCrashes sends one alert per lane if its queues have crashed too often.
+func (c crashedSelect) alertCrashes() {
 	l := c.lane
 	if l.crashes == 0 || l.crashesTold {
 		return

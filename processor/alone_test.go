@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,32 +28,11 @@ func (w *world) grantCrashed(t *testing.T, counts map[string]int, order ...strin
 	}
 }
 
-// alerts collects the kinds and queues of alerts.
-type alerts struct {
-	mu   sync.Mutex
-	list []processor.Alert
-}
-
-func (a *alerts) add(alert processor.Alert) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.list = append(a.list, alert)
-}
-
-func (a *alerts) kinds() (kinds string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, alert := range a.list {
-		kinds += fmt.Sprintf("%s of %s; ", alert.Kind, alert.Queue)
-	}
-	return kinds
-}
-
-// Items of queues that have crashed too often are executed one by one, one at a time among all queues, each with a record
-// that goes when it ends. A page without a crash ends this (S14).
+// S14: the processor executes the items of queues that have crashed too often one by one, one at a time among all
+// queues. Each item has a record until its execution ends. A page without a crash ends this.
 func TestCrashedQueuesAreExecutedOneByOne(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		r, m, told := newRows(w, "a1", "a2", "a3", "b1", "b2", "c1", "c2"), newMemory(), &alerts{}
+		r, m, told := newRows(w, "a1", "a2", "a3", "b1", "b2", "c1", "c2"), newMemory(), &alertBook{}
 		r.takes = time.Second
 		r.bad["a2"] = errBroken
 		s := crashing()
@@ -82,7 +60,7 @@ func TestCrashedQueuesAreExecutedOneByOne(t *testing.T) {
 				t.Errorf("queue %s has not survived, want Survived", id)
 			}
 		}
-		if got := told.kinds(); got != "CRASHES of a; CRASHES of b; " {
+		if got := told.text(); got != "CRASHES of a; CRASHES of b; " {
 			t.Errorf("alerts: %s, want one of each queue that has crashed too often", got)
 		}
 		r.mu.Lock()
@@ -98,7 +76,7 @@ func TestCrashedQueuesAreExecutedOneByOne(t *testing.T) {
 // The item that a crashed owner has begun alone is dead, and the others are executed (S14).
 func TestItemThatEndsItsProcessIsDead(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		r, m, told := newRows(w, "a1", "a2", "a3"), newMemory(), &alerts{}
+		r, m, told := newRows(w, "a1", "a2", "a3"), newMemory(), &alertBook{}
 		m.items["a1"] = processor.FailedItem{Key: "a1", Started: true}
 		w.start(t, r, processor.Env{Items: failedItems{m}, Alert: told.add}, crashing())
 		w.grantCrashed(t, map[string]int{"a": 3}, "a")
@@ -111,7 +89,7 @@ func TestItemThatEndsItsProcessIsDead(t *testing.T) {
 		if n := w.Stats().DeadCount; n != 1 {
 			t.Errorf("%d items died, want 1", n)
 		}
-		if got := told.kinds(); got != "CRASHES of a; KILLER of a; " {
+		if got := told.text(); got != "CRASHES of a; KILLER of a; " {
 			t.Errorf("alerts: %s, want CRASHES and KILLER", got)
 		}
 	})
@@ -223,10 +201,11 @@ func (d *failingSelect) Select(ctx context.Context, s processor.Selection) ([]st
 	return d.rows.Select(ctx, s)
 }
 
-// The items of a dealer without keys cannot be told apart. Its queue waits after crashes, and an alert tells (S14).
+// Nothing distinguishes the items of a dealer without keys. Its queue waits after crashes, and an alert reports it
+// (S14).
 func TestCrashedQueueWithoutKeysWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		told := &alerts{}
+		told := &alertBook{}
 		d := &dealer{sel: once(map[string][]string{"a": {"a1", "a2"}, "b": {"b1"}})}
 		d.exec = func(_ context.Context, items []string) error { w.note("%v", items); return nil }
 		s := crashing()
@@ -235,7 +214,7 @@ func TestCrashedQueueWithoutKeysWaits(t *testing.T) {
 		w.grantCrashed(t, map[string]int{"a": 2}, "a", "b")
 		time.Sleep(time.Minute)
 		w.expect(t, "0s [b1]", "4s [a1 a2]")
-		if got := told.kinds(); got != "CRASHES of a; " {
+		if got := told.text(); got != "CRASHES of a; " {
 			t.Errorf("alerts: %s, want CRASHES", got)
 		}
 		if !w.holding(t, "a").Survived {

@@ -10,6 +10,9 @@ import (
 
 // batch is one batch of a page. blame is what its failure means for the items, cursorBatch what its end means for the
 // cursor.
+//
+// It has about 20 methods: the steps of a batch in this file, and one or two in the file of each subject that counts
+// the end of a batch (alone, breaker, pace, streak).
 type batch struct {
 	call
 	span
@@ -42,12 +45,18 @@ type batchResult struct {
 	retryAfter   time.Duration // the length of the pause, if RetryAfter set one
 	retryNow     bool          // the items are selected again at once
 	retryAt      time.Time     // the item that a cursor waits for backs off until then
+	passed       []SweptItem   // of a sweep, the items that it passes, at most maxFailedItems
+	waiting      int           // of a sweep, the failed items that wait for the end of an outage
+	poison       bool          // the failed items have failed both before and after a success of others
 	streak       uint64        // the latest streak in which an item first failed that failed now; 0 if unknown
+
+	discardFailure string // why the last Discard failed; empty if none did
 }
 
 // claimLocked takes the next batch of a ready lane.
 func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
 	l.batches++
+	s.inFlight.batches++
 	b.lane = l
 	b.page, b.parts, b.mark, b.streak = l.page, l.page.parts, m, s.streak.number
 	b.span = b.page.take(end)
@@ -136,6 +145,9 @@ func (b *batch) conclude() {
 		b.hookEnd(Result{Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took})
 	}
 	b.now = time.Now()
+	if b.result.discardFailure != "" { // it does not change what the error says about an outage (X5)
+		b.err = fmt.Errorf("%w; %s", b.err, b.result.discardFailure)
+	}
 	if b.err != nil {
 		b.err = fmt.Errorf("execute %s of queue %s: %w", countItems(b.size()), b.queueIDs(), b.err)
 	}
@@ -177,6 +189,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	l, r := b.lane, &b.result
 	b.observeLocked(s)
 	l.batches--
+	s.endBatchLocked()
 	s.stats.countBatch(b)
 	b.measurePaceLocked(s)
 	b.countInStreakLocked(s)

@@ -45,7 +45,8 @@ var ids = []string{"0", "1", "2", "3", "4", "5", "6", "7"}
 
 func (e endlessSet) QueueOf(item int) string { return ids[item/8%8] }
 
-// endlessKeyed is endless with keys. It returns four ranges in turn, so that the page in flight is not the selected page.
+// endlessKeyed is endless with keys. It returns four ranges in turn, so that the page in flight is not the selected
+// page.
 type endlessKeyed struct {
 	*endless
 	keys []string
@@ -110,9 +111,9 @@ func Benchmark(b *testing.B) {
 	}
 }
 
-// BenchmarkPoison measures how much of their rate queues keep while new items arrive and one in a thousand of them always
-// fails: rate-with/rate-without. A batch of a hundred takes ten milliseconds. The poison case of Benchmark shows the cost
-// of such items after their first failures.
+// BenchmarkPoison measures how much of their rate queues keep while new items arrive and one in a thousand of them
+// always fails: rate-with/rate-without. A batch of a hundred takes ten milliseconds. The poison case of Benchmark shows
+// the cost of such items after their first failures.
 func BenchmarkPoison(b *testing.B) {
 	for b.Loop() {
 		well := timed(b, 0)

@@ -3,6 +3,8 @@ package processor
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -40,8 +42,8 @@ func (b blame) run() {
 	}
 }
 
-// suspectAll makes the processor execute the items in smaller batches, down to one item. The error does not say which of
-// them failed, and a broken item must not cost the attempts of the others.
+// suspectAll makes the processor execute the items in smaller batches, down to one item. The error does not say which
+// of them failed, and a broken item must not cost the attempts of the others.
 func (b blame) suspectAll() {
 	after := retryAfter(b.err)
 	if b.lane.sweep != nil {
@@ -62,9 +64,15 @@ func (b blame) failItems(named []itemError) {
 		b.passInSweep(named)
 		return
 	}
+	stored, err := b.findRecords(named)
+	if err != nil {
+		b.logError("count the attempts of failed items", "", err)
+		b.result.pause = true // the items are selected again, and no attempt is forgotten
+		return
+	}
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
-		u, free := b.countAttempt(f)
+		u, free := b.countAttempt(f, stored)
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
@@ -96,10 +104,43 @@ func (b blame) failItems(named []itemError) {
 	}
 }
 
+// findRecords returns the records of the failed items that memory does not hold.
+func (b blame) findRecords(named []itemError) (stored map[string]record, err error) {
+	for _, g := range b.grants {
+		if !g.failures.partial.Load() {
+			continue
+		}
+		var keys []string
+		for _, f := range named {
+			if b.grantOf(f.index) == g {
+				keys = append(keys, b.keys[f.index])
+			}
+		}
+		found, err := b.lane.failures.find(&b.call, g, keys)
+		if err != nil {
+			return nil, err
+		}
+		stored = merge(stored, found)
+	}
+	return stored, nil
+}
+
+// merge adds the records of b to a, which may be nil.
+func merge(a, b map[string]record) map[string]record {
+	if a == nil {
+		return b
+	}
+	maps.Copy(a, b)
+	return a
+}
+
 // countAttempt returns the new record of an item that failed once more, and whether the attempt counts none.
-func (b blame) countAttempt(f itemError) (u update, free bool) {
+func (b blame) countAttempt(f itemError, stored map[string]record) (u update, free bool) {
 	u = update{grant: b.grantOf(f.index), key: b.keys[f.index]}
-	u.record, _ = b.lane.failures.record(u.grant, u.key)
+	var ok bool
+	if u.record, ok = b.lane.failures.recall(u.grant, u.key); !ok {
+		u.record = stored[u.key]
+	}
 	u.closes = b.closes
 	if b.isFree(u.record, f.err) {
 		u.cause = f.err
@@ -131,6 +172,9 @@ func (b blame) discard(f itemError) bool {
 		return true
 	}
 	ctx := b.bound
+	if b.capabilities.cursored { // a fence must not save the cursor before the death is recorded (X3)
+		ctx = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
+	}
 	if b.settings.BatchTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, b.settings.BatchTimeout)
@@ -140,20 +184,36 @@ func (b blame) discard(f itemError) bool {
 	if err == nil {
 		return true
 	}
+	b.result.discardFailure = fmt.Sprintf("discard item %s: %s", b.keys[f.index], err)
 	if b.logError("discard item", b.keys[f.index], err) == cancelled {
 		b.outcome = cancelled
 	}
 	return false
 }
 
-// passInSweep records the failed items of a sweep, so that it does not execute them again. A cursor passes no failed
-// item (X3): the sweep fails, and the next sweep begins with that item.
+// passInSweep records the failed items of a sweep, so that it does not execute them again. The probes of an outage wait
+// instead (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep begins with that item.
 func (b blame) passInSweep(named []itemError) {
-	if b.capabilities.cursored {
-		b.result.pause = true
-		return
-	}
+	g := b.grants[0]
+	b.result.pause = b.capabilities.cursored
+	b.result.poison = !b.capabilities.cursored
 	for _, f := range named {
-		b.lane.failures.put(b.grants[0], b.keys[f.index], record{dead: true})
+		r, _ := b.lane.failures.recall(g, b.keys[f.index])
+		if !r.provenBy(b.closes) {
+			b.result.poison = false
+		}
+		if b.probing && !b.capabilities.cursored && !isPermanent(f.err) {
+			r = record{attempts: r.attempts + 1, cause: f.err, closes: b.closes}
+			r.retryAt = b.now.Add(b.settings.itemPause(r.attempts, f.err))
+			b.lane.failures.put(g, b.keys[f.index], r)
+			b.result.waiting++
+			continue
+		}
+		if len(b.result.passed) < maxFailedItems {
+			b.result.passed = append(b.result.passed, SweptItem{Key: b.keys[f.index], Err: f.err, At: b.now})
+		}
+		if !b.capabilities.cursored {
+			b.lane.failures.put(g, b.keys[f.index], record{dead: true})
+		}
 	}
 }

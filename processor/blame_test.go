@@ -20,7 +20,8 @@ func limited() processor.Settings {
 	return s
 }
 
-// One failing item costs the other items of a batch of a hundred only a repetition, at once, in smaller and smaller batches.
+// One failing item costs the other items of a batch of a hundred only a repetition, at once, in smaller and smaller
+// batches.
 func TestPoisonItemCostsOthersNoAttempt(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 100)...)
@@ -212,6 +213,44 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 			t.Errorf("journal: %s, want one discard, and no [a1]", w.text())
 		}
 		m.expect(t, "save a1 3 true")
+	})
+}
+
+// The failure of Discard is in the last error, beside the failure of the item.
+func TestLastErrorContainsTheFailureOfDiscard(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		b := &bin{newRows(w, "a1"), errors.New("no room")}
+		b.bad["a1"] = processor.Permanent(errBroken)
+		w.start(t, b, processor.Env{Bind: bind}, limited(), "a")
+		synctest.Wait()
+		want := "execute 1 item of queue a: broken; discard item a1: no room"
+		if err := w.Stats().LastError; err == nil || err.Error() != want || !errors.Is(err, errBroken) {
+			t.Errorf("last error %v, want %s", err, want)
+		}
+	})
+}
+
+// tapeBin is a Cursored dealer that is a Discarder.
+type tapeBin struct{ *tape }
+
+func (tapeBin) Key(item string) string { return item }
+
+func (b tapeBin) Discard(ctx context.Context, item string, _ error) error {
+	b.w.note("discard %s %v", item, ctx.Value(cursorKey{}))
+	return nil
+}
+
+// A fenced transaction of Discard does not save the cursor: the cursor passes the item when its death is recorded (X3).
+func TestDiscardMovesNoCursor(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := tapeBin{newTape(w, 2)}, newMemory()
+		d.bad["a00"] = processor.Permanent(errBroken)
+		s := settings()
+		s.ExecuteNumber, s.ItemMaxAttempts = 1, 2
+		w.start(t, d, processor.Env{Cursors: cursorsOf{m}, Items: failedItems{m}, Bind: bindCursor}, s, "a")
+		synctest.Wait()
+		w.expect(t, "0s a00-a00 a00", "0s a01-a01 a01", "0s discard a00 none")
+		m.expect(t, "load a", "save a00 1 true", "load cursor a", "cursor a a00", "cursor a a01")
 	})
 }
 

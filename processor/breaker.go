@@ -7,11 +7,11 @@ import (
 )
 
 // breaker is the circuit breaker of the task type on this server. It opens when failuresToOpen items fail and nothing
-// succeeds in between (X5). While it is open, each lane executes one item at a time, its probe, with growing pauses. It closes
-// when a probe succeeds. The scheduler's lock guards it.
+// succeeds in between (X5). While it is open, each lane executes one item at a time, its probe, with growing pauses. It
+// closes when a probe succeeds. The scheduler's lock guards it.
 type breaker struct {
 	openSince   time.Time           // zero while it is closed
-	closes      uint32              // how often it has closed
+	closes      uint32              // how often the breaker has closed
 	lastFailure time.Time           // the last failure that counts
 	failing     map[string]struct{} // the items that have failed since the last success, by queue and key
 	unnamed     int                 // the failures since the last success that no item has caused
@@ -25,9 +25,6 @@ const (
 	// quietProbes is the time without a failure, in multiples of ProbeMax, after which an open breaker closes: no probe
 	// is left to close it, because the failing items are gone, or dead, or their queues have moved.
 	quietProbes = 2
-
-	// sweepPatience is how long a sweep waits for the end of an outage, before a failure fails it.
-	sweepPatience = time.Hour
 )
 
 func (b *breaker) open() bool { return !b.openSince.IsZero() }
@@ -39,7 +36,8 @@ func (b *batch) observeLocked(s *scheduler) {
 	case b.outcome == done && br.lastFailure.IsZero(), s.settings.ProbeMax == 0, b.mark < ordinary:
 	case b.outcome == done, b.outcome == failed && b.result.failed < b.size():
 		s.succeedLocked(b.now)
-	case b.outcome != failed, b.result.retryNow, allPermanent(b.err): // it says nothing about an outage
+	case b.outcome != failed, b.result.retryNow, allPermanent(b.err): // the failure says nothing about an outage
+	case !br.open() && b.expectedInSweepLocked(): // the failure says nothing new
 	case !b.capabilities.keyed, b.capabilities.cursored, b.result.pause:
 		s.failLocked(b.now, 1)
 	default:
@@ -100,8 +98,9 @@ func (s *scheduler) expireOutageLocked(now time.Time) {
 	}
 }
 
-// paceLocked returns the time of the next select of a lane that would be selected at the given time: while the breaker is
-// open, the time of its next probe; and soon, if the breaker has closed since the last select.
+// paceLocked returns the time of the next select of a lane, which is due at the given time. While the breaker is open,
+// it returns the time of the next probe. If the breaker has closed since the last select, the time is at most half a
+// second from now.
 func (s *scheduler) paceLocked(l *lane, at, now time.Time, after time.Duration) time.Time {
 	switch soon := now.Add(s.settings.floor()); {
 	case s.breaker.open():
@@ -112,16 +111,10 @@ func (s *scheduler) paceLocked(l *lane, at, now time.Time, after time.Duration) 
 	return at
 }
 
-// probePauseLocked returns the pause of a lane before its next probe: a quarter of the time since the breaker opened, from
-// Retry to ProbeMax, with jitter.
+// probePauseLocked returns the pause of a lane before its next probe: a quarter of the time since the breaker opened,
+// from Retry to ProbeMax, with jitter.
 func (s *scheduler) probePauseLocked(now time.Time) time.Duration {
 	d := max(s.settings.Retry, s.settings.floor(), now.Sub(s.breaker.openSince)/4)
 	b := backoff.ExponentialBackOff{InitialInterval: min(d, s.settings.ProbeMax), RandomizationFactor: s.settings.RetryJitter, Multiplier: 1}
 	return max(time.Nanosecond, min(b.NextBackOff(), s.settings.ProbeMax))
-}
-
-// sweepWaitsLocked reports whether a failure that would fail a sweep makes it wait instead, because of an outage. A job of
-// Each does not wait: each of its calls counts as an attempt.
-func (s *scheduler) sweepWaitsLocked(now time.Time) bool {
-	return s.breaker.open() && !s.capabilities.job && now.Sub(s.breaker.openSince) < sweepPatience
 }

@@ -161,15 +161,15 @@ func TestOutageKillsNoItem(t *testing.T) {
 	}
 }
 
-// Several queues fail with an item each.
-func TestOutageOfSeveralQueues(t *testing.T) {
+// X5: failing items of several queues open the breaker, and a success closes it for all queues.
+func TestItemsOfSeveralQueuesOpenTheBreaker(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := newService(w, "a1", "b1", "c1", "d1")
 		d.down = true
 		w.start(t, d, processor.Env{}, usual(), "a", "b", "c", "d")
 		time.Sleep(90 * time.Minute)
 		if w.Stats().OutageSince.IsZero() {
-			t.Error("no outage is told")
+			t.Error("the breaker is closed, want an outage")
 		}
 		d.set(false)
 		time.Sleep(time.Minute)
@@ -181,7 +181,7 @@ func TestOutageOfSeveralQueues(t *testing.T) {
 }
 
 // A queue in which only poison remains still ends, and a new item is executed within a minute.
-func TestOnlyPoisonRemains(t *testing.T) {
+func TestQueueOfPoisonStillEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := newService(w, numbered("a", 5)...)
 		for _, item := range d.open {
@@ -209,7 +209,7 @@ func TestOnlyPoisonRemains(t *testing.T) {
 }
 
 // Failures that are Permanent, and failures beside successes, are no outage.
-func TestNoOutage(t *testing.T) {
+func TestPoisonBesideSuccessesIsNoOutage(t *testing.T) {
 	for name, bad := range map[string]error{"permanent": processor.Permanent(errBroken), "beside successes": errBroken} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -69,8 +69,8 @@ func (c *call) classify(err error) outcome {
 	return failed
 }
 
-// logFailure logs the failure of an operation of the dealer. It is tried again, so that nobody needs to do anything about
-// it, unless it is a panic. If nothing but failures follow, manager raises an alert.
+// logFailure logs the failure of an operation of the dealer. The processor tries the operation again, so a failure
+// other than a panic is only a warning. If only failures follow, package manager raises an alert.
 func (c *call) logFailure(operation string, fields logrus.Fields) {
 	level := logrus.WarnLevel
 	if panicked, ok := errors.AsType[*panicError](c.err); ok {

@@ -6,16 +6,16 @@ import (
 )
 
 // Keyed is an optional capability of a TaskDealer: it identifies items. A failing item then backs off alone and is dead
-// after item_max_attempts, while its queue goes on. Settings.NotSleep needs it. A sweep passes a failing item: it counts
-// the item and does not execute it again under this grant.
+// after item_max_attempts, while its queue goes on. Settings.NotSleep needs it. A sweep passes a failing item: it
+// counts the item and does not execute it again under this grant.
 type Keyed[T any] interface {
 	// Key returns the identity of item. Every select must return the same key for the same item. The key must be
 	// unique among all items of the task type: a new item under the key of a dead item counts as dead. One select
 	// should not return a key twice.
 	//
 	// The processor calls Key only when it must distinguish items: after failures, when items are executed during a
-	// select, for the first item of a page, and for all in a sweep, which must detect repeated items. Several executors call it concurrently, also
-	// while the item is executed, so Key must not read what Execute writes.
+	// select, for the first item of a page, and for all in a sweep, which must detect repeated items. Several executors
+	// call it concurrently, also while the item is executed, so Key must not read what Execute writes.
 	Key(item T) string
 }
 
@@ -36,8 +36,9 @@ type Keyed[T any] interface {
 // under its cursor if the dealer is not Keyed, and passes it.
 //
 // In a sweep, the failing item ends the sweep, and the next attempt of the queue begins with that item. The cursor of a
-// sweep belongs to the queue in the run: it begins at Queue.Cursor, and QueueState.Sweep shows its position. A batch that
-// returns an error after its commit, for example because the reply was lost, counts as done if the cursor proves it.
+// sweep belongs to the queue in the run: it begins at Queue.Cursor, and QueueState.Sweep shows its position. A batch
+// that returns an error after its commit, for example because the reply was lost, counts as done if the cursor proves
+// it.
 type Cursored[T any] interface {
 	// Cursor returns the position after item. The executor that executes item calls it. In a sweep, the executor that
 	// selects item calls it too.
@@ -57,8 +58,9 @@ type Paged[T any] interface {
 // Discarder is an optional capability of a TaskDealer that is Keyed: it removes items that are given up. A sweep gives
 // up no items.
 type Discarder[T any] interface {
-	// Discard removes an item that failed for the last time, with its cause. Most simply it changes a column that
-	// Select filters on. The executor of the last attempt calls it, in the context of the batch. After nil the item
+	// Discard removes an item that failed for the last time, with its cause. Most simply it changes a column that Select
+	// filters on. The executor of the last attempt calls it. The context is that of the batch, whose fence does not save
+	// the cursor of a Cursored dealer here: the cursor passes the item when its death is recorded (X3). After nil the item
 	// is dead. After an error the processor calls Discard again later, instead of Execute, until it succeeds. If the
 	// process ends between Discard and the record of the death, another process calls Discard again.
 	Discard(ctx context.Context, item T, cause error) error
@@ -67,8 +69,8 @@ type Discarder[T any] interface {
 // SetSelector is an optional capability of a TaskDealer. It is TBSchedule's form of select: one query over all queues
 // that the server owns. New looks for it once. The processor never calls Select of a dealer that has it.
 //
-// A batch may then hold items of several queues. If one of them is lost, the whole batch is cancelled. All queues pause,
-// rest and execute together.
+// A batch may then hold items of several queues. If one of them is lost, the whole batch is cancelled. All queues
+// pause, rest and execute together.
 type SetSelector[T any] interface {
 	// SelectSet returns the next items of the owned queues, as Select does for one queue. s.Queue is empty. At most
 	// one SelectSet runs at a time. It may modify owned.

@@ -45,13 +45,13 @@ func (b cursorBatch) recordDead() (err error) {
 	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
 		return err
 	}
-	return b.lane.failures.saveDead(b.bound, b.grants[0], b.keys[0], b.now)
+	return b.lane.failures.saveDead(b.batch, b.grants[0], b.keys[0])
 }
 
 // checkCommitted finds out whether a failed batch of a sweep is done after all. If the cursor has reached the position
 // of the batch, its commit succeeded and only the reply was lost. The cursor is loaded at once, because an item that
-// fails alone ends the sweep. If the position of the batch is that of the item before it, the cursor proves nothing, and
-// the batch has failed.
+// fails alone ends the sweep. If the position of the batch is that of the item before it, the cursor proves nothing,
+// and the batch has failed.
 func (b cursorBatch) checkCommitted() {
 	queue := b.grants[0].queue
 	if b.env.Cursors == nil || !b.position.known || b.position.cursor == queue.Cursor {

@@ -88,8 +88,8 @@ func TestCursoredBatchesRunOneByOne(t *testing.T) {
 	})
 }
 
-// The processor finds the failing item in single batches, retries it in place, and passes it when it is dead and recorded
-// (X3).
+// The processor finds the failing item in single batches, retries it in place, and passes it when it is dead and
+// recorded (X3).
 func TestCursorWaitsForAFailingItemUntilItIsDead(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, m := newTape(w, 5), newMemory()

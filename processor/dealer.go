@@ -70,6 +70,9 @@ type Queue struct {
 	Epoch     int64  // rises with every change of owner; the fence compares it
 	Run       *Run   // the run that sweeps the queue under this grant; nil in mode CONTINUOUS
 
+	// Partition is the caller's version of the division of items into queues, for Env.Items.
+	Partition int64
+
 	// Crashes is the number of owners in a row that were expired before they had executed a page of the queue.
 	Crashes int
 }
@@ -89,4 +92,6 @@ type Run struct {
 
 	Attempt    int  // of this queue; the first is 1
 	Recovering bool // an earlier sweep of this attempt stopped without reporting a result
+
+	ItemsFailed int64 // of this queue, when its sweep was last saved; 0 in the first attempt
 }

@@ -20,15 +20,15 @@
 //	batch.conclude             finds the outcome; blame.run records failed items, cursorBatch.saveCursor moves the cursor
 //	batch.finishLocked         counts the items, and lets the lane rest after its last batch
 //
-// source.go calls the user's code. A batch that fails sends its items back to the start: the next select returns them, and
-// the filter marks them. In mode RUN, sweep.endsWithLocked ends the sweep after a select, and sweep.countBatchLocked
-// counts a batch.
+// source.go calls the user's code. A batch that fails sends its items back to the start: the next select returns them,
+// and the filter marks them. In mode RUN, sweep.endsWithLocked ends the sweep after a select, and
+// sweep.countBatchLocked counts a batch.
 //
 // # The way of a queue
 //
 // Package manager plans and calls Grant. Its documentation has the steps up to that call. Grant adds a lane to the due
-// lanes and wakes an executor, which selects the lane as above. Drain (drainLocked) takes the lane out of the cycle, Drained
-// signals that nothing of it is in flight, and Forget ends the grant.
+// lanes and wakes an executor, which selects the lane as above. Drain (drainLocked) takes the lane out of the cycle,
+// Drained signals that nothing of it is in flight, and Forget ends the grant.
 //
 // # Lanes
 //
@@ -45,45 +45,47 @@
 // # The life of an item
 //
 // Select returns the item on a page. The page is divided into batches of execute_number items, in the order of the
-// select. Several executors may work one page. Per selection an item is executed once, in one batch, or dropped before it
-// starts: because its queue drains, because the server is not trusted any more, or because Run ends. Nothing claims the
-// item between select and execute. The next select therefore returns a dropped item again, here or on another server. It
-// also returns an item whose batch failed. The context of a batch carries the epochs under which it was selected. A queue
-// is granted again only when nothing of the old grant is in flight, so no batch runs under the wrong epoch.
+// select. Several executors may work one page. Per selection an item is executed once, in one batch, or dropped before
+// it starts: because its queue drains, because the server is not trusted any more, or because Run ends. Nothing claims
+// the item between select and execute. The next select therefore returns a dropped item again, here or on another
+// server. It also returns an item whose batch failed. The context of a batch carries the epochs under which it was
+// selected. A queue is granted again only when nothing of the old grant is in flight, so no batch runs under the wrong
+// epoch.
 //
-// In NOTSLEEP a select may return items that are in flight, or that were in flight when it began and have been committed
-// since, because its snapshot is older than its result. The select therefore notes the batches of its lane that are in
-// flight when it begins, under the lock under which batches are claimed. It drops their items from its result (X1). No
-// other item of the lane can get in flight during the select, because items get in flight only through a select and there
-// is one at a time. The alternative is a set of all keys in flight, updated for every item. It would need the same moment
-// under the lock, and a map operation for each item. The present way asks only for the keys of pages that were selected
-// beside running batches.
+// In NOTSLEEP a select may return items that are in flight, or that were in flight when it began and have been
+// committed since, because its snapshot is older than its result. The select therefore notes the batches of its lane
+// that are in flight when it begins, under the lock under which batches are claimed. It drops their items from its
+// result (X1). No other item of the lane can get in flight during the select, because items get in flight only through
+// a select and there is one at a time. The alternative is a set of all keys in flight, updated for every item. It would
+// need the same moment under the lock, and a map operation for each item. The present way asks only for the keys of
+// pages that were selected beside running batches.
 //
 // # Failing items
 //
-// If the dealer is Keyed or Cursored, each queue has a record of its failed items. An ItemStore keeps the records beyond
-// the grant. The error of a batch does not say which item failed, so all items of the batch become suspects. They are
-// selected again without a pause, and executed in batches of a tenth of the size, down to one item. Only an item that
-// fails alone, or by name in Failures, counts an attempt and backs off. A poison item thus costs the other items of its
-// batch a repetition, but no attempt. Two alternatives are worse. Executing the suspects one by one at once costs five
-// times as many calls. Executing them from memory, without a select, may repeat what an unknown commit has done. Items
-// that back off or are dead are dropped from the result of a select. The limit of the select grows by their number, to
-// ten times fetch_number at most (X2).
+// If the dealer is Keyed or Cursored, each failed item has a record. An ItemStore keeps the records beyond the grant.
+// Memory holds a bounded number of them, and the processor looks the others up by their keys (X6). The error of a batch
+// does not say which item failed, so all items of the batch become suspects. They are selected again without a pause,
+// and executed in batches of a tenth of the size, down to one item. Only an item that fails alone, or by name in
+// Failures, counts an attempt and backs off. A poison item thus costs the other items of its batch a repetition, but no
+// attempt. Two alternatives are worse. Executing the suspects one by one at once costs five times as many calls.
+// Executing them from memory, without a select, may repeat what an unknown commit has done. Items that back off or are
+// dead are dropped from the result of a select. The limit of the select grows by their number, to ten times
+// fetch_number at most (X2).
 //
-// Behind a full page that holds few items to execute, the select of a Paged dealer goes on: pass has the position. A pass
-// begins again at the start of the source, where items may be due again or new. It does so seldom enough that the selects
-// of failed items take a twentieth of the lane's time. Two alternatives are worse. A list of the keys to leave out grows
-// with the failed items, and no database reads a long one well. A limit that grows with the failed items makes every
-// select read all of them.
+// Behind a full page that holds few items to execute, the select of a Paged dealer goes on: pass has the position. A
+// pass begins again at the start of the source, where items may be due again or new. It does so seldom enough that the
+// selects of failed items take a twentieth of the lane's time. Two alternatives are worse. A list of the keys to leave
+// out grows with the failed items, and no database reads a long list well. A limit that grows with the failed items
+// makes every select read all of them.
 //
 // The pauses of an item follow a policy: the nth is Retry x RetryFactor^(n-1), at most RetryMax, with jitter. With the
-// defaults of package center (1 s, 2, 6 h, a jitter of one half, 25 attempts) the 24 pauses are 1 s to 16,384 s and nine
-// times 6 h: 63 hours without jitter, 31 hours at least. So an item survives an outage of a day. The pause of a queue is at
-// most a minute. Retries become due one after another. A lane whose page holds only retries is therefore selected again
-// half a second later at the earliest, and the retries that become due in between share a page.
+// defaults of package center (1 s, 2, 6 h, a jitter of one half, 25 attempts) the 24 pauses are 1 s to 16,384 s and
+// nine times 6 h: 63 hours without jitter, 31 hours at least. So an item survives an outage of a day. The pause of a
+// queue is at most a minute. Retries become due one after another. Therefore the next select of a lane whose page holds
+// only retries comes half a second later at the earliest, and the retries that become due in between share a page.
 //
-// A dealer that does nothing but fail is another matter than a poison item. streak.go counts the failed calls since the last
-// success, and says when Stats.FailingSince is set.
+// A dealer that does nothing but fail differs from a poison item. streak.go counts the failed calls since the last
+// success, and decides when Stats has FailingSince.
 //
 // A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
 // death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).
@@ -91,116 +93,125 @@
 // # Items that end their process
 //
 // Queue.Crashes says how many owners in a row were expired before they had executed a page of the queue. Beyond
-// Settings.MaxCrashes the lane is executed alone (S14): its pages give single items, and the store has a record of each while
-// it is executed. Such lanes take turns (aloneLanes), and Env.Alone lets one item of the process be executed at a time, because
-// a record proves nothing if another item may have ended the process. The next owner finds the record of the item that did
-// (judgeStarted). When a page was executed to its end, Survived tells the caller to reset the count, and the lane is worked
-// as usual. Items of other queues go on beside it. One of these may end the process, and the recorded item is dead without
-// being the cause. To stop all other work meanwhile would let one queue stop a whole process.
+// Settings.MaxCrashes the processor executes the items of the lane alone (S14): the pages of the lane give single
+// items, and the store has a record of each item during its execution. Such lanes take turns (aloneLanes), and
+// Env.Alone lets the process execute one such item at a time, because a record proves nothing if another item may have
+// ended the process. The next owner finds the record of the item that ended it (judgeStarted). After a page that was
+// executed to its end, Survived asks the caller to reset the count, and the lane has batches again. Items of other
+// queues go on meanwhile. One of these may end the process, and then the recorded item is dead without being the cause.
+// Rejected: to stop all other work meanwhile, because one queue would stop a whole process.
 //
 // # Outages
 //
-// If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A circuit breaker for the
-// task type on this server tells this from poison: it opens when three distinct items have failed and nothing has
-// succeeded since (X5). An item counts if it fails alone, by name in Failures, or with a RetryAfter. A failure of a select
-// counts as an item of its own, and so does each failure of a dealer that is not Keyed or is Cursored. Permanent errors do
-// not count. The server's breakers are independent: a server that cannot reach the service is not told by one that can.
+// If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A circuit breaker for
+// the task type on this server distinguishes this from poison: it opens when three distinct items have failed and
+// nothing has succeeded since (X5). An item counts if it fails alone, by name in Failures, or with a RetryAfter. A
+// failure of a select counts as an item of its own, and so does each failure of a dealer that is not Keyed or is
+// Cursored. Permanent errors do not count. The breakers of the servers are independent: one server may reach the
+// service while another cannot.
 //
-// While the breaker is open, each lane selects and executes one item, its probe, and rests. The pause is a quarter of the
-// time since the breaker opened, from Retry to ProbeMax (30 s in package manager), with jitter: 90 minutes are about 200
-// probes of a lane. The probe is an item that has not failed alone, else one whose pause is over, else one that backs off;
-// they take turns. Its attempt counts only if its own pause is over. So an item never dies earlier than by the retry
-// policy. The breaker closes when a batch succeeds, wholly or in part. Then all lanes are due, and each item that backs off
-// since before is tried once without counting. The breaker also closes after a minute without a failure (twice ProbeMax):
-// the failing items are gone, dead or elsewhere.
+// While the breaker is open, each lane selects and executes one item, its probe, and rests. The pause is a quarter of
+// the time since the breaker opened, from Retry to ProbeMax (30 s in package manager), with jitter: 90 minutes are
+// about 200 probes of a lane. The probe is an item that has not failed alone. If there is none, it is an item whose
+// pause is over, and otherwise an item that backs off. The items take turns. Its attempt counts only if its own pause
+// is over. So an item never dies earlier than by the retry policy. The breaker closes when a batch succeeds, wholly or
+// in part. Then all lanes are due, and each item that has backed off since before may fail once without counting. The
+// breaker also closes after a minute without a failure (twice ProbeMax): the failing items are gone, dead or elsewhere.
 //
-// A queue in which only n poison items remain still ends. Each needs ItemMaxAttempts counted attempts, at least as far
-// apart as its pauses, and a lane makes a probe every ProbeMax. So all are dead after the 63 hours of the policy, or after
-// n x ItemMaxAttempts x ProbeMax if that is longer, as for more than 300 items. Permanent errors are quicker. A healthy item
-// that arrives is the next probe, and closes the breaker.
+// A queue in which only n poison items remain still ends. Each item needs ItemMaxAttempts counted attempts, at least as
+// far apart as its pauses, and a lane makes a probe every ProbeMax. So all are dead after the 63 hours of the policy,
+// or after n x ItemMaxAttempts x ProbeMax if that is longer, as for more than 300 items. Permanent errors are quicker.
+// A healthy item that arrives is the next probe, and closes the breaker.
 //
-// A sweep has no attempts to count: its probe is passed like any item that fails alone, so that n poison items end it
-// after n probes. Its next attempt tries the passed items again. What would fail a sweep, a failed select or a batch that
-// is not blamed on items, makes it wait instead while the breaker is open, for an hour at most. Jobs of Each do not wait,
-// because each of their calls is an attempt of the queue, whose number the user has set.
+// A sweep has no attempts to count, and its end waits for each item. While the breaker is open, a sweep does not pass
+// its probe, and waits where it would otherwise fail: after a failed select, a failed batch that is not blamed on
+// items, or a failed job of Each. outage.go decides for how long: for the horizon of the retry policy, because the run
+// has a deadline anyway, unless poison is more likely than an outage. While nothing succeeds, only items that have not
+// failed yet can decide this. Where none are left, the share of the failed items decides, and the sweep waits for as
+// long as it has worked, so that it takes at most twice the time. Rejected: to pass each probe, so that an outage of
+// minutes fails a small queue; a fixed limit, which is too long for poison or too short for an outage.
 //
-// The alternative, one breaker for all servers in the database, would need a write per failure and a leader for the probe.
+// The alternative, one breaker for all servers in the database, would need a write per failure and a leader for the
+// probe.
 //
 // # Calls without effect
 //
-// If Execute succeeds and does not change what Select returns, the queue would keep all executors busy in vain. The select
-// therefore compares the first item of its page with those of the four pages before it. After a
-// hundred repeated pages in a row, each executed within a second, the lane pauses like after failures, and the alert
-// NO_EFFECT tells it. Items that need some steps under one key cause no pause, and a
+// If Execute succeeds and does not change what Select returns, the queue would keep all executors busy in vain. The
+// select therefore compares the first item of its page with the first items of the four pages before it. After a
+// hundred repeated pages in a row, each executed within a second, the lane pauses as it does after failures, and the
+// processor sends the alert NO_EFFECT. Items that need some steps under one key cause no pause, and a
 // sleep_time_interval switches the check off: then the user paces the queue. Comparing all items would find more, and
-// would hash each of them; a page with one item that has effect is no busy loop. Items without key, cursor or value
-// are not recognized.
+// would hash each of them; a page with one item that has effect is no busy loop. Items without key, cursor or value are
+// not recognized.
 //
 // # Sweeps
 //
 // A queue that is granted with a Run is swept (mode RUN). Its lane does not rest when a select finds nothing. It leaves
-// the cycle for good when a select has found nothing while nothing was in flight (R9), or when the sweep has failed. Only
-// the queue as a whole is tried again, by another grant (R11). A Keyed item that fails alone or by name is therefore
-// passed. A failure that cannot be blamed on an item fails the sweep. The record of a passed item is like that of a dead
-// item, and the limit of the next select grows by it. A page of only passed items therefore completes the sweep if, and
-// only if, the page had room for other items. In NOTSLEEP a sweep that finds nothing beside the items in flight waits for
-// those. Nothing new will come, so asking again in a loop is useless.
+// the cycle for good when a select has found nothing while nothing was in flight (R9), or when the sweep has failed.
+// Only the queue as a whole is tried again, by another grant (R11). A Keyed item that fails alone or by name is
+// therefore passed. A failure that cannot be blamed on an item fails the sweep. The record of a passed item is like
+// that of a dead item, and the limit of the next select grows by it. A page of only passed items therefore completes
+// the sweep if, and only if, the page had room for other items. In NOTSLEEP a sweep that finds nothing beside the items
+// in flight waits for them. Nothing new will come, so asking again in a loop is useless.
 //
-// The cursor of a sweep is saved and loaded like any other. It passes no failed item (X3), because no attempt and no rerun
-// would return to an item that it has passed: the sweep fails there, and the queue is tried again from that item on. A
-// failed batch loads the cursor at once, because its commit may have succeeded. The alternative, keeping the cursor in
-// memory and saving it now and then, is less work. But it executed again what was committed without a reply, and it
-// overwrote the cursors that fences had saved.
+// The cursor of a sweep is saved and loaded like any other. It passes no failed item (X3), because no attempt and no
+// rerun would return to an item that it has passed: the sweep fails there, and the queue is tried again from that item
+// on. A failed batch loads the cursor at once, because its commit may have succeeded. The alternative, keeping the
+// cursor in memory and saving it now and then, is less work. But it executed again what was committed without a reply,
+// and it overwrote the cursors that fences had saved.
 //
-// If Execute does not change what Select returns, a sweep would never end. A sweep therefore keeps a trail of its recent
-// items, by key, cursor or value. The trail is at least as long as the largest page. Three consecutive pages of items from
-// the trail fail the sweep. A set of all items of the sweep would detect a single repetition, but its memory is unbounded.
-// Items without key, cursor or value, such as pointers, are not detected: an address does not identify an item, and reading
-// the target is a race with its other users. The deadline of the run ends such a sweep.
+// If Execute does not change what Select returns, a sweep would never end. A sweep therefore keeps a trail of its
+// recent items, by key, cursor or value. The trail is at least as long as the largest page. SweepMaxRepeats consecutive
+// pages of items from the trail fail the sweep. A set of all items of the sweep would detect a single repetition, but
+// its memory is unbounded. Items without key, cursor or value, such as pointers, are not detected: an address does not
+// identify an item, and reading the target is a race with its other users. The deadline of the run ends such a sweep.
 //
 // # The scheduler
 //
-// thread_number executors share one lock. An executor finishes its batch and claims the next call under a single hold of
-// the lock. A batch allocates nothing, unless it has several queues or a cursor. Due lanes wait in a heap, ordered by the
-// time at which they became due. A lane that never rests therefore comes after all other due lanes. While fewer pages are
-// ready or being selected than there are executors, a due select comes before the next batch. Otherwise only batches are
-// claimed. This bounds memory, and it keeps many empty queues from taking all executors away from a page. If batches always
-// came first, a large page would keep all other queues from being selected. Pages that are ready at the same time give
-// their batches in turn.
+// thread_number executors share one lock. An executor finishes its batch and claims the next call under a single hold
+// of the lock. A batch allocates nothing, unless it has several queues or a cursor. Due lanes wait in a heap, ordered
+// by the time at which they became due. A lane that never rests therefore comes after all other due lanes. While fewer
+// pages are ready or being selected than there are executors, a due select comes before the next batch. Otherwise only
+// batches are claimed. This bounds memory, and it keeps many empty queues from taking all executors away from a page.
+// If batches always came first, a large page would keep all other queues from being selected. Pages that are ready at
+// the same time give their batches in turn.
 //
 // A page is about a second of work: select asks for the items that the executors execute in that time, by the time per
-// item of the lane's last batches, and that the rate allows. Pages that are there at the same time share the executors and
-// the rate. A page is at most fetch_number items, and at least a batch for each executor that it gets. If a page takes over
-// two seconds all the same, and a lane waits for room, the rest of the page is dropped. A lane therefore waits for pages of
-// a second or two, however slow the items are, and RetryAfter is kept within that time. With fixed pages of fetch_number, it
-// waits for minutes if an item takes 0.2 s. The first page of a processor has fetch_number items, because nothing was
-// measured yet. A single batch that takes longer is not split: execute_number is the user's choice.
+// item of the lane's last batches, and that the rate allows. Pages that are ready at the same time share the executors
+// and the rate. A page is at most fetch_number items, and at least a batch for each executor that it gets. If a page
+// still takes over two seconds, and a lane waits for room, the processor drops the rest of the page. A lane therefore
+// waits for pages of a second or two, however slow the items are, and RetryAfter is kept within that time. With fixed
+// pages of fetch_number, it waits for minutes if an item takes 0.2 s. The first page of a processor has fetch_number
+// items, because nothing was measured yet. A single batch that takes longer is not split: execute_number is the user's
+// choice.
 //
-// The alternative is TBSchedule's: a goroutine per queue hands items to executors through a channel. It costs a hand-over
-// per item, and a drain must look for items in three places.
+// The alternative is TBSchedule's: a goroutine per queue hands items to executors through a channel. It costs a
+// hand-over per item, and a drain must look for items in three places.
 //
-// One lock guards the scheduler, the lanes, the pages and the grants. With a lock for each of them, every claim would take
-// several in a fixed order, because it changes them together. Outside of that lock are only the failed items, because an
-// executor reads them during a select, and what an executor alone uses during its call.
+// One lock guards the scheduler, the lanes, the pages and the grants. With a lock for each of them, every claim would
+// take several in a fixed order, because it changes them together. Outside of that lock are only the failed items,
+// because an executor reads them during a select, and what an executor alone uses during its call.
 //
-// An executor without work waits on a condition. One timer fires when the next lane is due, or when rate_per_second allows
-// the next batch. A batch that must wait for the rate stays on its page, where a drain can drop it. A batch is at most the
-// share of a second: if a server with a small share began with a whole batch, many servers together would exceed the rate
-// by far (X4). Nothing polls: after
-// the loss of trust, executors ask again when Wake, Grant or Resume is called.
+// An executor without work waits on a condition. One timer fires when the next lane is due, or when rate_per_second
+// allows the next batch. A batch that must wait for the rate stays on its page, where a drain can drop it. A batch is
+// at most the share of a second: if a server with a small share began with a whole batch, many servers together would
+// exceed the rate by far (X4). A batch that must wait because too many are in flight (SetMaxInFlight) stays on its page
+// too, until one of them ends. Nothing polls: after the loss of trust, executors ask again when Wake, Grant or Resume
+// is called.
 //
-// Package github.com/cenkalti/backoff computes the jitter of pauses, and golang.org/x/time/rate the rate. Both are small
-// and proven. Our own code would be as long as the calls.
+// Package github.com/cenkalti/backoff computes the jitter of pauses, and golang.org/x/time/rate the rate. Both are
+// small and proven. Our own code would be as long as the calls.
 //
 // # Not promised
 //
 //   - Items are not executed exactly once. The fence of package center makes their effects happen once.
 //   - There is no order between items or between queues, except for the items of a cursor.
-//   - A dealer that ignores its context is not ended. Go cannot stop it. Its queue cannot be drained, Run does not return,
-//     and Stalled names the queue.
+//   - A dealer that ignores its context is not ended. Go cannot stop it. Its queue cannot be drained, Run does not
+//     return, and Stalled names the queue.
 //   - If a select returns an item twice, both are executed, possibly at the same time.
 //   - Not every failure is recorded. A process that dies forgets its suspects, and what its ItemStore could not save.
-//   - Without Keyed or Cursored, the failure of an item is a failure of its batch. Its queue pauses, or its sweep fails.
-//   - A sweep does not see every row. Rows that the dealer does not select, because they are inserted or committed late,
-//     are left to the next run.
+//   - Without Keyed or Cursored, the failure of an item is a failure of its batch. Its queue pauses, or its sweep
+//     fails.
+//   - A sweep does not see every row. Rows that the dealer does not select, because they are inserted or committed
+//     late, are left to the next run.
 package processor

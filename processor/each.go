@@ -7,8 +7,9 @@ import (
 )
 
 // Each returns a dealer for jobs without items: it calls f once for each queue in each run, with the Selection of the
-// queue. If f fails or panics, the sweep of the queue has failed, and the next attempt calls f again. f is also called
-// again if the process dies, or the queue is lost, before the end of the call is recorded.
+// queue. If f fails or panics, the sweep of the queue has failed, and the next attempt calls f again. In an outage (X5)
+// the sweep waits instead, and calls f again without using up an attempt, unless the error is Permanent. f is also
+// called again if the process dies, or the queue is lost, before the end of the call is recorded.
 //
 // Executors call f concurrently for different queues. Its context is the context of Execute. Each needs mode RUN: in
 // CONTINUOUS no job happens only once, so every select returns an error that says this.

@@ -48,7 +48,8 @@ type Env struct {
 	Hooks Hooks
 
 	// Log receives failures: the first of a kind at once, and then one line per minute with a count and an example. A
-	// failure that is tried again is a warning. The death of an item and a panic are errors. Nil discards them.
+	// failure after which the processor tries again is a warning. The death of an item and a panic are errors. Nil
+	// discards them.
 	Log logrus.FieldLogger
 }
 
@@ -59,17 +60,18 @@ type Alert struct {
 	Text  string // for humans
 }
 
-// AlertNoEffect is the Kind of an Alert that says that Execute succeeds, and that the selects of the queue return the same
-// items again and again. The queue pauses between them, for up to a minute. The alert is sent once, and again only after
-// a select had returned others.
+// AlertNoEffect is the Kind of an Alert that says that Execute succeeds, and that the selects of the queue return the
+// same items again and again. The queue pauses between them, for up to a minute. The alert is sent once, and again only
+// after a select had returned others.
 const AlertNoEffect = "NO_EFFECT"
 
-// AlertLimit is the Kind of an Alert that says that a select seems to ignore Selection.Limit. It is sent once per grant.
+// AlertLimit is the Kind of an Alert that says that a select seems to ignore Selection.Limit. It is sent once per
+// grant.
 const AlertLimit = "LIMIT"
 
 // AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
-// select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The alert
-// is sent again with a select after a minute, for as long as that lasts.
+// select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The
+// alert is sent again with a select after a minute, for as long as that lasts.
 const AlertParked = "PARKED"
 
 func (e Env) withDefaults() Env {

@@ -181,8 +181,8 @@ func ExampleCursored() {
 	// <nil>
 }
 
-// A job without items runs once for each queue of each run. A program passes it to manager.Serve, for a task type of mode
-// RUN. This example runs it without a roster.
+// A job without items runs once for each queue of each run. A program passes it to manager.Serve, for a task type of
+// mode RUN. This example runs it without a roster.
 func ExampleEach() {
 	report := processor.Each(func(_ context.Context, s processor.Selection) error {
 		fmt.Println("report on", s.Queue.ID, "for", s.Run.Key)

@@ -93,8 +93,8 @@ func (e *executor) beginLocked(c *call, w work) {
 	}
 }
 
-// perform runs the call, unless it must not start. A runtime.Goexit in the dealer ends the goroutine, and conclude still
-// runs.
+// perform runs the call, unless it must not start. A runtime.Goexit in the dealer ends the goroutine, and conclude
+// still runs.
 func (e *executor) perform() {
 	c := e.call
 	switch {

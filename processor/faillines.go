@@ -9,15 +9,16 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// failureLines logs failures: the first of a kind at once, and from then on one line per minute with the number of those
-// that came in between and one of them as an example. An outage of an hour is sixty lines, however many calls it fails.
-// A minute without a failure of the kind ends it. The text of a line is its kind, so it must not name a queue or an item.
+// failureLines logs failures: the first of a kind at once, and from then on one line per minute with the number of
+// failures in between and one of them as an example. An outage of an hour is sixty lines, however many calls it fails.
+// After a minute without a failure of the kind, the next failure is logged at once. The text of a line is its kind, so
+// it must not name a queue or an item.
 type failureLines struct {
 	mu    sync.Mutex
 	kinds map[string]*failureLine
 }
 
-// failureLine is what is known about the failures of a kind since its last line.
+// failureLine holds the failures of a kind since its last line.
 type failureLine struct {
 	timer *time.Timer
 	count int
@@ -49,7 +50,7 @@ func (f *failureLines) log(level logrus.Level, entry *logrus.Entry, text string)
 	entry.Log(level, text)
 }
 
-// next logs what was counted in a minute.
+// next logs the failures of the last minute.
 func (f *failureLines) next(text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,7 +71,7 @@ func (l *failureLine) write(text string) {
 	l.count = 0
 }
 
-// flush logs what was counted and not logged yet.
+// flush logs the failures that are counted and not logged yet.
 func (f *failureLines) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

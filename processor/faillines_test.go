@@ -11,7 +11,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// An outage of an hour is a line per minute and kind, with a count and an example, and no error: it needs nobody.
+// During an outage of an hour, the processor logs one line per minute and kind, with a count and an example. The lines
+// are warnings, because no operator has to act.
 func TestFailuresAreOneLinePerMinute(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		calls := 0
@@ -37,17 +38,18 @@ func TestFailuresAreOneLinePerMinute(t *testing.T) {
 			}
 		}
 		if lines != 61 || told < calls*9/10 {
-			t.Errorf("%d lines tell of %d failures, want 61 lines and nearly %d", lines, told, calls)
+			t.Errorf("%d lines report %d failures, want 61 lines and nearly %d", lines, told, calls)
 		}
-		w.stop() // the rest is told
+		w.stop() // it logs the other failures
 		last := w.logs.LastEntry().Data["count"]
 		if n, _ := last.(int); told+n != calls {
-			t.Errorf("%d of %d failures told in the end", told+n, calls)
+			t.Errorf("%d of %d failures logged in the end", told+n, calls)
 		}
 	})
 }
 
-// The death of an item is an error with its key. Many deaths are one line, and after a quiet minute the next is at once.
+// The processor logs the death of an item as an error with its key. Many deaths are one line. After a quiet minute the
+// next death is logged at once.
 func TestDeadItemsAreErrors(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 10)...)

@@ -28,26 +28,81 @@ type update struct {
 	record
 }
 
-// load replaces the failed items of a queue by those of the store.
-func (l *failureLog) load(c *selectCall, g *grant, version uint64, discardDue func(FailedItem) bool) error {
+// startedRoom is how many records a load asks for even without room for them, so that it gets all Started records. Each
+// crash of an owner leaves at most one.
+const startedRoom = 100
+
+// load replaces the failed items of a queue by the failed items of the store.
+func (l *failureLog) load(c *selectCall, g *grant, version uint64) error {
 	l.gate.enterAlone()
 	defer l.gate.leaveAlone()
-	list, err := l.store.Load(c.ctx, g.queue)
+	room := g.failures.memory.room() + g.failures.all.Load()
+	list, more, err := l.store.Load(c.ctx, g.queue, int(max(room, startedRoom)))
 	if err == nil {
-		err = c.judgeStarted(g, list)
+		err = crashedSelect{c}.judgeStarted(g, list)
 	}
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g.failures.replaceLocked(list, time.Now(), discardDue)
+	g.failures.replaceLocked(&c.call, list, more, time.Now())
 	g.failures.version = version
 	return nil
 }
 
-// record returns the record of an item.
-func (l *failureLog) record(g *grant, key string) (record, bool) {
+// find asks the store for the records of items that memory does not hold. It asks nothing if memory holds all records
+// of the queue.
+func (l *failureLog) find(c *call, g *grant, keys []string) (found map[string]record, err error) {
+	if !g.failures.partial.Load() {
+		return nil, nil
+	}
+	if keys = l.unknown(g, keys); len(keys) == 0 {
+		return nil, nil
+	}
+	l.gate.enter()
+	defer l.gate.leave()
+	now := time.Now()
+	list, err := l.store.Find(c.ctx, g.queue, keys)
+	if err != nil {
+		return nil, fmt.Errorf("find failed items: %w", err)
+	}
+	found = make(map[string]record, len(list))
+	for _, i := range list {
+		if !c.capabilities.keyed && i.Queue != g.queue.ID {
+			continue // a cursor is the key of an item in its own queue only
+		}
+		r := c.recordOf(i, now)
+		r.streak = 1 // it has failed before
+		found[i.Key] = r
+	}
+	return found, nil
+}
+
+// unknown returns the keys that have no record in memory.
+func (l *failureLog) unknown(g *grant, keys []string) (unknown []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		if _, ok := g.failures.records[key]; !ok {
+			unknown = append(unknown, key)
+		}
+	}
+	return unknown
+}
+
+// record returns the record of an item, from memory or from the store.
+func (l *failureLog) record(c *call, g *grant, key string) (r record, ok bool, err error) {
+	if r, ok = l.recall(g, key); ok {
+		return r, true, nil
+	}
+	found, err := l.find(c, g, []string{key})
+	r, ok = found[key]
+	return r, ok, err
+}
+
+// recall returns the record of an item from memory.
+func (l *failureLog) recall(g *grant, key string) (record, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, ok := g.failures.records[key]
@@ -58,7 +113,7 @@ func (l *failureLog) record(g *grant, key string) (record, bool) {
 func (l *failureLog) put(g *grant, key string, r record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g.failures.putLocked(key, r)
+	g.failures.keepLocked(key, r)
 }
 
 // suspect records all items of a failed batch as suspects, in memory.
@@ -91,8 +146,8 @@ func (l *failureLog) save(ctx context.Context, g *grant, updates []update) error
 	defer l.mu.Unlock()
 	for _, u := range updates {
 		if u.grant == g {
-			u.stored, u.saved = true, err == nil
-			g.failures.putLocked(u.key, u.record)
+			u.stored, u.saved = true, err == nil && l.store != nil
+			g.failures.keepLocked(u.key, u.record)
 		}
 	}
 	return err
@@ -100,20 +155,22 @@ func (l *failureLog) save(ctx context.Context, g *grant, updates []update) error
 
 // saveDead ensures that the record of a dead item is in the store, before a cursor passes the item for good. It returns
 // errRecordChanged if the item is not dead any more.
-func (l *failureLog) saveDead(ctx context.Context, g *grant, key string, now time.Time) error {
+func (l *failureLog) saveDead(b *batch, g *grant, key string) error {
 	l.gate.enter()
 	defer l.gate.leave()
-	r, ok := l.record(g, key)
+	r, ok, err := l.record(&b.call, g, key)
 	switch {
+	case err != nil:
+		return err
 	case !ok || !r.dead:
 		return errRecordChanged
 	case r.saved:
 		return nil
 	}
-	if err := l.write(ctx, g, []FailedItem{r.item(key, now)}); err != nil {
+	if err := l.write(b.bound, g, []FailedItem{r.item(key, b.now)}); err != nil {
 		return fmt.Errorf("save failed items: %w", err)
 	}
-	r.saved = true
+	r.saved = l.store != nil
 	l.put(g, key, r)
 	return nil
 }
@@ -135,13 +192,14 @@ func (l *failureLog) remove(b *batch) error {
 	return l.store.Delete(b.bound, b.grantOf(0).queue, b.keys)
 }
 
-// removeFromMemory reports whether the store has a record. This is only possible for a batch of one item.
+// removeFromMemory reports whether the store may have a record. This is only possible for a batch of one item.
 func (l *failureLog) removeFromMemory(b *batch) (stored bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, key := range b.keys {
 		f := &b.grantOf(i).failures
-		stored = stored || f.records[key].stored
+		r, ok := f.records[key]
+		stored = stored || r.stored || !ok && f.partial.Load()
 		f.removeLocked(key)
 	}
 	return stored
@@ -165,8 +223,11 @@ func (b *batch) causeOfDiscard() error {
 	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
 		return err
 	}
-	r, ok := b.lane.failures.record(b.grants[0], b.keys[0])
-	if !ok || !r.discardDue {
+	r, ok, err := b.lane.failures.record(&b.call, b.grants[0], b.keys[0])
+	switch {
+	case err != nil:
+		return err
+	case !ok || !r.discardDue:
 		return errRecordChanged
 	}
 	return r.cause

@@ -100,7 +100,8 @@ func TestStoreErrorThatMeansLostQueue(t *testing.T) {
 	})
 }
 
-// Items that back off or are dead do not starve the others. The limit is bounded, and the bound alerts for as long as it lasts (X2).
+// Items that back off or are dead do not starve the others. The limit is bounded, and the bound alerts for as long as
+// it lasts (X2).
 func TestParkedItemsRaiseTheLimit(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 60)...)

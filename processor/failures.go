@@ -13,9 +13,25 @@ type failures struct {
 	tidied  time.Time // when suspects that are not selected any more were last removed
 	version uint64    // of the last load: calls of Reload + 1; only the lane's select uses it
 
-	all    atomic.Int64
-	parked atomic.Int64 // without the suspects
+	all     atomic.Int64
+	parked  atomic.Int64 // without the suspects
+	partial atomic.Bool  // the store may have records of the queue's items that are not here
+	memory  *memory      // of the processor
 }
+
+// maxRecords is how many records of failed items a processor holds at most, besides suspects and records that it could
+// not save: some megabytes. While the store has more, each page costs a statement that finds them by their keys.
+const maxRecords = 10_000
+
+// memory bounds the records that the queues of a processor hold together.
+type memory struct {
+	held atomic.Int64
+	most int64
+}
+
+// room returns how many more records memory may hold. Executors that ask at the same time may exceed the bound by one
+// record each.
+func (m *memory) room() int64 { return m.most - m.held.Load() }
 
 // record is what is known about one failed item.
 type record struct {
@@ -35,8 +51,16 @@ type record struct {
 // succeeded after all. Removing a suspect too early costs one more failed batch.
 const suspectFor = 10 * time.Minute
 
-// smallerBatch returns the size of the next batches for the items of a failed batch of n. A failing item among a hundred
-// is found with ten batches and then ten items. One by one would need more calls, and halves would need more selects.
+// provenBy reports whether another failure of the item proves that the item is to blame: something has succeeded since
+// the item failed, so that the breaker has closed.
+func (r record) provenBy(closes uint32) bool { return r.attempts > 0 && r.closes < closes }
+
+// waits reports whether an item of a sweep waits for the end of an outage.
+func (r record) waits() bool { return r.attempts > 0 && !r.dead }
+
+// smallerBatch returns the size of the next batches for the items of a failed batch of n. A failing item among a
+// hundred is found with ten batches and then ten items. One by one would need more calls, and halves would need more
+// selects.
 func smallerBatch(n int) int { return max(1, n/10) }
 
 // putLocked replaces the record under key.
@@ -56,8 +80,22 @@ func (f *failures) removeLocked(key string) {
 	}
 }
 
+// keepLocked replaces the record under key. Beyond the bound, memory holds no record that the store has.
+func (f *failures) keepLocked(key string, r record) {
+	f.removeLocked(key)
+	if r.saved && f.memory.room() <= 0 {
+		f.partial.Store(true)
+		return
+	}
+	f.putLocked(key, r)
+}
+
+// release gives back the room of all records, when the grant ends.
+func (f *failures) release() { f.memory.held.Add(-f.all.Load()) }
+
 func (f *failures) count(r record, n int64) {
 	f.all.Add(n)
+	f.memory.held.Add(n)
 	if r.batchLimit == 0 {
 		f.parked.Add(n)
 	}
@@ -83,21 +121,34 @@ func (f *failures) tidyLocked(now time.Time) {
 	}
 }
 
-// replaceLocked replaces all records by those of the store. It removes the suspects: their batches fail again.
-func (f *failures) replaceLocked(list []FailedItem, now time.Time, discardDue func(FailedItem) bool) {
+// replaceLocked replaces all records by records of the store, as many as there is room for. It removes the suspects:
+// their batches fail again. more says that the store has more records.
+func (f *failures) replaceLocked(c *call, list []FailedItem, more bool, now time.Time) {
 	for key := range f.records {
 		f.removeLocked(key)
 	}
+	f.partial.Store(more)
 	for _, i := range list {
-		r := record{
-			attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError),
-			retryAt: now.Add(i.RetryIn), discardDue: discardDue(i), stored: true, saved: !i.Started,
-		}
-		if i.Started && i.Attempts == 0 { // it has not failed; its next success deletes the record
-			r.batchLimit = 1
-		}
-		f.putLocked(i.Key, r)
+		f.keepLocked(i.Key, c.recordOf(i, now))
 	}
+}
+
+// recordOf returns the record of an item of the store. After an outage that is over, it keeps its pause.
+func (c *call) recordOf(i FailedItem, now time.Time) record {
+	r := record{
+		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), closes: c.closes,
+		retryAt: now.Add(i.RetryIn), discardDue: c.discardDue(i), stored: true, saved: !i.Started,
+	}
+	if i.Started && i.Attempts == 0 { // it has not failed; its next success deletes the record
+		r.batchLimit = 1
+	}
+	return r
+}
+
+// discardDue reports whether only the Discard of an item of the store is missing.
+func (c *call) discardDue(i FailedItem) bool {
+	most := c.settings.ItemMaxAttempts
+	return c.capabilities.discarder && !i.Dead && most > 0 && i.Attempts >= most
 }
 
 // item returns the record in the form of the store.

@@ -9,8 +9,10 @@ type pageFilter struct {
 	inOrder bool // the items of a cursor keep their order
 	now     time.Time
 
+	stored map[string]record // of items whose records memory does not hold
+
 	ordinary, marked []int32 // indexes of the items to keep
-	waiting          []int32 // indexes of the items that back off and may be the probe of the lane
+	backing          []int32 // indexes of the items that back off and may be the probe of the lane
 	marks            []mark  // of all items; nil while all are ordinary
 }
 
@@ -27,6 +29,9 @@ func (f *pageFilter) filter() (err error) {
 	if f.keys, err = f.page.items.keys(f.keys[:0], 0, f.page.items.size()); err != nil {
 		return err
 	}
+	if f.stored, err = f.findRecords(); err != nil {
+		return err
+	}
 	f.inOrder, f.now = f.capabilities.cursored, time.Now()
 	f.lane.failures.mu.Lock()
 	f.divideLocked()
@@ -41,7 +46,7 @@ func (f *pageFilter) needed() bool {
 		return true
 	}
 	for _, g := range f.grants {
-		if g.failures.all.Load() > 0 {
+		if g.failures.all.Load() > 0 || g.failures.partial.Load() {
 			return true
 		}
 	}
@@ -65,6 +70,27 @@ func (f *pageFilter) findKeysInFlight() (err error) {
 	return nil
 }
 
+// findRecords returns the records of the items that memory does not hold.
+func (f *pageFilter) findRecords() (stored map[string]record, err error) {
+	for n, g := range f.grants {
+		if !g.failures.partial.Load() {
+			continue
+		}
+		var keys []string
+		for i, key := range f.keys {
+			if _, inFlight := f.seen[key]; !inFlight && (f.page.partOf == nil || f.page.partOf[i] == int32(n)) {
+				keys = append(keys, key)
+			}
+		}
+		found, err := f.lane.failures.find(&f.call, g, keys)
+		if err != nil {
+			return nil, err
+		}
+		stored = merge(stored, found)
+	}
+	return stored, nil
+}
+
 // divideLocked finds what becomes of each item. It needs the lock of the lane's failures.
 func (f *pageFilter) divideLocked() {
 	for i, key := range f.keys {
@@ -76,6 +102,9 @@ func (f *pageFilter) divideLocked() {
 			g = f.parts[f.page.partOf[i]].grant
 		}
 		m, wait := f.classifyLocked(g, key, i)
+		if _, held := g.failures.records[key]; wait && !held {
+			f.lane.unheld++
+		}
 		switch {
 		case wait && f.inOrder:
 			return // the items behind it wait too
@@ -91,10 +120,13 @@ func (f *pageFilter) divideLocked() {
 // classifyLocked returns the mark of an item, or that it must wait.
 func (f *pageFilter) classifyLocked(g *grant, key string, index int) (m mark, wait bool) {
 	r, ok := g.failures.records[key]
+	if !ok {
+		r, ok = f.stored[key]
+	}
 	switch {
 	case ok && r.dead && f.inOrder:
 		return passed, false
-	case ok && r.dead:
+	case ok && r.dead, ok && f.countsOutLocked(g, key, r):
 		return ordinary, true
 	case ok && r.retryAt.After(f.now) && !f.tryEarly(r, index):
 		if f.retryAt.IsZero() || r.retryAt.Before(f.retryAt) {
@@ -104,12 +136,16 @@ func (f *pageFilter) classifyLocked(g *grant, key string, index int) (m mark, wa
 	case ok && r.discardDue:
 		f.page.countRetry(r)
 		return discardDue, false
+	case ok && r.batchLimit > 0:
+		f.untested++
+		return mark(r.batchLimit), false
 	case ok:
 		f.page.countRetry(r)
 		return mark(max(1, r.batchLimit)), false
 	case index < f.cursor.suspects:
 		return mark(f.cursor.batchLimit), false
 	}
+	f.untested++
 	return ordinary, false
 }
 

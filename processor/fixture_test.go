@@ -54,6 +54,7 @@ type world struct {
 	*processor.Processor
 	logs  *test.Hook
 	begin time.Time
+	most  *int   // how many records of failed items the processor holds at most; nil means as many as usual
 	stop  func() // ends Run and waits for it
 
 	mu      sync.Mutex
@@ -78,6 +79,9 @@ func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processo
 		t.Fatal(err)
 	}
 	w.Processor = p
+	if w.most != nil {
+		p.SetMaxRecords(*w.most)
+	}
 	w.grant(t, ids...)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -123,8 +127,8 @@ func (w *world) text() string {
 	return strings.Join(w.journal, "\n")
 }
 
-// expect waits until all goroutines are blocked. It compares the journal with lines, sorts the notes of one instant, and
-// clears the journal.
+// expect waits until all goroutines are blocked. It compares the journal with lines, sorts the notes of one instant,
+// and clears the journal.
 func (w *world) expect(t *testing.T, lines ...string) {
 	t.Helper()
 	synctest.Wait()

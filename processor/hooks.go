@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Hooks wrap the calls of the dealer, for tracing spans and metrics. The executors call them concurrently, each directly
-// before its call of the dealer. A hook returns the context for that call and a function, which the same executor calls
-// once after the call. The context may only add values. The function may be nil. A hook that is nil costs nothing.
+// Hooks wrap the calls of the dealer, for tracing spans and metrics. The executors call them concurrently, each
+// directly before its call of the dealer. A hook returns the context for that call and a function, which the same
+// executor calls once after the call. The context may only add values. The function may be nil. A hook that is nil
+// costs nothing.
 type Hooks struct {
 	// Select wraps Select and SelectSet. items is the number of items that the dealer returned, including items that
 	// are dropped later.

@@ -6,7 +6,8 @@ import (
 )
 
 // lane is the unit of selecting: one queue, or all queues if the dealer is a SetSelector. The scheduler's lock guards
-// the fields up to sweep.
+// the fields up to sweep. It has more than 20 fields, because all that concerns one queue alone is here, by what uses
+// it.
 type lane struct {
 	grants       []*grant
 	selecting    bool  // a select is in flight
@@ -30,9 +31,11 @@ type lane struct {
 
 	// Only the lane's select uses these.
 	pass        pass      // of a Paged dealer
-	crashesTold bool      // an alert has told of crashes
+	unheld      int       // how many items of the last page wait whose records memory does not hold (X2)
+	crowded     bool      // the last page was full and held nothing to execute
+	crashesTold bool      // the alert about crashes was sent
 	alertedAt   time.Time // when the alert was last sent (X2), zero while there is no reason
-	toldLimit   bool      // the alert was sent that the select seems to ignore its limit
+	toldLimit   bool      // the alert that the select seems to ignore its limit was sent
 	repeats     repeats
 
 	failures *failureLog

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// dueLanes is a heap of idle lanes, with the lane that is due first on top. Lanes that are due at the same time keep the
-// order in which they were added. This makes scheduling fair: a lane that never rests comes after all lanes that became
-// due in the meantime. The scheduler's lock guards it.
+// dueLanes is a heap of idle lanes, with the lane that is due first on top. Lanes that are due at the same time keep
+// the order in which they were added. This makes scheduling fair: a lane that never rests comes after all lanes that
+// became due in the meantime. The scheduler's lock guards it.
 type dueLanes struct {
 	lanes []*lane
 	added uint64
@@ -33,7 +33,7 @@ func (d *dueLanes) remove(l *lane) {
 	}
 }
 
-// waiting returns the number of lanes that are due, at most most.
+// waiting returns the number of lanes that are due, up to the given bound.
 func (d *dueLanes) waiting(now time.Time, most int) int {
 	n := 0
 	var count func(i int)

@@ -17,9 +17,10 @@ type limiter struct {
 	parted bool    // SetRateShare was called
 }
 
-// SetRateShare sets the part of Settings.RatePerSecond that this server may use, from 0 to 1. Without a call it is the part
-// that the granted queues are of all queues. A caller that grants only some of its queues at a time calls SetRateShare: the
-// parts of the queues that are granted nowhere would be lost. The parts of all servers must not sum up to more than 1.
+// SetRateShare sets the part of Settings.RatePerSecond that this server may use, from 0 to 1. Until the first call, it
+// is the part that the granted queues are of all queues. A caller that grants only some of its queues at a time calls
+// SetRateShare: otherwise the parts of the queues that no processor has would be lost. The parts of all servers must
+// not sum to more than 1.
 func (p *Processor) SetRateShare(part float64) {
 	s := p.scheduler
 	s.mu.Lock()
@@ -51,8 +52,8 @@ func (l *limiter) allow(now time.Time, n int, s *Settings, grants map[string]*gr
 	return false
 }
 
-// atMost returns the size of the next batch, which is at most n. A larger batch than a burst is split: a server whose share
-// is small would otherwise exceed it by far when it begins.
+// atMost returns the size of the next batch, which is at most n. A batch that is larger than a burst is split: a server
+// with a small share would otherwise exceed it by far when it begins.
 func (l *limiter) atMost(now time.Time, n int, s *Settings, grants map[string]*grant) int {
 	if s.RatePerSecond == 0 {
 		return n
@@ -70,8 +71,8 @@ func (l *limiter) shareOf(now time.Time, s *Settings, grants map[string]*grant) 
 // invalidate makes the next call of update compute the share again.
 func (l *limiter) invalidate() { l.current, l.until = false, time.Time{} }
 
-// update computes the share of this server. It does so once after a change of the queues or the settings, before the first
-// batch, because a share per Grant would cost a pass over all queues for each of them.
+// update computes the share of this server. It does so once after a change of the queues or the settings, before the
+// first batch, because a share per Grant would cost a pass over all queues for each of them.
 func (l *limiter) update(now time.Time, s *Settings, grants map[string]*grant) {
 	if l.current {
 		return

@@ -79,7 +79,8 @@ func TestWaitForRateOccupiesNoExecutor(t *testing.T) {
 	})
 }
 
-// A server with a small share does not begin with a whole batch: the first second of 16 servers has the rate of two (X4).
+// A server with a small share does not begin with a whole batch: the first second of 16 servers has the rate of two
+// (X4).
 func TestFirstSecondOfManyServersKeepsTheRate(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		s := settings()
@@ -122,8 +123,8 @@ func TestRateSplitsBatches(t *testing.T) {
 	})
 }
 
-// A server that is told its part of the rate uses that, and not the part of its granted queues (X4).
-func TestSetRateShare(t *testing.T) {
+// X4: a processor with a rate share uses that part of the rate, and not the part of its granted queues.
+func TestRateShareReplacesThePartOfTheQueues(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		s := settings()
 		s.RatePerSecond = 64

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A page is about pageTime of work, so that a lane waits for a few pages of that length and not for pages of fetch_number
-// items, however long these take. The estimate may be wrong. A page that takes longer than pageCut gives way to a lane
-// that waits.
+// A page is about pageTime of work, so that a lane waits for a few pages of that length and not for pages of
+// fetch_number items, however long these take. The estimate may be wrong. A page that takes longer than pageCut gives
+// way to a lane that waits.
 const (
 	pageTime = time.Second
 	pageCut  = 2 * pageTime
@@ -30,8 +30,8 @@ func (p *pace) measure(took time.Duration, n int) {
 // items returns the number of items that one executor executes in d.
 func (p pace) items(d time.Duration) float64 { return float64(d) / float64(p) }
 
-// measurePaceLocked adds a batch that was executed to the pace of its lane, and to that of all lanes, with which a new lane
-// begins.
+// measurePaceLocked adds an executed batch to the pace of its lane, and to the pace of all lanes. A new lane begins
+// with the latter.
 func (b *batch) measurePaceLocked(s *scheduler) {
 	if b.mark < ordinary || b.outcome != done && b.outcome != failed {
 		return
@@ -40,14 +40,15 @@ func (b *batch) measurePaceLocked(s *scheduler) {
 	s.pace.measure(b.took, b.size())
 }
 
-// aloneBatches is the number of batches for each executor that a page has at least if no other page is there. With fewer,
-// executors would often wait for the last batch of the page.
+// aloneBatches is the number of batches for each executor that a page has at least if no other page is there. With
+// fewer batches, executors would often wait for the last batch of the page.
 const aloneBatches = 4
 
 // pageSizeLocked returns the number of items that the next page of a lane should have, which is being selected: about
-// pageTime of work for the executors, and of the rate, that are left beside the other pages. It is at most fetch_number.
+// pageTime of work for the executors, and of the rate, that are left beside the other pages. It is at most
+// fetch_number.
 func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
-	pages := min(s.settings.ThreadNumber, len(s.ready.lanes)+s.selects+s.due.waiting(now, s.settings.ThreadNumber))
+	pages := min(s.concurrencyLocked(), len(s.ready.lanes)+s.selects+s.due.waiting(now, s.settings.ThreadNumber))
 	size := min(s.settings.FetchNumber, s.workSize(l, pages))
 	if s.settings.RatePerSecond > 0 {
 		allowed := s.limiter.shareOf(now, s.settings, s.grants) * pageTime.Seconds() / float64(pages)
@@ -56,14 +57,14 @@ func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
 	return size
 }
 
-// workSize returns how many items of a page beside others the executors execute in pageTime. Each of them gets a batch,
-// however long that takes. Before anything was measured, it is fetch_number.
+// workSize returns how many items of a page beside others the executors execute in pageTime. Each executor gets at
+// least a batch, however long it takes. Until a batch was measured, workSize returns fetch_number.
 func (s *scheduler) workSize(l *lane, pages int) int {
 	p := cmp.Or(l.pace, s.pace)
 	if p == 0 {
 		return s.settings.FetchNumber
 	}
-	executors, batches := s.settings.ThreadNumber/pages, 1
+	executors, batches := s.concurrencyLocked()/pages, 1
 	switch {
 	case s.capabilities.cursored: // one batch after another (X3)
 		executors = 1
@@ -74,9 +75,9 @@ func (s *scheduler) workSize(l *lane, pages int) int {
 	return max(int(work), executors*batches*s.settings.ExecuteNumber)
 }
 
-// cutPageLocked makes room for a lane that waits for its select: it drops the rest of the page whose turn it is, if that
-// page has taken too long. The next select of its lane returns the dropped items again. A page that has not given a batch
-// yet is not dropped, because it may wait for the rate and would never get a turn.
+// cutPageLocked makes room for a lane that waits for its select: it drops the rest of the page whose turn it is, if
+// that page has taken too long. The next select of that page's lane returns the dropped items again. cutPageLocked
+// keeps a page that has given no batch yet, because it may wait for the rate and would never get a turn.
 func (s *scheduler) cutPageLocked(now time.Time) bool {
 	l := s.ready.next()
 	if l == nil || l.page.batches == 0 || now.Sub(l.page.readyAt) <= pageCut {

@@ -62,8 +62,8 @@ func newPage(list items, n int, parts []part) *page {
 	return &page{pageItems: pageItems{items: list}, fetched: n, end: n, parts: parts}
 }
 
-// assignQueues finds the queue of each item of a set. It drops the items of other queues and returns an error that names
-// the first such queue.
+// assignQueues finds the queue of each item of a set. It drops the items of other queues and returns an error that
+// names the first such queue.
 func (p *page) assignQueues() error {
 	index := make(map[string]int32, len(p.parts))
 	for i, part := range p.parts {

@@ -46,7 +46,7 @@ func timedBehind(b *testing.B, deadItems int) time.Duration {
 	return time.Since(begin)
 }
 
-// longTable is a table of which the first items are dead. It is Paged.
+// longTable is a table whose first items are dead. It is Paged.
 type longTable struct {
 	dead   int
 	finish context.CancelFunc
@@ -99,10 +99,23 @@ type deadBefore struct {
 
 var nothing = failedItems{}
 
-func (d deadBefore) Load(context.Context, processor.Queue) ([]processor.FailedItem, error) {
-	list := make([]processor.FailedItem, d.number)
+func (d deadBefore) Load(_ context.Context, _ processor.Queue, most int) ([]processor.FailedItem, bool, error) {
+	list := make([]processor.FailedItem, min(most, d.number))
 	for i := range list {
-		list[i] = processor.FailedItem{Key: strconv.Itoa(i), Attempts: 3, Dead: true, LastError: "broken"}
+		list[i] = deadItem(strconv.Itoa(i))
+	}
+	return list, d.number > most, nil
+}
+
+func (d deadBefore) Find(_ context.Context, _ processor.Queue, keys []string) (list []processor.FailedItem, _ error) {
+	for _, key := range keys {
+		if n, err := strconv.Atoi(key); err == nil && n < d.number {
+			list = append(list, deadItem(key))
+		}
 	}
 	return list, nil
+}
+
+func deadItem(key string) processor.FailedItem {
+	return processor.FailedItem{Key: key, Attempts: 3, Dead: true, LastError: "broken"}
 }

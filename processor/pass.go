@@ -2,13 +2,13 @@ package processor
 
 import "time"
 
-// pass is the way of a lane's selects through the source of a Paged dealer. A select that returns a full page with few
-// items to execute is followed by a select behind that page (X2). The next pass begins at the start of the source again.
-// Only the lane's select uses it.
+// pass is the way of a lane's selects through the source of a Paged dealer. After a full page with few items to
+// execute, the next select goes on behind that page (X2). The next pass begins at the start of the source again. Only
+// the lane's select uses it.
 //
 // Items that fail, and new items, may lie before the position of the pass. They wait for the next pass. The passes over
-// failed items take at most one part in passShare of the lane's time, so they neither delay the items behind nor load the
-// database for nothing.
+// failed items take at most one part in passShare of the lane's time, so they neither delay the items behind them nor
+// load the database in vain.
 type pass struct {
 	after   string        // the position behind which the selects go on; empty at the start of the source
 	began   time.Time     // the time of the first select
@@ -16,6 +16,7 @@ type pass struct {
 	arrived bool          // a select has found many items to execute, or the end of the source
 	ended   bool          // a select has reached the end of the source
 	worked  bool          // an item was found to execute, or one was in flight
+	waiting int           // items of a sweep that wait for the end of an outage
 	dropped int           // how many items of the last page are not executed now, if the pass has stayed there
 	ignored bool          // a select has ignored the position
 	retryAt time.Time     // when the first item that backs off may be retried; zero if none backs off
@@ -40,8 +41,11 @@ const (
 	stuck             // the page ends where the page before it ended: the dealer ignores Selection.After
 )
 
+// passStep is what a select means for the pass of its lane.
+type passStep struct{ *selectCall }
+
 // startPass begins a new pass if it is due, and sets the position of the select.
-func (c *selectCall) startPass() {
+func (c passStep) startPass() {
 	p := &c.lane.pass
 	due := p.arrived && !c.began.Before(p.againAt())
 	if c.lane.sweep != nil { // it has no retries, and new items belong to the next run
@@ -53,8 +57,8 @@ func (c *selectCall) startPass() {
 	c.selection.After = p.after
 }
 
-// room returns how many failed items the next select may return, at most the given number. Where a page has shown how many
-// there are, twice as many are enough: a page is not larger than it must be.
+// room returns how many failed items the next select may return, at most the given number. Where a page has shown how
+// many there are, twice that number is enough, which keeps pages small.
 func (p *pass) room(most int) int {
 	if p.after != "" && p.arrived {
 		return min(most, 2*p.dropped)
@@ -65,9 +69,9 @@ func (p *pass) room(most int) int {
 // againAt returns the earliest time of the next pass.
 func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.barren) }
 
-// findStep finds what the select means for the pass, from the items as the dealer returned them. The caller has filtered
-// the page.
-func (c *selectCall) findStep(list items, p *page) (err error) {
+// findStep finds what the select means for the pass, from the items as the dealer returned them. The caller has
+// filtered the page.
+func (c passStep) findStep(list items, p *page) (err error) {
 	if !c.capabilities.paged {
 		return nil
 	}
@@ -75,8 +79,8 @@ func (c *selectCall) findStep(list items, p *page) (err error) {
 	case p.fetched < c.selection.Limit:
 		c.step = ends
 		return nil
-	case p.unstarted() >= c.wanted, c.probing && p.unstarted() > 0:
-		return nil
+	case c.probing && c.untested > 0, !c.probing && p.unstarted() >= c.wanted:
+		return nil // a probe that has failed before must not keep the pass from an item that has not failed
 	}
 	if c.last, err = list.position(p.fetched - 1); err != nil {
 		p.drop()
@@ -90,7 +94,7 @@ func (c *selectCall) findStep(list items, p *page) (err error) {
 }
 
 // advanceLocked moves the pass of the lane after a select.
-func (c *selectCall) advanceLocked() {
+func (c passStep) advanceLocked() {
 	if !c.capabilities.paged || c.outcome != done {
 		return
 	}
@@ -116,7 +120,7 @@ func (c *selectCall) advanceLocked() {
 
 // proven reports whether the selects since the start of the source have found nothing to execute, and since when. A
 // select that begins behind a page proves nothing alone.
-func (c *selectCall) proven() (since time.Time, ok bool) {
+func (c passStep) proven() (since time.Time, ok bool) {
 	p := &c.lane.pass
 	switch {
 	case !c.capabilities.paged || c.selection.After == "" && c.step == ends:
@@ -127,10 +131,10 @@ func (c *selectCall) proven() (since time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// retryTime returns when the first item that backs off may be selected again; zero if none backs off. An item before the
-// position of the pass waits for the next pass. After a pass that has found work, the next pass does not rest: it proves
-// that nothing is left.
-func (c *selectCall) retryTime() time.Time {
+// retryTime returns when the first item that backs off may be selected again; zero if none backs off. An item before
+// the position of the pass waits for the next pass. After a pass that has found work, the next pass does not rest: it
+// proves that nothing is left.
+func (c passStep) retryTime() time.Time {
 	p := &c.lane.pass
 	switch {
 	case p.after == "":

@@ -91,7 +91,7 @@ func TestItemsBehindDeadItems(t *testing.T) {
 			if left := d.left(parked); len(left) > 0 || len(alerts) > 0 {
 				t.Errorf("left: %v, alerts %v, want none\nselects behind %v", left, alerts, d.afters)
 			}
-			time.Sleep(10 * time.Second) // a pass that began while items were in flight proves nothing; the next one follows after a pause
+			time.Sleep(10 * time.Second) // a pass that began beside items in flight proves nothing; the next follows after a pause
 			if w.holding(t, "a").EmptySince.IsZero() {
 				t.Error("the queue does not count as empty")
 			}
@@ -194,8 +194,8 @@ func TestSweepBehindFailedItems(t *testing.T) {
 	}
 }
 
-// A dealer that ignores Selection.After is told once, and not selected in a loop.
-func TestDealerIgnoresAfter(t *testing.T) {
+// The processor sends one alert about a dealer that ignores Selection.After, and does not select it in a loop.
+func TestIgnoredAfterRaisesOneAlert(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := newShelf(w, 200)
 		d.ignores = true
@@ -244,7 +244,7 @@ type placeless struct{ *shelf }
 
 func (placeless) Position(string) string { panic("no position") }
 
-func TestPositionPanics(t *testing.T) {
+func TestPanicOfPositionFailsTheSelect(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := placeless{newShelf(w, 200)}
 		w.start(t, d, processor.Env{Items: dead(d.open...)}, small(), "a")

@@ -3,21 +3,21 @@ package processor
 import "slices"
 
 // tryEarly reports whether an item that backs off is executed now nevertheless: the breaker has closed since its last
-// attempt, or the item is the probe of a cursor. Other items that back off may be the probe of the lane; f.waiting has
+// attempt, or the item is the probe of a cursor. Other items that back off may be the probe of the lane; f.backing has
 // them.
 func (f *pageFilter) tryEarly(r record, index int) bool {
 	switch {
 	case r.closes < f.closes, f.probing && f.inOrder:
 		return true
 	case f.probing:
-		f.waiting = append(f.waiting, int32(index))
+		f.backing = append(f.backing, int32(index))
 	}
 	return false
 }
 
-// keepProbe leaves one item to execute, the probe of the lane: an item that has not failed alone, else one whose pause is
-// over, else one that backs off. The items take turns. Items whose Discard is due stay, because they are not executed.
-// A cursor begins with its first item, and with the dead items before it.
+// keepProbe leaves one item to execute, the probe of the lane: an item that has not failed alone. If there is none, it
+// is an item whose pause is over, and otherwise an item that backs off. The items take turns. Items whose Discard is
+// due stay, because they are not executed. A cursor begins with its first item, and with the dead items before it.
 func (f *pageFilter) keepProbe() {
 	if f.inOrder {
 		first := slices.IndexFunc(f.ordinary, func(i int32) bool { return f.marks == nil || f.marks[i] != passed })
@@ -39,13 +39,13 @@ func (f *pageFilter) keepProbe() {
 		f.ordinary, f.marked = f.probe(f.ordinary), discards
 	case len(tries) > 0:
 		f.marked = append(f.probe(tries), discards...)
-	case len(f.waiting) > 0:
-		f.marked = append(f.keep(nil, int(f.probe(f.waiting)[0]), single), discards...)
+	case len(f.backing) > 0:
+		f.marked = append(f.keep(nil, int(f.probe(f.backing)[0]), single), discards...)
 	}
 }
 
-// probe returns the item whose turn it is, as a list of one. The stride spreads the probes over a page, so that they find
-// a healthy item among failing ones.
+// probe returns the item whose turn it is, as a list of one. The stride spreads the probes over a page, so that they
+// find a healthy item among failing ones.
 func (f *pageFilter) probe(indexes []int32) []int32 {
 	i := f.lane.nextProbe(len(indexes))
 	return indexes[i : i+1 : i+1]
@@ -64,8 +64,9 @@ func (c *selectCall) cutToProbe(p *page) {
 	}
 }
 
-// isFree reports whether a failed attempt of an item counts none: the item was executed before its pause was over, as a
-// probe or after an outage. Attempts therefore count at the pace of the retry policy, however long an outage lasts.
+// isFree reports whether a failed attempt of an item does not count: the processor has executed the item before its
+// pause was over, as a probe or after an outage. Attempts therefore count at the pace of the retry policy, however long
+// an outage lasts.
 func (b *batch) isFree(r record, err error) bool {
 	return r.attempts > 0 && !r.discardDue && r.retryAt.After(b.began) && !isPermanent(err)
 }

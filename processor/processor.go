@@ -26,17 +26,18 @@ type setup struct {
 	source       source
 	capabilities capabilities
 	reloads      atomic.Uint64 // calls of Reload
+	memory       memory
 	lines        failureLines
 }
 
-// New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting breaks
-// its rule, or if the capabilities of d contradict each other or the settings.
+// New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting
+// breaks its rule, or if the capabilities of d contradict each other or the settings.
 func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	if d == nil {
 		return nil, errors.New("create processor: no TaskDealer")
 	}
 	src := newSource(d)
-	u := &setup{env: env.withDefaults(), source: src, capabilities: src.capabilities()}
+	u := &setup{env: env.withDefaults(), source: src, capabilities: src.capabilities(), memory: memory{most: maxRecords}}
 	if err := u.validate(&s); err != nil {
 		return nil, err
 	}
@@ -54,12 +55,12 @@ func (u *setup) validate(s *Settings) error {
 	return nil
 }
 
-// Run works the granted queues until ctx is done and no call is in flight. It then returns nil. It returns an error only
-// if it was called before: a processor runs once.
+// Run works the granted queues until ctx is done and no call is in flight. It then returns nil. It returns an error
+// only if it was called before: a processor runs once.
 //
 // When ctx is done, nothing starts any more and unstarted items are dropped. The contexts of the running calls are
-// derived from ctx and are cancelled too. To let calls finish, drain the queues first. A dealer that ignores its context
-// keeps Run from returning. A caller that cannot wait must abandon the goroutine of Run.
+// derived from ctx and are cancelled too. To let calls finish, drain the queues first. A dealer that ignores its
+// context keeps Run from returning. A caller that cannot wait must abandon the goroutine of Run.
 func (p *Processor) Run(ctx context.Context) error {
 	timer, err := p.begin()
 	if err != nil {
@@ -117,8 +118,9 @@ func (p *Processor) stop() {
 }
 
 // Configure replaces the settings while the processor runs. The number of executors changes at once, the rate with the
-// next batch, and sizes with the next select or batch. A queue that rests does not rest longer than the new sleeps. If a
-// setting breaks its rule, or contradicts the capabilities of the dealer, Configure returns an error and changes nothing.
+// next batch, and sizes with the next select or batch. A queue that rests does not rest longer than the new sleeps. If
+// a setting breaks its rule, or contradicts the capabilities of the dealer, Configure returns an error and changes
+// nothing.
 func (p *Processor) Configure(s Settings) error {
 	if err := p.validate(&s); err != nil {
 		return err
@@ -130,8 +132,8 @@ func (p *Processor) Configure(s Settings) error {
 	return nil
 }
 
-// Reload makes the processor load the failed items of every queue again before its next select, after their records were
-// changed from outside. A queue that rests longer than sleep_time_nodata is selected after sleep_time_nodata.
+// Reload makes the processor load the failed items of every queue again before its next select, after their records
+// were changed from outside. A queue that rests longer than sleep_time_nodata is selected after sleep_time_nodata.
 func (p *Processor) Reload() {
 	p.reloads.Add(1)
 	s := p.scheduler
@@ -141,8 +143,8 @@ func (p *Processor) Reload() {
 	s.idle.cond.Signal()
 }
 
-// Wake makes executors call Trusted again after it has returned false. The caller calls it when trust is restored. Grant
-// and Resume do the same.
+// Wake makes executors call Trusted again after it has returned false. The caller calls it when trust is restored.
+// Grant and Resume do the same.
 func (p *Processor) Wake() {
 	p.scheduler.mu.Lock()
 	defer p.scheduler.mu.Unlock()

@@ -33,7 +33,8 @@ func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
 	}
 }
 
-// history performs random operations on a processor, then ends all failures, and expects that every item is done or dead.
+// history performs random operations on a processor, then ends all failures, and expects that every item is done or
+// dead.
 func history(rt *rapid.T, k kind) {
 	f := newRandomSource(rt, k)
 	d := f.dealer()
@@ -47,6 +48,7 @@ func history(rt *rapid.T, k kind) {
 	if h.p, err = processor.New(d, env, h.settings()); err != nil {
 		rt.Fatal(err)
 	}
+	h.p.SetMaxRecords(rapid.SampledFrom([]int{0, 1, 3, 10_000}).Draw(rt, "records"))
 	ctx, cancel := context.WithCancel(rt.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- h.p.Run(ctx) }()
@@ -65,8 +67,8 @@ func history(rt *rapid.T, k kind) {
 	h.check(rt)
 }
 
-// operator performs the operations. It does so when all goroutines are blocked, so that every claimed call has begun, and every
-// call that begins later must be allowed.
+// operator performs the operations. It does so when all goroutines are blocked, so that every claimed call has begun,
+// and every call that begins later must be allowed.
 type operator struct {
 	*randomSource
 	rt *rapid.T
@@ -179,7 +181,8 @@ func (h *operator) wait(rt *rapid.T) {
 	time.Sleep(time.Duration(rapid.IntRange(0, 5000).Draw(rt, "wait")) * time.Millisecond)
 }
 
-// check compares the calls that the processor reports as in flight with the running calls, when all goroutines are blocked.
+// check compares the calls that the processor reports as in flight with the running calls, when all goroutines are
+// blocked.
 func (h *operator) check(rt *rapid.T) {
 	synctest.Wait()
 	h.mu.Lock()

@@ -28,14 +28,15 @@ type QueueState struct {
 	Sweep SweepState // of a queue with a Run
 }
 
-// Grant starts the work on a queue under q.Epoch. total is the number of queues of the task type. Grant returns an error
-// if the queue is held already, under any epoch: the caller must first Revoke or Drain it, wait until it is drained, and
-// Forget it.
+// Grant starts the work on a queue under q.Epoch. total is the number of queues of the task type. Grant returns an
+// error if the queue is held already, under any epoch: the caller must first Revoke or Drain it, wait until it is
+// drained, and Forget it.
 //
 // A queue with a Run is swept once. It is selected again and again, without pauses of sleep_time_nodata, until
-// QueueState.Sweep says that the sweep has ended. It is not selected after that. The queue stays held until it is drained
-// and forgotten like any other. It may be drained and resumed during the sweep. After Forget it may be granted again,
-// with the same Run or another. Grant copies the Run. It returns an error for a Run if the dealer is a SetSelector.
+// QueueState.Sweep says that the sweep has ended. It is not selected after that. The queue stays held until it is
+// drained and forgotten like any other. It may be drained and resumed during the sweep. After Forget it may be granted
+// again, with the same Run or another. Grant copies the Run. It returns an error for a Run if the dealer is a
+// SetSelector.
 func (p *Processor) Grant(q Queue, total int) error {
 	s := p.scheduler
 	s.mu.Lock()
@@ -53,8 +54,9 @@ func (p *Processor) Grant(q Queue, total int) error {
 	if q.Run != nil {
 		run := *q.Run // so that each grant has its own
 		q.Run, l.sweep = &run, &sweep{}
+		s.beginSweepLocked(run.ID, time.Now())
 	}
-	g := &grant{queue: q, total: total, lane: l}
+	g := &grant{queue: q, total: total, lane: l, failures: failures{memory: &p.memory}}
 	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
 	s.due.remove(l)
@@ -77,8 +79,8 @@ func (p *Processor) Drain(id string) {
 	}
 }
 
-// Resume undoes Drain and Revoke, and clears Lost. The caller guarantees that this server still owns the queue under its
-// epoch. A batch that Revoke cancelled stays cancelled.
+// Resume undoes Drain and Revoke, and clears Lost. The caller guarantees that this server still owns the queue under
+// its epoch. A batch that Revoke cancelled stays cancelled.
 func (p *Processor) Resume(id string) {
 	s := p.scheduler
 	s.mu.Lock()
@@ -128,6 +130,7 @@ func (p *Processor) Forget(id string) bool {
 		return false
 	}
 	g.cancelLocked()
+	g.failures.release()
 	delete(s.grants, id)
 	g.lane.grants = slices.DeleteFunc(g.lane.grants, func(other *grant) bool { return other == g })
 	if g.lane.sweep == nil {
@@ -155,12 +158,13 @@ func (p *Processor) Queues() []QueueState {
 }
 
 // Drained returns a channel that receives a value whenever a queue has become drained, so that the caller need not poll
-// Queues. Its capacity is 1: one value may stand for several queues.
+// Queues. It also receives a value when the batches in flight have come down to the number of SetMaxInFlight. Its
+// capacity is 1: one value may stand for several queues.
 func (p *Processor) Drained() <-chan struct{} { return p.scheduler.signals.drained }
 
-// Emptied returns a channel that receives a value whenever EmptySince of a queue changes from zero, and whenever a sweep
-// ends, complete or failed, so that the caller need not poll Queues. Its capacity is 1: one value may stand for several
-// queues.
+// Emptied returns a channel that receives a value whenever EmptySince of a queue changes from zero, and whenever a
+// sweep ends, complete or failed, so that the caller need not poll Queues. Its capacity is 1: one value may stand for
+// several queues.
 func (p *Processor) Emptied() <-chan struct{} { return p.scheduler.signals.emptied }
 
 // drainLocked stops the selects of a queue and drops its unstarted items (H1).

@@ -13,8 +13,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// randomSource is a source of items that checks what the processor does with them. An item is open until its Execute succeeds. Calls
-// take random times. They fail, panic and ignore their context at random.
+// randomSource is a source of items that checks what the processor does with them. An item is open until its Execute
+// succeeds. Calls take random times. They fail, panic and ignore their context at random.
 type randomSource struct {
 	mu          sync.Mutex
 	rnd         *rand.Rand
@@ -33,6 +33,7 @@ type randomSource struct {
 	store       *memory
 	storing     int             // running calls of the stores
 	admitted    map[string]bool // queues whose failed items or cursor are loaded for a select
+	moved       bool            // the store has records of items that have changed queues
 	distrust    bool
 	faults      []string
 }
@@ -227,6 +228,7 @@ func newRandomSource(rt *rapid.T, k kind) *randomSource {
 	f := &randomSource{
 		kind: k, done: map[string]bool{}, poison: map[string]bool{}, alone: map[string]int{}, admitted: map[string]bool{}, store: newMemory(),
 		rnd:         rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
+		moved:       rapid.Bool().Draw(rt, "moved"),
 		failureRate: rapid.Float64Range(0, 0.5).Draw(rt, "failureRate"),
 		open:        map[string][]string{}, busy: map[string]bool{}, selecting: map[string]bool{},
 		running: map[string]int{}, closed: map[string]bool{}, epochs: map[string]int64{},

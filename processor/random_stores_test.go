@@ -57,8 +57,8 @@ func (f *randomSource) drawFailures(items []string, how *ending) names {
 	return named
 }
 
-// checkOrder expects that a batch of a cursored source begins with the first item that is neither done nor dead, and that
-// no other call of its queue runs (X3).
+// checkOrder expects that a batch of a cursored source begins with the first item that is neither done nor dead, and
+// that no other call of its queue runs (X3).
 func (f *randomSource) checkOrder(items []string) {
 	if !f.kind.cursored {
 		return
@@ -123,19 +123,30 @@ func (f *randomSource) delay() bool {
 	return bad
 }
 
-func (s randomItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, _ error) {
+// Load returns as many items as it is asked for, or at random fewer: then the others have another queue's records.
+func (s randomItems) Load(_ context.Context, q processor.Queue, most int) (list []processor.FailedItem, more bool, _ error) {
 	s.mu.Lock()
 	s.admitted[q.ID] = true
-	for key, item := range s.store.items {
-		if key[:1] == q.ID {
-			list = append(list, item)
-		}
+	if list, more = s.store.load(q.ID, most); s.moved && s.rnd.IntN(2) == 0 {
+		list, more = list[:s.rnd.IntN(len(list)+1)], true
 	}
+	s.mu.Unlock()
+	if s.delay() {
+		return nil, false, errBroken
+	}
+	return list, more, nil
+}
+
+func (s randomItems) Find(_ context.Context, q processor.Queue, keys []string) ([]processor.FailedItem, error) {
+	s.mu.Lock()
+	s.admitted[q.ID] = true
 	s.mu.Unlock()
 	if s.delay() {
 		return nil, errBroken
 	}
-	return list, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.find(keys), nil
 }
 
 // Save fails only for a source with cursors, where a dead item must not be passed before it is recorded. For the other
@@ -156,7 +167,10 @@ func (s randomItems) Save(_ context.Context, q processor.Queue, items []processo
 		if item.Dead && item.Attempts < randomMaxAttempts {
 			s.fault("%+v is dead too early", item)
 		}
-		s.store.items[item.Key] = item
+		if before := s.store.items[item.Key]; item.Attempts < before.Attempts {
+			s.fault("%d attempts of %s are forgotten: %+v", before.Attempts, item.Key, item)
+		}
+		s.store.save(item)
 	}
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// repeats detects that Execute succeeds without effect: the selects of a lane return what was executed just before. It
-// looks at the first item of a page. Only the lane's select uses it.
+// repeats detects that Execute succeeds without effect: the selects of a lane return items that were executed just
+// before. It compares the first items of pages. Only the lane's select uses it.
 type repeats struct {
 	pages [4]uint64 // the last pages; NOTSLEEP may alternate between a few
 	next  int       // index of the oldest page
-	count int       // pages that were among those before them, less the others
+	count int       // repeated pages, minus pages that were new
 	began time.Time // when the select of the last page began
 	pause time.Duration
 	err   error // why the lane pauses; nil if it does not
@@ -45,18 +45,25 @@ func (r *repeats) observe(page uint64, began time.Time, s *Settings) time.Durati
 	return r.pause
 }
 
-// signPage finds a number that is equal for pages with an equal first item. It is 0 if the items cannot be distinguished,
-// for pages that hold failed items, and in sweeps, which have a trail.
-func (c *selectCall) signPage(p *page) (err error) {
-	if p.unstarted() > 0 && p.marks == nil && c.lane.sweep == nil {
+// pageCheck reports what is wrong with the pages of a dealer: the same items again and again, or more than the limit.
+type pageCheck struct{ *selectCall }
+
+// signPage finds a number that is equal for pages with an equal first item. It is 0 if the items cannot be
+// distinguished, for pages that hold failed items, and in sweeps, which have a trail. A dead item at the head of a page
+// counts: the cursor passes it at once, so that the next select returns it only if it ignores the cursor.
+func (c pageCheck) signPage(p *page) (err error) {
+	if p.unstarted() == 0 || c.lane.sweep != nil {
+		return nil
+	}
+	if p.marks == nil || c.capabilities.cursored && p.marks[p.next] == passed {
 		c.signature, err = p.items.first()
 	}
 	return err
 }
 
-// checkRepeatsLocked makes the lane pause after its page if Execute seems to have no effect. A failed batch of a dealer
-// without keys is selected again for another reason.
-func (c *selectCall) checkRepeatsLocked(s *scheduler) {
+// checkRepeatsLocked makes the lane pause after its page if Execute seems to have no effect. It ignores a failed batch
+// of a dealer without keys, which is selected again for another reason.
+func (c pageCheck) checkRepeatsLocked(s *scheduler) {
 	l := c.lane
 	if c.signature == 0 || l.rest.failures > 0 || s.settings.SleepTimeInterval > 0 {
 		return
@@ -67,14 +74,17 @@ func (c *selectCall) checkRepeatsLocked(s *scheduler) {
 		l.repeats.err = nil
 		return
 	}
-	l.repeats.err = fmt.Errorf("select queue %s: %d selects returned the same first items as before, although Execute succeeded with it: it does not change what Select returns",
-		c.queueIDs(), l.repeats.count+1)
+	why := "although Execute succeeded with it: it does not change what Select returns"
+	if c.found.marks != nil {
+		why = "although the cursor has passed it, because it is dead: does Select go on behind Queue.Cursor?"
+	}
+	l.repeats.err = fmt.Errorf("select queue %s: %d selects returned the same first items as before, %s", c.queueIDs(), l.repeats.count+1, why)
 	l.rest.notBefore = c.began.Add(pause)
 	s.stats.LastError, s.stats.LastErrorTime = l.repeats.err, c.now
 }
 
-// tellRepeats sends the alert, with the first select after the pause.
-func (c *selectCall) tellRepeats() {
+// tellRepeats sends the alert with the first select after the pause.
+func (c pageCheck) tellRepeats() {
 	r := &c.lane.repeats
 	if r.err == nil || r.told {
 		return
@@ -84,9 +94,9 @@ func (c *selectCall) tellRepeats() {
 	c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
 }
 
-// tellLimit sends an alert if the select seems to ignore its limit. It returned more items; or it returned only items
-// that back off or are dead, and exactly fetch_number of them or not all: then other items may hide behind them.
-func (c *selectCall) tellLimit(p *page) {
+// tellLimit sends an alert if the select seems to ignore its limit. Either it returned more items. Or it returned only
+// items that back off or are dead, and exactly fetch_number of them or not all: other items may be behind them.
+func (c pageCheck) tellLimit(p *page) {
 	text, asked := "", c.selection.Limit
 	parked := asked - c.wanted
 	switch {

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,14 @@ func (a *alertBook) kinds() (kinds []string) {
 	return kinds
 }
 
+// text returns the kinds and queues of the alerts, as "STALLED of a; PARKED of b; ", and forgets them.
+func (a *alertBook) text() (text string) {
+	for _, alert := range a.take() {
+		text += fmt.Sprintf("%s of %s; ", alert.Kind, alert.Queue)
+	}
+	return text
+}
+
 // take returns the alerts and forgets them.
 func (a *alertBook) take() []processor.Alert {
 	a.mu.Lock()
@@ -60,7 +69,7 @@ func (d *idleDealer) Execute(ctx context.Context, items []string) error {
 	return nil
 }
 
-// An Execute that succeeds without effect is told, and makes no busy loop. Other items are still executed.
+// An Execute that succeeds without effect causes an alert and no busy loop. The processor still executes other items.
 func TestExecuteWithoutEffectPauses(t *testing.T) {
 	for _, notSleep := range []bool{false, true} {
 		bubble(t, func(t *testing.T, w *world) {
@@ -151,7 +160,7 @@ func (d *greedy) Select(ctx context.Context, s processor.Selection) ([]string, e
 	return d.rows.Select(ctx, s)
 }
 
-func TestSelectThatIgnoresItsLimitIsTold(t *testing.T) {
+func TestIgnoredLimitRaisesAnAlert(t *testing.T) {
 	for name, test := range map[string]struct {
 		most, bad int
 		want      []string

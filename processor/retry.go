@@ -6,11 +6,11 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// maxQueuePause bounds the pause of a queue after failures, so that the queue notices within a minute that they are
-// over. One failing call a minute is no load.
+// maxQueuePause bounds the pause of a queue after failures, so that the queue notices within a minute that the failures
+// are over. One failing call a minute is no load.
 const maxQueuePause = time.Minute
 
-// retryFloor is the shortest time between the begins of two selects of which the first found only retries. The retries
+// retryFloor is the shortest time from the begin of a select that found only retries to the next one. The retries
 // that become due in the meantime share a page.
 const retryFloor = 500 * time.Millisecond
 
@@ -43,8 +43,8 @@ func (s *Settings) pause(n int, most time.Duration) time.Duration {
 // floor returns the shortest time between two selects that find retries.
 func (s *Settings) floor() time.Duration { return min(retryFloor, s.SleepTimeNoData) }
 
-// rest decides how long a lane rests before its next select. The failures of a page set its fields. The scheduler's lock
-// guards it.
+// rest decides how long a lane rests before its next select. The failures of a page set its fields. The scheduler's
+// lock guards it.
 type rest struct {
 	failures   int           // number of pauses in a row
 	pause      bool          // a failure makes the lane pause
@@ -86,13 +86,13 @@ func (r *rest) afterPage(s *Settings, now time.Time) time.Time {
 }
 
 // retriesOnly reports whether the select found nothing but items that have failed alone before.
-func (c *selectCall) retriesOnly() bool {
+func (c selectEnd) retriesOnly() bool {
 	return c.found.retries > 0 && c.found.retries == c.found.unstarted()
 }
 
-// nextRetryAt returns the time of the next select of a lane that found nothing to execute, if an item that backs off can
-// be retried before latest.
-func (c *selectCall) nextRetryAt(s *Settings, latest time.Time) time.Time {
+// nextRetryAt returns the time of the next select of a lane that found nothing to execute, if an item that backs off
+// can be retried before latest.
+func (c selectEnd) nextRetryAt(s *Settings, latest time.Time) time.Time {
 	at := c.retryAt
 	if earliest := c.began.Add(s.floor()); at.Before(earliest) {
 		at = earliest

@@ -75,30 +75,75 @@ func (r *rows) Execute(ctx context.Context, items []string) error {
 type memory struct {
 	mu      sync.Mutex
 	items   map[string]processor.FailedItem
+	due     map[string]time.Time // when saved items may be executed again
 	cursors map[string]string
 	calls   []string
+	finds   int   // calls of Find
 	err     error // of all calls
 	saveErr error // of Save
 	moveErr error // of saving cursors
 }
 
 func newMemory() *memory {
-	return &memory{items: map[string]processor.FailedItem{}, cursors: map[string]string{}}
+	return &memory{items: map[string]processor.FailedItem{}, due: map[string]time.Time{}, cursors: map[string]string{}}
 }
 
 // failedItems is memory as an ItemStore.
 type failedItems struct{ *memory }
 
-func (m failedItems) Load(_ context.Context, q processor.Queue) (list []processor.FailedItem, err error) {
+func (m failedItems) Load(_ context.Context, q processor.Queue, most int) (list []processor.FailedItem, more bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls = append(m.calls, "load "+q.ID)
-	for key, item := range m.items {
-		if key[:1] == q.ID {
-			list = append(list, item)
+	list, more = m.load(q.ID, most)
+	return list, more, m.err
+}
+
+func (m failedItems) Find(_ context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finds++
+	return m.find(keys), m.err
+}
+
+// load returns the items of a queue as a store does. The caller has locked it.
+func (m *memory) load(queue string, most int) (list []processor.FailedItem, more bool) {
+	for _, key := range slices.Sorted(maps.Keys(m.items)) {
+		if key[:1] == queue {
+			list = append(list, m.find([]string{key})...)
 		}
 	}
-	return list, m.err
+	slices.SortStableFunc(list, func(a, b processor.FailedItem) int {
+		if a.Started == b.Started {
+			return 0
+		}
+		if a.Started {
+			return -1
+		}
+		return 1
+	})
+	return list[:min(most, len(list))], len(list) > most
+}
+
+// find returns the items with these keys. The caller has locked it.
+func (m *memory) find(keys []string) (list []processor.FailedItem) {
+	for _, key := range keys {
+		item, ok := m.items[key]
+		if !ok {
+			continue
+		}
+		if due, saved := m.due[key]; saved {
+			item.RetryIn = time.Until(due)
+		}
+		item.Queue = key[:1]
+		list = append(list, item)
+	}
+	return list
+}
+
+// save stores an item. The caller has locked it.
+func (m *memory) save(item processor.FailedItem) {
+	m.items[item.Key], m.due[item.Key] = item, time.Now().Add(item.RetryIn)
 }
 
 // records returns a copy of the records.
@@ -115,7 +160,7 @@ func (m failedItems) Save(_ context.Context, _ processor.Queue, items []processo
 		return err
 	}
 	for _, item := range items {
-		m.items[item.Key] = item
+		m.save(item)
 		m.calls = append(m.calls, fmt.Sprintf("save %s %d %t", item.Key, item.Attempts, item.Dead))
 	}
 	return nil

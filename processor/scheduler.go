@@ -5,8 +5,11 @@ import (
 	"time"
 )
 
-// scheduler decides which lane is selected and which batch is executed next. One lock guards it and all lanes, pages and
-// grants, because nearly every step changes several of them.
+// scheduler decides which lane is selected and which batch is executed next. One lock guards it and all lanes, pages
+// and grants, because nearly every step changes several of them.
+//
+// It has more than 30 methods. Those in this file choose the next call, wait and wake. The file of each subject has the
+// methods for what the subject changes under the lock: alone, breaker, in_flight, outage, pace, queues, streak, sweep.
 type scheduler struct {
 	*setup
 
@@ -19,8 +22,10 @@ type scheduler struct {
 	ready     readyLanes // lanes with unstarted items
 	selects   int        // selects in flight
 	limiter   limiter
+	inFlight  inFlight
 	alone     aloneLanes
 	breaker   breaker
+	sweptRun  sweptRun
 	pace      pace // of all lanes
 	stats     Stats
 	streak    streak
@@ -44,8 +49,9 @@ type signals struct{ drained, emptied chan struct{} }
 func newScheduler(u *setup, settings *Settings) *scheduler {
 	s := &scheduler{
 		setup: u, settings: settings, grants: map[string]*grant{}, executors: map[*executor]struct{}{},
-		streak:  streak{number: 1}, // 0 is no part
-		signals: signals{drained: make(chan struct{}, 1), emptied: make(chan struct{}, 1)},
+		streak:   streak{number: 1}, // 0 is no part
+		inFlight: inFlight{most: unbounded},
+		signals:  signals{drained: make(chan struct{}, 1), emptied: make(chan struct{}, 1)},
 	}
 	s.idle.cond = sync.NewCond(&s.mu)
 	if u.capabilities.setSelector {
@@ -67,17 +73,13 @@ func (s *scheduler) nextSelectLocked(now time.Time) *lane {
 	return l
 }
 
-// roomLocked reports whether another select may begin. There is room for one page per executor, counting the pages that
-// are being selected. This bounds memory. While a page is ready, it also leaves at least one executor to batches,
-// however many empty lanes are due.
-func (s *scheduler) roomLocked() bool {
-	return len(s.ready.lanes)+s.selects < s.settings.ThreadNumber
-}
-
 // nextBatchLocked returns the lane whose turn it is, with the end and the mark of its next batch. It returns nil if no
-// lane is ready, or if the rate forbids the batch for now.
+// lane is ready, or if the rate or the batches in flight forbid the batch for now.
 func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
-	if l = s.ready.next(); l == nil {
+	if s.inFlight.most == 0 {
+		s.dropReadyLocked(now) // pages whose select or batch was in flight when the share fell
+	}
+	if l = s.ready.next(); l == nil || s.inFlight.full() {
 		return nil, 0, ordinary
 	}
 	end, m = l.page.peek(s.batchSizeLocked(l, now))
@@ -120,7 +122,7 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 			next = l.dueAt
 		}
 	}
-	if len(s.ready.lanes) > 0 {
+	if len(s.ready.lanes) > 0 && !s.inFlight.full() {
 		if !s.limiter.until.After(now) {
 			s.idle.cond.Signal()
 			return
@@ -139,8 +141,8 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 	}
 }
 
-// settleLocked updates the place of a lane after a change: a page without unstarted items leaves the ready lanes, and an
-// idle lane rests until its next select.
+// settleLocked updates the place of a lane after a change: a page without unstarted items leaves the ready lanes, and
+// an idle lane rests until its next select.
 func (s *scheduler) settleLocked(l *lane, now time.Time) {
 	if l.page != nil && l.page.unstarted() == 0 {
 		s.ready.remove(l)

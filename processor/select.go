@@ -8,7 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// selectCall is one select of a lane.
+// selectCall is one select of a lane. Its methods are the steps of a select, in order. What a step has to decide is in
+// types of its own, which hold the select: selectLimit, passStep, pageFilter, pageCheck, crashedSelect and selectEnd.
 type selectCall struct {
 	call
 	selection Selection
@@ -17,7 +18,7 @@ type selectCall struct {
 	cursor    cursorState // the grant's when the select began
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
 
-	wanted int    // the number of items to execute that the select asks for; Limit is larger by those that are not executed
+	wanted int    // the number of items to execute that the select asks for; Limit also counts the items that are not executed
 	step   step   // what the select means for the pass of the lane
 	last   string // the position of the last item, if the select moves the pass
 
@@ -28,6 +29,10 @@ type selectCall struct {
 	dead     int                 // items that were found dead because they have ended their process
 	repeated bool                // the page of a sweep holds only items that the sweep has been through
 	seen     map[string]struct{} // the keys of inFlight; a buffer, reused by the next select
+
+	untested int         // items of the page that have not failed alone, if the failed items are known
+	givesUp  bool        // of a sweep: it passes the items that wait for the end of an outage
+	gaveUp   []SweptItem // these items
 }
 
 // claimLocked takes the select of a due lane.
@@ -59,6 +64,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	} else {
 		c.ctx, c.cancel = context.WithCancel(ctx)
 	}
+	c.givesUp = l.sweep != nil && s.sweepsGiveUpLocked(now)
 	c.noteInFlightLocked(s, l)
 }
 
@@ -88,13 +94,14 @@ func (c *selectCall) perform() (err error) {
 		return err
 	}
 	n := list.size()
+	c.lane.unheld, c.lane.crowded = 0, false
 	if n == 0 {
 		return nil
 	}
 	page := newPage(list, n, c.parts)
 	err = c.preparePage(page)
 	if err == nil {
-		err = c.findStep(list, page)
+		err = passStep{c}.findStep(list, page)
 	}
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
 	return err
@@ -102,7 +109,7 @@ func (c *selectCall) perform() (err error) {
 
 // prepare loads what the select depends on, and sets its limit.
 func (c *selectCall) prepare() error {
-	c.alertCrashes()
+	crashedSelect{c}.alertCrashes()
 	for _, g := range c.grants {
 		if err := c.loadFailures(g); err != nil {
 			return fmt.Errorf("load failed items: %w", err)
@@ -113,9 +120,9 @@ func (c *selectCall) prepare() error {
 			return fmt.Errorf("load cursor: %w", err)
 		}
 	}
-	c.startPass()
-	c.selection.Limit = c.limit()
-	c.tellRepeats()
+	passStep{c}.startPass()
+	c.selection.Limit = selectLimit{c}.limit()
+	pageCheck{c}.tellRepeats()
 	return nil
 }
 
@@ -126,55 +133,7 @@ func (c *selectCall) loadFailures(g *grant) error {
 		return nil
 	}
 	c.lane.pass = pass{}
-	most := c.settings.ItemMaxAttempts
-	return c.lane.failures.load(c, g, version, func(f FailedItem) bool {
-		return c.capabilities.discarder && !f.Dead && most > 0 && f.Attempts >= most
-	})
-}
-
-// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed
-// in the sweep still match the user's condition. The limit grows by their number, so that they do not starve other items
-// (X2). It also grows by the number of items in flight.
-func (c *selectCall) limit() int {
-	c.wanted = c.selection.Limit
-	if c.capabilities.cursored { // the cursor has passed them
-		return c.wanted
-	}
-	limit := c.wanted + c.roomForParked()
-	for _, s := range c.inFlight {
-		limit += s.size()
-	}
-	return limit
-}
-
-// alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it tells
-// people.
-const alertPause = time.Minute
-
-// roomForParked returns the number of items that the select may return although they have failed. Beyond the bound, the
-// select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert reports that.
-func (c *selectCall) roomForParked() int {
-	parked, most := int64(0), parkedRoom*c.settings.FetchNumber
-	for _, g := range c.grants {
-		parked += g.failures.parked.Load()
-	}
-	missing := parked > int64(most) && (!c.capabilities.paged || c.lane.pass.ignored)
-	switch {
-	case !missing:
-		c.lane.alertedAt = time.Time{}
-	case c.now.Sub(c.lane.alertedAt) >= alertPause:
-		c.lane.alertedAt = c.now
-		c.alertParked(parked, c.wanted+most)
-	}
-	return c.lane.pass.room(int(min(parked, int64(most))))
-}
-
-func (c *selectCall) alertParked(parked int64, limit int) {
-	text := "%d items of queue %s have failed, back off or are dead: selects return at most %d items and may miss others"
-	if c.capabilities.paged {
-		text += ", because Select ignores Selection.After"
-	}
-	c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(text, parked, c.queueIDs(), limit)})
+	return c.lane.failures.load(c, g, version)
 }
 
 // selectItems calls the dealer and the hook.
@@ -226,9 +185,10 @@ func (c *selectCall) preparePage(p *page) (err error) {
 			return fingerprintErr
 		}
 	}
+	c.lane.crowded = p.unstarted() == 0 && p.fetched >= c.selection.Limit
 	c.cutToProbe(p)
-	c.tellLimit(p)
-	if signErr := c.signPage(p); signErr != nil {
+	pageCheck{c}.tellLimit(p)
+	if signErr := (pageCheck{c}).signPage(p); signErr != nil {
 		p.drop()
 		return signErr
 	}

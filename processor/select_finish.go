@@ -11,7 +11,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	if c.loaded {
 		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
-	c.advanceLocked()
+	passStep{c}.advanceLocked()
 	s.stats.countSelect(c)
 	s.stats.DeadCount += int64(c.dead)
 	c.countInStreakLocked(s)
@@ -19,15 +19,15 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 	case c.found != nil && c.found.unstarted() > 0:
-		c.addPageLocked(s)
+		selectEnd{c}.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
 		after := retryAfter(c.err)
 		s.restLocked(l, s.paceLocked(l, c.now.Add(l.rest.nextPause(s.settings, after)), c.now, after))
 	case c.outcome == done:
 		l.rest.reset()
 		l.foundNothing = c.step != moves
-		c.noteEmptyLocked(s)
-		at := c.nextSelectAtLocked(s)
+		selectEnd{c}.noteEmptyLocked(s)
+		at := selectEnd{c}.nextSelectAtLocked(s)
 		if c.step != moves {
 			at = s.paceLocked(l, at, c.now, 0)
 		}
@@ -37,8 +37,11 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	}
 }
 
+// selectEnd is what the end of a select means for its lane: a page, or a rest.
+type selectEnd struct{ *selectCall }
+
 // addPageLocked makes the page the one that the lane's batches are taken from.
-func (c *selectCall) addPageLocked(s *scheduler) {
+func (c selectEnd) addPageLocked(s *scheduler) {
 	l := c.lane
 	for _, g := range c.grants {
 		g.emptySince = time.Time{}
@@ -52,7 +55,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if c.retriesOnly() && c.step != moves {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
-	c.checkRepeatsLocked(s)
+	pageCheck(c).checkRepeatsLocked(s)
 	if l.page.unstarted() > 0 {
 		s.ready.add(l)
 	}
@@ -62,11 +65,11 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 // nextSelectAtLocked returns the time of the next select after one that found nothing to execute. If a cursor waits for
 // an item that backs off, it is the time when the item may be retried. Without a cursor it is no later than
 // sleep_time_nodata. A sweep does not rest.
-func (c *selectCall) nextSelectAtLocked(s *scheduler) time.Time {
+func (c selectEnd) nextSelectAtLocked(s *scheduler) time.Time {
 	if c.lane.sweep != nil || c.step == moves {
 		return c.now
 	}
-	c.retryAt = c.retryTime()
+	c.retryAt = passStep(c).retryTime()
 	at := c.now.Add(s.settings.SleepTimeNoData)
 	switch {
 	case c.retryAt.IsZero():
@@ -77,10 +80,10 @@ func (c *selectCall) nextSelectAtLocked(s *scheduler) time.Time {
 	return c.nextRetryAt(s.settings, at)
 }
 
-// noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is not
-// certain: they may be selectable again. endsWithLocked records the end of a sweep.
-func (c *selectCall) noteEmptyLocked(s *scheduler) {
-	since, proven := c.proven()
+// noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is
+// not certain: they may be selectable again. endsWithLocked records the end of a sweep.
+func (c selectEnd) noteEmptyLocked(s *scheduler) {
+	since, proven := passStep(c).proven()
 	if len(c.inFlight) > 0 || c.lane.sweep != nil || !proven {
 		return
 	}
@@ -99,4 +102,5 @@ func (c *selectCall) reset() {
 	c.dead = 0
 	c.parts, c.found, c.retryAt, c.repeated, c.loaded = nil, nil, time.Time{}, false, false
 	c.step, c.last, c.signature = stays, "", 0
+	c.gaveUp, c.untested = nil, 0
 }

@@ -44,23 +44,24 @@ type Settings struct {
 	// and declares no item dead.
 	ItemMaxAttempts int
 
-	// MaxCrashes is the largest Queue.Crashes with which a queue is worked as usual. Beyond it, its items are executed
-	// one by one, each is recorded in Env.Items before it begins, and an item that a crashed owner has begun is dead
-	// (S14). If the dealer is neither Keyed nor Cursored, the queue waits longer after each crash instead. 0 is off. A
-	// queue with a Run is worked as usual.
+	// MaxCrashes is the largest Queue.Crashes with which a queue is worked as usual. Beyond it, the processor executes the
+	// items of the queue one by one, and records each in Env.Items before it begins. An item that a crashed owner has
+	// begun is dead (S14). If the dealer is neither Keyed nor Cursored, the queue waits longer after each crash instead. 0
+	// is off. A queue with a Run is worked as usual.
 	MaxCrashes int
 
-	// FailingAfter is the number of failed calls in a row after which the dealer does nothing but fail: from then on Stats
-	// has FailingSince. Calls that all executed one and the same item do not count, as it may be poison. 0 means never.
+	// FailingAfter is the number of failed calls in a row after which the dealer counts as failing: from then on Stats has
+	// FailingSince. Calls that all executed one and the same item do not count, as it may be poison. 0 means never.
 	FailingAfter int
 
-	// SweepMaxRepeats is the number of selects in a row that return only items that a sweep has executed or passed already.
-	// Then the sweep fails. A dealer that works on an item in steps needs as many as an item has steps. 0 is the same as 3.
+	// SweepMaxRepeats is the number of selects in a row that return only items that a sweep has executed or passed
+	// already. Then the sweep fails. A dealer that works on an item in steps needs as many as an item has steps. 0 is the
+	// same as 3.
 	SweepMaxRepeats int
 
-	// RatePerSecond bounds the number of items that the whole task type executes per second, as a long-term average.
-	// This server takes the share of its queues, or the one of SetRateShare. A burst is the share of one second, or one
-	// item if that is more. A larger batch is split. 0 means no bound.
+	// RatePerSecond bounds the number of items that the whole task type executes per second, as a long-term average. This
+	// server takes the share of its queues, or the share of SetRateShare. A burst is the share of one second, or one item
+	// if that is more. A larger batch is split. 0 means no bound.
 	RatePerSecond float64
 
 	// BatchTimeout cancels the context of a Select, an Execute or a Discard that takes longer. If the call then

@@ -24,7 +24,7 @@ type Stats struct {
 	LastError       error     // the last failure of a select or a batch, with the IDs of its queues
 	LastErrorTime   time.Time // when it occurred; zero before the first
 
-	FailedCalls  int64     // selects and batches that have failed since an item was last done
+	FailedCalls  int64     // selects and batches that have failed since an item last succeeded
 	FailingSince time.Time // when the first of them ended, if there are FailingAfter and not all of one item; else zero
 }
 

@@ -8,6 +8,7 @@ import (
 // FailedItem is the record of an item that failed and has not succeeded since.
 type FailedItem struct {
 	Key       string        // Keyed.Key, or Cursored.Cursor if the dealer is not Keyed
+	Queue     string        // ID of the queue that had the item when it was saved; the store sets it
 	Attempts  int           // number of failures, alone or by name in Failures
 	Dead      bool          // given up: not executed again while the record exists
 	LastError string        // of the last attempt
@@ -19,10 +20,19 @@ type FailedItem struct {
 // beside another method, and never two methods for one key at once. The methods should bound their time. An error for
 // which Env.Lost is true means that the queue is lost. The processor calls nothing for items that succeed at once, nor
 // for queues with a Run.
+//
+// A record belongs to the key of its item, not to a queue (X6). Memory holds a bounded number of records.
 type ItemStore interface {
-	// Load returns the failed items of q. It is called before the first select under a grant, and before the first
-	// select after Reload. An error fails the select.
-	Load(ctx context.Context, q Queue) ([]FailedItem, error)
+	// Load returns failed items of q, all that are Started and others, about most in all. more reports whether an item
+	// of q may have another record: the store has more records of q, or records from before items last changed queues.
+	// The processor then asks Find for the items that it selects. Load is called before the first select under a grant,
+	// and before the first select after Reload. An error fails the select.
+	Load(ctx context.Context, q Queue, most int) (items []FailedItem, more bool, err error)
+
+	// Find returns the failed items with these keys, whatever their queue is. It is called for the items of a page before
+	// they are executed, and for an item whose record changes. An error fails the select; after a failed batch it is
+	// logged, and no item of the batch counts as failed.
+	Find(ctx context.Context, q Queue, keys []string) ([]FailedItem, error)
 
 	// Save inserts or replaces items. It is called before their batch counts as finished, in the context of the
 	// batch. An error is logged, and the items are kept in memory. No cursor passes a dead item that was not saved.

@@ -2,26 +2,27 @@ package processor
 
 import "time"
 
-// streak counts the calls of the dealer that have failed since one has last succeeded. The scheduler's lock guards it.
+// streak counts the calls of the dealer that have failed since a call last succeeded. The scheduler's lock guards it.
 //
-// A batch in which an item is done ends the streak, and so does a sweep that is complete without a failure. Another
-// select that succeeds only ends the part of its lane, because the selects before failing batches succeed: if it was a
-// select of the lane that failed, or if nothing is left in the lane that could fail again. The streak ends when no lane
-// has a part in it any more. It outlives the grants of sweeps, because the next attempt of a sweep is another grant.
+// A batch in which an item is done ends the streak, and so does a sweep that is complete without a failure. Any other
+// select that succeeds ends at most the part of its lane, because the selects before failing batches succeed. It does
+// so if the last failure of the lane was a select, or if nothing is left in the lane that could fail again. The streak
+// ends when no lane has a part in it any more. It outlives the grants of sweeps, because the next attempt of a sweep is
+// another grant.
 //
-// Items that fail for days are poison, and between two successes of a task type with little to do nothing else may
-// happen. So an item that has failed before the last success does not count. It counts again when the last success is an
-// hour old: a task type of which all items fail is not to be overlooked because one of them once succeeded.
+// Items that fail for days are poison. In a task type with little to do, only they may be executed between two
+// successes. So an item that failed before the last success does not count. It counts again when the last success is an
+// hour old: one old success must not hide that all items of a task type fail.
 type streak struct {
 	calls   int64
 	since   time.Time // when the first of them ended
 	number  uint64    // of this streak, for lanePart and record
-	several bool      // they are not all executions of one and the same item
+	several bool      // the calls are not all executions of one and the same item
 
 	lane *lane  // of the first call
 	key  string // of the item of the first call that executed a single item; empty if there was none
 
-	doneAt time.Time // when an item was last done
+	doneAt time.Time // when an item last succeeded
 }
 
 // poisonFor is how long after a success the items that had failed before do not count.
@@ -30,11 +31,11 @@ const poisonFor = time.Hour
 // lanePart is the part of a lane in a streak.
 type lanePart struct {
 	number  uint64 // of the streak
-	selects bool   // its last failure was one of a select
+	selects bool   // its last failure was a failed select
 }
 
-// failing reports whether the dealer does nothing but fail: at least after calls in a row, and not all of them of one
-// item, which may be poison.
+// failing reports whether the dealer does nothing but fail: at least so many calls in a row have failed as after says,
+// and not all of them executed one item, which may be poison.
 func (s *streak) failing(after int) bool { return after > 0 && s.calls >= int64(after) && s.several }
 
 func (s *streak) end() { *s = streak{number: s.number + 1, doneAt: s.doneAt} }
@@ -73,8 +74,8 @@ func (c *selectCall) countInStreakLocked(s *scheduler) {
 	}
 }
 
-// foundNothingLeft reports whether the select proves that no item of its lane can fail again: nothing is in flight, waits
-// for its next attempt or is to be executed.
+// foundNothingLeft reports whether the select proves that no item of its lane can fail again: nothing is in flight,
+// waits for its next attempt or is to be executed.
 func (c *selectCall) foundNothingLeft() bool {
 	return len(c.inFlight) == 0 && c.retryAt.IsZero() && (c.found == nil || c.found.unstarted() == 0)
 }

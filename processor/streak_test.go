@@ -33,7 +33,7 @@ func (w *world) wantFailing(t *testing.T, since time.Duration) processor.Stats {
 }
 
 // A dealer whose batches all fail is failing, although its selects succeed, until an item is done.
-func TestFailingBatches(t *testing.T) {
+func TestDealerWhoseBatchesFailIsFailing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 6)...)
 		r.takes = time.Second
@@ -78,8 +78,8 @@ func TestPoisonIsNoFailingDealer(t *testing.T) {
 	})
 }
 
-// Items that fail in another queue than the first are not one poison item.
-func TestFailingQueues(t *testing.T) {
+// Items that fail in several queues are not one poison item.
+func TestDealerThatFailsInSeveralQueuesIsFailing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, "a1", "b1")
 		r.bad["a1"], r.bad["b1"] = errBroken, errBroken
@@ -89,8 +89,8 @@ func TestFailingQueues(t *testing.T) {
 	})
 }
 
-// Without keys, a batch is all that is known.
-func TestFailingBatchesWithoutKeys(t *testing.T) {
+// Without keys, the processor knows no items, and each failed batch counts.
+func TestDealerWithoutKeysIsFailing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := &dealer{
 			sel:  func(context.Context, processor.Selection) ([]string, error) { return []string{"a1"}, nil },
@@ -102,8 +102,8 @@ func TestFailingBatchesWithoutKeys(t *testing.T) {
 	})
 }
 
-// A dealer whose selects all fail is failing until one of the queue that has failed succeeds, even if it finds nothing.
-func TestFailingSelects(t *testing.T) {
+// A dealer whose selects all fail is failing until a select of the failing queue succeeds, even if it finds nothing.
+func TestDealerWhoseSelectsFailIsFailing(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		var broken atomic.Bool
 		broken.Store(true)
@@ -124,8 +124,8 @@ func TestFailingSelects(t *testing.T) {
 	})
 }
 
-// A dealer that has nothing left to fail with is not failing: its items are gone or dead, or its queues are.
-func TestFailingEnds(t *testing.T) {
+// A dealer is no longer failing when nothing is left that can fail: its items are gone or dead, or its queues are gone.
+func TestDealerWithNothingLeftIsNotFailing(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, w *world, r *rows){
 		"items are gone": func(_ *testing.T, _ *world, r *rows) {
 			r.mu.Lock()
@@ -165,9 +165,9 @@ func TestFailingEnds(t *testing.T) {
 	}
 }
 
-// The sweeps of a queue that fail are one streak, although each is another grant and passes its items. It ends with a
+// Failed sweeps of a queue are one streak, although each sweep has its own grant and passes its items. It ends with a
 // sweep that is complete without a failure.
-func TestFailingSweeps(t *testing.T) {
+func TestFailedSweepsAreOneStreak(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, numbered("a", 3)...)
 		for _, item := range r.open {

@@ -3,6 +3,8 @@ package processor
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // SweepState is the progress of the sweep of a queue with a Run, under its present grant.
@@ -23,7 +25,23 @@ type SweepState struct {
 	ItemsDone   int64  // items executed successfully
 	ItemsFailed int64  // items that failed alone or by name, or in the batch that failed the sweep
 	Cursor      string // of a Cursored dealer: where the next sweep may begin
+
+	// FailedItems are the first 100 items that failed alone or by name. The processor only appends to them: do not modify
+	// them. AllFailed says that no other item of the queue fails, as far as the sweep has come: it is complete, or in
+	// order up to the item that failed it.
+	FailedItems []SweptItem
+	AllFailed   bool
 }
+
+// SweptItem is an item that failed in a sweep.
+type SweptItem struct {
+	Key string // of a Cursored dealer that is not Keyed, its cursor
+	Err error
+	At  time.Time // by the local clock
+}
+
+// maxFailedItems is the number of FailedItems that a sweep keeps.
+const maxFailedItems = 100
 
 // Ended reports whether the queue is not selected any more under this grant.
 func (s SweepState) Ended() bool { return s.Swept || s.Failed }
@@ -33,6 +51,11 @@ type sweep struct {
 	SweepState
 	repeats int // consecutive selects without progress
 	trail   trail
+
+	// What the last selects have found, or with a cursor the last batch. It decides whether an outage or poison keeps the
+	// sweep from its end.
+	waiting    int  // items that have failed and wait for the end of an outage
+	onlyFailed bool // nothing else is left
 }
 
 // defaultMaxRepeats is the number of consecutive selects without progress after which a sweep fails by default.
@@ -44,7 +67,7 @@ func (g *grant) sweepStateLocked() SweepState {
 		return SweepState{}
 	}
 	s := g.lane.sweep.SweepState
-	s.Cursor = g.queue.Cursor
+	s.Cursor, s.FailedItems = g.queue.Cursor, slices.Clip(s.FailedItems)
 	return s
 }
 
@@ -68,17 +91,23 @@ func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
 // endsWithLocked reports whether the select was the last one of the sweep. It then drops the page.
 func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	l := c.lane
+	w.notePassLocked(c)
+	if len(c.gaveUp) > 0 {
+		w.ItemsFailed += int64(len(c.gaveUp))
+		w.addErrorLocked(c.gaveUp[0].Err)
+		w.keepFailedLocked(c.gaveUp, false)
+	}
 	switch {
 	case l.sweepEnded(): // a batch has failed during the select
-	case c.outcome == failed && s.sweepWaitsLocked(c.now):
+	case c.outcome == failed && !allPermanent(c.err) && s.sweepWaitsLocked(c.now):
 		return false
 	case c.outcome == failed:
 		s.failSweepLocked(l, c.err)
 	case c.outcome != done:
 		return false
 	case completesSweep(c):
-		w.Swept = true
-		c.grants[0].emptySince, _ = c.proven()
+		w.Swept, w.AllFailed = true, true
+		c.grants[0].emptySince, _ = passStep{c}.proven()
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
 		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already (sweep_max_repeats)",
@@ -92,11 +121,23 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	return true
 }
 
-// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition. A
-// page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select behind a
-// page only if the pass has found nothing before.
+// notePassLocked notes whether only items are left that wait for the end of an outage. A select of a page knows this at
+// the end of its pass. A cursor has no such selects.
+func (w *sweep) notePassLocked(c *selectCall) {
+	switch p := &c.lane.pass; {
+	case c.capabilities.cursored:
+	case c.outcome != done, c.untested > 0, c.found == nil:
+		w.onlyFailed = false
+	case c.found.fetched < c.selection.Limit:
+		w.waiting, w.onlyFailed = p.waiting, p.waiting > 0
+	}
+}
+
+// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition.
+// A page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select
+// behind a page only if the pass has found nothing before.
 func completesSweep(c *selectCall) bool {
-	_, proven := c.proven()
+	_, proven := passStep{c}.proven()
 	return proven && len(c.inFlight) == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
 }
 
@@ -117,21 +158,35 @@ func (w *sweep) countRepeatsLocked(c *selectCall) int {
 // countBatchLocked counts the items of a batch, and fails the sweep if the batch cannot be blamed on items (R11).
 func (w *sweep) countBatchLocked(s *scheduler, b *batch) {
 	n := int64(b.size())
+	if b.capabilities.cursored {
+		w.waiting, w.onlyFailed = 1, b.outcome == failed && n == 1
+	}
 	switch {
 	case b.outcome == done:
 		w.ItemsDone += n
+		s.sweptRun.done += n
 	case b.outcome != failed, b.result.retryNow: // it says nothing about the items, or they are tried in smaller batches
-	case b.result.pause && s.sweepWaitsLocked(b.now):
+	case b.result.pause && !allPermanent(b.err) && s.sweepWaitsLocked(b.now):
+	case b.result.waiting > 0 && b.result.waiting == b.result.failed:
+		w.ItemsDone += n - int64(b.result.failed)
 	default:
-		w.ItemsFailed += int64(b.result.failed)
+		w.ItemsFailed += int64(b.result.failed - b.result.waiting)
 		if !b.result.pause || !b.capabilities.cursored { // else the other items are executed again, from the cursor on
 			w.ItemsDone += n - int64(b.result.failed)
 		}
 		w.addErrorLocked(b.err)
+		w.keepFailedLocked(b.result.passed, b.capabilities.cursored)
 		if b.result.pause {
 			s.failSweepLocked(b.lane, b.err)
 		}
 	}
+}
+
+// keepFailedLocked keeps failed items, as far as there is room. No item behind a cursor has failed.
+func (w *sweep) keepFailedLocked(failed []SweptItem, inOrder bool) {
+	room := maxFailedItems - len(w.FailedItems)
+	w.FailedItems = append(w.FailedItems, failed[:min(room, len(failed))]...)
+	w.AllFailed = w.AllFailed || inOrder && len(failed) > 0
 }
 
 func (w *sweep) addErrorLocked(err error) {

@@ -33,6 +33,9 @@ func TestSweepWithACursorEndsAtAFailedItem(t *testing.T) {
 				if calls := m.journal(); state.Cursor != "a02" || state.ItemsDone != 2 || state.ItemsFailed != 1 || !slices.Equal(calls, want) || w.Stats().DeadCount > 0 {
 					t.Errorf("sweep: %+v, store %v, want Cursor a02, ItemsDone 2, ItemsFailed 1, calls %v, DeadCount 0", state, calls, want)
 				}
+				if keys := failedKeys(state); !slices.Equal(keys, []string{"a03"}) || !state.AllFailed {
+					t.Errorf("failed items %v, all of them: %t, want a03 only, because nothing before it has failed", keys, state.AllFailed)
+				}
 				w.expect(t, "0s a01-a01 a01", "0s a01-a03 a03", "0s a02-a02 a02", "0s a03-a03 a03")
 			})
 		})

@@ -55,6 +55,9 @@ func TestSweepPassesFailedItems(t *testing.T) {
 					if !strings.Contains(state.Err.Error(), "execute") || state.Permanent != (name == "permanent" || name == "by name, permanent") {
 						t.Errorf("Permanent %t, error %v, want Permanent only if all failures are, and an error of execute", state.Permanent, state.Err)
 					}
+					if keys := failedKeys(state); !sameItems(keys, r.open) || !state.AllFailed {
+						t.Errorf("failed items %v, all of them: %t, want the open items, and all", keys, state.AllFailed)
+					}
 					for _, item := range r.open {
 						if n := strings.Count(w.text(), "alone "+item); !strings.HasPrefix(name, "by name") && n != 1 {
 							t.Errorf("%s failed alone %d times, want 1", item, n)
@@ -64,6 +67,67 @@ func TestSweepPassesFailedItems(t *testing.T) {
 			})
 		}
 	}
+}
+
+// failedKeys returns the keys of the failed items of a sweep.
+func failedKeys(state processor.SweepState) (keys []string) {
+	for _, i := range state.FailedItems {
+		keys = append(keys, i.Key)
+	}
+	return keys
+}
+
+func sameItems(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// A sweep keeps the first failed items with their errors, and counts the others.
+func TestSweepKeepsTheFirstFailedItems(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 1_300)...)
+		b := &sweptBin{rows: r, fail: failSevens(func(item string) error { return fmt.Errorf("%w: %s", errBroken, item) })}
+		s := settings()
+		s.FetchNumber = 20 // a select returns up to 180 failed items
+		w.sweep(t, b, processor.Env{}, s, "a")
+		state := w.swept(t, "a", 1_170, 130)
+		if len(state.FailedItems) != 100 {
+			t.Fatalf("%d failed items are kept, want 100", len(state.FailedItems))
+		}
+		for _, i := range state.FailedItems {
+			if !errors.Is(i.Err, errBroken) || !strings.HasSuffix(i.Err.Error(), ": "+i.Key) || !i.At.Equal(w.begin) {
+				t.Errorf("%+v, want the item's own error, at the time of its batch", i)
+			}
+		}
+	})
+}
+
+// A sweep that ends before its last select does not know which other items fail.
+func TestFailedSweepKeepsItsFailedItems(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, numbered("a", 40)...)
+		b := &selectsOnce{sweptBin: sweptBin{rows: r, fail: failSevens(func(string) error { return errBroken })}}
+		s := settings()
+		s.FetchNumber, s.ExecuteNumber = 20, 20
+		w.sweep(t, b, processor.Env{}, s, "a")
+		state := w.failedWith(t, "a", errBroken.Error())
+		if keys := failedKeys(state); !sameItems(keys, []string{"a7", "a17"}) || state.AllFailed {
+			t.Errorf("failed items %v, all of them: %t, want a7 and a17, and others may fail", keys, state.AllFailed)
+		}
+	})
+}
+
+// selectsOnce selects its first page only.
+type selectsOnce struct {
+	sweptBin
+	selected bool
+}
+
+func (o *selectsOnce) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	if o.selected {
+		return nil, errBroken
+	}
+	o.selected = true
+	return o.sweptBin.Select(ctx, s)
 }
 
 // failSevens returns an Execute that fails the items that end in 7, by name.
@@ -103,7 +167,8 @@ func (b *sweptBin) Execute(ctx context.Context, items []string) error {
 	return err
 }
 
-// A page of only failed items does not complete a sweep while other items may follow: the next select asks for more (R9).
+// A page of only failed items does not complete a sweep while other items may follow: the next select asks for more
+// (R9).
 func TestSweepPageOfFailedItemsIsNotEmpty(t *testing.T) {
 	for _, notSleep := range []bool{false, true} {
 		bubble(t, func(t *testing.T, w *world) {

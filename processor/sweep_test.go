@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -175,7 +176,7 @@ func TestSweepBesideAQueueWithoutRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.swept(t, "a", 29, 1)
 		h := w.holding(t, "b")
-		if h.Sweep != (processor.SweepState{}) || h.Queue.Run != nil || r.fails["a3"] != 1 || r.fails["b3"] < 4 {
+		if !reflect.DeepEqual(h.Sweep, processor.SweepState{}) || h.Queue.Run != nil || r.fails["a3"] != 1 || r.fails["b3"] < 4 {
 			t.Errorf("holding: %+v, failed %v, want no Sweep and no Run, a3 failed once, b3 at least 4 times", h, r.fails)
 		}
 	})

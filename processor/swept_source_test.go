@@ -13,13 +13,14 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// sweptSource is a finite source that is swept. Calls take random times. They fail, panic and ignore their context at random. Some
-// items always fail.
+// sweptSource is a finite source that is swept. Calls take random times. They fail, panic and ignore their context at
+// random. Some items always fail.
 type sweptSource struct {
 	mu          sync.Mutex
 	kind        kind
 	rnd         *rand.Rand
 	failureRate float64
+	breaker     bool // the circuit breaker is on: items that have failed alone may be executed again
 	open        map[string][]string
 	poison      map[string]bool
 	busy        map[string]bool
@@ -97,7 +98,7 @@ func (f *sweptSource) Execute(ctx context.Context, items []string) (err error) {
 			f.fault("item %s is in flight twice, or in the wrong batch: %v", item, items)
 		}
 		f.busy[item] = true
-		if g := f.grants[q]; g.done[item] > 0 || g.blamed[item] {
+		if g := f.grants[q]; g.done[item] > 0 || g.blamed[item] && !f.breaker {
 			f.fault("item %s is executed again under the same grant", item)
 		}
 	}
@@ -148,6 +149,7 @@ func (f *sweptSource) end(ctx context.Context, q string, items []string, bad nam
 		switch {
 		case err == nil && !panicked, how == byName && !cancelled && !bad[i]:
 			g.done[item]++
+			delete(g.blamed, item)
 			if !f.kind.cursored {
 				f.open[q] = slices.DeleteFunc(f.open[q], func(other string) bool { return other == item })
 			}

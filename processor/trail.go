@@ -2,8 +2,8 @@ package processor
 
 import "sync"
 
-// trail holds the fingerprints of the items that a sweep has been through recently: at least as many as its largest page
-// has, and at most about twice as many.
+// trail holds the fingerprints of the items that a sweep has been through recently: at least as many as its largest
+// page has, and at most about twice as many.
 type trail struct {
 	mu       sync.Mutex
 	young    map[uint64]struct{}

@@ -11,7 +11,9 @@ import (
 )
 
 func TestAwaitNamesTheHolder(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		l, other := rivals(t, url)
 		if err := l.acquire(t.Context()); err != nil {
 			t.Fatal(err)
@@ -32,7 +34,9 @@ func TestAwaitNamesTheHolder(t *testing.T) {
 }
 
 func TestUpNamesTheHolder(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		l, other := rivals(t, url)
 		if err := l.acquire(t.Context()); err != nil {
 			t.Fatal(err)

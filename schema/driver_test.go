@@ -12,6 +12,7 @@ import (
 
 // Package schema recognises the errors of the drivers without importing them.
 func TestErrorsOfDrivers(t *testing.T) {
+	t.Parallel()
 	wrapped := func(err error) error { return fmt.Errorf("apply migration: %w", err) }
 	cases := []struct {
 		name string

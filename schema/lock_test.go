@@ -30,7 +30,9 @@ func rivals(t *testing.T, url string) (a, b *lease) {
 }
 
 func TestLeaseExcludes(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		a, b := rivals(t, url)
 		for range 2 { // the second time as after a lost reply
 			if err := a.acquire(t.Context()); err != nil {
@@ -57,7 +59,9 @@ func TestLeaseExcludes(t *testing.T) {
 }
 
 func TestLeaseOfADeadHolderExpires(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		dead, next := rivals(t, url)
 		dead.time = 300 * time.Millisecond
 		if err := dead.acquire(t.Context()); err != nil {
@@ -73,7 +77,9 @@ func TestLeaseOfADeadHolderExpires(t *testing.T) {
 // A holder that slept until its lease expired must not record a version, and must not change a table where DDL can be
 // rolled back.
 func TestLateHolderChangesNothing(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		late, next := rivals(t, url)
 		if err := next.acquire(t.Context()); err != nil {
 			t.Fatal(err)
@@ -105,7 +111,9 @@ func patient(t *testing.T) context.Context {
 }
 
 func TestHoldRenews(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		l, watcher := rivals(t, url)
 		l.time = 600 * time.Millisecond
 		err := l.hold(patient(t), func(ctx context.Context) error {
@@ -144,7 +152,9 @@ func expiry(t *testing.T, db *sql.DB) time.Time {
 }
 
 func TestHoldEndsWhenLost(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		l, thief := rivals(t, url)
 		l.time = 600 * time.Millisecond
 		err := l.hold(patient(t), func(ctx context.Context) error {
@@ -163,7 +173,9 @@ func TestHoldEndsWhenLost(t *testing.T) {
 
 // A stray transaction holds the row. Up returns the error of its context, whatever error the driver has.
 func TestBlockedUpEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		l, stray := rivals(t, url)
 		tx, err := stray.db.BeginTx(t.Context(), nil)
 		if err != nil {
@@ -183,7 +195,9 @@ func TestBlockedUpEndsWithItsContext(t *testing.T) {
 
 // An operator may delete the row to release the lease.
 func TestDeletedLockRowComesBack(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		l, _ := rivals(t, url)
 		execute(t, l.db, `DELETE FROM schedule_schema_lock`)
 		if _, _, err := Up(t.Context(), l.db, l.name); err != nil {
@@ -193,6 +207,7 @@ func TestDeletedLockRowComesBack(t *testing.T) {
 }
 
 func TestDollars(t *testing.T) {
+	t.Parallel()
 	if got := dollars("a = ? AND b IN (?, ?)"); got != "a = $1 AND b IN ($2, $3)" {
 		t.Error(got)
 	}

@@ -21,8 +21,8 @@ import (
 )
 
 var allRelations = []string{
-	"schedule_assignment", "schedule_event", "schedule_failed_item", "schedule_queue", "schedule_run", "schedule_run_dep",
-	"schedule_run_queue", "schedule_schema_lock", "schedule_schema_version", "schedule_server", "schedule_server_history",
+	"schedule_assignment", "schedule_backfill", "schedule_event", "schedule_failed_item", "schedule_queue", "schedule_run", "schedule_run_dep",
+	"schedule_run_item", "schedule_run_queue", "schedule_schema_lock", "schedule_schema_version", "schedule_server", "schedule_server_history",
 	"schedule_task_after", "schedule_task_running", "schedule_task_type", "schedule_trigger",
 }
 
@@ -218,6 +218,7 @@ func TestUpIsAtomic(t *testing.T) {
 
 // A foreign transaction holds SQLite's only lock for longer than busy_timeout.
 func TestUpWhileBusy(t *testing.T) {
+	t.Parallel()
 	url := testdb.URL(t, testdb.SQLite)
 	stranger, _ := session(t, url, `BEGIN IMMEDIATE`)
 	db, d := open(t, url)
@@ -239,6 +240,7 @@ func TestUpWhileBusy(t *testing.T) {
 }
 
 func TestUnknownDialect(t *testing.T) {
+	t.Parallel()
 	_, _, up := Up(t.Context(), nil, "oracle")
 	_, status := Status(t.Context(), nil, "")
 	for _, err := range []error{up, status, Check(t.Context(), nil, "Postgres")} {

@@ -15,13 +15,13 @@ import (
 const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token beat_count
 		judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time
 		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
-		last_error_at failing_since failed_calls library_version labels hung_queues given_settings`
+		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version`
 
 // columns lists the columns, which are public. After the first release the list may only grow.
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
-		max_queues_per_server rate_per_second batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
+		max_queues_per_server rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
@@ -31,15 +31,19 @@ var columns = map[string]string{
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
 		cursor_value window_done_at crash_count gmt_created gmt_modified`,
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
-	"schedule_failed_item": `task_type own_sign item_key queue_id state attempts last_error first_failed_at next_attempt_at`,
+	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
 		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at message version`,
 	"schedule_task_after": `task_type upstream rule any_of`,
-	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name scheduled_at state paused cancel_requested priority params
+	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name backfill_id scheduled_at state paused cancel_requested priority params
 		queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at acked_at acked_by version`,
 	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed items_at_least
 		last_error started_at progress_at finished_at`,
-	"schedule_run_dep": `run_id upstream_run_id rule`,
+	"schedule_run_item": `run_id queue_id item_no item_key attempt last_error failed_at`,
+	"schedule_run_dep":  `run_id upstream_run_id rule`,
+	"schedule_backfill": `backfill_id task_type own_sign trigger_name kind expression time_zone start_at excluded_days params priority from_at to_at
+		parallel rerun_failed dependants newest_first state paused next_slot_at slots_total slots_made slots_kept message actor created_at
+		ended_at version`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
 		held_s requested_s epoch queue_parameter cursor_value status`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
@@ -47,7 +51,9 @@ var columns = map[string]string{
 }
 
 func TestColumns(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		for table, want := range columns {
 			if diff := cmp.Diff(strings.Fields(want), columnsOf(t, db, table)); diff != "" {
@@ -106,12 +112,14 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 		`server_history (uuid, task_type, register_time, heartbeat_time, reason) VALUES ('a', 'settle', ` + at + `, ` + at + `, 'LEFT')`,
 		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
 		`event (task_type, kind) VALUES ('settle', 'ALERT')`,
-		`failed_item (task_type, item_key, queue_id) VALUES ('settle', '17', '0')`,
+		`failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`,
 		`trigger (name, trigger_id, target, kind, expression) VALUES ('a', 'a', 'settle', 'CRON', '')`,
 		`task_after (task_type, upstream) VALUES ('a', 'b')`,
 		`run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES ('1', 'settle', 'k', '1', ` + at + `, 'READY')`,
 		`run_queue (run_id, queue_id) VALUES ('1', '0')`,
+		`run_item (run_id, queue_id, item_no, item_key, attempt, failed_at) VALUES ('1', '0', 1, '17', 1, ` + at + `)`,
 		`run_dep (run_id, upstream_run_id) VALUES ('1', '0')`,
+		`backfill (backfill_id, task_type, trigger_name, kind, expression, from_at, to_at) VALUES ('1', 'settle', 'a', 'CRON', '', ` + at + `, ` + at + `)`,
 	} {
 		execute(t, db, `INSERT INTO schedule_`+row)
 	}
@@ -119,7 +127,9 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 
 // An operator inserts a row by hand, from a session in another time zone.
 func TestDefaults(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		migrated(t, url)
 		db, _ := session(t, url, awayFromUTC(url))
 		execute(t, db, `INSERT INTO schedule_task_type (task_type) VALUES ('settle')`)
@@ -127,7 +137,7 @@ func TestDefaults(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`)
 		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
 		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
-		execute(t, db, `INSERT INTO schedule_failed_item (task_type, item_key, queue_id) VALUES ('settle', '17', '0')`)
+		execute(t, db, `INSERT INTO schedule_failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`)
 		settings(t, db)
 		var paused bool
 		var high int64
@@ -178,8 +188,10 @@ func recent(t *testing.T, db *sql.DB, query string) {
 
 // Rows are locked in the order of their bytes, which Go and every database must agree on.
 func TestQueueIDsSortByBytes(t *testing.T) {
+	t.Parallel()
 	ids := []string{"10", "2", "a", "A", "b", "B", "_", "-", "~", "a b", "a-b", "ab", "é", "e\u0301", "ß", "z", "ﬀ", "語", "😀", "\uffff"}
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, _ := migrated(t, url)
 		for i, id := range ids {
 			execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index) VALUES ('settle', ?, ?)`, id, i)
@@ -193,13 +205,14 @@ func TestQueueIDsSortByBytes(t *testing.T) {
 
 // The test servers sort by bytes by default. Other servers may not, so that the columns need their own collation.
 func TestIdentifiersHaveTheirCollation(t *testing.T) {
+	t.Parallel()
 	for kind, want := range map[string]string{testdb.Postgres: "C", testdb.MySQL: "utf8mb4_bin"} {
 		t.Run(kind, func(t *testing.T) {
 			db, _ := migrated(t, testdb.URL(t, kind))
 			got := texts(t, db, `SELECT DISTINCT COALESCE(collation_name, '(the default)') FROM information_schema.columns
 				WHERE table_name LIKE 'schedule%' AND column_name IN ('task_type', 'own_sign', 'queue_id', 'uuid', 'item_key', 'beat_token',
 				'cur_server', 'req_server', 'from_server', 'to_server', 'last_assign_server', 'name', 'trigger_id', 'target', 'upstream',
-				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'upstream_run_id', 'server') ORDER BY 1`)
+				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'backfill_id', 'upstream_run_id', 'server') ORDER BY 1`)
 			if !slices.Equal(got, []string{want}) {
 				t.Errorf("collations: %q, want %s", got, want)
 			}
@@ -209,19 +222,25 @@ func TestIdentifiersHaveTheirCollation(t *testing.T) {
 
 // Identifiers of the greatest length fit into the keys and indexes.
 func TestLongestIdentifiers(t *testing.T) {
+	t.Parallel()
 	wide := func(n int) string { return strings.Repeat("😀", n) }
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, _ := migrated(t, url)
 		execute(t, db, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, cur_server, req_server)
 			VALUES (?, ?, ?, 0, ?, ?)`, wide(100), wide(50), wide(150), wide(150), wide(150))
-		execute(t, db, `INSERT INTO schedule_failed_item (task_type, own_sign, item_key, queue_id)
-			VALUES (?, ?, ?, ?)`, wide(100), wide(50), wide(255), wide(150))
+		execute(t, db, `INSERT INTO schedule_failed_item (task_type, own_sign, item_hash, item_key, queue_id)
+			VALUES (?, ?, ?, ?, ?)`, wide(100), wide(50), wide(64), wide(10_000), wide(150))
 		execute(t, db, `INSERT INTO schedule_trigger (own_sign, name, trigger_id, target, kind, expression)
 			VALUES (?, ?, ?, ?, 'CRON', '')`, wide(50), wide(150), wide(36), wide(100))
 		execute(t, db, `INSERT INTO schedule_task_after (task_type, upstream) VALUES (?, ?)`, wide(100), wide(99))
 		execute(t, db, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, scheduled_at, state)
 			VALUES (?, ?, ?, ?, ?, '2026-01-01 00:00:00.000000', 'READY')`, wide(36), wide(100), wide(50), wide(255), wide(36))
 		execute(t, db, `INSERT INTO schedule_run_queue (run_id, queue_id, server) VALUES (?, ?, ?)`, wide(36), wide(150), wide(150))
+		execute(t, db, `INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at)
+			VALUES (?, ?, 1, ?, 1, '2026-01-01 00:00:00.000000')`, wide(36), wide(150), wide(255))
 		execute(t, db, `INSERT INTO schedule_run_dep (run_id, upstream_run_id) VALUES (?, ?)`, wide(36), wide(36))
+		execute(t, db, `INSERT INTO schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, from_at, to_at)
+			VALUES (?, ?, ?, ?, 'CRON', '', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000')`, wide(36), wide(100), wide(50), wide(150))
 	})
 }

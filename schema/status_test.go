@@ -11,7 +11,9 @@ import (
 )
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := session(t, url, awayFromUTC(url))
 		want := []Migration{{Version: 1, Name: "roster"}}
 		got, err := Status(t.Context(), db, d)

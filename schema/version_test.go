@@ -15,7 +15,9 @@ import (
 )
 
 func TestCheckMissing(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := open(t, url)
 		const want = `the database has no Rota tables: run "rota migrate up"`
 		refused(t, db, d, ErrMissing, want)
@@ -70,7 +72,9 @@ func TestCheckOlder(t *testing.T) {
 // A rolling upgrade migrates the schema first, and then replaces the programs one after the other. Older programs may
 // restart meanwhile.
 func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
 		for oldest, want := range map[int64]error{1: nil, Latest(): nil, Latest() + 1: ErrNewer} {
@@ -129,7 +133,9 @@ func oldestCompanion(t *testing.T, d Dialect) (version int64) {
 }
 
 func TestNewerIsRefused(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
 		execute(t, db, `DROP VIEW schedule_assignment`) // as a newer version may do
@@ -153,7 +159,9 @@ func TestNewerIsRefused(t *testing.T) {
 
 // Another process migrates to a newer version while this one waits for the lease.
 func TestNewerUnderTheLeaseIsRefused(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
 		g, _ := d.grammar()
@@ -165,7 +173,9 @@ func TestNewerUnderTheLeaseIsRefused(t *testing.T) {
 
 // A connection that may only read is enough for Check, and for Up if nothing is pending.
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		readOnly := `SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY`
 		switch {
 		case strings.HasPrefix(url, "mysql"):
@@ -191,6 +201,7 @@ func TestReadOnly(t *testing.T) {
 }
 
 func TestUnreachableIsNotMissing(t *testing.T) {
+	t.Parallel()
 	for _, url := range []string{
 		"postgres://nobody@127.0.0.1:1/none?sslmode=disable", "mysql://nobody@127.0.0.1:1/none", "sqlite:/nonexistent/rota.db",
 	} {
@@ -207,7 +218,9 @@ func TestUnreachableIsNotMissing(t *testing.T) {
 }
 
 func TestEndedContext(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := open(t, url)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -11,7 +11,9 @@ import (
 )
 
 func TestAssignment(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		g, err := d.grammar()
 		if err != nil {
@@ -47,6 +49,7 @@ func TestAssignment(t *testing.T) {
 
 // SQLite's clock has milliseconds, and times in the tables have microseconds.
 func TestAgesAreNotNegative(t *testing.T) {
+	t.Parallel()
 	db, d := open(t, "sqlite::memory:") // so fast that the clock still shows the same millisecond
 	db.SetMaxOpenConns(1)
 	if _, _, err := Up(t.Context(), db, d); err != nil {

@@ -35,7 +35,9 @@ var voidDatabases = []struct {
 }
 
 func TestVoidDatabasesAreRefused(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		for _, void := range voidDatabases {
 			for _, change := range void.changes {
@@ -61,7 +63,9 @@ func TestVoidDatabasesAreRefused(t *testing.T) {
 
 // Another process creates the tables of an earlier edition while this one waits for the lease.
 func TestVoidUnderTheLeaseIsRefused(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		execute(t, db, `UPDATE schedule_schema_lock SET edition = 1`)
 		g, err := d.grammar()
@@ -76,7 +80,9 @@ func TestVoidUnderTheLeaseIsRefused(t *testing.T) {
 
 // After the drop that the message asks for, the database works.
 func TestVoidDatabaseAfterTheDrop(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := migrated(t, url)
 		execute(t, db, `UPDATE schedule_schema_lock SET edition = 1`)
 		execute(t, db, `DROP VIEW schedule_assignment`)
@@ -92,7 +98,9 @@ func TestVoidDatabaseAfterTheDrop(t *testing.T) {
 
 // An operator may delete the row of the lock. It comes back with the edition of its table, not with that of the program.
 func TestDeletedLockRowKeepsTheEdition(t *testing.T) {
+	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
 		db, d := open(t, url)
 		for _, s := range bookkeeping(t, d) {
 			execute(t, db, strings.Replace(s, "DEFAULT "+edition, "DEFAULT 1", 1))

@@ -41,7 +41,7 @@ func testDefine(t *testing.T, c *center.Center) {
 			t.Fatalf("names of the queues (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("errors tell an unknown task type", func(t *testing.T) {
+	t.Run("errors name an unknown task type", func(t *testing.T) {
 		if _, err := c.Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatalf("read the settings: error %v, want ErrUnknownTask", err)
 		}

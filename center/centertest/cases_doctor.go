@@ -130,7 +130,7 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("servers", "NOTE B is paused")
 	r.makeSilent("A")
 	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
-	want("failing") // what an overdue server says is stale
+	want("failing") // the report of an overdue server is stale
 	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
 	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
 	r.exec("UPDATE schedule_queue SET crash_count = 6 WHERE task_type = '%s' AND queue_id = '1'", r.task)

@@ -148,7 +148,7 @@ func testLeave(t *testing.T, c *center.Center) {
 	})
 }
 
-// testPendingHandovers checks what a server is told about the owners that it waits for.
+// testPendingHandovers checks what a server learns about the owners that it waits for.
 func testPendingHandovers(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4})
 	r.join("A", "B")

@@ -12,7 +12,7 @@ import (
 )
 
 func testHeartbeatReply(t *testing.T, c *center.Center) {
-	t.Run("S2 the reply counts the queues and tells of changes", func(t *testing.T) {
+	t.Run("S2 the reply counts the queues and reports changes", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A", "B")
 		a, _ := r.heartbeat("A")
@@ -107,7 +107,7 @@ func testWatchRange(t *testing.T, c *center.Center) {
 		r.rebalance(name(0))
 		wantSeen := func(dead string, by map[int]bool) {
 			t.Helper()
-			for i := range by { // the first reply tells of the new membership, the second has the ends of the range
+			for i := range by { // the first reply reports the new membership, the second has the ends of the range
 				r.heartbeat(name(i))
 				r.heartbeat(name(i))
 			}

@@ -62,7 +62,7 @@ func (r *fixture) inspectQueues() {
 	if diff := cmp.Diff(want, ids(center.QueueFilter{})); diff != "" {
 		r.Fatalf("ids of the queues (-want +got):\n%s", diff)
 	}
-	for _, f := range []center.QueueFilter{{Status: "MOVING"}, {Server: r.uuid("B")}, {Host: "host-B"}} {
+	for _, f := range []center.QueueFilter{{Status: "MOVING"}, {Servers: []string{r.uuid("B")}}, {Host: "host-B"}} {
 		if n := len(ids(f)); n != 6 {
 			r.Fatalf("filter %+v: %d queues, want 6", f, n)
 		}

@@ -15,17 +15,32 @@ import (
 // itemSteps are what a case does with the failed items of its task type.
 type itemSteps struct{ *taskType }
 
-// wantItems compares the failed items of a queue. It tolerates a minute in RetryIn, which shrinks as time passes.
+// wantItems compares the failed items that a queue loads. It tolerates a minute in RetryIn, which shrinks as time
+// passes.
 func (r itemSteps) wantItems(queue string, want ...center.FailedItem) {
 	r.Helper()
-	got, err := r.c.Items().Load(r.Context(), r.task, queue, 0)
+	got, more, err := r.c.Items().Load(r.Context(), r.task, queue, 1000)
 	r.must(err)
+	if more {
+		r.Errorf("queue %s has more failed items than %d", queue, len(got))
+	}
+	r.compareItems(got, want...)
+}
+
+func (r itemSteps) compareItems(got []center.FailedItem, want ...center.FailedItem) {
+	r.Helper()
 	diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(center.FailedItem{}, "FirstFailed"),
 		cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute }),
 		cmpopts.SortSlices(func(a, b center.FailedItem) bool { return a.Key < b.Key }))
 	if diff != "" {
-		r.Fatalf("failed items of queue %q (-want +got):\n%s", queue, diff)
+		r.Fatalf("failed items (-want +got):\n%s", diff)
 	}
+}
+
+// partition returns the partition_version of the roster.
+func (r itemSteps) partition() int64 {
+	r.Helper()
+	return r.readInt("SELECT partition_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
 }
 
 // testFailedItems checks the life of a failed item: saved, retried, forgotten, dropped.
@@ -39,11 +54,12 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	firsts := func() int64 {
 		return r.readInt("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
 	}
-	a := center.FailedItem{Key: "a", QueueID: "0", State: center.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
-	b := center.FailedItem{Key: "b b's", QueueID: "1", State: center.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
+	p := r.partition()
+	a := center.FailedItem{Key: "a", QueueID: "0", Partition: p, State: center.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
+	b := center.FailedItem{Key: "b b's", QueueID: "1", Partition: p, State: center.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
 	save(a, b)
 	b.LastError = "broken \uFFFD"
-	r.wantItems("", a, b)
+	r.wantItems("0", a)
 	r.wantItems("1", b)
 	before := firsts()
 	a.Attempts, a.LastError, a.RetryIn = 2, "no again", 2*time.Hour
@@ -64,19 +80,146 @@ func testFailedItems(t *testing.T, c *center.Center) {
 		t.Fatal("Retry did not change the item version in the heartbeat reply")
 	}
 	r.must(c.Items().Forget(t.Context(), r.task, []string{"a"}))
-	r.wantItems("", b)
+	r.wantItems("0")
+	r.wantItems("1", b)
 	for _, want := range []int{1, 0} {
 		if n, err = c.Items().Drop(t.Context(), r.task, "test"); err != nil || n != want {
 			t.Fatalf("Drop deleted %d items, want %d: %v", n, want, err)
 		}
 	}
-	r.wantItems("")
-	for _, key := range []string{"", strings.Repeat("x", 256)} {
-		err := c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: key, QueueID: "0", State: center.ItemRetry}})
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("a key must have 1 to 255 bytes, not %d", len(key))) {
-			t.Errorf("key of %d bytes: error %v, want the bounds in it", len(key), err)
+	r.wantItems("1")
+	if err := c.Items().Save(t.Context(), r.task, []center.FailedItem{{QueueID: "0", State: center.ItemRetry}}); err == nil {
+		t.Error("an item without a key was saved, want an error")
+	}
+}
+
+// testItemKeys checks that keys of any length and bytes name different items, and that an operator finds, retries and
+// deletes each item by its key.
+func testItemKeys(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 2})
+	long := strings.Repeat("x", 200_000)
+	keys := []string{"a", "A", "a ", " a", "ä", "a\u0308", long, long + "y", strings.Repeat("😀", 300), "it's \\ \"%_?\n", "{now}"}
+	var items []center.FailedItem
+	for i, key := range keys {
+		items = append(items, center.FailedItem{Key: key, QueueID: "0", Partition: r.partition(), State: center.ItemDead, Attempts: i + 1})
+	}
+	r.must(c.Items().Save(t.Context(), r.task, items))
+	r.wantItems("0", items...)
+	for i, key := range keys {
+		found, err := c.Items().Find(t.Context(), r.task, []string{key, "none"})
+		r.must(err)
+		r.compareItems(found, items[i])
+		if n, err := c.Items().Retry(t.Context(), r.task, "test", key); err != nil || n != 1 {
+			t.Fatalf("Retry of %.20q changed %d items, want 1: %v", key, n, err)
+		}
+		r.must(c.Items().Forget(t.Context(), r.task, []string{key}))
+		r.wantItems("0", items[i+1:]...)
+	}
+}
+
+// testMovedItems checks that a record belongs to its key (X6): Load reports that items may have changed queues, and
+// Find returns them whatever their queue was.
+func testMovedItems(t *testing.T, c *center.Center) {
+	load := func(r *fixture, queue string, most, want int, wantMore bool) {
+		t.Helper()
+		got, more, err := c.Items().Load(t.Context(), r.task, queue, most)
+		r.must(err)
+		if len(got) != want || more != wantMore {
+			t.Errorf("queue %s: %d items, more %t, want %d, %t", queue, len(got), more, want, wantMore)
 		}
 	}
+	t.Run("X6 another number of queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		dead := center.FailedItem{Key: "7", QueueID: "1", Partition: r.partition(), State: center.ItemDead, Attempts: 25}
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		load(r, "0", 10, 0, false)
+		load(r, "1", 10, 1, false)
+		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
+		r.reportDrained("A")
+		if !r.finishRepartition("A") {
+			t.Fatal("the repartition did not finish")
+		}
+		for _, queue := range []string{"0", "1", "2", "3"} {
+			load(r, queue, 10, 0, true)
+		}
+		found, err := c.Items().Find(t.Context(), r.task, []string{"7", "8"})
+		r.must(err)
+		r.compareItems(found, dead)
+		dead.QueueID, dead.Partition = "3", r.partition()
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		load(r, "0", 10, 0, false)
+		r.wantItems("3", dead)
+	})
+	t.Run("X6 named queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{QueueNames: []string{"north", "south"}})
+		dead := center.FailedItem{Key: "7", QueueID: "south", Partition: r.partition(), State: center.ItemDead, Attempts: 25}
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		load(r, "north", 10, 0, false)
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		load(r, "north", 10, 0, true)
+		dead.QueueID, dead.Partition = "north", r.partition()
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		r.wantItems("north", dead)
+		r.must(c.Queues().Add(t.Context(), r.task, "west", "", "test"))
+		load(r, "west", 10, 0, true)
+	})
+	t.Run("X6 a lock row that was deleted by hand", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		dead := center.FailedItem{Key: "7", QueueID: "1", Partition: 5, State: center.ItemDead, Attempts: 25}
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		r.exec("DELETE FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		r.define(center.Settings{Queues: 2})
+		load(r, "1", 10, 0, true)
+	})
+	t.Run("X6 S14 more items than wanted", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		for i := range 5 {
+			item := center.FailedItem{Key: fmt.Sprint(i), QueueID: "0", Partition: r.partition(), State: center.ItemDead}
+			switch i {
+			case 2, 4:
+				item.State = center.ItemStarted
+			case 3:
+				item.State = center.ItemRetry
+			}
+			r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{item}))
+		}
+		load(r, "0", 5, 5, false)
+		load(r, "0", 4, 4, true)
+		some, more, err := c.Items().Load(t.Context(), r.task, "0", 2)
+		r.must(err)
+		if len(some) != 2 || some[0].State != center.ItemStarted || some[1].State != center.ItemStarted || !more {
+			t.Errorf("loaded %+v, more %t, want the two that are STARTED, and more", some, more)
+		}
+	})
+}
+
+// testItemRetention checks that Clean deletes failed items that are past the retention, a thousand at a time, and that
+// a retry keeps an item.
+func testItemRetention(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 1})
+	const old, chunk = 1_100, 1_000
+	var items []center.FailedItem
+	for i := range old {
+		state := []string{center.ItemDead, center.ItemRetry}[i%2]
+		items = append(items, center.FailedItem{Key: fmt.Sprint("old ", i), QueueID: "0", Partition: r.partition(), State: state, RetryIn: -48 * time.Hour})
+	}
+	young := []center.FailedItem{
+		{Key: "young", QueueID: "0", Partition: r.partition(), State: center.ItemDead, RetryIn: -time.Hour},
+		{Key: "later", QueueID: "0", Partition: r.partition(), State: center.ItemRetry, RetryIn: time.Hour},
+	}
+	r.must(c.Items().Save(t.Context(), r.task, append(items, young...)))
+	if n, err := c.Items().Retry(t.Context(), r.task, "test", items[0].Key); err != nil || n != 1 {
+		t.Fatalf("Retry changed %d items, want 1: %v", n, err)
+	}
+	for _, want := range []int{chunk, old - 1 - chunk, 0} {
+		if n, err := c.Items().Clean(t.Context(), 24*time.Hour); err != nil || n != want {
+			t.Fatalf("Clean deleted %d items, want %d: %v", n, want, err)
+		}
+	}
+	retried := items[0]
+	retried.State, retried.RetryIn = center.ItemRetry, 0
+	r.wantItems("0", append(young, retried)...)
 }
 
 // testManyFailedItems checks lists of items that take several statements.
@@ -89,8 +232,8 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 		many = append(many, center.FailedItem{Key: keys[i], QueueID: "0", State: center.ItemRetry})
 	}
 	r.must(c.Items().Save(t.Context(), r.task, many))
-	if some, err := c.Items().Load(t.Context(), r.task, "0", 10); err != nil || len(some) != 10 {
-		t.Fatalf("loaded %d items, want 10: %v", len(some), err)
+	if found, err := c.Items().Find(t.Context(), r.task, append(keys, "none")); err != nil || len(found) != 1200 {
+		t.Fatalf("found %d items, want 1200: %v", len(found), err)
 	}
 	r.must(c.Items().Forget(t.Context(), r.task, keys[:600]))
 	if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != 600 {

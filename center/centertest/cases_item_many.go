@@ -19,8 +19,8 @@ func (r itemSteps) saveItems(n int) {
 	r.must(r.c.Items().Save(r.Context(), r.task, items))
 }
 
-// testItemChunks checks that operators change many failed items in several transactions, so that the lock row is free in
-// between, and that they learn of the progress.
+// testItemChunks checks that operators change many failed items in several transactions, so that the lock row is free
+// in between, and that they learn of the progress.
 func testItemChunks(t *testing.T, c *center.Center) {
 	const many, chunk = 11_000, 5_000
 	var progress []int

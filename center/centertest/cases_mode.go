@@ -38,12 +38,12 @@ func testModeChange(t *testing.T, c *center.Center) {
 	t.Run("R14 mode RUN does not end while others run after it", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		refused(g["a"], "task type "+g["b"].task+" runs after it")
-		g["b"].must(c.Engine().Dependencies.Define(t.Context(), g["b"].task))
+		g["b"].must(g["b"].runAfter())
 		g["a"].must(apply(g["a"]))
 	})
 	t.Run("R14 mode RUN ends with the trigger of the settings, and not with others", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		r.hourly(nil) // has the name of the task type, as that of cron and every
+		r.hourly(nil) // it has the name of the task type, like the trigger of cron and every
 		r.defineTrigger(center.Trigger{Name: r.task + ".other", Kind: center.TriggerEvery, Expression: time.Hour.String()})
 		refused(r, "trigger "+r.task+".other (own_sign BASE) fires it")
 		r.must(c.Engine().Triggers.Delete(t.Context(), r.task+".other", "test"))

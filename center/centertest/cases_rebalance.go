@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,29 @@ func testHandEdits(t *testing.T, c *center.Center) {
 		if turn, err := c.Roster().Planner(r.task, r.uuid("B")).Audit(t.Context()); err != nil || turn {
 			t.Fatalf("an audit is due right after another: %t, want false: %v", turn, err)
 		}
+	})
+	t.Run("S4 a task type with queues and without servers is found, unless it is paused", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		want := func(want bool, when string) {
+			t.Helper()
+			list, err := c.Roster().Unserved(t.Context())
+			r.must(err)
+			if slices.Contains(list, r.task) != want {
+				t.Errorf("%s: task types without servers %v, and %s is one of them: want %t", when, list, r.task, want)
+			}
+		}
+		r.exec("UPDATE schedule_queue SET gmt_modified = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
+		want(false, "it has a server")
+		r.makeSilent("A")
+		want(true, "its server is silent")
+		r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+		want(false, "it is paused")
+		r.must(c.Tasks().Resume(t.Context(), r.task, "test"))
+		r.exec("DELETE FROM schedule_server WHERE task_type = '%s'", r.task)
+		want(true, "it has no server")
+		r.exec("UPDATE schedule_queue SET gmt_modified = %s WHERE task_type = '%s' AND queue_id = '1'", c.Roster().DB.Now, r.task)
+		want(false, "a queue has changed just now")
 	})
 	t.Run("the roster works on after its row in schedule_task_type is deleted", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})

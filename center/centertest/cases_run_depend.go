@@ -190,14 +190,13 @@ func testDependencyErrors(t *testing.T, c *center.Center) {
 		continuous := g["a"].sibling("continuous")
 		continuous.define(center.Settings{Queues: 1})
 		define := func(name string, after ...center.After) error {
-			return c.Engine().Dependencies.Define(t.Context(), g[name].task, after...)
+			return g[name].runAfter(after...)
 		}
 		up := func(name string) center.After { return center.After{Upstream: g[name].task} }
 		wantErrors(t, map[string]error{
 			"a cycle: " + g["a"].task + " after " + g["c"].task + " after " + g["b"].task + " after " + g["a"].task: define("a", up("c")),
 			"a cycle: " + g["a"].task + " after " + g["a"].task:                                                     define("a", up("a")),
 			"nobody: unknown task type":                  define("a", center.After{Upstream: "nobody"}),
-			"what x runs after: x: unknown task type":    c.Engine().Dependencies.Define(t.Context(), "x", up("a")),
 			"mode is CONTINUOUS":                         define("a", center.After{Upstream: continuous.task}),
 			`rule ("MAYBE") must be SUCCESS or FINISHED`: define("c", center.After{Upstream: g["b"].task, Rule: "MAYBE"}),
 			"is named twice":                             define("c", up("b"), up("b")),

@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,21 @@ func (g graph) finishRunning(name string) {
 }
 
 func testJoins(t *testing.T, c *center.Center) {
+	t.Run("R18 the doctor names a join whose upstreams share no slot", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		a, _ := g["a"].hourly(nil)
+		if got := g["end"].findings("joins"); len(got) != 1 || !strings.Contains(got[0], "and no trigger leads to "+g["b"].task) {
+			t.Fatalf("findings %q, want that b has no slots", got)
+		}
+		g["b"].hourly(func(b *center.Trigger) { b.StartAt = a.StartAt.Add(time.Minute) })
+		if got := g["end"].findings("joins"); len(got) != 1 || !strings.HasPrefix(got[0], "NOTE no slot leads to a run: it runs after ") {
+			t.Fatalf("findings %q, want that a and b share no slot", got)
+		}
+		g["b"].hourly(func(b *center.Trigger) { b.Name, b.StartAt = g["b"].task+"2", a.StartAt })
+		if got := g["end"].findings("joins"); len(got) > 0 {
+			t.Fatalf("findings %q for upstreams of the same slots", got)
+		}
+	})
 	t.Run("R18 the runs of one slot make one run", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		g.fireSlot("a")
@@ -67,6 +83,23 @@ func testJoins(t *testing.T, c *center.Center) {
 		g.finishRunning("a")
 		g["end"].wantRunStates(center.RunReady, center.RunWaiting)
 	})
+	t.Run("R18 a second run of the slot finds the run of the join", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b")
+		slot := g.fireSlot("a", "b")
+		g["a"].exec("UPDATE schedule_run SET state = 'SUCCESS' WHERE task_type = '%s'", g["a"].task)
+		late := g["a"].defineTrigger(center.Trigger{Name: g["a"].task + ".late", Kind: center.TriggerEvery, Expression: "1h", StartAt: slot.Add(-10 * time.Hour)})
+		g["a"].exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), late.Name)
+		g["a"].tick()
+		g["a"].wantRunStates(center.RunSuccess, center.RunRunning)
+		g.finishRunning("b")
+		g["end"].wantRunStates(center.RunWaiting) // for the second run of a
+		g.finishRunning("a")
+		g["end"].wantRunStates(center.RunReady)
+	})
+}
+
+// testJoinsWithoutTriggers checks the joins of runs that are submitted, and of runs that are reopened.
+func testJoinsWithoutTriggers(t *testing.T, c *center.Center) {
 	t.Run("R18 submitted runs belong together by their key", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b?")
 		g["a"].submit("k")
@@ -106,19 +139,6 @@ func testJoins(t *testing.T, c *center.Center) {
 		g.succeed("a")
 		g["end"].wantRunStates(center.RunReady)
 	})
-	t.Run("R18 a second run of the slot finds the run of the join", func(t *testing.T) {
-		g := newGraph(t, c, "a", "b", "end after a b")
-		slot := g.fireSlot("a", "b")
-		g["a"].exec("UPDATE schedule_run SET state = 'SUCCESS' WHERE task_type = '%s'", g["a"].task)
-		late := g["a"].defineTrigger(center.Trigger{Name: g["a"].task + ".late", Kind: center.TriggerEvery, Expression: "1h", StartAt: slot.Add(-10 * time.Hour)})
-		g["a"].exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), late.Name)
-		g["a"].tick()
-		g["a"].wantRunStates(center.RunSuccess, center.RunRunning)
-		g.finishRunning("b")
-		g["end"].wantRunStates(center.RunWaiting) // for the second run of a
-		g.finishRunning("a")
-		g["end"].wantRunStates(center.RunReady)
-	})
 }
 
 func testJoinsOfJoins(t *testing.T, c *center.Center) {
@@ -155,8 +175,7 @@ func testJoinsOfJoins(t *testing.T, c *center.Center) {
 	t.Run("R18 R5 a change applies to new runs", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		g["a"].submit("k")
-		g["end"].must(c.Engine().Dependencies.Define(t.Context(), g["end"].task,
-			center.After{Upstream: g["a"].task, Any: true}, center.After{Upstream: g["b"].task, Any: true}))
+		g["end"].must(g["end"].runAfter(center.After{Upstream: g["a"].task, Any: true}, center.After{Upstream: g["b"].task, Any: true}))
 		g["end"].wantRunStates()
 		g["b"].submit("l")
 		g["end"].wantRunStates(center.RunWaiting)

@@ -115,7 +115,7 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		second := r.submitAndOpen("2")
 		r.failAll("A", "no", "0")
 		r.must(c.Runs().Ack(t.Context(), first, "alice"))
-		r.wantProblems(failedOnce) // the second one is later
+		r.wantProblems(failedOnce) // the second failure is later
 		r.must(c.Runs().Ack(t.Context(), second, "bob"))
 		r.wantProblems()
 		if run := r.run(second); run.AckedBy != "bob" || run.AckedAt.IsZero() || r.run(first).AckedBy != "alice" {
@@ -152,6 +152,10 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		r.failAll("A", "no", "0")
 		r.wantProblems(failedOnce)
 	})
+}
+
+// testAckedRuns checks which other runs an acknowledgement of a run concerns.
+func testAckedRuns(t *testing.T, c *center.Center) {
 	t.Run("R19 the dependants that failed because of a run are acknowledged with it", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b", "d")
 		root := g["a"].submit("k")
@@ -174,7 +178,7 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		}
 		r.exec("UPDATE schedule_run SET finished_at = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
 		ids := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task)
-		for i, id := range ids { // the id tells when a run was made
+		for i, id := range ids { // the id contains the time at which the run was made
 			ids[i] = "00000000" + id[8:]
 			r.exec("UPDATE schedule_run SET run_id = '%s', root_run_id = '%s' WHERE run_id = '%s'", ids[i], ids[i], id)
 		}

@@ -105,7 +105,7 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 			}
 		})
 	}
-	t.Run("R4 a skipped slot tells that the open run is paused", func(t *testing.T) {
+	t.Run("R4 the message of a skipped slot says that the open run is paused", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, _ = r.hourly(nil)
 		id := r.submitAndOpen("k")

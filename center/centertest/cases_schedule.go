@@ -84,8 +84,8 @@ func (r *triggerSteps) wantAfter(want ...center.After) {
 	}
 }
 
-// testAfterSettings checks that a definition with an unknown upstream writes nothing, and that an upstream is not deleted
-// before its dependant.
+// testAfterSettings checks that a definition with an unknown upstream writes nothing, and that an upstream is not
+// deleted before its dependant.
 func testAfterSettings(t *testing.T, c *center.Center) {
 	up := newRunFixture(t, c, 1)
 	s := center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: up.task}, {Upstream: up.task + ".late", Rule: center.RuleFinished}}}
@@ -224,8 +224,8 @@ func testDeleteRuns(t *testing.T, c *center.Center) {
 	r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 }
 
-// testForgottenRuns checks that the trigger of the settings expires with its environment, and that an operator's trigger
-// keeps an environment.
+// testForgottenRuns checks that the trigger of the settings expires with its environment, and that an operator's
+// trigger keeps an environment.
 func testForgottenRuns(t *testing.T, c *center.Center, url string) {
 	base := newFixture(t, c, nightly)
 	base.join("A")

@@ -11,7 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// testSkippedRows checks what becomes of the changes that a plan skipped, because a fenced transaction holds their rows.
+// testSkippedRows checks what becomes of the changes that a plan skipped, because a fenced transaction holds their
+// rows.
 func testSkippedRows(t *testing.T, c *center.Center) {
 	needsRowLocks(t, c)
 	t.Run("L5 the owner learns which rows were skipped", func(t *testing.T) {
@@ -102,8 +103,8 @@ func (r *fixture) fence(name, queue string) *sql.Tx {
 	return tx
 }
 
-// beatAndPlan sends heartbeats, and rebalances after each as a worker does. It returns how often the lock row was taken,
-// and how long that took by the database's clock.
+// beatAndPlan sends heartbeats, and rebalances after each as a worker does. It returns how often the lock row was
+// taken, and how long that took by the database's clock.
 func (r *fixture) beatAndPlan(times int, names ...string) (locks int64, elapsed time.Duration) {
 	r.Helper()
 	const version = "SELECT version FROM schedule_task_running WHERE task_type = '%s'"

@@ -40,10 +40,13 @@ func run(t *testing.T, url string, about Subject) {
 	}
 }
 
+// Database returns the database at a URL. The tests of another driver replace it before they run the suite.
+var Database = anydb.URL
+
 // Open opens a Center that is closed when the test ends.
 func Open(t testing.TB, url string, o center.Options) *center.Center {
 	t.Helper()
-	c, err := center.Open(t.Context(), anydb.URL(url), o)
+	c, err := center.Open(t.Context(), Database(url), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"context"
 	"database/sql"
 	"testing"
 
@@ -51,4 +52,18 @@ func CountRows(t testing.TB, c *center.Center, query string) (n int) {
 		t.Fatalf("%s\n%v", query, err)
 	}
 	return n
+}
+
+// RunAfter makes a task type run after others, and after no others than these.
+func RunAfter(ctx context.Context, c *center.Center, taskType string, after ...center.After) error {
+	s, err := c.Tasks().Settings(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	s.After = after
+	diff, err := c.Tasks().Compare(ctx, taskType, s)
+	if err != nil {
+		return err
+	}
+	return c.Tasks().Apply(ctx, diff, "test")
 }

@@ -34,9 +34,14 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 			}
 			list = append(list, a)
 		}
-		r.must(c.Engine().Dependencies.Define(t.Context(), r.task, list...))
+		r.must(r.runAfter(list...))
 	}
 	return g
+}
+
+func (r *fixture) runAfter(after ...center.After) error {
+	r.Helper()
+	return RunAfter(r.Context(), r.c, r.task, after...)
 }
 
 // of returns the id of the run of a task type that the root run led to.

@@ -77,13 +77,22 @@ func (r serverSteps) rebalanceExpiring(name string) {
 // heartbeat sends a heartbeat with a new token. It returns the reply, and whether the server is still registered.
 func (r serverSteps) heartbeat(name string) (roster.HeartbeatReply, bool) {
 	r.Helper()
-	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, WatchRange: r.watchRanges[name]}}}
+	p := r.send(name, roster.ServerReport{})
+	return p, p.UUID != ""
+}
+
+// send sends a heartbeat with a new token and the report of one server. The reply is empty if the server is not
+// registered any more.
+func (r serverSteps) send(name string, report roster.ServerReport) roster.HeartbeatReply {
+	r.Helper()
+	report.UUID, report.TaskType, report.State, report.WatchRange = r.uuid(name), r.task, center.StateServing, r.watchRanges[name]
+	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{report}}
 	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)
 	r.tokens[name] = b.Token
-	p, ok := replies[r.uuid(name)]
+	p := replies[r.uuid(name)]
 	r.watchRanges[name] = p.WatchRange
-	return p, ok
+	return p
 }
 
 // makeSilent backdates the last heartbeat of a server.

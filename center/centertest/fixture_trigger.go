@@ -40,9 +40,9 @@ func (r *triggerSteps) defineTrigger(t center.Trigger) center.Trigger {
 	return now
 }
 
-// hourly defines a trigger with a slot in each hour, from ten hours before its last slot on. It returns the trigger and the
-// last slot. That is half an hour ago at the first call, and the same at later calls, so that no slot becomes due during the
-// case.
+// hourly defines a trigger with a slot in each hour, from ten hours before its last slot on. It returns the trigger and
+// the last slot. That is half an hour ago at the first call, and the same at later calls, so that no slot becomes due
+// during the case.
 func (r *triggerSteps) hourly(change func(*center.Trigger)) (t center.Trigger, last time.Time) {
 	r.Helper()
 	if r.slot.IsZero() {

@@ -39,9 +39,10 @@ var groups = map[string]group{
 	"heartbeat row":     {run: testHeartbeatRow, about: Clock | Session},
 
 	// cases_expiry.go
-	"expiry":   {run: testExpiry, about: Clock},
-	"requests": {run: testRequests, about: Clock},
-	"watch":    {run: testWatch, about: Clock},
+	"expiry":       {run: testExpiry, about: Clock},
+	"crash counts": {run: testCrashCounts, about: Clock},
+	"requests":     {run: testRequests, about: Clock},
+	"watch":        {run: testWatch, about: Clock},
 
 	// cases_handover.go
 	"release":           {run: testRelease, about: Session},
@@ -53,6 +54,12 @@ var groups = map[string]group{
 	// cases_hung.go
 	"hung queues":      {run: testHungQueues, about: Session},
 	"hung queues seen": {run: testHungQueuesSeen, about: Clock},
+
+	// cases_in_flight.go
+	"P10 shares":  {run: testInFlight, about: Clock | Session},
+	"P10 servers": {run: testInFlightServers, about: Session},
+	"P10 seen":    {run: testInFlightSeen, about: Clock | Session},
+	"P10 limit":   {run: testInFlightSetting, about: Session},
 
 	// cases_walk.go
 	"P5 walk": {run: testWalk, about: Clock},
@@ -92,6 +99,9 @@ var groups = map[string]group{
 
 	// cases_item.go, cases_item_many.go
 	"failed items":      {run: testFailedItems, about: Clock},
+	"item keys":         {run: testItemKeys},
+	"X6 moved items":    {run: testMovedItems},
+	"item retention":    {run: testItemRetention, about: Clock},
 	"item chunks":       {run: testItemChunks},
 	"many failed items": {run: testManyFailedItems, about: Clock},
 	"F4 cursor":         {run: testCursor, about: Session},
@@ -135,6 +145,7 @@ var groups = map[string]group{
 	// cases_run_problem.go
 	"run problems":     {run: testRunProblems, about: Clock},
 	"acknowledge runs": {run: testAckRuns, about: Clock},
+	"acked runs":       {run: testAckedRuns, about: Clock},
 	"overdue runs":     {run: testOverdueRuns, about: Clock},
 	"trigger problems": {run: testTriggerProblems, about: Clock},
 
@@ -150,20 +161,25 @@ var groups = map[string]group{
 	// cases_run_counts.go
 	"run counts": {run: testRunCounts, about: Clock | Session},
 
+	// cases_run_item.go
+	"run items":      {run: testRunItems, about: Clock},
+	"many run items": {run: testManyRunItems},
+
 	// cases_run_skip.go
 	"skipped runs":  {run: testSkippedRuns, about: Clock},
 	"skipped slots": {run: testSkippedSlots, about: Clock},
 	"start limits":  {run: testStartLimits, about: Clock},
 
 	// cases_run_depend.go
-	"dependants":           {run: testDependants},
-	"upstream ends":        {run: testUpstreamEnds},
-	"joins":                {run: testJoins},
-	"joins of joins":       {run: testJoinsOfJoins},
-	"dynamic dependencies": {run: testDynamicDependencies},
-	"triggered dependants": {run: testTriggeredDependants},
-	"dependency reruns":    {run: testDependencyReruns},
-	"dependency errors":    {run: testDependencyErrors},
+	"dependants":             {run: testDependants},
+	"upstream ends":          {run: testUpstreamEnds},
+	"joins":                  {run: testJoins},
+	"joins without triggers": {run: testJoinsWithoutTriggers},
+	"joins of joins":         {run: testJoinsOfJoins},
+	"dynamic dependencies":   {run: testDynamicDependencies},
+	"triggered dependants":   {run: testTriggeredDependants},
+	"dependency reruns":      {run: testDependencyReruns},
+	"dependency errors":      {run: testDependencyErrors},
 
 	// cases_trigger.go, cases_trigger_slots.go
 	"trigger slots":    {runURL: testTriggerSlots, about: Clock},
@@ -172,6 +188,13 @@ var groups = map[string]group{
 	"trigger errors":   {run: testTriggerErrors, about: Clock},
 	"misfires":         {run: testMisfires, about: Clock},
 	"overlaps":         {run: testOverlaps, about: Clock},
+
+	// cases_backfill.go
+	"backfills":           {runURL: testBackfills, about: Clock},
+	"backfilled slots":    {run: testBackfillSlots, about: Clock},
+	"backfill ends":       {run: testBackfillEnds, about: Clock},
+	"backfill dependants": {run: testBackfillDependants},
+	"backfill errors":     {run: testBackfillErrors},
 
 	// cases_schedule.go
 	"schedule settings": {runURL: testSchedule, about: Clock},

@@ -23,10 +23,10 @@ var dialect = &sqldb.Dialect{
 	ServersIn:     serversIn,
 	LockServers:   " FOR UPDATE",
 	DeleteServers: `DELETE s` + serversIn,
-	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), state = VALUES(state), attempts = VALUES(attempts),
+	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), partition_version = VALUES(partition_version), state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,
-	// STRAIGHT_JOIN as above. MySQL evaluates SET from left to right (L6): an assignment that reads an old value comes before
-	// the one that overwrites it.
+	// STRAIGHT_JOIN as above. MySQL evaluates SET from left to right (L6): an assignment that reads an old value comes
+	// before the one that overwrites it.
 	ChangeQueues: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
 			id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.id',
 			old_cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.old_cur',

@@ -19,19 +19,19 @@
 // (idle_transaction_timeout). MySQL has no such setting. A server ends a connection whose client takes no rows for ten
 // seconds (net_write_timeout). Reads and writes have deadlines, except for migrations.
 //
-// The server ends a statement that has run for ten seconds, because its client no longer waits (sqldb.IOTimeout): MariaDB
-// each statement (max_statement_time), MySQL only a SELECT (max_execution_time). On MySQL an abandoned UPDATE or DELETE
-// runs to its end. No statement of the roster changes more than some thousand rows, apart from the deletion of a task
-// type's queues. KILL QUERY from another connection is not used: behind a balancer or a proxy it can reach another server,
-// on which the number of the session belongs to another client.
+// The server ends a statement that has run for ten seconds, because its client no longer waits (sqldb.IOTimeout):
+// MariaDB each statement (max_statement_time), MySQL only a SELECT (max_execution_time). On MySQL an abandoned UPDATE
+// or DELETE runs to its end. No statement of the roster changes more than some thousand rows, apart from the deletion
+// of a task type's queues. KILL QUERY from another connection is not used: behind a balancer or a proxy it can reach
+// another server, on which the number of the session belongs to another client.
 //
 // On those for dealers: MariaDB ends a transaction whose client is silent (idle_transaction_timeout) after
-// center.Options.IdleTxTimeout. Otherwise a host that vanishes would keep its queues until TCP notices. MySQL has a limit
-// for idle connections only (wait_timeout), which ends the transaction as well. The pool closes its idle connections
-// earlier.
+// center.Options.IdleTxTimeout. Otherwise a host that vanishes would keep its queues until TCP notices. MySQL has a
+// limit for idle connections only (wait_timeout), which ends the transaction as well. The pool closes its idle
+// connections earlier.
 //
-// A migration waits for the users of a table for two seconds and is then retried (lock_wait_timeout): while it waits, all
-// new users of the table wait behind it.
+// A migration waits for the users of a table for two seconds and is then retried (lock_wait_timeout): while it waits,
+// all new users of the table wait behind it.
 //
 // Only heartbeats are prepared: a server limits the number of statements that it holds for all clients
 // (max_prepared_stmt_count). If the server refuses to prepare more, heartbeats are sent as text.

@@ -23,14 +23,15 @@ var dialect = &sqldb.Dialect{
 	ServersIn:     ` FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
 	LockServers:   " FOR UPDATE OF s",
 	DeleteServers: `DELETE FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
-	UpsertItem: ` ON CONFLICT (task_type, own_sign, item_key) DO UPDATE SET queue_id = excluded.queue_id, state = excluded.state,
+	UpsertItem: ` ON CONFLICT (task_type, own_sign, item_hash) DO UPDATE SET queue_id = excluded.queue_id,
+		partition_version = excluded.partition_version, state = excluded.state,
 		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
 	Limits:     " AND " + limits,
 	WaitInLine: " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
 	TryLine:    " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
 	IdleLimit:  " AND " + idleLimit,
-	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few rows
-	// and a hash for many.
+	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few
+	// rows and a hash for many.
 	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
@@ -44,26 +45,27 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
-// limits is a condition that is always true and sets four time-outs for the transaction. MySQL's connections have them as
-// settings. PgBouncer refuses them as settings of a connection; for a transaction they cost nothing. Without the first, a
-// host that vanishes or is stopped would keep the lock row until TCP notices, after hours. With the second, a transaction
-// that waits for a lock for longer than a second gives up and keeps its connection. Otherwise the program would close the
-// connection (sqldb.IOTimeout). A session that waits for a lock does not notice that, so that each attempt would leave a
-// session in the server. The third ends a statement that the program has given up (sqldb.IOTimeout), which would keep the
-// lock row for as long as it runs. It takes effect from the transaction's second statement on.
+// limits is a condition that is always true and sets four time-outs for the transaction. MySQL's connections have them
+// as settings. PgBouncer refuses them as settings of a connection; for a transaction they cost nothing. Without the
+// first, a host that vanishes or is stopped would keep the lock row until TCP notices, after hours. With the second, a
+// transaction that waits for a lock for longer than a second gives up and keeps its connection. Otherwise the program
+// would close the connection (sqldb.IOTimeout). A session that waits for a lock does not notice that, so that each
+// attempt would leave a session in the server. The third ends a statement that the program has given up
+// (sqldb.IOTimeout), which would keep the lock row for as long as it runs. It takes effect from the transaction's
+// second statement on.
 const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) ||
 	set_config('statement_timeout', '10000', true) || ` + unsentLimit + ` <> ''`
 
-// unsentLimit ends a connection whose client takes nothing of what the server sends for ten seconds, because it is stopped
-// while it reads a large roster. No other time-out ends a statement that waits for its client. Only Linux has it, and only
-// for TCP.
+// unsentLimit ends a connection whose client takes nothing of what the server sends for ten seconds, because it is
+// stopped while it reads a large roster. No other time-out ends a statement that waits for its client. Only Linux has
+// it, and only for TCP.
 const unsentLimit = `CASE WHEN version() LIKE '%linux%' THEN set_config('tcp_user_timeout', '10000', true) ELSE '' END`
 
-// idleLimit is a condition that is always true and limits, for the transaction, how long its client may be silent: between
-// two statements, and while it does not take the rows of one (tcp_user_timeout, which only Linux has).
+// idleLimit is a condition that is always true and limits, for the transaction, how long its client may be silent:
+// between two statements, and while it does not take the rows of one (tcp_user_timeout, which only Linux has).
 const idleLimit = `set_config('idle_in_transaction_session_timeout', ?, true)
 	|| CASE WHEN version() LIKE '%linux%' THEN set_config('tcp_user_timeout', ?, true) ELSE '' END <> ''`
 
-// line is the key of the advisory lock on which callers wait before a lock row. It is computed from a bound text and from
-// the table, so that rosters in other schemas have other keys.
+// line is the key of the advisory lock on which callers wait before a lock row. It is computed from a bound text and
+// from the table, so that rosters in other schemas have other keys.
 const line = "hashtextextended(?, CAST(tableoid AS bigint))"

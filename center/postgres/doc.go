@@ -14,36 +14,40 @@
 // network swallows packets (its issue 620). Connections for dealers and for migrations have only keep-alive, because
 // their statements may take any time.
 //
-// sslmode=disable if all hosts are loopback hosts and require elsewhere, unless the URL or PGSSLMODE says otherwise: the default of lib/pq refuses
-// a server without TLS, which is what runs on a developer's own machine.
+// sslmode=disable if all hosts are loopback hosts and require elsewhere, unless the URL or PGSSLMODE says otherwise:
+// the default of lib/pq refuses a server without TLS, which is what runs on a developer's own machine.
 //
 // The roster's own statements are prepared when they are repeated, if there is no proxy between the program and the
-// server: parsing and planning are four fifths of their cost. The package compares the two ends of the connection as the
-// server sees them with the ends that the program sees.
+// server: parsing and planning are four fifths of their cost. The package compares the two ends of the connection as
+// the server sees them with the ends that the program sees.
 //
-// A transaction that has waited for a lock for a second gives up and is retried (lock_timeout): a server does not notice
-// that a client is gone while its session waits for a lock. The server ends a transaction whose client is gone
+// A transaction that has waited for a lock for a second gives up and is retried (lock_timeout): a server does not
+// notice that a client is gone while its session waits for a lock. The server ends a transaction whose client is gone
 // after ten seconds (idle_in_transaction_session_timeout), and a statement that has run for ten seconds, because its
-// client no longer waits (statement_timeout). It ends a connection whose client takes no rows for ten seconds, such as one
-// that is stopped while it reads a large roster (tcp_user_timeout, over TCP and where the server runs on Linux). All are set by the first statement of each transaction, because
-// PgBouncer refuses them as settings of the connection.
+// client no longer waits (statement_timeout). It ends a connection whose client takes no rows for ten seconds, such as
+// one that is stopped while it reads a large roster (tcp_user_timeout, over TCP and where the server runs on Linux).
+// The first statement of each transaction sets all of them, because PgBouncer refuses them as settings of the
+// connection.
 //
 // The fencing statement limits, for its transaction, how long a client may be silent (center.Options.IdleTxTimeout).
-// Otherwise a host that vanishes would keep its queues until TCP notices. tcp_user_timeout does the same while the server
-// sends.
+// Otherwise a host that vanishes would keep its queues until TCP notices. tcp_user_timeout does the same while the
+// server sends.
 //
-// Expressions have exactly the types of operators of PostgreSQL, by casts where needed: for other types PostgreSQL looks
-// for an operator on the search path before it casts, so that a role that may CREATE there could run code as ours. The
-// columns of names are varchar, which has no operators of its own, so that this does not protect comparisons of names:
-// the doctor names the schemas in which other roles may CREATE.
+// Expressions have exactly the types of operators of PostgreSQL, by casts where needed: for other types PostgreSQL
+// looks for an operator on the search path before it casts, so that a role that may CREATE there could run code as
+// ours. The columns of names are varchar, which has no operators of its own, so that this does not protect comparisons
+// of names: the doctor names the schemas in which other roles may CREATE.
 //
 // The isolation level is the server's default, READ COMMITTED.
 //
+// # Own connections
+//
+// [Connector] takes a database/sql connector of the program, and so another driver such as pgx. It forces nothing on
+// the connections, and asks each connection for its settings. Package internal/pgxtest runs the conformance suite over
+// pgx.
+//
 // # Why not
 //
-// The package does not accept a database/sql connector of the caller: the deadlines and the comparison of the ends need
-// the package's own dialer, and binary_parameters cannot be set on an existing connector.
-//
-// pgx would bring a second API beside database/sql, in which the users' dealers are written, and prepares statements by
-// default, which PgBouncer in transaction mode does not support without further settings.
+// URL keeps lib/pq. pgx prepares statements by default, which PgBouncer in transaction mode does not support without
+// further settings, and a program that has pgx already passes it to Connector.
 package postgres

@@ -9,16 +9,27 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
+// state returns the SQLSTATE of an error of the server, by lib/pq, pgx or another driver; else it is empty.
+func state(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return e.SQLState()
+	}
+	return ""
+}
+
 func classify(err error) sqldb.Class {
-	var e *pq.Error
-	if !errors.As(err, &e) {
+	code := state(err)
+	if code == "" {
 		return sqldb.Other
 	}
 	if unprepared(err) {
 		return sqldb.RolledBack
 	}
-	switch e.Code {
-	case "40001", "40P01", "55P03": // serialization, deadlock, lock not available
+	switch code {
+	case "40001", "40P01", "55P03", "26000": // serialization, deadlock, lock not available, no such prepared statement
 		return sqldb.RolledBack
 	case "57014": // cancelled, or took too long
 		return sqldb.Interrupted
@@ -33,21 +44,18 @@ func classify(err error) sqldb.Class {
 	case "25006":
 		return sqldb.ReadOnly
 	}
-	if strings.HasPrefix(string(e.Code), "08") {
+	if strings.HasPrefix(code, "08") {
 		return sqldb.Broken
 	}
 	return sqldb.Refused
 }
 
-// unprepared reports whether the server has dropped the prepared statement (DISCARD ALL), or a changed table would change
-// the columns of its result.
+// unprepared reports whether the server has dropped the prepared statement (DISCARD ALL), or a changed table would
+// change the columns of its result.
 func unprepared(err error) bool {
 	var e *pq.Error
 	return errors.As(err, &e) && (e.Code == "26000" || e.Code == "0A000" && e.Routine == "RevalidateCachedQuery")
 }
 
 // denied reports whether the role lacks a right.
-func denied(err error) bool {
-	var e *pq.Error
-	return errors.As(err, &e) && e.Code == "42501"
-}
+func denied(err error) bool { return state(err) == "42501" }

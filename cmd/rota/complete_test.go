@@ -29,19 +29,21 @@ func TestCompletion(t *testing.T) {
 			"queue list -o":        "table json csv",
 			"item retry settle":    "",
 
-			"event list settle --queue":  "0 1 2 3",
-			"queue list --host":          "web1 web2",
-			"event list --kind":          strings.Join(center.EventKinds(), " "),
-			"run submit":                 "extract idle report",
-			"run submit extract --after": report + " " + extract + " extract idle report",
-			"run show":                   report + " " + extract + " extract idle report",
-			"run rerun":                  report + " " + extract + " extract idle report",
-			"run cancel":                 "extract idle report", // no run is open
-			"run list --state":           "WAITING READY RUNNING SUCCESS FAILED DEPENDENT_FAILED CANCELLED SKIPPED",
-			"trigger fire":               "nightly",
-			"trigger apply x --task":     "extract idle report",
-			"trigger apply x --overlap":  "SKIP WAIT",
-			"trigger apply x --misfire":  "ONE SKIP ALL",
+			"event list settle --queue":      "0 1 2 3",
+			"queue list --host":              "web1 web2",
+			"event list --kind":              strings.Join(center.EventKinds(), " "),
+			"run submit":                     "extract idle report",
+			"run submit extract --after":     report + " " + extract + " extract idle report",
+			"run show":                       report + " " + extract + " extract idle report",
+			"run rerun":                      report + " " + extract + " extract idle report",
+			"run cancel":                     "extract idle report", // no run is open
+			"run list --state":               "WAITING READY RUNNING SUCCESS FAILED DEPENDENT_FAILED CANCELLED SKIPPED",
+			"run backfill extract --trigger": "nightly",
+			"run backfill show":              "", // there is none
+			"trigger fire":                   "nightly",
+			"trigger apply x --task":         "extract idle report",
+			"trigger apply x --overlap":      "SKIP WAIT",
+			"trigger apply x --misfire":      "ONE SKIP ALL",
 		} {
 			// The last word is what the user has typed so far; it may be empty.
 			words, typed := strings.Fields(args), ""

@@ -40,9 +40,8 @@ func loadConnection(cmd *cobra.Command) (config.Connection, error) {
 	return c, err
 }
 
-// showConnection writes to stderr, with -v, which roster the command uses. It
-// does not write the password. A URL that is no URL has no address; the command
-// is about to refuse it.
+// showConnection writes to stderr, with -v, which roster the command uses. It does not write the password. If the value
+// is not a URL, it has no address, and the command is about to refuse it.
 func showConnection(cmd *cobra.Command, c config.Connection) {
 	verbose, err := cmd.Flags().GetBool("verbose")
 	address := anydb.URL(c.Database).Address

@@ -10,7 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// A file that is given with -c wins over the environment, a file that is merely there does not. -v says which it was.
+// A file that is given with -c wins over the environment. A file that is merely in the directory does not. -v shows
+// which one the command used.
 func TestGivenFileWinsOverTheEnvironment(t *testing.T) {
 	t.Parallel()
 	here, other := newTestRoster(t, testdb.URL(t, testdb.SQLite)), newTestRoster(t, testdb.URL(t, testdb.SQLite))
@@ -40,7 +41,7 @@ func TestGivenFileWinsOverTheEnvironment(t *testing.T) {
 	}
 }
 
-// -v does not print the password, and says nothing of a URL that is none.
+// -v does not print the password, and prints nothing of a value that is not a URL.
 func TestVerboseHidesThePassword(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{

@@ -9,12 +9,10 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 )
 
-// heldBackAfter is the age of a writing transaction from which on it is a problem of
-// the cursors that wait for it.
+// heldBackAfter is the age at which a writing transaction becomes a problem for the cursors that wait for it.
 const heldBackAfter = 5 * time.Minute
 
-// holderFinding returns what is wrong with the transaction that keeps a cursor back,
-// and false if nothing is.
+// holderFinding returns the finding about the transaction that holds a cursor back, and false if there is no problem.
 func holderFinding(h *sqldealer.Holder) (f center.Finding, ok bool) {
 	switch {
 	case h == nil || h.Age < heldBackAfter && !h.Hidden:

@@ -13,7 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-func TestHolderFinding(t *testing.T) {
+func TestDoctorNamesTheTransactionThatHoldsACursorBack(t *testing.T) {
 	for _, c := range []struct {
 		holder *sqldealer.Holder
 		want   string
@@ -43,8 +43,8 @@ func TestHolderFinding(t *testing.T) {
 	}
 }
 
-// A cursor of transactions is in order for the doctor while a transaction has just written.
-func TestDoctorOfACursor(t *testing.T) {
+// The doctor accepts a cursor of transactions while a transaction has just written.
+func TestDoctorAcceptsACursorDuringAWrite(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.Postgres))
 	s.exec("CREATE TABLE sales (id BIGSERIAL PRIMARY KEY, xid xid8 NOT NULL DEFAULT pg_current_xact_id())")

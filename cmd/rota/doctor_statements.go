@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -56,8 +55,5 @@ func diagnoseDealer(cmd *cobra.Command, c *center.Center, task config.Task, deal
 	case scan == nil:
 		return center.Finding{}
 	}
-	return center.Finding{
-		Status: center.FindingNote, Hint: scan.Index,
-		Finding: fmt.Sprintf("each select reads all of %s, which has more than %d rows", scan.Table, sqldealer.LargeTable),
-	}
+	return center.Finding{Status: center.FindingNote, Finding: scan.Finding, Hint: scan.Hint}
 }

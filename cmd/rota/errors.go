@@ -20,7 +20,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 // usageErrors are the errors of package center that only another command line
 // can avoid.
-var usageErrors = []error{center.ErrAmbiguousServer, center.ErrOtherTask}
+var usageErrors = []error{center.ErrOtherTask, center.ErrBackfillRange}
 
 func exitCode(err error) int {
 	if errors.As(err, new(usageError)) {
@@ -43,6 +43,7 @@ var hints = []struct {
 	{center.ErrUnknownServer, " (see rota server list)"},
 	{center.ErrNoRunOrTask, " (see rota run list)"},
 	{center.ErrNoRunYet, " (see rota run submit)"},
+	{center.ErrUnknownBackfill, " (see rota run backfill list)"},
 }
 
 func hint(err error) string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,9 @@ var hostileColumns = map[string]string{
 	"schedule_failed_item":    "task_type item_key queue_id last_error",
 	"schedule_trigger":        "name target params message",
 	"schedule_run":            "task_type run_key trigger_name params message",
+	"schedule_backfill":       "task_type trigger_name params message actor",
 	"schedule_run_queue":      "queue_id server cursor_value last_error",
+	"schedule_run_item":       "queue_id item_key last_error",
 }
 
 // newHostileRoster returns a roster with rows in all tables, whose texts all start with hostile.
@@ -39,7 +42,11 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 	s.runs()
 	s.serve("extract", web3)
 	s.sweep("extract", web3, "0")
-	s.exec(`INSERT INTO schedule_failed_item (task_type, item_key, queue_id, state) VALUES ('settle', 'k', '0', 'DEAD')`)
+	_, err := s.c.Backfills().Start(t.Context(), center.BackfillRange{TaskType: "extract", From: time.Date(2025, 3, 28, 0, 0, 0, 0, time.UTC)}, "x")
+	s.must(err)
+	s.exec(`INSERT INTO schedule_failed_item (task_type, item_hash, item_key, queue_id, state) VALUES ('settle', 'h', 'k', '0', 'DEAD')`)
+	s.exec(`INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at)
+		SELECT run_id, '0', 1, 'k', 1, '2026-01-01 00:00:00.000000' FROM schedule_run WHERE task_type = 'extract'`)
 	s.exec(`INSERT INTO schedule_server_history (uuid, task_type, register_time, heartbeat_time, reason)
 		SELECT 'gone:1:00000001', task_type, register_time, heartbeat_time, 'EXPIRED' FROM schedule_server WHERE uuid = '` + web1 + `'`)
 	for table, columns := range hostileColumns {
@@ -52,14 +59,16 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 	return s
 }
 
-// hostileCommands are the arguments of each command that reads the database. TASK, RUNTASK, SERVER, QUEUE, TRIGGER and RUN
-// stand for names in it. The commands that change something come last, in an order in which each has something to change.
+// hostileCommands are the arguments of each command that reads the database. TASK, RUNTASK, SERVER, QUEUE, TRIGGER and
+// RUN stand for names in it. The commands that change something come last, in an order in which each has something to
+// change.
 var hostileCommands = []string{
 	"migrate status", "migrate up",
 	"task list", "task list TASK", "task show TASK", "task show RUNTASK",
 	"queue list", "queue list TASK --host =", "server list", "server list --gone", "server list TASK",
-	"item list", "item list TASK --queue QUEUE", "event list", "event list --server SERVER",
+	"item list", "item list TASK --queue QUEUE", "item list --run RUN", "event list", "event list --server SERVER",
 	"run list", "run show RUN", "run show RUNTASK", "run wait RUN --timeout 1ms", "run wait nope",
+	"run backfill list", "run backfill show RUNTASK", "run backfill RUNTASK --from 2025-03-28 --dry-run",
 	"trigger list", "plan TASK", "plan TASK --remove SERVER", "plan TASK --add 2", "plan nope", "doctor", "doctor TASK", "top --once",
 	"version",
 	"task apply", "task pause TASK", "task resume TASK",
@@ -67,11 +76,12 @@ var hostileCommands = []string{
 	"server pause SERVER", "server resume SERVER", "server drain SERVER", "server drain SERVER --force", "server pause web",
 	"item retry TASK \x1bk", "item retry TASK --all", "item drop TASK --all --yes", "item drop TASK --all",
 	"run submit RUNTASK", "run submit RUNTASK --key \x1bk", "run submit TASK",
+	"run backfill pause RUNTASK", "run backfill resume RUNTASK", "run backfill cancel RUNTASK", "run backfill RUNTASK --from 2025-03-28 --to 2025-03-29",
 	"run pause RUN", "run resume RUN", "run cancel RUN", "run ack RUN", "run rerun RUN",
 	"trigger apply TRIGGER --task RUNTASK --every 1h --dry-run", "trigger apply TRIGGER --task RUNTASK --every 1h", "trigger apply new --task RUNTASK --every 1h",
 	"trigger pause TRIGGER", "trigger resume TRIGGER", "trigger fire TRIGGER", "trigger delete TRIGGER", "trigger delete TRIGGER --yes",
 	"task delete TASK", "task delete TASK --yes",
-	"__complete task show ", "__complete server drain ", "__complete run show ", "__complete item retry TASK ", "__complete trigger fire ", "__complete queue list --host ",
+	"__complete task show ", "__complete server drain ", "__complete run show ", "__complete run backfill show ", "__complete item retry TASK ", "__complete trigger fire ", "__complete queue list --host ",
 }
 
 // notSwept are the commands that the sweep leaves out: they show a roster of their own, or nothing of the database.

@@ -39,7 +39,8 @@ once. --limit and --since apply to the latest events. If a transaction commits
 late, its events have earlier times than the events printed before them.
 
 TASK may be a deleted task type: its events stay until their retention ends.
-SERVER is a uuid, or the start of the uuid of a registered server, host:pid.`,
+SERVER is a uuid, also of a server that has ended; or a process (host:pid) or a
+host with registered servers.`,
 		Example: `  rota event list settle --queue 3
   rota event list --kind TAKEN_OVER --since 24h
   rota event list --follow`,

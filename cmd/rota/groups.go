@@ -97,14 +97,15 @@ func newEventCommand() *cobra.Command {
 func newRunCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "run",
-		Short: "Submit, list and wait for runs; cancel, rerun, pause, resume or ack a run",
-		Long: `Submit, list and wait for runs; cancel, rerun, pause, resume or ack a run.
+		Short: "Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack",
+		Long: `Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack a
+run.
 
 A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
 or the name of a task type, which stands for its newest run.`,
 	})
 	cmd.AddCommand(newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand(),
-		newRunCancelCommand(), newRunRerunCommand(), newRunPauseCommand(), newRunResumeCommand(), newRunAckCommand())
+		newRunCancelCommand(), newRunRerunCommand(), newRunPauseCommand(), newRunResumeCommand(), newRunAckCommand(), newRunBackfillCommand())
 	return cmd
 }
 

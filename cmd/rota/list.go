@@ -11,6 +11,14 @@ import (
 // listCommand completes a command that lists records, of one task type or of
 // all, as a table of the given columns.
 func listCommand[T any](cmd *cobra.Command, tasks lister, columns []column[T], list func(ctx context.Context, c *center.Center, taskType string) ([]T, error)) *cobra.Command {
+	return tableCommand(cmd, tasks, func(ctx context.Context, c *center.Center, taskType string) (result, error) {
+		records, err := list(ctx, c, taskType)
+		return tableResult(records, columns), err
+	})
+}
+
+// tableCommand is listCommand for a command that chooses its columns.
+func tableCommand(cmd *cobra.Command, tasks lister, list func(ctx context.Context, c *center.Center, taskType string) (result, error)) *cobra.Command {
 	var o output
 	cmd.Args = arguments("[TASK]")
 	cmd.ValidArgsFunction = complete(tasks)
@@ -19,8 +27,7 @@ func listCommand[T any](cmd *cobra.Command, tasks lister, columns []column[T], l
 			if err := requireTask(ctx, c, firstArg(args)); err != nil {
 				return result{}, err
 			}
-			records, err := list(ctx, c, firstArg(args))
-			return tableResult(records, columns), err
+			return list(ctx, c, firstArg(args))
 		})
 	}
 	addRosterFlags(cmd)

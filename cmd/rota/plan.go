@@ -38,7 +38,7 @@ servers joined (--add) or stopped (--remove). It writes nothing.`,
 	addRosterFlags(cmd)
 	addWatchFlags(cmd, &o)
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
-	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this server stopped; repeatable")
+	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; repeatable")
 	completeFlag(cmd, "remove", listServers)
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 
 func newQueueListCommand() *cobra.Command {
 	var f center.QueueFilter
+	var server string
 	status := choice{values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "UNASSIGNED"}}
 	cmd := listCommand(&cobra.Command{
 		Use:   "list [TASK]",
@@ -26,6 +27,8 @@ The status of a queue:
   UNASSIGNED  it has no owner: no server can own it
   REMOVING    it is deleted as soon as its owner has drained it
 
+SERVER is a uuid, a process (host:pid) or a host.
+
 HUNG ON names the servers that do not get the queue, because calls of their
 processes' former sessions are still in flight for it.`,
 		Example: `  rota queue list settle --watch
@@ -33,25 +36,28 @@ processes' former sessions are still in flight for it.`,
   rota queue list --status MOVING -o csv`,
 	}, listTasks, queueColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.QueueRecord, error) {
 		f.TaskType, f.Status = taskType, status.value
-		return queuesOf(ctx, c, f)
+		return queuesOf(ctx, c, f, server)
 	})
 	addChoice(cmd, &status, "status", "", "only queues in this state")
-	cmd.Flags().StringVar(&f.Server, "server", "", "only queues that this server owns or requests")
+	cmd.Flags().StringVar(&server, "server", "", "only queues that this `SERVER` owns or requests")
 	cmd.Flags().StringVar(&f.Host, "host", "", "only queues that servers of this host own or request")
 	completeFlag(cmd, "server", listServers)
 	completeFlag(cmd, "host", listHosts)
 	return cmd
 }
 
-// queuesOf finds the filter's server by its name. Each refresh of a watch finds it
-// again, since a new process can have the same host:pid.
-func queuesOf(ctx context.Context, c *center.Center, f center.QueueFilter) ([]center.QueueRecord, error) {
-	if f.Server != "" {
-		s, err := c.Servers().Find(ctx, f.Server)
+// queuesOf lists the queues of the servers with the name. Each refresh of a watch
+// finds them again, since a new process can have the same host:pid.
+func queuesOf(ctx context.Context, c *center.Center, f center.QueueFilter, server string) ([]center.QueueRecord, error) {
+	if server != "" {
+		servers, err := c.Servers().Matching(ctx, server)
 		if err != nil {
 			return nil, err
 		}
-		f.Server = s.UUID
+		f.Servers = nil
+		for _, s := range servers {
+			f.Servers = append(f.Servers, s.UUID)
+		}
 	}
 	return c.Queues().List(ctx, f)
 }

@@ -85,7 +85,7 @@ func TestRunWaitAsJSON(t *testing.T) {
 	}
 }
 
-func TestVersions(t *testing.T) {
+func TestVersionFlagPrintsWhatTheCommandPrints(t *testing.T) {
 	t.Parallel()
 	text, _, _ := runRota(t, t.TempDir(), "version")
 	flag, stderr, code := runRota(t, t.TempDir(), "--version")

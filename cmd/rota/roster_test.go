@@ -86,6 +86,15 @@ func (s *testRoster) serve(task, uuid string) {
 // sweep opens a run and finishes the named queues, which the server owns, with ten items each.
 func (s *testRoster) sweep(task, uuid string, queues ...string) {
 	s.Helper()
+	for _, sw := range s.claim(task, uuid, queues...) {
+		s.must(s.c.Engine().Sweeps.Finish(s.Context(), sw, runs.Progress{ItemsDone: 10, ItemsFailed: 0}))
+	}
+	s.tick(task)
+}
+
+// claim claims queues of the open run for a server.
+func (s *testRoster) claim(task, uuid string, queues ...string) []runs.Sweep {
+	s.Helper()
 	s.tick(task)
 	view, err := s.c.Roster().Server(task, uuid).View(s.Context())
 	s.must(err)
@@ -100,10 +109,7 @@ func (s *testRoster) sweep(task, uuid string, queues ...string) {
 	if len(sweeps) != len(queues) {
 		s.Fatalf("%d sweeps of %d queues", len(sweeps), len(queues))
 	}
-	for _, sw := range sweeps {
-		s.must(s.c.Engine().Sweeps.Finish(s.Context(), sw, runs.Progress{ItemsDone: 10, ItemsFailed: 0}))
-	}
-	s.tick(task)
+	return sweeps
 }
 
 // tick does the due work of runs, as a worker does once a second.

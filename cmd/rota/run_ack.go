@@ -16,8 +16,8 @@ func newRunAckCommand() *cobra.Command {
 		Short: "Acknowledge failed runs and missed slots: they are no problem any more",
 		Long: `Acknowledge that a run failed: its alert is not repeated, and "rota doctor" and
 "rota task list" do not count it any more. This also acknowledges the earlier
-failures of the same trigger, and the runs that failed because of this run. The
-next run that fails is a problem again.
+failures of the same trigger or backfill, and the runs that failed because of
+this run. The next run that fails is a problem again.
 
 RUN is the id of a failed run, or a task type, which stands for all its failed
 runs and the missed slots of its triggers.`,
@@ -31,8 +31,7 @@ func unresolvedRun(r center.Run) bool {
 	return (r.State == center.RunFailed || r.State == center.RunDependentFailed) && r.AckedAt.IsZero()
 }
 
-// ack acknowledges the failed run, or all problems of the task type, with that
-// name.
+// ack acknowledges the failed run with that name, or all failed runs and missed slots of the task type with that name.
 func ack(ctx context.Context, c *center.Center, name string) (string, error) {
 	r, err := c.Runs().Get(ctx, name)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // A failed run is a problem of the doctor and in the list of task types until an operator acknowledges it.
-func TestRunAck(t *testing.T) {
+func TestAckEndsTheProblemOfAFailedRun(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()

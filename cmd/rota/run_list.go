@@ -17,6 +17,7 @@ var runStates = []string{
 func newRunListCommand() *cobra.Command {
 	var f center.RunFilter
 	var limit int
+	var backfill string
 	state := choice{values: runStates}
 	cmd := listCommand(&cobra.Command{
 		Use:   "list [TASK]",
@@ -40,12 +41,22 @@ QUEUES are the drained and all queues of the run. ITEMS with a plus sign are at
 least that many: a process died, or the run was cancelled during a sweep.`,
 		Example: `  rota run list reindex --watch
   rota run list --state FAILED
+  rota run list --backfill 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c
   rota run list --limit 1000 -o csv`,
 	}, listRunTasks, runColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.RunRecord, error) {
 		f.TaskType, f.State = taskType, state.value
+		if backfill != "" {
+			b, err := findBackfill(ctx, c, backfill)
+			if err != nil {
+				return nil, err
+			}
+			f.Backfill = b.ID
+		}
 		return c.Runs().List(ctx, f, limit)
 	})
 	addChoice(cmd, &state, "state", "", "only runs in this state")
+	cmd.Flags().StringVar(&backfill, "backfill", "", "only the runs of this backfill, and of their dependants")
+	completeFlag(cmd, "backfill", listBackfills(anyBackfill))
 	addLimit(cmd, &limit, "list at most this many")
 	return cmd
 }
@@ -73,8 +84,8 @@ func submittedKey(r center.RunRecord) string {
 	return oneLine(r.Key)
 }
 
-// finishedText returns the drained and all queues of a run, as 2/4. Failed and
-// cancelled queues are not among the drained ones.
+// finishedText returns the number of drained queues and of all queues of a run, as 2/4. Failed and cancelled queues are
+// not drained.
 func finishedText(r center.RunRecord) string {
 	if r.Queues() == 0 {
 		return "-"

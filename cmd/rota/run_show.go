@@ -14,7 +14,8 @@ func newRunShowCommand() *cobra.Command {
 		Use:   "show RUN",
 		Short: "Show the progress of a run, its queues and its dependencies",
 		Long: `Show the progress of a run, its queues, its upstreams and its dependants. Failed
-and running queues come first. With --watch it ends when the run has ended.
+and running queues come first. Below are the first ten items that failed. With
+--watch it ends when the run has ended.
 
 RUN is the id of a run, or a task type, which stands for its newest run.`,
 		Example: `  rota run show reindex --watch
@@ -47,6 +48,7 @@ func (d runDetails) MarshalJSON() ([]byte, error) {
 	return object{
 		{"run", objectOf(d.Run)},
 		{"queues", objectsOf(d.Queues)},
+		{"failed_items", objectsOf(d.FailedItems)},
 		{"graph", object{{"runs", objectsOf(d.Graph.Runs)}, {"deps", objectsOf(d.Graph.Deps)}}},
 	}.MarshalJSON()
 }

@@ -23,7 +23,19 @@ func (d runDetails) text(sc screen) string {
 	if len(d.Queues) > 0 {
 		parts = append(parts, render(sc, urgentFirst(d.Queues), runQueueColumns(d.Run.Now)))
 	}
+	if len(d.FailedItems) > 0 {
+		parts = append(parts, render(sc, d.FailedItems, runItemColumns)+d.moreItems(sc))
+	}
 	return strings.Join(parts, "\n\n")
+}
+
+// moreItems returns the line below the failed items that says how many more there are.
+func (d runDetails) moreItems(sc screen) string {
+	more := d.Run.ItemsFailed - int64(len(d.FailedItems))
+	if more <= 0 {
+		return ""
+	}
+	return "\n" + wrapped(sc, fmt.Sprintf("and %s more failed: rota item list --run %s", number(more), d.Run.ID))
 }
 
 // head returns the lines above the tables, indented like them.
@@ -84,6 +96,9 @@ func originText(r center.RunRecord) string {
 	origin := "submitted, key " + r.Key
 	if r.Trigger != "" {
 		origin = "by trigger " + r.Trigger + ", for " + timeText(r.ScheduledAt)
+	}
+	if r.Backfill != "" {
+		origin += ", in backfill " + r.Backfill
 	}
 	return fmt.Sprintf("%s, priority %d", origin, r.Priority)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,8 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -96,6 +99,43 @@ func TestRunShowJSON(t *testing.T) {
 		if got := s.run("run show extract -o csv"); !regexp.MustCompile(`^queue_id,state,(?s:.*)\n0,DONE,web3:3:00000003,`).MatchString(got) || strings.Count(got, "\n") != 5 {
 			t.Errorf("CSV of its queues:\n%s", got)
 		}
+	})
+}
+
+// rota item list --run lists the items that failed in a run, and run show has the first of them.
+func TestFailedItemsOfARunAreListed(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		extract, _ := s.runs()
+		s.serve("extract", web3)
+		if got := s.run("item list --run extract -o json"); got != "[]\n" {
+			t.Errorf("failed items before the run: %s", got)
+		}
+		for i, sw := range s.claim("extract", web3, "0", "1") {
+			p := runs.Progress{ItemsDone: 10, ItemsFailed: 12}
+			for n := range 12 {
+				p.Failed = append(p.Failed, runs.ItemFailure{Key: fmt.Sprintf("%d-%d", i, n), Error: "no such\ncustomer", At: time.Now()})
+			}
+			if _, err := s.c.Engine().Sweeps.Fail(t.Context(), sw, p, "items failed: 12", true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.lists("item list --run extract", `1 +1-11 +1 +\S+Z +no such customer$`, "schedule_run_item", 24, "")
+		s.lists("item list --run "+extract+" --queue 1 --limit 3", `1 +1-2 +1 `, "schedule_run_item", 3, "")
+		s.wantOutput("run show extract", `(?s) 0 +0-0 +1 .* 0 +0-9 +1 +\S+ +no such customer\n and 14 more failed: rota item list --run `+extract+`\n$`)
+		var shown struct {
+			Items []map[string]any `json:"failed_items"`
+		}
+		s.must(json.Unmarshal([]byte(s.run("run show extract -o json")), &shown))
+		if len(shown.Items) != 10 {
+			t.Fatalf("run show has %d failed items in JSON, want 10", len(shown.Items))
+		}
+		s.namesAreColumns("run show", shown.Items[0], "schedule_run_item", nil)
+		s.wantError(2, "leave out TASK and --state", "item list extract --run extract")
+		s.wantError(2, "leave out TASK and --state", "item list --run extract --state DEAD")
+		s.wantError(1, "nope", "item list --run nope")
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// A watch of a run ends with the run, and a cancelled run does not tell that its queues are done.
+// A watch of a run ends with the run, and the queues of a cancelled run do not count as done.
 func TestWatchEndsWithTheRun(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))

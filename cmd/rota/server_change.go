@@ -126,8 +126,8 @@ func changedText(changed []changedServer) string {
 	return strings.Join(lines, "\n")
 }
 
-// handOver says where the queues of a server go, which it hands over in order.
-// alone says what happens while no other server can take them.
+// handOver says where the queues go that a server hands over in order. alone says what happens while no other server
+// can take them.
 func handOver(f serverFuture, alone string) string {
 	switch {
 	case f.Queues == 0:

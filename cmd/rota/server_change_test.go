@@ -2,13 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// server pause, resume and drain take a process with several task types, or a host, and say what happens to each server.
+// server pause, resume and drain take a process with several task types, or a host, and say what happens to each
+// server.
 func TestServersOfAProcessOrHost(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -23,6 +25,11 @@ func TestServersOfAProcessOrHost(t *testing.T) {
 				if n := count(t, s.c.DB(), "schedule_server WHERE uuid = '"+uuid+"' AND state = '"+state+"'"); n != 1 {
 					t.Errorf("after %s, %s is not %s", what, uuid, state)
 				}
+			}
+		}
+		for _, args := range []string{"queue list --server web1:1 -o csv", "queue list --server web1 -o csv"} {
+			if out := s.run(args); strings.Count(out, ","+web1+",") != 4 || strings.Count(out, ","+regions+",") != 2 {
+				t.Errorf("%s: want the queues of both servers, got\n%s", args, out)
 			}
 		}
 		s.wantOutput("server pause web1:1 --dry-run", `^web1:1:00000003 \(regions\): would be paused; its 2 queues go to 1 other server as it finishes what it has in flight

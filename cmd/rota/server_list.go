@@ -26,7 +26,8 @@ func newServerListCommand() *cobra.Command {
 The state of a server:
   SERVING   it owns queues
   FAILING   it owns queues, and its calls do nothing but fail
-  STANDBY   it owns none: there are more servers than queues
+  STANDBY   it owns none: there are more servers than queues, or than
+            max_in_flight allows
   PAUSED    an operator has paused it
   DRAINING  it hands its queues over, and gets none
   OVERDUE   it has sent no heartbeat for judge_dead_interval
@@ -34,7 +35,9 @@ The state of a server:
 REQUESTED counts the queues of a server that other servers request. AWAITED
 counts the queues that it requests from other servers. HUNG counts the queues
 that it does not get, because calls of its process's former session are still
-in flight for them.`,
+in flight for them. CALLS is the number of calls of Execute that it may have in
+flight, its share of max_in_flight. "3 to 2" means that it lowers this number
+when calls have ended, or waits until other servers have lowered theirs.`,
 		Example: `  rota server list --watch
   rota server list settle --host web1
   rota server list --gone                servers that have left or expired`,
@@ -75,12 +78,31 @@ var serverColumns = []column[center.ServerRecord]{
 	{title: "REQUESTED", text: func(s center.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},
 	{title: "AWAITED", text: func(s center.ServerRecord) string { return number(s.Requesting) }, right: true, dropRank: 6},
 	{title: "HUNG", text: func(s center.ServerRecord) string { return number(int64(len(s.HungQueues))) }, right: true, dropRank: 6},
+	{title: "CALLS", text: callsText, right: true, dropRank: 6},
 	{title: "IN FLIGHT", text: func(s center.ServerRecord) string { return number(s.InFlight) }, right: true, dropRank: 2},
 	{title: "OLDEST", text: func(s center.ServerRecord) string { return ageText(s.OldestInFlightAge) }, right: true, dropRank: 3},
 	{title: "DONE", text: func(s center.ServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 5},
 	{title: "FAILED", text: func(s center.ServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 4},
 	{title: "VERSION", text: func(s center.ServerRecord) string { return s.LibraryVersion }, dropRank: 7},
 	{title: "LAST ERROR", text: lastErrorText, truncate: true},
+}
+
+// callsText is the server's share of max_in_flight, and what it is to become.
+func callsText(s center.ServerRecord) string {
+	text := func(n *int64) string {
+		if n == nil {
+			return "any"
+		}
+		return number(*n)
+	}
+	switch granted, target := text(s.MaxInFlight), text(s.MaxInFlightTarget); {
+	case s.MaxInFlight == nil && s.MaxInFlightTarget == nil:
+		return ""
+	case granted == target:
+		return granted
+	default:
+		return granted + " to " + target
+	}
 }
 
 // lastErrorText includes the error's age, as it may be over for a long time.

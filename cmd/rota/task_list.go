@@ -28,7 +28,8 @@ The state of a task type:
 
 OVERDUE counts the queues whose owner is overdue or gone, NO OWNER the queues
 without an owner. RETRY and DEAD count failed items. PROBLEMS counts what is
-wrong with runs and triggers: "rota doctor" names it, "rota run ack" ends it.`,
+wrong with runs and triggers: "rota doctor" lists it, and "rota run ack" ends
+failed runs and missed slots.`,
 		Example: `  rota task list
   rota task list --watch
   rota task list -o json | jq '.[] | select(.unassigned > 0)'`,

@@ -40,7 +40,7 @@ func showTask(ctx context.Context, c *center.Center, taskType string) (result, e
 		return result{}, err
 	}
 	return result{records: objectOf(tasks[0]).withSettings(s.Records()), text: func(sc screen) string {
-		return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s), settingColumns)
+		return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s, tasks[0]), settingColumns)
 	}}, nil
 }
 
@@ -53,7 +53,7 @@ var settingColumns = []column[settingLine]{
 	{title: "DEFAULT", text: func(s settingLine) string { return s.defaultValue }},
 }
 
-func settingLines(s center.Settings) []settingLine {
+func settingLines(s center.Settings, task center.TaskRecord) []settingLine {
 	queues := fmt.Sprint(s.Queues)
 	if len(s.QueueNames) > 0 {
 		queues = "[" + strings.Join(s.QueueNames, ", ") + "]"
@@ -61,7 +61,24 @@ func settingLines(s center.Settings) []settingLine {
 	lines := []settingLine{{name: "queues", value: queues}}
 	defaults := center.Settings{}.Records()
 	for i, r := range s.Records() {
-		lines = append(lines, settingLine{r.Name, oneLine(r.Text), defaults[i].Text})
+		text := oneLine(r.Text)
+		if r.Name == "max_in_flight" {
+			text += grantedText(s, task)
+		}
+		lines = append(lines, settingLine{r.Name, text, defaults[i].Text})
 	}
 	return lines
+}
+
+// grantedText says how many calls may be in flight until a new max_in_flight is in force.
+func grantedText(s center.Settings, task center.TaskRecord) string {
+	switch {
+	case s.MaxInFlight == 0 || task.Servers == 0:
+		return ""
+	case task.GrantedCalls == nil:
+		return " (not in force: a server has no limit yet)"
+	case *task.GrantedCalls > int64(s.MaxInFlight):
+		return " (now " + number(*task.GrantedCalls) + ", until calls have ended)"
+	}
+	return ""
 }

@@ -31,8 +31,8 @@ its queues over, and exits 0. On a second signal it stops at once and exits 1.
 
 A value comes from the flag, else from the file of -c, else from the environment
 (ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA,
-ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT), else from rota.yaml in this
-directory.`,
+ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION), else from
+rota.yaml in this directory.`,
 		Example: `  rota worker -c rota.yaml
   ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
   rota worker --own-sign TEST --http 127.0.0.1:9090`,
@@ -52,6 +52,7 @@ directory.`,
 	flags.String("schema", "", "what to do if tables are missing: auto, create or require (ROTA_SCHEMA)")
 	flags.String("idle-dealer-conns", "", "how many idle connections stay open for dealers; 16 if empty (ROTA_IDLE_DEALER_CONNS)")
 	flags.String("idle-tx-timeout", "", "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty (ROTA_IDLE_TX_TIMEOUT)")
+	flags.String("item-retention", "", "how long the records of dead items stay; 720h if empty (ROTA_ITEM_RETENTION)")
 	return cmd
 }
 
@@ -105,7 +106,9 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	mx := metrics.New()
-	m, err := manager.New(c, manager.Config{Logger: w.log, Observer: mx, Hooks: mx.Hooks()}, w.tasks(c)...)
+	m, err := manager.New(c, manager.Config{
+		Logger: w.log, Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention,
+	}, w.tasks(c)...)
 	if err != nil {
 		return err
 	}
@@ -117,6 +120,16 @@ func (w *worker) run(ctx context.Context) (err error) {
 		}
 		defer stop()
 	}
+	watching, stopWatch := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		w.watchScans(watching, c)
+	}()
+	defer func() {
+		stopWatch()
+		<-watched
+	}()
 	return m.Run(ctx)
 }
 

@@ -12,13 +12,11 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// checkRetry is the pause before the statements are checked again after the
-// database was away.
+// checkRetry is the pause before the worker checks the statements again after the database was away.
 const checkRetry = 2 * time.Second
 
-// checkStatements returns an error if the database refuses statements of the file.
-// While the database is away or busy, checkStatements waits: that says nothing about
-// the statements.
+// checkStatements returns an error if the database refuses statements of the file. While the database is away or busy,
+// checkStatements waits, because such an error says nothing about the statements.
 func (w *worker) checkStatements(ctx context.Context, c *center.Center) error {
 	var errs []error
 	for i, dealer := range w.dealers {
@@ -48,6 +46,27 @@ func (w *worker) checkStatements(ctx context.Context, c *center.Center) error {
 	return nil
 }
 
+// scanInterval is the pause between two looks for selects that scan a large table. A
+// look counts at most LargeTable rows of each table.
+const scanInterval = time.Hour
+
+// watchScans warns again and again, until ctx is done, of selects that scan a large
+// table: a table grows, and an index may be dropped.
+func (w *worker) watchScans(ctx context.Context, c *center.Center) {
+	next := time.NewTicker(scanInterval)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		for i, dealer := range w.dealers {
+			w.warnOfScan(ctx, c, w.file.Tasks[i], dealer)
+		}
+	}
+}
+
 // warnOfScan warns of a select that scans a large table.
 func (w *worker) warnOfScan(ctx context.Context, c *center.Center, task config.Task, dealer *sqldealer.Dealer) {
 	log := w.log.WithField("task_type", task.Name)
@@ -56,7 +75,7 @@ func (w *worker) warnOfScan(ctx context.Context, c *center.Center, task config.T
 	case err != nil:
 		log.WithError(err).Debug("select not explained")
 	case scan != nil:
-		log.Warnf("select reads all of %s, which has more than %d rows; this index would serve it: %s", scan.Table, sqldealer.LargeTable, scan.Index)
+		log.Warnf("%s; this would serve it: %s", scan.Finding, scan.Hint)
 	}
 }
 

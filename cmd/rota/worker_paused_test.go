@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// S11: a worker that starts while its task type is paused selects and executes nothing, however long it owns its queues.
-// After the resume it settles all orders.
+// S11: a worker that starts while its task type is paused selects and executes nothing, however long it owns its
+// queues. After the resume it settles all orders.
 func TestWorkerThatStartsDuringAPauseWorksNothing(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {

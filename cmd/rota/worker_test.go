@@ -197,7 +197,7 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 	})
 }
 
-// A worker whose calls all fail is not ready. It names the task type, and not the error, which may hold SQL.
+// A worker whose calls all fail is not ready. Its reply names the task type, and not the error, which may contain SQL.
 func TestWorkerThatFailsIsNotReady(t *testing.T) {
 	t.Parallel()
 	db, dir := openOrders(t, testdb.URL(t, testdb.SQLite), 1)

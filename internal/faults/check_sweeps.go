@@ -130,7 +130,7 @@ func (c *runChecker) upstreamsFirst() {
 }
 
 // oncePerSlot checks 17: a slot of a trigger makes one run of a task type, and so does a key. Every run that a trigger has
-// fired exists. A slot that was skipped makes a run and is no firing.
+// fired exists. A slot that was skipped makes a run and is no firing, and neither is a run of a backfill.
 func (c *runChecker) oncePerSlot() {
 	slots, keys := map[string]string{}, map[string]string{}
 	for _, r := range c.Runs {
@@ -146,7 +146,7 @@ func (c *runChecker) oncePerSlot() {
 	for _, t := range c.Triggers {
 		fired := int64(0)
 		for _, r := range c.Runs {
-			if r.Trigger == t.Name && r.TaskType == t.Target && r.State != center.RunSkipped {
+			if r.Trigger == t.Name && r.Backfill == "" && r.TaskType == t.Target && r.State != center.RunSkipped {
 				fired++
 			}
 		}
@@ -157,7 +157,7 @@ func (c *runChecker) oncePerSlot() {
 }
 
 // noPileUp checks 19: when a trigger fires a run that is not skipped, no other run of the task type is open. If the run may
-// wait, one other may be open.
+// wait, one other may be open. The runs of backfills do not count.
 func (c *runChecker) noPileUp() {
 	most := map[string]int{}
 	for _, t := range c.Triggers {
@@ -166,12 +166,12 @@ func (c *runChecker) noPileUp() {
 		}
 	}
 	for _, r := range c.Runs {
-		if r.Trigger == "" || r.State == center.RunSkipped || r.RootID != r.ID {
+		if r.Trigger == "" || r.Backfill != "" || r.State == center.RunSkipped || r.RootID != r.ID {
 			continue
 		}
 		open := 0
 		for _, o := range c.Runs {
-			if o.ID != r.ID && o.TaskType == r.TaskType && o.State != center.RunSkipped && o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
+			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != center.RunSkipped && o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
 				open++
 			}
 		}

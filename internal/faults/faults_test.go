@@ -58,6 +58,7 @@ func scenarios() (list []scenario) {
 		{"step", stepScenarios},
 		{"trigger", triggerScenarios},
 		{"operate", operateScenarios},
+		{"backfill", backfillScenarios},
 	}
 	for _, f := range families {
 		for _, sc := range f.list {

@@ -19,11 +19,12 @@ import (
 // The variants of dealers in mode RUN. They sweep the items that existed when the run began.
 const (
 	sweeping variant = "RUN"
-	byName   variant = "RUN NAMED"  // its queues are q0 to q5, and are added and removed
-	poisoned variant = "RUN KEYED"  // every seventh item fails until the table cures has a row
-	tracking variant = "RUN CURSOR" // reads in order, only from the cursor of the run
-	endless  variant = "RUN SAME"   // selects items again that are done
-	graph    variant = "RUN GRAPH"  // left and right run after the first task type, and last after both
+	byName   variant = "RUN NAMED"   // its queues are q0 to q5, and are added and removed
+	poisoned variant = "RUN KEYED"   // every seventh item fails until the table cures has a row
+	refused  variant = "RUN REFUSED" // likewise, with an error that is Permanent: no outage, even if only such items are left
+	tracking variant = "RUN CURSOR"  // reads in order, only from the cursor of the run
+	endless  variant = "RUN SAME"    // selects items again that are done
+	graph    variant = "RUN GRAPH"   // left and right run after the first task type, and last after both
 )
 
 func (v variant) runs() bool { return strings.HasPrefix(string(v), "RUN") }
@@ -41,7 +42,7 @@ func (v variant) applyRuns(s *manager.Settings) {
 	switch v {
 	case byName:
 		s.Queues, s.QueueNames = 0, []string{"q0", "q1", "q2", "q3", "q4", "q5"}
-	case poisoned, endless:
+	case poisoned, refused, endless:
 		s.QueueMaxAttempts = 2
 	}
 }
@@ -70,7 +71,9 @@ func dependantSettings(s manager.Settings) manager.Settings {
 func (d *dealer) sweeping(v variant) processor.TaskDealer[int64] {
 	switch v {
 	case poisoned:
-		return poison{sweeper{d}}
+		return poison{sweeper{d}, func(err error) error { return err }}
+	case refused:
+		return poison{sweeper{d}, processor.Permanent}
 	case tracking:
 		return tracker{sweeper{d}}
 	case endless:
@@ -114,7 +117,10 @@ func (d *dealer) sweepOf(ctx context.Context, tx *sql.Tx, b center.Batch) (strin
 }
 
 // poison fails with some items until the table cures has a row.
-type poison struct{ sweeper }
+type poison struct {
+	sweeper
+	mark func(error) error // of the error of an item
+}
 
 // Key implements processor.Keyed.
 func (poison) Key(id int64) string { return strconv.FormatInt(id, 10) }
@@ -126,7 +132,7 @@ func (p poison) Execute(ctx context.Context, ids []int64) error {
 			continue
 		}
 		if cures, err := p.query(ctx, `SELECT id FROM cures`); err != nil || len(cures) == 0 {
-			return cmp.Or(err, fmt.Errorf("item %d: %w", id, errors.ErrUnsupported))
+			return cmp.Or(err, p.mark(fmt.Errorf("item %d: %w", id, errors.ErrUnsupported)))
 		}
 	}
 	return p.dealer.Execute(ctx, ids)

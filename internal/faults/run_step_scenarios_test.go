@@ -3,13 +3,16 @@
 package faults
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -21,6 +24,7 @@ const (
 	claiming   step = "recoveries = CASE WHEN state = 'RUNNING'"
 	finishing  step = "), last_error = ''"             // the sweep of a queue ends
 	closing    step = "UPDATE schedule_run SET items_" // a run ends
+	listing    step = "INSERT INTO schedule_run_item"  // items have failed
 	suspending step = "attempt = attempt - 1"          // the owner hands over a queue during its sweep
 	firing     step = "UPDATE schedule_trigger SET version"
 	resolving  step = "o.trigger_name = r.trigger_name" // the upstreams of a run have succeeded
@@ -33,6 +37,7 @@ var stepScenarios = []scenario{
 	{name: "run-kill-at-claiming", play: killAt(claiming), variant: sweeping, proxied: true},
 	{name: "run-kill-at-finishing", play: killAt(finishing), variant: sweeping, proxied: true, quick: true},
 	{name: "run-kill-at-closing", play: killAt(closing), variant: sweeping, proxied: true},
+	{name: "run-kill-at-listing", play: killAtListing, variant: refused, proxied: true, idle: true, quick: true},
 	{name: "run-kill-at-suspending", play: killInDrain, variant: sweeping, proxied: true},
 	{name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), variant: sweeping, proxied: true, quick: true},
 	{name: "run-pause-before-finishing", play: wakesToFinish, variant: sweeping, proxied: true, idle: true, threads: 1, quick: true},
@@ -102,6 +107,50 @@ func killAt(at step) func(*stage) {
 			s.succeeds(id)
 		}
 	}
+}
+
+// killAtListing kills the worker that records failed items. The run fails, and lists each failed item once.
+func killAtListing(s *stage) {
+	s.addItems(40)
+	m := moments[s.IntN(len(moments))]
+	reached := s.breakAt(listing, 0, m, killWorker)
+	id := s.submit("")
+	s.dies(s.awaitBreak(reached, fmt.Sprintf("%s: %s", m, listing)))
+	s.launch()
+	s.endsAs(id, center.RunFailed)
+	s.wantFailedItems(id)
+	s.exec(`INSERT INTO cures (id) VALUES (1)`)
+	s.rerunEnded(id)
+	s.succeeds(id)
+	if items := s.failedItems(id); len(items) > 0 {
+		s.t.Errorf("the run has succeeded, and lists failed items: %v", items)
+	}
+}
+
+// wantFailedItems checks that a run lists each item that is not done, once.
+func (s runSteps) wantFailedItems(id string) {
+	s.t.Helper()
+	var open []string
+	s.rows(`SELECT id FROM items WHERE done = 0 ORDER BY id`, func(r *sql.Rows) error {
+		var item string
+		err := r.Scan(&item)
+		open = append(open, item)
+		return err
+	})
+	slices.Sort(open)
+	if listed := slices.Sorted(slices.Values(s.failedItems(id))); !slices.Equal(listed, open) {
+		s.t.Errorf("the run lists the failed items\n%v, want\n%v", listed, open)
+	}
+}
+
+func (s runSteps) failedItems(id string) (keys []string) {
+	s.t.Helper()
+	list, err := s.c.Runs().FailedItems(s.t.Context(), center.RunItemFilter{RunID: id}, 10_000)
+	s.must(err)
+	for _, i := range list {
+		keys = append(keys, i.Key)
+	}
+	return keys
 }
 
 // killInDrain kills a leaving worker when it hands over its sweeps.

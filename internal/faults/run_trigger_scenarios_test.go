@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -85,7 +86,7 @@ func (s graphSteps) diamond() {
 	for name, after := range map[string][]center.After{
 		"left": {{Upstream: taskType}}, "right": {{Upstream: taskType}}, "last": {{Upstream: "left"}, {Upstream: "right"}},
 	} {
-		s.until("the task types are defined", func() bool { return s.c.Engine().Dependencies.Define(s.t.Context(), name, after...) == nil })
+		s.until("the task types are defined", func() bool { return centertest.RunAfter(s.t.Context(), s.c, name, after...) == nil })
 	}
 }
 
@@ -162,7 +163,7 @@ func replyLostInGraph(s *stage) {
 func dependantWithoutServers(s *stage) {
 	_, err := s.c.Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
 	s.must(err)
-	s.must(s.c.Engine().Dependencies.Define(s.t.Context(), "left", center.After{Upstream: taskType}))
+	s.must(centertest.RunAfter(s.t.Context(), s.c, "left", center.After{Upstream: taskType}))
 	reached := s.breakAt(closing, 0, testdb.AfterCommit, killWorker)
 	id := s.submit("")
 	s.dies(s.awaitBreak(reached, "the run is closed"))

@@ -62,4 +62,40 @@ var planMutants = []mutant{
 		"p.barred[id][server] = false",
 		"TestPlanCases|TestPlanProperties",
 	},
+	{
+		"P10", "calls are granted whatever the others have",
+		"Raise", "free -= int64(s.Granted)",
+		"free -= 0 * int64(s.Granted)",
+		"TestShareOutCases|TestShareOutProperties",
+	},
+	{
+		"P10", "a share is lowered before its calls have ended",
+		"lowering", "max(s.most, s.proc.BatchesInFlight())",
+		"s.most",
+		"TestCallSharesStayWithinTheLimit",
+	},
+	{
+		"P10", "a heartbeat that arrives late lowers a share",
+		"lowering", "max_in_flight_version = \")",
+		"max_in_flight_version >= 0 * \")",
+		"TestConformance/.*/P10_shares",
+	},
+	{
+		"P10", "a server follows an old share",
+		"follow", "s.known && row.Version < s.row.Version",
+		"false",
+		"TestCallSharesStayWithinTheLimit",
+	},
+	{
+		"P10", "a server starts calls beyond its share",
+		"nextBatchLocked", "|| s.inFlight.full()",
+		"",
+		"TestShareBoundsTheBatchesInFlight|TestMaxInFlightStarvesNoQueue",
+	},
+	{
+		"P10", "more servers than calls get queues",
+		"working", "eligible = eligible[:most]",
+		"eligible = eligible[:]",
+		"TestPlanOfFewCalls|TestStandbyTakesOver",
+	},
 }

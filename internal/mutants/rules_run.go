@@ -36,7 +36,7 @@ var runMutants = []mutant{
 		"R18", "two upstreams of a join that are made at once miss each other",
 		"lockJoins", "if err := lockJoin(ctx, l, name); err != nil {",
 		"if err := error(nil); err != nil {",
-		"TestConcurrentUpstreamsOfAJoin",
+		"TestConcurrentUpstreamsMakeOneRunOfAJoin",
 	},
 	{
 		"R18", "an upstream of a join that was SKIPPED counts",
@@ -73,6 +73,30 @@ var runMutants = []mutant{
 		"update", "if err := sw.fence(ctx, t, s); err != nil {\n\t\t\treturn err\n\t\t}\n",
 		"",
 		"TestRunsThroughRandomHistories -rapid.checks=400",
+	},
+	{
+		"R8", "failed items are recorded for a sweep that is over",
+		"update", "err = ErrRunOver\n",
+		"err = saveItems(ctx, t, s, p)\n",
+		"TestConformance",
+	},
+	{
+		"R8", "a resumed sweep lists an item twice",
+		"mergeItems", "case again, whole:",
+		"case whole:",
+		"TestConformance",
+	},
+	{
+		"R11", "an attempt that has begun forgets the failed items of the former",
+		"mergeItems", "case again, whole:",
+		"case true:",
+		"TestConformance",
+	},
+	{
+		"R12", "the failed items of a run outlive it",
+		"deleteItems", "run, end.QueueID, end.QueueID, end.No)",
+		"run, \"\", \"\", end.No)",
+		"TestConformance",
 	},
 	{
 		"R9", "no deadline",
@@ -114,6 +138,42 @@ var runMutants = []mutant{
 		"R15", "the counts of a run that was cancelled look exact",
 		"stopRunTx", "UPDATE schedule_run_queue SET `+lowerBound+`, state = ?",
 		"UPDATE schedule_run_queue SET state = ?",
+		"TestConformance",
+	},
+	{
+		"R20", "a crash between two transactions loses slots",
+		"move", "\treturn b.update(ctx, l)",
+		"\treturn nil",
+		"TestConformance",
+	},
+	{
+		"R20", "a backfill makes runs of slots that have one",
+		"findSlotRuns", "found[key] = s",
+		"_ = s",
+		"TestConformance",
+	},
+	{
+		"R20", "a backfill makes the trigger skip its slots",
+		"openRuns", " AND backfill_id IS NULL",
+		"",
+		"TestConformance",
+	},
+	{
+		"R20", "old slots come before those of the trigger",
+		"nextReady", "CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END",
+		"scheduled_at",
+		"TestConformance",
+	},
+	{
+		"R20", "a rerun does not open the backfill again",
+		"Rerun", "return continueBackfills(ctx, l.Tx, runID)",
+		"return nil",
+		"TestConformance",
+	},
+	{
+		"R20", "no heartbeat asks for the ticks of a backfill",
+		"runColumns", "b.state = 'RUNNING' AND (NOT b.paused",
+		"b.state = 'NONE' AND (NOT b.paused",
 		"TestConformance",
 	},
 	{

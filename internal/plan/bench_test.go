@@ -22,7 +22,7 @@ func BenchmarkPlan(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				plan.Plan(queues, all, 0)
+				plan.Plan(queues, all, plan.Limits{})
 			}
 		})
 	}

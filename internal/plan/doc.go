@@ -9,8 +9,11 @@
 // A plan assigns twice (P6): first the queues without an owner, then all queues over that result. A single pass would
 // request moves that the next plan withdraws. With two passes, planning again over the result changes nothing.
 //
-// Queue ids sort naturally (P1) by an order of our own: that of maruel/natural, which compares some numbers as bytes, is not
-// transitive, so that a sort had no defined result.
+// Queue ids sort naturally (P1) by CompareIDs. The order of maruel/natural compares some numbers as bytes. It is not
+// transitive, so that a sort by it has no defined result.
+//
+// ShareOut divides max_in_flight among the servers of a plan (P10). It also decides how many calls a server may have in flight
+// at present, because a share can rise only when another server has lowered its own.
 //
 // A server does not get a queue for which a call of its process's former session is still in flight (P9). Such queues are
 // few and the state is short, so the plan assigns them first, one by one, and lets the others balance the rest. A matching

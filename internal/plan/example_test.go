@@ -15,7 +15,7 @@ func ExamplePlan() {
 		{UUID: "A", RegisterTime: start, Eligible: true},
 		{UUID: "B", RegisterTime: start.Add(time.Hour), Eligible: true},
 	}
-	for _, c := range plan.Plan(queues, servers, 0) {
+	for _, c := range plan.Plan(queues, servers, plan.Limits{}) {
 		fmt.Printf("queue %s: owner %s, requested by %s\n", c.QueueID, c.Owner, c.Requester)
 	}
 	// Output:

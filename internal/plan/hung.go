@@ -28,9 +28,9 @@ func (p *planning) hungRows() (n int) {
 	return n
 }
 
-// assignHung assigns the queues that some eligible server must not get, before all other queues, which can go to any server
-// and so balance what this leaves uneven (P9). An owner keeps its own up to the average. It keeps more only where no server
-// that may get them has fewer. assignHung returns how many of these queues each server gets.
+// assignHung assigns the queues that some eligible server must not get (P9). It does so before all other queues: they
+// can go to any server, and so balance what this leaves uneven. An owner keeps its own up to the average. It keeps more
+// only where no server that may get them has fewer. assignHung returns how many of these queues each server gets.
 func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
 	load = make([]int, len(p.eligible))
 	if len(p.barred) == 0 {
@@ -70,8 +70,8 @@ func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
 // hasRoom reports whether a server with the load may get one more queue.
 func (p *planning) hasRoom(load int) bool { return p.maxPerServer == 0 || load < p.maxPerServer }
 
-// leastLoaded returns the server with the least load that may get the row and has room, or -1. Among equals it is the first
-// at or after the position of the row.
+// leastLoaded returns the server with the least load that may get the row and has room, or -1. Among equals it is the
+// first at or after the position of the row.
 func (p *planning) leastLoaded(row int, load []int) int {
 	least, n := -1, len(load)
 	for k := range n {
@@ -83,9 +83,9 @@ func (p *planning) leastLoaded(row int, load []int) int {
 	return least
 }
 
-// settled returns what assign returns in the end, if each of its results becomes the roster that it is called on. Without
-// hung queues that is its first result. With them, each further result evens out the loads of hung queues, until nothing
-// changes.
+// settled returns what assign returns in the end, if each of its results becomes the roster that it is called on.
+// Without hung queues that is its first result. With them, each further result evens out the loads of hung queues,
+// until nothing changes.
 func (p *planning) settled() []string {
 	assigned := p.assign()
 	if len(p.barred) == 0 {

@@ -75,7 +75,7 @@ func checkPair(t interface{ Fatalf(string, ...any) }, a, b string) int {
 	return c
 }
 
-// P1: the ids that people use stand in the order that people expect.
+// P1: ids of common forms sort as people expect.
 func TestOrderOfIDs(t *testing.T) {
 	for _, want := range [][]string{
 		{"", "0", "00", "1", "2", "10"},

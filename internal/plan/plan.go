@@ -40,11 +40,16 @@ type Change struct {
 // epoch. A change of the request alone does not.
 func (c Change) ChangesOwner() bool { return c.Owner != c.OldOwner }
 
-// Plan assigns the queues to the live servers by the rules P1 to P9. It returns only the rows to change, in natural order
-// of their ids. A server gets at most maxPerServer queues; 0 means no limit. Applying the result and planning again
-// changes nothing.
-func Plan(queues []Queue, servers []Server, maxPerServer int) []Change {
-	p := newPlanning(queues, servers, maxPerServer)
+// Limits bound what a plan assigns. Zero means no limit.
+type Limits struct {
+	QueuesPerServer int // most queues of one server
+	InFlight        int // max_in_flight: at most so many servers get queues, as each needs a call (P10)
+}
+
+// Plan assigns the queues to the live servers by the rules P1 to P10. It returns only the rows to change, in natural order
+// of their ids. Applying the result and planning again changes nothing.
+func Plan(queues []Queue, servers []Server, limits Limits) []Change {
+	p := newPlanning(queues, servers, limits)
 	p.assignOwnerless()
 	p.request() // assigns once more, over the result of the first pass (P6)
 	p.finishRemoving()
@@ -53,8 +58,8 @@ func Plan(queues []Queue, servers []Server, maxPerServer int) []Change {
 
 // MinMoves returns the least number of queues that must change their owner before every server has its quota (P8). Queues
 // without an owner count. With hung queues it is the number of moves of the plan, which is not always the least.
-func MinMoves(queues []Queue, servers []Server, maxPerServer int) (moves int) {
-	p := newPlanning(queues, servers, maxPerServer)
+func MinMoves(queues []Queue, servers []Server, limits Limits) (moves int) {
+	p := newPlanning(queues, servers, limits)
 	if len(p.eligible) == 0 {
 		return 0
 	}

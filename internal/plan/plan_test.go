@@ -47,158 +47,164 @@ func rebalance(t interface{ Fatal(...any) }, r *plantest.Roster) {
 	}
 }
 
+// draining returns the servers, one of them draining.
+func draining(s []plan.Server, uuid string) []plan.Server {
+	for i := range s {
+		if s[i].UUID == uuid {
+			s[i].Eligible = false
+		}
+	}
+	return s
+}
+
+// hung returns the servers, one of them with calls that hang for the queues.
+func hung(s []plan.Server, uuid string, queues ...string) []plan.Server {
+	for i := range s {
+		if s[i].UUID == uuid {
+			s[i].HungQueues = queues
+		}
+	}
+	return s
+}
+
+// planCases are rosters, and the rows of their plans.
+var planCases = []struct {
+	name    string
+	queues  []plan.Queue
+	servers []plan.Server
+	limit   int
+	want    []string
+}{
+	{
+		"P1 ids sort naturally",
+		[]plan.Queue{{ID: "10"}, {ID: "2"}, {ID: "1"}},
+		servers("A", "B", "C"), 0,
+		[]string{"C", "B", "A"}, // rows 10, 2, 1
+	},
+	{
+		"P2 the larger quota goes to the server with most queues",
+		[]plan.Queue{{ID: "0", Owner: "B"}, {ID: "1", Owner: "B"}, {ID: "2"}},
+		servers("A", "B"), 0,
+		[]string{"B", "B", "A"},
+	},
+	{
+		"P2 among equals, the larger quota goes to the older server",
+		plantest.Numbered(0, 3), servers("A", "B"), 0,
+		[]string{"A", "B", "A"},
+	},
+	{
+		"P3 a server keeps the queues of its own position first",
+		[]plan.Queue{{ID: "0", Owner: "B"}, {ID: "1", Owner: "B"}, {ID: "2", Owner: "B"}, {ID: "3", Owner: "B"}},
+		servers("A", "B"), 0,
+		[]string{"B>A", "B", "B>A", "B"},
+	},
+	{
+		"P4 a queue goes to its own position, or to the next with room",
+		[]plan.Queue{{ID: "0", Owner: "C"}, {ID: "1"}, {ID: "2"}, {ID: "3"}},
+		servers("A", "B", "C", "D"), 0,
+		[]string{"C", "B", "D", "A"},
+	},
+	{
+		"P6 requests are computed over the result of the first pass",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A"}, {ID: "3"}},
+		servers("A", "B"), 0,
+		[]string{"A", "A>B", "A", "B"},
+	},
+	{
+		"P5 a queue of a dead owner is assigned at once",
+		[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A"}},
+		servers("A", "B"), 0,
+		[]string{"B", "A", "A"},
+	},
+	{
+		"P5 an unneeded request is withdrawn",
+		[]plan.Queue{{ID: "0", Owner: "A", Requester: "gone"}, {ID: "1", Owner: "B", Requester: "A"}},
+		servers("A", "B"), 0,
+		[]string{"A", "B"},
+	},
+	{
+		"P7 a queue beyond all limits gets no owner",
+		plantest.Numbered(0, 5), servers("A", "B"), 2,
+		[]string{"A", "B", "A", "B", "-"},
+	},
+	{
+		"P7 an owner over its limit keeps the queues that no server may take",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A"}},
+		servers("A"), 2,
+		[]string{"A", "A", "A"},
+	},
+	{
+		"P7 a queue without an owner comes before the surplus of an owner",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2"}},
+		servers("A", "B"), 1,
+		[]string{"A", "A", "B"},
+	},
+	{
+		"P7 a live owner that is not eligible keeps its queues while no server is eligible",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "dead"}},
+		draining(servers("A"), "A"), 0,
+		[]string{"A", "-"},
+	},
+	{
+		"P5 the queues of a draining owner are requested",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "B"}},
+		draining(servers("A", "B"), "A"), 0,
+		[]string{"A>B", "B"},
+	},
+	{
+		"N2 a queue being removed has no requester and counts in no quota",
+		[]plan.Queue{{ID: "0", Owner: "A", Requester: "B", Removing: true}, {ID: "1", Owner: "A", Removing: true}, {ID: "2"}, {ID: "3"}},
+		servers("A", "B"), 0,
+		[]string{"A", "A", "A", "B"},
+	},
+	{
+		"N2 a queue being removed loses a dead owner and gets no other",
+		[]plan.Queue{{ID: "0", Owner: "dead", Removing: true}, {ID: "1", Removing: true}, {ID: "2", Owner: "dead"}},
+		servers("A"), 0,
+		[]string{"-", "-", "A"},
+	},
+	{
+		"P9 a queue goes to a server on which no call of it hangs, also beyond the average",
+		[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1", Owner: "B"}},
+		hung(servers("A", "B"), "A", "0"), 0,
+		[]string{"B", "B>A"},
+	},
+	{
+		"P9 a queue that hangs on each server has no owner",
+		[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1"}, {ID: "2"}},
+		hung(servers("A"), "A", "0"), 0,
+		[]string{"-", "A", "A"},
+	},
+	{
+		"P9 a queue has no owner if the others have no room",
+		[]plan.Queue{{ID: "0"}, {ID: "1", Owner: "B"}, {ID: "2", Owner: "A"}},
+		hung(servers("A", "B"), "A", "0", "1"), 1,
+		[]string{"-", "B", "A"},
+	},
+	{
+		"P9 no queue is requested for a server on which its call hangs",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A", Requester: "B"}},
+		hung(servers("A", "B"), "B", "1", "2"), 0,
+		[]string{"A>B", "A", "A"},
+	},
+	{
+		"P9 an owner hands over the queue of its own hung call",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}},
+		hung(servers("A", "B"), "A", "1"), 0,
+		[]string{"A", "A>B"},
+	},
+	{
+		"P5 without any live server, owners and requests are cleared",
+		[]plan.Queue{{ID: "0", Owner: "dead", Requester: "B"}},
+		nil, 0,
+		[]string{"-"},
+	},
+}
+
 func TestPlanCases(t *testing.T) {
-	draining := func(s []plan.Server, uuid string) []plan.Server {
-		for i := range s {
-			if s[i].UUID == uuid {
-				s[i].Eligible = false
-			}
-		}
-		return s
-	}
-	hung := func(s []plan.Server, uuid string, queues ...string) []plan.Server {
-		for i := range s {
-			if s[i].UUID == uuid {
-				s[i].HungQueues = queues
-			}
-		}
-		return s
-	}
-	cases := []struct {
-		name    string
-		queues  []plan.Queue
-		servers []plan.Server
-		limit   int
-		want    []string
-	}{
-		{
-			"P1 ids sort naturally",
-			[]plan.Queue{{ID: "10"}, {ID: "2"}, {ID: "1"}},
-			servers("A", "B", "C"), 0,
-			[]string{"C", "B", "A"}, // rows 10, 2, 1
-		},
-		{
-			"P2 the larger quota goes to the server with most queues",
-			[]plan.Queue{{ID: "0", Owner: "B"}, {ID: "1", Owner: "B"}, {ID: "2"}},
-			servers("A", "B"), 0,
-			[]string{"B", "B", "A"},
-		},
-		{
-			"P2 among equals, the larger quota goes to the older server",
-			plantest.Numbered(0, 3), servers("A", "B"), 0,
-			[]string{"A", "B", "A"},
-		},
-		{
-			"P3 a server keeps the queues of its own position first",
-			[]plan.Queue{{ID: "0", Owner: "B"}, {ID: "1", Owner: "B"}, {ID: "2", Owner: "B"}, {ID: "3", Owner: "B"}},
-			servers("A", "B"), 0,
-			[]string{"B>A", "B", "B>A", "B"},
-		},
-		{
-			"P4 a queue goes to its own position, or to the next with room",
-			[]plan.Queue{{ID: "0", Owner: "C"}, {ID: "1"}, {ID: "2"}, {ID: "3"}},
-			servers("A", "B", "C", "D"), 0,
-			[]string{"C", "B", "D", "A"},
-		},
-		{
-			"P6 requests are computed over the result of the first pass",
-			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A"}, {ID: "3"}},
-			servers("A", "B"), 0,
-			[]string{"A", "A>B", "A", "B"},
-		},
-		{
-			"P5 a queue of a dead owner is assigned at once",
-			[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A"}},
-			servers("A", "B"), 0,
-			[]string{"B", "A", "A"},
-		},
-		{
-			"P5 an unneeded request is withdrawn",
-			[]plan.Queue{{ID: "0", Owner: "A", Requester: "gone"}, {ID: "1", Owner: "B", Requester: "A"}},
-			servers("A", "B"), 0,
-			[]string{"A", "B"},
-		},
-		{
-			"P7 a queue beyond all limits gets no owner",
-			plantest.Numbered(0, 5), servers("A", "B"), 2,
-			[]string{"A", "B", "A", "B", "-"},
-		},
-		{
-			"P7 an owner over its limit keeps the queues that no server may take",
-			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A"}},
-			servers("A"), 2,
-			[]string{"A", "A", "A"},
-		},
-		{
-			"P7 a queue without an owner comes before the surplus of an owner",
-			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2"}},
-			servers("A", "B"), 1,
-			[]string{"A", "A", "B"},
-		},
-		{
-			"P7 a live owner that is not eligible keeps its queues while no server is eligible",
-			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "dead"}},
-			draining(servers("A"), "A"), 0,
-			[]string{"A", "-"},
-		},
-		{
-			"P5 the queues of a draining owner are requested",
-			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "B"}},
-			draining(servers("A", "B"), "A"), 0,
-			[]string{"A>B", "B"},
-		},
-		{
-			"N2 a queue being removed has no requester and counts in no quota",
-			[]plan.Queue{{ID: "0", Owner: "A", Requester: "B", Removing: true}, {ID: "1", Owner: "A", Removing: true}, {ID: "2"}, {ID: "3"}},
-			servers("A", "B"), 0,
-			[]string{"A", "A", "A", "B"},
-		},
-		{
-			"N2 a queue being removed loses a dead owner and gets no other",
-			[]plan.Queue{{ID: "0", Owner: "dead", Removing: true}, {ID: "1", Removing: true}, {ID: "2", Owner: "dead"}},
-			servers("A"), 0,
-			[]string{"-", "-", "A"},
-		},
-		{
-			"P9 a queue goes to a server on which no call of it hangs, also beyond the average",
-			[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1", Owner: "B"}},
-			hung(servers("A", "B"), "A", "0"), 0,
-			[]string{"B", "B>A"},
-		},
-		{
-			"P9 a queue that hangs on each server has no owner",
-			[]plan.Queue{{ID: "0", Owner: "dead"}, {ID: "1"}, {ID: "2"}},
-			hung(servers("A"), "A", "0"), 0,
-			[]string{"-", "A", "A"},
-		},
-		{
-			"P9 a queue has no owner if the others have no room",
-			[]plan.Queue{{ID: "0"}, {ID: "1", Owner: "B"}, {ID: "2", Owner: "A"}},
-			hung(servers("A", "B"), "A", "0", "1"), 1,
-			[]string{"-", "B", "A"},
-		},
-		{
-			"P9 no queue is requested for a server on which its call hangs",
-			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A", Requester: "B"}},
-			hung(servers("A", "B"), "B", "1", "2"), 0,
-			[]string{"A>B", "A", "A"},
-		},
-		{
-			"P9 an owner hands over the queue of its own hung call",
-			[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}},
-			hung(servers("A", "B"), "A", "1"), 0,
-			[]string{"A", "A>B"},
-		},
-		{
-			"P5 without any live server, owners and requests are cleared",
-			[]plan.Queue{{ID: "0", Owner: "dead", Requester: "B"}},
-			nil, 0,
-			[]string{"-"},
-		},
-	}
-	for _, c := range cases {
+	for _, c := range planCases {
 		t.Run(c.name, func(t *testing.T) {
-			r := plantest.Roster{Queues: c.queues, Servers: c.servers, MaxPerServer: c.limit}
+			r := plantest.Roster{Queues: c.queues, Servers: c.servers, Limits: plan.Limits{QueuesPerServer: c.limit}}
 			rebalance(t, &r)
 			if diff := cmp.Diff(c.want, r.Rows()); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
@@ -220,7 +226,7 @@ func TestPlanSortsNaturally(t *testing.T) {
 		}
 		slices.Reverse(queues)
 		var got []string
-		for i, c := range plan.Plan(queues, servers("A", "B", "C", "D", "E"), 0) {
+		for i, c := range plan.Plan(queues, servers("A", "B", "C", "D", "E"), plan.Limits{}) {
 			got = append(got, c.QueueID)
 			if c.Owner != string(rune('A'+i)) {
 				t.Errorf("queue %s went to %s, want %c", c.QueueID, c.Owner, 'A'+i)

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// planning is one computation of a plan. Its 16 methods are the passes of the planner (P1 to P9) over the same rows.
+// planning is one computation of a plan. Its 17 methods are the passes of the planner (P1 to P10) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	removing     []row // the queues that are not assigned (N2), in the same order
@@ -17,19 +17,19 @@ type planning struct {
 	maxPerServer int
 }
 
-// row is a queue as it becomes, together with the queue as it was read. A change is made of both, so that no order
-// decides which old row belongs to which new one.
+// row is a queue as the plan leaves it, together with the queue as it was read. A change has both, so that it never
+// compares the rows of two queues.
 type row struct {
 	Queue
 	old *Queue
 }
 
 // newPlanning sorts the queues by id (P1) and the servers by register_time and uuid.
-func newPlanning(queues []Queue, servers []Server, maxPerServer int) *planning {
+func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 	p := &planning{
 		position:     make(map[string]int, len(servers)),
 		live:         make(map[string]bool, len(servers)),
-		maxPerServer: maxPerServer,
+		maxPerServer: limits.QueuesPerServer,
 	}
 	p.rows = make([]row, 0, len(queues))
 	for _, row := range sorted(queues) {
@@ -39,19 +39,38 @@ func newPlanning(queues []Queue, servers []Server, maxPerServer int) *planning {
 			p.rows = append(p.rows, row)
 		}
 	}
-	byAge := slices.Clone(servers)
-	slices.SortFunc(byAge, func(a, b Server) int {
-		return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
-	})
-	for _, s := range byAge {
+	for _, s := range servers {
 		p.live[s.UUID] = true
-		if s.Eligible {
-			p.position[s.UUID] = len(p.eligible)
-			p.bar(len(p.eligible), s.HungQueues)
-			p.eligible = append(p.eligible, s.UUID)
-		}
+	}
+	for _, s := range p.working(servers, limits.InFlight) {
+		p.position[s.UUID] = len(p.eligible)
+		p.bar(len(p.eligible), s.HungQueues)
+		p.eligible = append(p.eligible, s.UUID)
 	}
 	return p
+}
+
+// working returns the servers that may get queues, the oldest first. With most above 0 they are at most so many: the ones
+// that own most queues, so that few queues move, and among equals the older ones (P10). The others stand by.
+func (p *planning) working(servers []Server, most int) []Server {
+	eligible := slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return !s.Eligible })
+	slices.SortFunc(eligible, byAge)
+	if most == 0 || len(eligible) <= most {
+		return eligible
+	}
+	owned := make(map[string]int, len(p.live))
+	for _, row := range p.rows {
+		owned[row.Owner]++
+	}
+	slices.SortStableFunc(eligible, func(a, b Server) int { return cmp.Compare(owned[b.UUID], owned[a.UUID]) })
+	eligible = eligible[:most]
+	slices.SortFunc(eligible, byAge)
+	return eligible
+}
+
+// byAge compares servers by register_time and uuid (P1).
+func byAge(a, b Server) int {
+	return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
 }
 
 // assignOwnerless gives each queue without a live owner to the server to which it is assigned, or clears its owner. It

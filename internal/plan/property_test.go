@@ -15,7 +15,7 @@ import (
 
 // drawRoster draws any roster, also one that only an edit by hand can make.
 func drawRoster(t *rapid.T) *plantest.Roster {
-	r := &plantest.Roster{MaxPerServer: rapid.SampledFrom([]int{0, 0, 1, 3, 100}).Draw(t, "limit")}
+	r := &plantest.Roster{Limits: plan.Limits{QueuesPerServer: rapid.SampledFrom([]int{0, 0, 1, 3, 100}).Draw(t, "limit")}}
 	r.Servers = servers("A", "B", "C", "D", "E", "F")[:rapid.IntRange(0, 6).Draw(t, "servers")]
 	for i := range r.Servers {
 		r.Servers[i].Eligible = rapid.IntRange(0, 4).Draw(t, "eligible") > 0
@@ -119,7 +119,7 @@ func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[strin
 	if len(eligible) == 0 {
 		return
 	}
-	limit, owned := settled.MaxPerServer, settled.Owned()
+	limit, owned := settled.Limits.QueuesPerServer, settled.Owned()
 	if hung := hungOn(settled.Servers); len(hung) > 0 {
 		checkBalanceWithHung(t, settled, hung)
 		return
@@ -171,7 +171,7 @@ func checkHung(t *rapid.T, changes []plan.Change, servers []plan.Server) {
 // checkBalanceWithHung checks P9 after all owners have handed over. No eligible server may get a queue that has no owner, or
 // whose owner is not eligible. If one server owns over one queue more than another, each of its queues hangs somewhere.
 func checkBalanceWithHung(t *rapid.T, settled *plantest.Roster, hung map[string]map[string]bool) {
-	limit, owned := settled.MaxPerServer, settled.Owned()
+	limit, owned := settled.Limits.QueuesPerServer, settled.Owned()
 	eligible := map[string]bool{}
 	for _, s := range settled.Servers {
 		eligible[s.UUID] = s.Eligible
@@ -209,7 +209,7 @@ func TestPlanSpreadsHungQueues(t *testing.T) {
 // checkMoves checks that the plan requests as few queues as any plan that balances. It does so without a limit and without
 // hung queues only.
 func checkMoves(t *rapid.T, after *plantest.Roster, eligible map[string]bool) {
-	if len(eligible) == 0 || after.MaxPerServer > 0 || len(hungOn(after.Servers)) > 0 {
+	if len(eligible) == 0 || after.Limits.QueuesPerServer > 0 || len(hungOn(after.Servers)) > 0 {
 		return
 	}
 	owned := after.Owned()
@@ -255,7 +255,7 @@ func TestMinMoves(t *testing.T) {
 				moves++
 			}
 		}
-		if got := plan.MinMoves(before.Queues, before.Servers, before.MaxPerServer); got != moves {
+		if got := plan.MinMoves(before.Queues, before.Servers, before.Limits); got != moves {
 			t.Fatalf("MinMoves = %d, but the plan gives %d queues another owner", got, moves)
 		}
 	})

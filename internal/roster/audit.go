@@ -31,16 +31,19 @@ func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
 	}
-	changes, err := reader.plan(ctx, servers, removing)
-	if err != nil || len(changes) == 0 {
-		return true, err
+	in, err := reader.planInput(ctx, removing)
+	if err != nil {
+		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
+	}
+	if changes := in.changes(servers); len(changes) == 0 && len(in.shares(servers, changes)) == 0 {
+		return true, nil
 	}
 	_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})
 	return true, err
 }
 
-// reportInvalid reports invalid values. It withdraws a request for an invalid number of queues, which would keep the task
-// type from working.
+// reportInvalid reports invalid values. It withdraws a request for an invalid number of queues, which would keep the
+// task type from working.
 func (p Planner) reportInvalid(ctx context.Context) error {
 	list, err := p.InvalidValues(ctx)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// crashed returns the queues that the plan takes from owners that are not in the roster any more: they were expired, and
-// have not handed the queues over (S14). servers are the servers of the plan, without the one that leaves.
+// crashed returns the queues that the plan takes from owners that are not in the roster any more: a server has expired
+// them, and they have not handed the queues over (S14). servers are the servers of the plan, without the server that
+// leaves.
 func (p rebalancing) crashed(written []plan.Change, servers []ServerRow) (queues []string) {
 	live := map[string]bool{"": true, p.leaving: true}
 	for _, s := range servers {
@@ -25,8 +26,8 @@ func (p rebalancing) crashed(written []plan.Change, servers []ServerRow) (queues
 	return queues
 }
 
-// countCrashes adds a crash to queues whose rows the plan has just written. Whether the server had items in flight is not
-// asked: its row says what was in flight at its last heartbeat, and an item may kill a process within milliseconds.
+// countCrashes adds a crash to queues whose rows the plan has just written. It does not ask whether the server had
+// items in flight: the server's row is as old as its last heartbeat, and an item may end a process within milliseconds.
 func countCrashes(ctx context.Context, l *LockTx, queues []string) error {
 	for part := range slices.Chunk(queues, InsertRows) {
 		_, err := l.Exec(ctx, `UPDATE schedule_queue SET crash_count = crash_count + 1
@@ -42,8 +43,8 @@ func countCrashes(ctx context.Context, l *LockTx, queues []string) error {
 // queuesPerReset is how many queues one statement of ResetCrashes changes.
 const queuesPerReset = 100
 
-// ResetCrashes sets the crash counts of queues to 0 that the server owns under these epochs: it has executed a page of each
-// and is still there (S14). It skips queues that the server does not own any more.
+// ResetCrashes sets the crash counts of queues to 0 that the server owns under these epochs. The server has executed a
+// page of each and is still alive (S14). ResetCrashes skips queues that the server does not own any more.
 func (s Server) ResetCrashes(ctx context.Context, queues []QueueEpoch) error {
 	for part := range slices.Chunk(queues, queuesPerReset) {
 		args := []any{s.taskType, s.roster.OwnSign, s.uuid}

@@ -1,6 +1,7 @@
-// Package roster is the ownership protocol: which server owns which queue, in the tables of package schema. It registers
-// servers, writes heartbeats, rebalances queues under the lock row, expires dead servers and hands queues over. It knows
-// servers, queues and epochs. Of items, settings and runs it knows only what a heartbeat carries to the servers.
+// Package roster is the ownership protocol: which server owns which queue, in the tables of package schema. It
+// registers servers, writes heartbeats, rebalances queues under the lock row, expires dead servers and hands queues
+// over. It knows servers, queues and epochs. Of items, settings and runs it knows only what a heartbeat carries to the
+// servers.
 //
 // The codes in round brackets are rules; docs/protocol.md defines them and gives their reasons.
 //
@@ -40,9 +41,9 @@
 //	 2.05 s B   polls every 200 ms [Server.Incoming] and sees that the
 //	            queue has arrived. It selects under epoch 8             B    -      8
 //
-// If the reply to the release is lost, A reads the row. If the owner is B, the queue has moved. If the owner is still A,
-// A sends the release again. If the request was withdrawn, A retakes the queue under epoch 8 [Server.Retake]: a release
-// that is perhaps still on its way matches no row with epoch 7 (H3).
+// If the reply to the release is lost, A reads the row. If the owner is B, the queue has moved. If the owner is still
+// A, A sends the release again. If the request was withdrawn, A retakes the queue under epoch 8 [Server.Retake]: a
+// release that is perhaps still on its way matches no row with epoch 7 (H3).
 //
 // A take-over needs no consent. It waits until the owner must have stopped by itself. Here B is killed while it owns
 // queue 1; judge_dead_interval is 10 s:
@@ -70,36 +71,38 @@
 // # How it is built
 //
 // [Roster] is the roster of one environment (own_sign). It has the transactions under the lock row, registering, the
-// heartbeat of a process and the alerts. Other methods belong to one kind of caller. [Server] has the steps of one registered server, which package manager calls
-// for each server of the process. [Planner] has what any server of a task type does for all of them. [Operator] writes the
-// requests of operators; the bundles of package center call it.
+// heartbeat of a process and the alerts. Other methods belong to one kind of caller. [Server] has the steps of one
+// registered server, which package manager calls for each server of the process. [Planner] has what any server of a
+// task type does for all of them. [Operator] writes the requests of operators; the bundles of package center call it.
 //
 // Every change of ownership is a transaction, whose first statement writes the lock row of the task type (L1):
-// [Planner.Rebalance], [Server.Release], [Server.Retake], [Server.Leave]. Before it decides whether a server is dead, it
-// reads the database's clock, and no other clock counts (L2). [LockTx] is such a transaction; the steps in it are
-// functions that take it. Writes compare the owner and the epoch, and fail if either has changed (L4). A transaction skips rows that a stalled
-// transaction holds, so that a stalled transaction delays only its own queues (L5). SQLite has one lock for all rows;
-// there it delays every writer.
+// [Planner.Rebalance], [Server.Release], [Server.Retake], [Server.Leave]. Before it decides whether a server is dead,
+// it reads the database's clock, and no other clock counts (L2). [LockTx] is such a transaction; the steps in it are
+// functions that take it. Writes compare the owner and the epoch, and fail if either has changed (L4). A transaction
+// skips rows that a stalled transaction holds, so that a stalled transaction delays only its own queues (L5). SQLite
+// has one lock for all rows; there it delays every writer.
 //
-// Package internal/plan computes which server should own which queue. This package reads its input ([Reader]) and writes
-// its output.
+// Package internal/plan computes which server should own which queue. This package reads its input ([Reader]) and
+// writes its output.
 //
-// [Roster.SendHeartbeat] is one UPDATE and one SELECT on a connection of its own, so that nothing delays a heartbeat (S1).
-// Its reply carries version numbers and counts. A server reads more only if one of them has changed.
+// [Roster.SendHeartbeat] is one UPDATE and one SELECT on a connection of its own, so that nothing delays a heartbeat
+// (S1). Its reply carries version numbers and counts. A server reads more only if one of them has changed.
 //
 // An operator's request is written where no server's transaction delays it. A pause, another number of queues and the
 // queues to be removed are columns of the lock row. The state of a server is a column of its own row. The servers learn
-// of a request with their next heartbeats, drain, and carry it out: [Planner.FinishRepartition], [Server.FinishRemoval].
+// of a request with their next heartbeats, drain, and carry it out: [Planner.FinishRepartition],
+// [Server.FinishRemoval].
 //
 // # Alternatives that were rejected
 //
-//   - A leader that plans: if the leader dies, its replacement is an outage of its own. Here any server plans, under the
-//     lock row.
+//   - A leader that plans: if the leader dies, its replacement is an outage of its own. Here any server plans, under
+//     the lock row.
 //   - Advisory locks of a session, or LISTEN: what belongs to a session does not survive PgBouncer in transaction mode,
-//     and a cluster such as Galera has neither. The line before the lock row on PostgreSQL is a lock of the transaction,
-//     and correctness does not depend on it.
+//     and a cluster such as Galera has neither. The line before the lock row on PostgreSQL is a lock of the
+//     transaction, and correctness does not depend on it.
 //   - The local clock for deciding about other servers: a worker with a skewed clock would expire healthy servers.
-//   - Round robin from scratch with each plan: it moves nearly all queues with each new server, where a tenth is enough.
+//   - Round robin from scratch with each plan: it moves nearly all queues with each new server, where a tenth is
+//     enough.
 //
 // # Files, in reading order
 //
@@ -110,6 +113,7 @@
 //	heartbeat_reply.go watch_range.go     its reply, and the servers that a server watches
 //	rebalance.go rebalancing.go           the planning transaction,
 //	reader.go write_plan.go skipped.go    its input, its output and what it could not write,
+//	in_flight.go                          the servers' shares of max_in_flight,
 //	rebalance_event.go audit.go           its events, and the periodic check of the rows
 //	expire.go server_history.go           removing dead servers
 //	view.go release.go                    what a server reads of its queues, and handing a queue over

@@ -84,8 +84,8 @@ func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpo
 	return nil
 }
 
-// idleLimit returns a condition of the fencing statement and its parameters. The condition is always true, and it limits
-// how long the transaction may be idle (F6). It is empty where nothing has to be limited.
+// idleLimit returns a condition of the fencing statement and its parameters. The condition is always true, and it
+// limits how long the transaction may be idle (F6). It is empty where nothing has to be limited.
 func idleLimit(r *Roster) (condition string, args []any) {
 	if r.IdleTxTimeout <= 0 || r.DB.IdleLimit == "" {
 		return "", nil

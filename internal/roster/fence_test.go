@@ -20,8 +20,8 @@ func TestFenceByWriting(t *testing.T) {
 	})
 }
 
-// F1: a fence locks the queues of its batch and no others. InnoDB locks what a statement reads, and with IN the optimizer
-// may read the whole roster.
+// F1: a fence locks the queues of its batch and no others. InnoDB locks what a statement reads, and with IN the
+// optimizer may read the whole roster.
 func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {

@@ -38,28 +38,30 @@ type ServerReport struct {
 	LastError      string
 	LastErrorAt    time.Time
 	FailingSince   time.Time // zero unless the calls of the dealer do nothing but fail
-	FailedCalls    int64     // since an item was last done
+	FailedCalls    int64     // since an item last succeeded
 	NextRunStart   time.Time // of the permit window
 	NextRunEnd     time.Time
 
 	// WatchingSince is the time since which the server has observed every heartbeat interval of the roster (S7). If
 	// the server's previous heartbeat is too old, the database writes its own time instead.
 	WatchingSince time.Time
-	// WatchRange is the one of the last reply. The zero value watches all servers.
+	// WatchRange is the range of the last reply. The zero value watches all servers.
 	WatchRange WatchRange
 	// InRuns says that the server works in runs. The reply then has OpenRuns and NextFire.
 	InRuns bool
 	// DrainedPartition is the partition version for which the server has nothing in flight and starts nothing (N1).
 	// It is 0 if there is none.
 	DrainedPartition int64
+	// Lowering lowers the server's share of max_in_flight (P10).
+	Lowering InFlightLowering
 }
 
 // SendHeartbeat renews the servers' leases and reads what has changed. It returns the replies by the servers' uuids.
 // A server without a reply is gone. SendHeartbeat must not be called concurrently.
 //
 // On a Galera cluster it returns an error if the node that it reached has not applied the registration of a server
-// (F7). It runs one UPDATE and one SELECT, whatever the number of servers, queues and task types. They run in autocommit on
-// a connection of their own, and lock only the rows of this process, so that nothing delays them (S1).
+// (F7). It runs one UPDATE and one SELECT, whatever the number of servers, queues and task types. They run in
+// autocommit on a connection of their own, and lock only the rows of this process, so that nothing delays them (S1).
 func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
 	if len(b.Servers) == 0 {
 		return map[string]HeartbeatReply{}, nil

@@ -26,7 +26,7 @@ type HeartbeatReply struct {
 	PartitionVersion  int64
 	MembershipVersion int64
 	PlanDue           bool     // the membership has changed since the last plan, or a plan that skipped rows is due again
-	Skipped           []string // queues whose moves the last plan could not write, because transactions held their rows (L5)
+	Skipped           []string // queues whose moves the last plan could not write, because their rows were locked (L5)
 	PlanVersion       int64
 	Removing          []string // queues that are to be removed (N2)
 	ItemVersion       int64    // changes when an operator changes failed items
@@ -41,8 +41,11 @@ type HeartbeatReply struct {
 	Requested        int64 // number of them that are requested for other servers
 	Incoming         int64 // number of queues that are requested for this server
 
-	// OpenRuns and NextFire are for a server that works in runs: whether any run of its task type has not ended, and when
-	// the next trigger of the task type is due.
+	Share     InFlightShare // the server's part of max_in_flight
+	SharesDue bool          // the server has fewer calls than its target, and calls are free
+
+	// OpenRuns and NextFire are for a server that works in runs: whether any run or backfill of its task type has not
+	// ended, and when the next trigger of the task type is due.
 	OpenRuns bool
 	NextFire time.Time
 }
@@ -65,12 +68,15 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
 		var p HeartbeatReply
 		var next WatchRange
-		var due, audit, anyDead, drained, runs int
-		err := rows.Scan(&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
+		var due, audit, anyDead, drained, runs, shares int
+		columns := []any{
+			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &due, (*sqldb.List)(&p.Skipped), &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
 			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
-			&runs, (*sqldb.Instant)(&p.NextFire))
-		p.PlanDue, p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns = due == 1, audit == 1, anyDead == 1, drained == 1, runs == 1
+			&runs, (*sqldb.Instant)(&p.NextFire), &shares,
+		}
+		err := rows.Scan(append(columns, p.Share.targets()...)...)
+		p.PlanDue, p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns, p.SharesDue = due == 1, audit == 1, anyDead == 1, drained == 1, runs == 1, shares == 1
 		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, next)
 		replies[p.UUID] = p
 		return err
@@ -80,7 +86,8 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 		`+watch+`,
 		`+b.allDrainedColumn()+`,
 		o.owned, o.epochs, o.newest, o.requested,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`), `+b.runColumns()+`
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`), `+b.runColumns()+`,
+		CASE WHEN s.max_in_flight < s.max_in_flight_target AND `+callsFree("s", "t.max_in_flight")+` THEN 1 ELSE 0 END, s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
@@ -96,7 +103,8 @@ func (b Heartbeat) runColumns() string {
 		return `0, NULL`
 	}
 	return `CASE WHEN EXISTS (SELECT 1 FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
-			AND w.state IN ('WAITING', 'READY', 'RUNNING')) THEN 1 ELSE 0 END,
+			AND w.state IN ('WAITING', 'READY', 'RUNNING')) OR EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = s.task_type
+			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL)) THEN 1 ELSE 0 END,
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = 'ACTIVE')`
 }
 

@@ -71,6 +71,7 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 		set.WriteString(", " + col.name + " = ")
 		value(col.value, col.name)
 	}
+	b.lowering(&set, value)
 	set.WriteString(", state = CASE WHEN state IN ('PAUSED', 'DRAINING') THEN state ELSE ")
 	value(func(s ServerReport) any { return s.State }, "state")
 	set.WriteString(" END")

@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// InvalidValue is a value in a row of the roster that no server can work with. The CHECK constraints of the tables refuse
-// it; it is there if a table has lost its constraints, or if the database does not enforce them.
+// InvalidValue is a value in a row of the roster that no server can work with. The CHECK constraints of the tables
+// refuse it; it is there if a table has lost its constraints, or if the database does not enforce them.
 type InvalidValue struct {
 	Table, Row, Column string
 	Value              string // as the database writes it, at most 60 characters
@@ -69,6 +69,8 @@ type checkedColumn struct {
 	least, most int64 // both 0 for a time
 }
 
+const maxInFlight = 1_000_000
+
 const maxCounter = 1_000_000_000_000_000_000
 
 // checkedTables are the tables that all servers of a roster read. The settings have rules of their own.
@@ -91,6 +93,9 @@ var checkedTables = []checkedTable{
 		{name: "watching_since"},
 		{"beat_count", 0, maxCounter},
 		{"drained_partition", 0, maxCounter},
+		{"max_in_flight", 0, maxInFlight},
+		{"max_in_flight_target", 0, maxInFlight},
+		{"max_in_flight_version", 0, maxCounter},
 	}},
 	{"schedule_queue", "queue_id", "task_type", []checkedColumn{
 		{"queue_index", 0, 1_000_000_000_000},
@@ -106,6 +111,13 @@ var checkedTables = []checkedTable{
 		{name: "prev_fire_at"},
 		{name: "start_at"},
 		{name: "end_at"},
+	}},
+	{"schedule_backfill", "backfill_id", "task_type", []checkedColumn{
+		{"parallel", 1, 100},
+		{name: "start_at"},
+		{name: "from_at"},
+		{name: "to_at"},
+		{name: "next_slot_at"},
 	}},
 }
 

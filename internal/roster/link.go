@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Reconnect makes sure that heartbeats have a connection. A new connection takes several round trips, for which a heartbeat
-// that must renew a lease has no time.
+// Reconnect makes sure that heartbeats have a connection. A new connection takes several round trips, for which a
+// heartbeat that must renew a lease has no time.
 func (r *Roster) Reconnect(ctx context.Context) error {
 	if err := r.DB.Heartbeat.PingContext(ctx); err != nil {
 		return fmt.Errorf("connect for heartbeats: %w", err)
@@ -17,8 +17,8 @@ func (r *Roster) Reconnect(ctx context.Context) error {
 	return nil
 }
 
-// RoundTrip returns how long the database takes to answer a statement that does nothing, on the connection for heartbeats.
-// It must not be called concurrently with SendHeartbeat.
+// RoundTrip returns how long the database takes to answer a statement that does nothing, on the connection for
+// heartbeats. It must not be called concurrently with SendHeartbeat.
 func (r *Roster) RoundTrip(ctx context.Context) (time.Duration, error) {
 	if err := r.Reconnect(ctx); err != nil {
 		return 0, err

@@ -17,7 +17,7 @@ type PendingHandover struct {
 	RequestedFor      time.Duration // age of the oldest request
 	SilentFor         time.Duration // age of the owner's last heartbeat
 	JudgeDeadInterval time.Duration // silence after which the owner counts as dead
-	Watched           time.Duration // how long the other server has watched without a gap, its inherited watch included (S7)
+	Watched           time.Duration // how long the other server has watched without a gap, with its inherited watch (S7)
 	Registered        time.Duration // how long ago the other server registered
 }
 
@@ -45,7 +45,7 @@ func (s Server) PendingHandovers(ctx context.Context) (pending []PendingHandover
 	return pending, nil
 }
 
-// String tells an operator what to expect.
+// String describes to an operator what to expect.
 func (w PendingHandover) String() string {
 	what := "queue " + w.FirstQueue + " is"
 	if w.Queues > 1 {
@@ -57,9 +57,9 @@ func (w PendingHandover) String() string {
 	return fmt.Sprintf("%s held by %s, which finishes what it has in flight; requested %s ago", what, ServerName(w.Owner), w.RequestedFor.Round(time.Second))
 }
 
-// takenOver says when the waiting server may expire the owner at the latest. Another server may do so earlier. The rule
-// is that of expired: with an inherited watch the owner must be silent for half as long again, and the server's own watch
-// begins when it registers (S7).
+// takenOver returns when the waiting server may expire the owner at the latest. Another server may do so earlier. The
+// rule is that of expired: with an inherited watch the owner must be silent for half as long again, and the server's
+// own watch begins when it registers (S7).
 func (w PendingHandover) takenOver() string {
 	own := w.JudgeDeadInterval - min(w.SilentFor, w.Watched, w.Registered)
 	inherited := max(w.JudgeDeadInterval+w.JudgeDeadInterval/2-w.SilentFor, w.JudgeDeadInterval-w.Watched)

@@ -33,6 +33,7 @@ type ServerRow struct {
 	Heartbeat         time.Time
 	JudgeDeadInterval time.Duration
 	HungQueues        []string // queues that the server must not get (P9)
+	Share             InFlightShare
 }
 
 // PlanServer returns the server as the planner takes it.
@@ -44,10 +45,11 @@ func (s ServerRow) PlanServer() plan.Server {
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
-		err := rows.Scan(&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), (*sqldb.List)(&s.HungQueues))
+		columns := []any{&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), (*sqldb.List)(&s.HungQueues)}
+		err := rows.Scan(append(columns, s.Share.targets()...)...)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms, hung_queues
+	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
@@ -65,37 +67,45 @@ func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
 	return removing, nil
 }
 
-// plan reads the queues and returns the changes that the planner wants for these servers.
-func (r Reader) plan(ctx context.Context, servers []ServerRow, removing []string) ([]plan.Change, error) {
-	limit, err := r.Limit(ctx)
-	if err != nil {
-		return nil, err
+// planInput is what a plan reads besides the servers.
+type planInput struct {
+	limits plan.Limits
+	queues []plan.Queue
+}
+
+// planInput reads the settings and the queues.
+func (r Reader) planInput(ctx context.Context, removing []string) (in planInput, err error) {
+	if in.limits, err = r.Limits(ctx); err == nil {
+		in.queues, err = r.Queues(ctx, removing)
 	}
-	queues, err := r.Queues(ctx, removing)
-	if err != nil {
-		return nil, err
-	}
+	return in, err
+}
+
+// changes returns the changes that the planner wants for these servers.
+func (in planInput) changes(servers []ServerRow) []plan.Change {
 	inputs := make([]plan.Server, len(servers))
 	for i, s := range servers {
 		inputs[i] = s.PlanServer()
 	}
-	return plan.Plan(queues, inputs, limit), nil
+	return plan.Plan(in.queues, inputs, in.limits)
 }
 
-// Limit returns the most queues that one server may own, 0 for no limit.
-func (r Reader) Limit(ctx context.Context) (limit int, err error) {
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server FROM schedule_task_type WHERE task_type = ?`), r.TaskType).Scan(&limit)
+// Limits returns the settings that the planner needs.
+func (r Reader) Limits(ctx context.Context) (limits plan.Limits, err error) {
+	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
+		Scan(&limits.QueuesPerServer, &limits.InFlight)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
-		return 0, fmt.Errorf("read max_queues_per_server: %w", err)
+		return limits, fmt.Errorf("read max_queues_per_server and max_in_flight: %w", err)
 	}
-	return limit, nil
+	limits.InFlight = max(0, limits.InFlight)
+	return limits, nil
 }
 
-// validEpoch is a condition on a row of schedule_queue: the epoch can still rise. Neither the planner nor the owner knows
-// of a queue with another epoch, so that it stops no other queue (S13).
+// validEpoch is a condition on a row of schedule_queue: the epoch can still rise. Neither the planner nor the owner
+// knows of a queue with another epoch, so that it stops no other queue (S13).
 var validEpoch = fmt.Sprintf(`epoch BETWEEN 0 AND %d`, sqldb.MaxEpoch)
 
-// Queues returns the queues, and marks the ones that are to be removed.
+// Queues returns the queues, and marks the queues that are to be removed.
 func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue

@@ -28,9 +28,13 @@ type RebalanceOptions struct {
 
 	Always bool // rebalance although nothing that the planner reads has changed
 
-	// RetrySkipped makes Rebalance write at once what an earlier plan skipped. An owner sets it when its transactions have
-	// left the rows (L5). The other servers wait until the plan is due.
+	// RetrySkipped makes Rebalance write at once what an earlier plan skipped. An owner sets it when its transactions do
+	// not hold the rows any more (L5). The other servers wait until the plan is due.
 	RetrySkipped bool
+
+	// SharesDue makes Rebalance grant calls in flight that are free to servers that have fewer than they are to have
+	// (P10).
+	SharesDue bool
 
 	// NoWait makes Rebalance do nothing while another transaction has the lock row. A server sets it when a heartbeat
 	// reply says that a plan is due. Hundreds of servers learn that at once, and most likely one of them is planning
@@ -76,6 +80,9 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 	if o.RetrySkipped {
 		condition += ` OR skipped IS NOT NULL`
 	}
+	if o.SharesDue {
+		condition += ` OR ` + sharesDue
+	}
 	if o.Watched > 0 {
 		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
 	}
@@ -108,9 +115,9 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 type RebalanceResult struct {
 	// SkippedKnown says that Skipped is what the lock row says. Without it, Rebalance has not read the row.
 	SkippedKnown bool
-	// Skipped are queues that are to move, while fenced transactions hold their rows. If one such transaction follows the
+	// Skipped are queues that are to move while fenced transactions hold their rows. If one such transaction follows the
 	// other, the rows may never be free. So the owner, which learns of them with its heartbeat, drains these queues and
-	// rebalances again, and then the request is written (L5).
+	// rebalances again. That rebalance writes the request (L5).
 	Skipped []string
 	// Busy says that Rebalance did nothing because another transaction had the lock row (NoWait).
 	Busy bool

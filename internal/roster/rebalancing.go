@@ -24,7 +24,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	due := func() bool {
 		return l.versions.planDue || l.versions.planned != l.versions.membership || p.Always || p.RetrySkipped && l.versions.skipped
 	}
-	if !due() && p.Watched == 0 {
+	if !due() && !p.SharesDue && p.Watched == 0 {
 		return nil, nil, nil
 	}
 	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
@@ -37,15 +37,20 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 			return nil, nil, err
 		}
 	}
+	if !due() && p.SharesDue {
+		return nil, silences, raiseShares(ctx, l, r, servers)
+	}
 	if !due() {
 		return nil, silences, nil
 	}
 	p.newState.assumeIn(servers)
+	staying := p.staying(servers)
 	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
-	changes, err := r.plan(ctx, servers, l.removing)
+	in, err := r.planInput(ctx, l.removing)
 	if err != nil {
 		return nil, nil, err
 	}
+	changes := in.changes(servers)
 	written, skipped, err := writePlan(ctx, l, changes)
 	if err != nil {
 		return nil, nil, err
@@ -61,11 +66,23 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 			return nil, nil, err
 		}
 	}
-	return skipped, silences, recordPlanned(ctx, l, p.actor, len(written) > 0, skipped)
+	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, skipped); err != nil {
+		return nil, nil, err
+	}
+	return skipped, silences, writeShares(ctx, l, in.shares(staying, changes))
+}
+
+// staying returns the servers that are still registered after the transaction. A server that an operator drains by
+// force is one of them: its calls are in flight until it learns of the drain.
+func (p rebalancing) staying(servers []ServerRow) []ServerRow {
+	if p.newState.uuid == p.leaving {
+		return slices.Clone(servers)
+	}
+	return slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return s.UUID == p.leaving })
 }
 
 // recordPlanned writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes
-// is due again after skipRetryInterval, whichever server makes it (L5).
+// is due again after skipRetryInterval, for all servers together (L5).
 func recordPlanned(ctx context.Context, l *LockTx, actor string, changed bool, skipped []plan.Change) error {
 	v := &l.versions
 	v.planned, v.planDue, v.skipped, v.toMove = v.membership, false, len(skipped) > 0, queuesToMove(skipped)

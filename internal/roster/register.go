@@ -32,7 +32,8 @@ type Registration struct {
 	WatchingSince time.Time
 	// ItemVersion is the version of the failed items, as in HeartbeatReply. Failed items that are read later are not
 	// older.
-	ItemVersion int64
+	ItemVersion      int64
+	PartitionVersion int64 // as ItemVersion
 }
 
 // Register inserts the server's row. From now on other servers assign it queues, and expire it if its heartbeats
@@ -44,12 +45,12 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		if err != nil {
 			return err
 		}
-		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.versions.item}
+		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.versions.item, PartitionVersion: l.versions.partition}
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
-			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, hung_queues, given_settings)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?)`,
+			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, hung_queues, given_settings, max_in_flight, max_in_flight_target)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, `+firstShare+`, `+firstShare+`)`,
 			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings))
+			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings), l.TaskType, l.TaskType)
 		if err != nil {
 			return err
 		}
@@ -66,8 +67,12 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 	return reg, nil
 }
 
-// watchedSince returns the time since which the servers with a fresh heartbeat have observed the roster without a
-// gap. It is now if there are none, if a heartbeat from the future shows that the clock was set back, or if the time makes
+// firstShare is the share of a new server: nothing while the task type has a limit, until a plan grants something
+// (P10).
+const firstShare = `(SELECT CASE WHEN t.max_in_flight > 0 THEN 0 END FROM schedule_task_type t WHERE t.task_type = ?)`
+
+// watchedSince returns the time since which the servers with a fresh heartbeat have observed the roster without a gap.
+// It is now if there are none, if a heartbeat from the future shows that the clock was set back, or if the time makes
 // no sense.
 func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
 	var since time.Time

@@ -70,8 +70,8 @@ func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {
 	return done, nil
 }
 
-// numberedQueues returns the queues. It returns an error if their number cannot change to the requested one, which an edit
-// by hand may have written.
+// numberedQueues returns the queues. It returns an error if their number cannot change to the requested one, which an
+// edit by hand may have written.
 func numberedQueues(ctx context.Context, l *LockTx) ([]NamedQueue, error) {
 	queues, err := l.NamedQueues(ctx)
 	switch {
@@ -85,12 +85,12 @@ func numberedQueues(ctx context.Context, l *LockTx) ([]NamedQueue, error) {
 	return queues, nil
 }
 
-// validTotal reports whether a task type may have that many queues. Without the bound, a typing error would make a server
-// insert rows until it has no memory left.
+// validTotal reports whether a task type may have that many queues. Without the bound, a typing error would make a
+// server insert rows until it has no memory left.
 func validTotal(total int) bool { return total >= 1 && total <= MaxQueues }
 
-// withdrawRepartition withdraws the request because the number of queues cannot change: it is invalid, or queues have got
-// cursors or names while the servers drained. It returns any other error as it is.
+// withdrawRepartition withdraws the request because the number of queues cannot change: it is invalid, or queues have
+// got cursors or names while the servers drained. It returns any other error as it is.
 func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error) error {
 	if !errors.Is(why, errCursors) && !errors.Is(why, errNamedQueues) && !errors.Is(why, errInvalidTotal) {
 		return why
@@ -103,8 +103,9 @@ func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error
 	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "the request was withdrawn: " + why.Error()})
 }
 
-// changeQueueTotal raises the epoch of each of the queues, so that items selected under the old number are rejected, deletes
-// the queues above the new number and inserts the missing ones. It counts the rows and does not rely on queue_total.
+// changeQueueTotal raises the epoch of each of the queues, so that items selected under the old number are rejected,
+// deletes the queues above the new number and inserts the missing ones. It counts the rows and does not rely on
+// queue_total.
 func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []NamedQueue) error {
 	done, err := earliestWindowDone(ctx, l)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 const DefaultOwnSign = "BASE"
 
 // Roster reads and changes the ownership of queues, in one own_sign. Its own methods are what all callers share: the
-// transactions under the lock row, registering, the heartbeat of a process, and alerts. Server, Planner and Operator return
-// what one kind of caller needs. All methods may be called concurrently, except SendHeartbeat.
+// transactions under the lock row, registering, the heartbeat of a process, and alerts. Server, Planner and Operator
+// return what one kind of caller needs. All methods may be called concurrently, except SendHeartbeat.
 type Roster struct {
 	DB      *sqldb.DB
 	OwnSign string

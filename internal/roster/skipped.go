@@ -8,11 +8,12 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// skipRetryInterval is how long after a plan that skipped rows the servers of a roster together make the next attempt (L5).
+// skipRetryInterval is how long after a plan that skipped rows the servers of a roster together make the next attempt
+// (L5).
 const skipRetryInterval = time.Second
 
-// mostSkipped is how many queues the lock row names, because each heartbeat reads them. A plan names the others when it
-// has written these.
+// mostSkipped is how many queues the lock row names at most, because each heartbeat reads them. A later plan names the
+// others.
 const mostSkipped = 1_000
 
 // planDue is a condition on the lock row: the membership has changed since the last plan, or that plan skipped rows and
@@ -20,9 +21,9 @@ const mostSkipped = 1_000
 var planDue = fmt.Sprintf(`(membership_version <> planned_version
 	OR skipped IS NOT NULL AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d}))`, skipRetryInterval.Milliseconds())
 
-// skippedColumn returns the value of the column `skipped`: NULL if the plan skipped nothing. Otherwise it is a JSON list of
-// the queues that are to move. It is empty if the plan skipped only withdrawals of requests: the owner drains the queues
-// in the list, and a queue whose request is withdrawn stays where it is.
+// skippedColumn returns the value of the column `skipped`: NULL if the plan skipped nothing, otherwise a JSON list of
+// the queues that are to move. The owner drains the queues in the list. A queue whose request the plan withdraws is not
+// in it, because this queue stays where it is.
 func (v versions) skippedColumn() (any, error) {
 	if !v.skipped {
 		return nil, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// L7: a client that is stopped while it reads a large roster takes no more rows, and its server waits for it in the middle
-// of the statement. The server ends the transaction all the same, so that the lock row is free within half a minute. On
-// SQLite the reader and the lock are in the stopped process itself, and nothing but its end frees the lock.
+// L7: a client is stopped while it reads a large roster. It takes no more rows, and the database waits for it in the
+// middle of the statement. The database still ends the transaction, so that the lock row is free within half a minute.
+// On SQLite the stopped process itself holds the lock, and only its end frees the lock.
 func TestStoppedReaderDoesNotKeepTheLockRow(t *testing.T) {
 	t.Parallel()
 	large := map[string]string{ // more than the buffers of a connection hold

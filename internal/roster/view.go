@@ -13,10 +13,11 @@ import (
 
 // View is a server's part of the roster, read in one statement.
 type View struct {
-	PlanVersion int64
-	QueueTotal  int
-	Removing    []string    // queues that are to be removed (N2)
-	Queues      []ViewQueue // owned, or requested for this server; ordered by id
+	PlanVersion      int64
+	PartitionVersion int64
+	QueueTotal       int
+	Removing         []string    // queues that are to be removed (N2)
+	Queues           []ViewQueue // owned, or requested for this server; ordered by id
 }
 
 // View reads the queues that the server owns or that are requested for it, and the version of the plan that they
@@ -24,7 +25,7 @@ type View struct {
 func (s Server) View(ctx context.Context) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
-	const columns = `SELECT r.plan_version, r.queue_total, r.removing, CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
+	const columns = `SELECT r.plan_version, r.partition_version, r.queue_total, r.removing, CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value, q.window_done_at, COALESCE(q.crash_count, 0), COALESCE(q.plan_version, 0),
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
 		FROM schedule_task_running r `
@@ -34,7 +35,7 @@ func (s Server) View(ctx context.Context) (View, error) {
 		var q ViewQueue
 		found = true
 		var known int
-		err := rows.Scan(&v.PlanVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), (*sqldb.Text)(&q.ID), &q.Index, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester),
+		err := rows.Scan(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), (*sqldb.Text)(&q.ID), &q.Index, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester),
 			&q.Epoch, (*sqldb.Text)(&q.Parameter), (*sqldb.Text)(&q.Cursor), (*sqldb.Instant)(&q.WindowDone), &q.Crashes, &q.PlanVersion, &known)
 		q.RequesterInformed = known == 1
 		q.Removing = slices.Contains(v.Removing, q.ID)
@@ -84,7 +85,7 @@ func (v View) Incoming(uuid string) (in Incoming) {
 }
 
 // Without returns the view without queues that the owner has released since: a Release that succeeded says all that
-// would be new. Changes by other servers are not in it; the next heartbeat reply tells of them.
+// would be new. Changes by other servers are not in it; the next heartbeat reply reports them.
 func (v View) Without(released []string) View {
 	v.Queues = slices.DeleteFunc(slices.Clone(v.Queues), func(q ViewQueue) bool { return slices.Contains(released, q.ID) })
 	return v

@@ -14,8 +14,9 @@ import (
 var ErrNoProblem = errors.New("there is nothing to acknowledge")
 
 // Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: from now on the failure is no problem (R19). Ack also
-// acknowledges the earlier failures of the same trigger, and the dependants that failed because of this run. A rerun
-// undoes it. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged already.
+// acknowledges the earlier failures of the same trigger or backfill, and the dependants that failed because of this
+// run. A rerun undoes it. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged
+// already.
 func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
 	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		failed, err := lockRun(ctx, l.Tx, runID, RunFailed, RunDependentFailed)
@@ -41,16 +42,19 @@ func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
 	return nil
 }
 
-// ackEarlier acknowledges a failed run and the earlier failures of its trigger, and returns their number. It reads the run
-// first: MySQL reads no table that the same statement updates.
+// ackEarlier acknowledges a failed run and the earlier failures of its trigger or backfill, and returns their number.
+// It reads the run first: MySQL reads no table that the same statement updates.
 func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string) (int, error) {
-	var trigger sqldb.Text
-	if err := l.QueryRow(ctx, `SELECT trigger_name FROM schedule_run WHERE run_id = ?`, runID).Scan(&trigger); err != nil {
+	var trigger, backfill sqldb.Text
+	if err := l.QueryRow(ctx, `SELECT trigger_name, backfill_id FROM schedule_run WHERE run_id = ?`, runID).Scan(&trigger, &backfill); err != nil {
 		return 0, err
 	}
-	same, args := `trigger_name IS NULL`, []any{sqldb.Clean(actor), l.TaskType, l.OwnSign, runID}
-	if trigger != "" {
-		same, args = `trigger_name = ?`, append(args, string(trigger))
+	same, args := `backfill_id IS NULL AND trigger_name IS NULL`, []any{sqldb.Clean(actor), l.TaskType, l.OwnSign, runID}
+	switch {
+	case backfill != "":
+		same, args = `backfill_id = ?`, append(args, string(backfill))
+	case trigger != "":
+		same, args = `backfill_id IS NULL AND trigger_name = ?`, append(args, string(trigger))
 	}
 	return l.Exec(ctx, ackRuns+`task_type = ? AND own_sign = ? AND run_id <= ? AND `+same, args...)
 }
@@ -75,9 +79,9 @@ func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked 
 	return acked, nil
 }
 
-// AckTask acknowledges all problems of a task type that can be acknowledged: its failed runs and the missed slots of its
-// triggers. It returns the problems. It returns ErrNoProblem if there are none, and ErrUnknownTask if the task type has no
-// lock row.
+// AckTask acknowledges all problems of a task type that can be acknowledged: its failed runs and the missed slots of
+// its triggers. It returns the problems. It returns ErrNoProblem if there are none, and ErrUnknownTask if the task type
+// has no lock row.
 func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Problem, err error) {
 	list, err := rs.Problems(ctx, taskType)
 	if err != nil {
@@ -90,7 +94,7 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 		} else {
 			err = rs.ackSlots(ctx, p, actor)
 		}
-		if err != nil && !errors.Is(err, ErrNoProblem) && !errors.Is(err, ErrRunState) { // another operator came first
+		if err != nil && !errors.Is(err, ErrNoProblem) && !errors.Is(err, ErrRunState) { // another operator has acknowledged it already
 			return acked, err
 		}
 		acked = append(acked, p)
@@ -101,7 +105,7 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 	return acked, nil
 }
 
-// ackSlots acknowledges the missed slots of a trigger, as far as the caller has seen them.
+// ackSlots acknowledges the missed slots of a trigger that the caller has seen.
 func (rs *Runs) ackSlots(ctx context.Context, p Problem, actor string) error {
 	err := rs.roster.UnderLock(ctx, p.TaskType, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_trigger SET missed_at = NULL, version = version + 1 WHERE own_sign = ? AND name = ? AND missed_at <= ?`,

@@ -13,10 +13,11 @@ import (
 // maxCleanedRuns is the number of runs that one call of Clean reads.
 const maxCleanedRuns = 100
 
-// Clean deletes runs that ended before the retention, at most 1,000 rows of their queues at a time (R12), and returns
-// the number of deleted rows. It keeps a run for which another run still waits. It finds the runs by their ids, which sort
-// by time, so that no further index is needed. It also keeps the last failure of a trigger that nothing has resolved (R19):
-// otherwise the problem would end because time passes.
+// Clean deletes runs that ended before the retention, at most 1,000 rows of their items and their queues at a time
+// (R12), and returns the number of deleted rows. It keeps a run for which another run still waits. It finds the runs by
+// their ids, which sort by time, so that no further index is needed. It also keeps the last failure of a trigger that
+// nothing has resolved (R19): otherwise the problem would end although its cause remains. It keeps the runs of a
+// backfill that has not ended, and deletes the row of a backfill after its last run.
 func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted int, err error) {
 	var now time.Time
 	if err := db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
@@ -27,18 +28,28 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
+		AND NOT EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.backfill_id = r.backfill_id AND b.state = '`+BackfillRunning+`')
 		AND NOT `+lastFailure+`
 		ORDER BY r.run_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
-	if err != nil || len(runs) == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if len(runs) == 0 {
+		return cleanBackfills(ctx, db, before)
 	}
 	ids := make([]string, len(runs))
 	for i, r := range runs {
 		ids[i] = r.id
 	}
-	n, full, err := cleanRunQueues(ctx, db, ids)
+	// The items and the queues go first: without the row of its run, their rows would never be found again.
+	n, full, err := deleteItems(ctx, db, ids)
 	if err != nil || full {
-		return n, err // the queues go first: without the row of its run, a queue's row would never be found again
+		return n, err
+	}
+	queues, full, err := cleanRunQueues(ctx, db, ids)
+	n += queues
+	if err != nil || full {
+		return n, err
 	}
 	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // a rerun may have reopened one of them meanwhile
@@ -53,12 +64,31 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 	return deleted, err
 }
 
-// lastFailure is the condition that a run r has failed, that no operator has acknowledged it, and that no later run of its
-// trigger has succeeded or failed. A run whose task type is deleted is not worth keeping.
+// cleanBackfills deletes backfills that ended before an instant and have no runs left.
+func cleanBackfills(ctx context.Context, db *sqldb.DB, before time.Time) (int, error) {
+	const gone = `ended_at < ? AND state <> '` + BackfillRunning + `' AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.backfill_id = schedule_backfill.backfill_id)`
+	var ids []any
+	err := db.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, fmt.Sprintf(`SELECT backfill_id FROM schedule_backfill WHERE backfill_id < ? AND `+gone+` ORDER BY backfill_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	return db.Exec(ctx, `DELETE FROM schedule_backfill WHERE backfill_id IN (`+sqldb.Marks(len(ids))+`) AND `+gone, append(ids, db.Time(before))...)
+}
+
+// lastFailure is the condition that a run r has failed, that no operator has acknowledged it, and that no later run of
+// its trigger has succeeded or failed. In a backfill only a later failure counts: a success of one slot does not make
+// up for another slot. The runs of a backfill do not count for the trigger. The condition leaves out a run whose task
+// type is deleted.
 const lastFailure = `(r.state IN ` + failedStates + ` AND r.acked_at IS NULL
 	AND EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = r.task_type)
 	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND (s.trigger_name = r.trigger_name OR s.trigger_name IS NULL AND r.trigger_name IS NULL)
+		AND (s.backfill_id IS NULL AND r.backfill_id IS NULL OR s.backfill_id = r.backfill_id AND s.state <> '` + RunSuccess + `')
 		AND s.state IN ('` + RunSuccess + `', '` + RunFailed + `', '` + RunDependentFailed + `') AND s.run_id > r.run_id))`
 
 // cleanRunQueues deletes queues of runs, and reports whether more of them may be left.
@@ -90,6 +120,6 @@ func cleanRunQueues(ctx context.Context, db *sqldb.DB, runs []string) (deleted i
 	return deleted, deleted >= CleanRows, nil
 }
 
-// CleanRows is the number of rows that one step of a clean-up deletes. It is small, so that no other transaction waits long
-// for locked rows.
+// CleanRows is the number of rows that one step of a clean-up deletes. It is small, so that no other transaction waits
+// long for locked rows.
 const CleanRows = 1_000

@@ -14,9 +14,9 @@ type closer struct {
 }
 
 // closeRun ends a RUNNING run if all its queues are finished, and resolves its dependants (R10). The caller commits the
-// DONE of its queue first: otherwise two servers that finish at the same time each find the other's queue unfinished. The
-// test for unfinished queues follows the statement that locks the run's row. If it came first, a rerun could make a queue
-// PENDING between the test and the end of the run.
+// DONE of its queue first: otherwise two servers that finish at the same time each find the other's queue unfinished.
+// The test for unfinished queues follows the statement that locks the run's row. If it came first, a rerun could make a
+// queue PENDING between the test and the end of the run.
 func (c *closer) closeRun(ctx context.Context, runID string) error {
 	var ended bool
 	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {

@@ -19,9 +19,9 @@ const (
 	RuleFinished = "FINISHED" // it ends in any state
 )
 
-// After is a static dependency of a task type: its runs wait for runs of Upstream (R5). A task type with several upstreams
-// has one run for the runs of all of them that belong together: those of the same slot or, if they were submitted, of the
-// same key. If Any is set, each run of each upstream makes a run, unless they have the same key.
+// After is a static dependency of a task type: its runs wait for runs of Upstream (R5). A task type with several
+// upstreams has one run for the runs of all of them that belong together: runs of the same slot or, if they were
+// submitted, of the same key. If Any is set, each run of each upstream makes a run, unless they have the same key.
 type After struct {
 	Upstream string // a task type of mode RUN
 	Rule     string // Defaults to SUCCESS.
@@ -42,21 +42,8 @@ type Edge struct {
 	After
 }
 
-// Dependencies reads and writes the static dependencies of task types, in schedule_task_after.
+// Dependencies reads the static dependencies of task types, in schedule_task_after.
 type Dependencies struct{ db *sqldb.DB }
-
-// Define replaces the static dependencies of a task type. Without after it removes them all. They apply to runs that are
-// made from now on, in every own_sign. It refuses a task type that is unknown or not of mode RUN, and
-// dependencies that form a cycle.
-func (d *Dependencies) Define(ctx context.Context, taskType string, after ...After) error {
-	err := d.db.Transact(ctx, d.db.Store, func(ctx context.Context, t sqldb.Tx) error {
-		return WriteAfter(ctx, t, taskType, after)
-	})
-	if err != nil {
-		return fmt.Errorf("define what %s runs after: %w", taskType, err)
-	}
-	return nil
-}
 
 // After returns the static dependencies of a task type, by upstream.
 func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
@@ -72,7 +59,9 @@ func (d *Dependencies) After(ctx context.Context, taskType string) (after []Afte
 	return after, nil
 }
 
-// WriteAfter replaces the static dependencies of a task type, see [Dependencies.Define].
+// WriteAfter replaces the static dependencies of a task type. Without after it removes them all. They apply to runs
+// that are made from now on, in every own_sign. WriteAfter refuses a task type that is unknown or not of mode RUN, and
+// dependencies that form a cycle.
 func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
 	// The statement locks all lock rows. Otherwise two transactions that each add an edge could close a cycle that neither
 	// of them sees.
@@ -146,8 +135,12 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 }
 
 // ReadEdges returns the static dependencies of all task types.
-func ReadEdges(ctx context.Context, t sqldb.Tx) (edges []Edge, err error) {
-	err = t.Each(ctx, func(rows *sql.Rows) error {
+func ReadEdges(ctx context.Context, t sqldb.Tx) ([]Edge, error) { return readEdges(ctx, t.Each) }
+
+func (d *Dependencies) edges(ctx context.Context) ([]Edge, error) { return readEdges(ctx, d.db.Each) }
+
+func readEdges(ctx context.Context, each func(context.Context, func(*sql.Rows) error, string, ...any) error) (edges []Edge, err error) {
+	err = each(ctx, func(rows *sql.Rows) error {
 		var e Edge
 		err := rows.Scan(&e.TaskType, &e.Upstream, &e.Rule, (*flag)(&e.Any))
 		edges = append(edges, e)

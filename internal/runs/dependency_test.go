@@ -29,8 +29,8 @@ func TestConcurrentHalvesOfACycle(t *testing.T) {
 		}
 		var both sync.WaitGroup
 		var errA, errB error
-		both.Go(func() { errA = first.Engine().Dependencies.Define(t.Context(), "a", center.After{Upstream: "b"}) })
-		both.Go(func() { errB = second.Engine().Dependencies.Define(t.Context(), "b", center.After{Upstream: "a"}) })
+		both.Go(func() { errA = centertest.RunAfter(t.Context(), first, "a", center.After{Upstream: "b"}) })
+		both.Go(func() { errB = centertest.RunAfter(t.Context(), second, "b", center.After{Upstream: "a"}) })
 		if !oneWriter {
 			waitForSessions(t, url, first, 2)
 		}
@@ -52,14 +52,15 @@ func waitForSessions(t *testing.T, url string, c *center.Center, n int) {
 	}
 }
 
-// R18: the runs of both upstreams of a join are made at the same time. The later transaction makes the run of the join.
-func TestConcurrentUpstreamsOfAJoin(t *testing.T) {
+// R18: two transactions make the runs of the two upstreams of a join at the same time. The later transaction makes the
+// run of the join.
+func TestConcurrentUpstreamsMakeOneRunOfAJoin(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		first, second := centertest.Open(t, url, center.Options{}), centertest.Open(t, url, center.Options{})
 		defineRunTasks(t, first, "a", "b", "end")
-		must(t, first.Engine().Dependencies.Define(t.Context(), "end", center.After{Upstream: "a"}, center.After{Upstream: "b"}))
+		must(t, centertest.RunAfter(t.Context(), first, "end", center.After{Upstream: "a"}, center.After{Upstream: "b"}))
 		// A third transaction has made runs of the same keys: neither upstream's run is made before both have read, or wait
 		// to read.
 		blocker := centertest.Begin(t, first)

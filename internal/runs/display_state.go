@@ -15,3 +15,11 @@ func (r Run) stateText() string {
 	}
 	return r.State
 }
+
+// DisplayState returns the state of the backfill, or PAUSED for an open one that an operator has paused.
+func (b Backfill) DisplayState() string {
+	if b.Paused && b.State == BackfillRunning {
+		return TriggerPaused
+	}
+	return b.State
+}

@@ -1,14 +1,14 @@
 // Package runs makes, opens, sweeps and ends the runs of task types of mode RUN. It owns the tables schedule_run,
-// schedule_run_queue, schedule_run_dep, schedule_trigger and schedule_task_after. Where several processes decide at the
-// same time, it works under the lock row of package roster.
+// schedule_run_queue, schedule_run_item, schedule_run_dep, schedule_trigger, schedule_task_after and schedule_backfill.
+// Where several processes decide at the same time, it works under the lock row of package roster.
 //
 // Package manager calls it for the sweeps of a server and for the tick; the bundles of package center call it for
-// operators. The rules R1 to R19 are in docs/protocol.md.
+// operators. The rules R1 to R20 are in docs/protocol.md.
 //
 // # The life of a run
 //
-// A run sweeps all queues of a task type once, each by the queue's owner. It has ended when every queue is drained or has
-// failed. A trigger fires it, [Runs.Submit] makes it, or the run of an upstream task type does:
+// A run sweeps all queues of a task type once, each by the queue's owner. It has ended when every queue is drained or
+// has failed. A trigger fires it, [Runs.Submit] makes it, or the run of an upstream task type does:
 //
 //	WAITING ---> READY ---> RUNNING ---> SUCCESS
 //	   |           |           +-------> FAILED            a queue has failed, or the deadline has passed
@@ -16,9 +16,9 @@
 //	   +-----------+-------------------> DEPENDENT_FAILED  an upstream did not succeed
 //	   +-------------------------------> SKIPPED           also at once, when a trigger finds other runs open
 //
-// [Scheduler.Tick] moves runs on. Every server of the task type calls it once a second while any run has not ended, and when
-// a trigger is due; the heartbeat reports both. There is no leader. In this example trigger T is due at 2:00; the servers A
-// and B own a queue each:
+// [Scheduler.Tick] moves runs on. Every server of the task type calls it once a second while any run has not ended, and
+// when a trigger is due; the heartbeat reports both. There is no leader. In this example trigger T is due at 2:00; the
+// servers A and B own a queue each:
 //
 //	time       server  action                                                    run       queue 0      queue 1
 //	2:00:00.3  B       ticks: under the lock row it advances T and inserts the
@@ -40,37 +40,39 @@
 //	                   in another transaction, it locks the run's row, looks for
 //	                   an unfinished queue, finds none and ends the run           SUCCESS   DONE         DONE
 //
-// The last step commits the DONE first (R10). Otherwise two servers that finish at the same time each see the other's queue
-// RUNNING, and neither closes the run. If B crashes between the two transactions, the next tick closes the run. A statement
-// of its own locks the run's row before the test. A rerun locks that row too, and so no run is closed while one of its
-// queues is PENDING again.
+// The last step commits the DONE first (R10). Otherwise two servers that finish at the same time each see the other's
+// queue RUNNING, and neither closes the run. If B crashes between the two transactions, the next tick closes the run. A
+// statement of its own locks the run's row before the test. A rerun locks that row too, and so no run is closed while
+// one of its queues is PENDING again.
 //
-// A fired or submitted run is inserted together with the runs of all its dependants, WAITING, and a snapshot of the edges
-// between them ([Dependencies.Define]). The server that ends a run resolves its dependants: it locks each dependant and then
-// reads all its upstreams. One failed upstream fails the dependant at once, with the cause, even if others have not ended. A
-// tick repeats this step. When a run is opened its upstreams are read again, because [Runs.Rerun] may have reopened one.
+// A fired or submitted run is inserted together with the runs of all its dependants, WAITING, and a snapshot of the
+// edges between them ([WriteAfter]). The server that ends a run resolves its dependants: it locks each dependant and
+// then reads all its upstreams. One failed upstream fails the dependant at once, with the cause, even if others have
+// not ended. A tick repeats this step. When a run is opened its upstreams are read again, because [Runs.Rerun] may have
+// reopened one.
 //
-// A task type with several upstreams is a join, unless its dependencies say Any. Its run is inserted together with the last
-// upstream run of the same slot or key. That transaction locks the lock row of the join before it reads the other upstreams,
-// so that two upstreams that are inserted at the same time do not miss each other. Rejected: a run that is inserted with the
-// first upstream. It would wait for runs that may never be made.
+// A task type with several upstreams is a join, unless its dependencies say Any. Its run is inserted together with the
+// last upstream run of the same slot or key. That transaction locks the lock row of the join before it reads the other
+// upstreams, so that two upstreams that are inserted at the same time do not miss each other. Rejected: a run that is
+// inserted with the first upstream. It would wait for runs that may never be made.
 //
 // A slot fires at most once while its run is kept. The id of a trigger follows from its name, and so a trigger that is
-// deleted and made again finds the runs of its slots. The misfire policy selects the slots that fire when several are due.
-// The overlap policy decides about a slot while runs of its target are open. All slots of one firing are decided together:
-// one by one, the first slot that ALL catches up on would skip the others.
+// deleted and made again finds the runs of its slots. The misfire policy selects the slots that fire when several are
+// due. The overlap policy decides about a slot while runs of its target are open. All slots of one firing are decided
+// together: one by one, the first slot that ALL catches up on would skip the others.
 //
 // Rejected:
+//   - A loop over the slots in the process of an operator's command: it ends with the process.
 //   - A leader or scheduler process: its crash is an outage of its own.
 //   - A job queue with a job per queue: it would give queues other owners than the roster does.
-//   - A state for every circumstance (blocked, acquired, recovering): a stored state that follows from other rows sooner
-//     or later contradicts them.
+//   - A state for every circumstance (blocked, acquired, recovering): a stored state that follows from other rows
+//     sooner or later contradicts them.
 //   - The question "am I the last?" in the transaction of the DONE: it lost 68 of 70 interleavings.
 //
 // # Where things are
 //
-// The [Engine] holds the parts. Package manager uses the [Scheduler] and the [Sweeps]; the bundles of package center use
-// [Runs], [Triggers] and [Dependencies]. In the order of the life of a run:
+// The [Engine] holds the parts. Package manager uses the [Scheduler] and the [Sweeps]; the bundles of package center
+// use [Runs], [Triggers], [Backfills] and [Dependencies]. In the order of the life of a run:
 //
 //	engine.go            the Engine and its parts
 //	run.go               the records and states of runs
@@ -79,10 +81,12 @@
 //	submit.go            an operator makes a run
 //	insert.go            runs and their dependants are inserted; insert_graph.go collects them
 //	join.go              when a join has a run; join_lock.go finds the runs of its upstreams
+//	join_slots.go        which joins have no run, because their upstreams share no slot
 //	resolve.go           WAITING runs become READY or end
 //	open.go              a READY run becomes RUNNING; open_queues.go writes a row per queue
 //	claim.go             a server claims a queue of the run
 //	sweep.go             the Sweeps: progress and the end of a sweep; sweep_row.go writes the fenced row
+//	run_item.go          the failed items of a sweep are recorded, listed and deleted
 //	close.go             a run ends because its queues are finished; queue_counts.go decides in which state
 //	stop.go              a run ends because it was cancelled or its deadline has passed
 //	operate.go           cancel, pause and rerun; reopen.go does what a rerun changes
@@ -102,4 +106,9 @@
 //	trigger_define.go    define and apply; trigger_compare.go previews them
 //	trigger_operate.go   pause, delete and fire
 //	trigger_list.go      Triggers: lists for operators
+//	backfill.go          the record of a backfill, and which slots a range has
+//	backfill_start.go    preview and start
+//	backfill_step.go     a tick moves a backfill on (R20)
+//	backfill_operate.go  pause and cancel
+//	backfill_list.go     Backfills: lists for operators
 package runs

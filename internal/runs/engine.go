@@ -16,6 +16,7 @@ const ModeRun = "RUN"
 type Engine struct {
 	Runs         *Runs         // for operators
 	Triggers     *Triggers     // for operators
+	Backfills    *Backfills    // for operators
 	Dependencies *Dependencies // for operators
 	Scheduler    *Scheduler    // for the servers: what is due
 	Sweeps       *Sweeps       // for the servers: the queues of the open run
@@ -31,15 +32,17 @@ type Defaults struct {
 	RunTimeout       time.Duration
 }
 
-// NewEngine returns an engine for the runs of the roster's own_sign. It registers with the roster: when queues are removed,
-// their rows in the open run end in the same transaction.
+// NewEngine returns an engine for the runs of the roster's own_sign. It registers with the roster: when queues are
+// removed, their rows in the open run end in the same transaction.
 func NewEngine(r *roster.Roster, log logrus.FieldLogger, d Defaults) *Engine {
 	r.QueuesRemoved = endQueuesOfOpenRun
 	shared, ends := core{db: r.DB, roster: r, ownSign: r.OwnSign}, &endCounts{runs: map[RunEnd]int64{}}
 	runCloser := &closer{core: shared, ends: ends}
+	triggers := &Triggers{core: shared}
 	return &Engine{
 		Runs:         &Runs{core: shared, closer: runCloser},
-		Triggers:     &Triggers{core: shared},
+		Triggers:     triggers,
+		Backfills:    &Backfills{core: shared, triggers: triggers, closer: runCloser},
 		Dependencies: &Dependencies{db: r.DB},
 		Scheduler:    &Scheduler{core: shared, closer: runCloser, runTimeout: d.RunTimeout},
 		Sweeps:       &Sweeps{core: shared, closer: runCloser, log: log, defaults: d},

@@ -11,15 +11,18 @@ import (
 // failedStates are the states of runs that have not done their work although no operator has cancelled them.
 const failedStates = `('` + RunFailed + `', '` + RunDependentFailed + `')`
 
-// failedTrigger is a trigger whose runs have failed. The runs that were submitted are those of a trigger without a name.
-type failedTrigger struct{ taskType, name string }
+// failedTrigger is a trigger whose runs have failed. All submitted runs belong to one failedTrigger without a name. The
+// runs of a backfill belong to one of their own.
+type failedTrigger struct{ taskType, name, backfill string }
 
-// failures lists the failed runs of each trigger as one problem: a trigger of each minute must not give 1,440 of them a
-// day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded (R19).
+// failures lists the failed runs of each trigger as one problem: a trigger that fires each minute must not give 1,440
+// problems a day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded. A run
+// of a backfill counts until an operator acknowledges it: a later run of the same trigger says nothing about its slot
+// (R19).
 //
-// It asks for each trigger alone, so that every database reads the newest success once for each trigger. In one statement,
-// with a join, a subquery or a window, one database or another read it once for each failed run, and 20,000 failed runs
-// took minutes.
+// It sends statements for each trigger alone, so that every database reads the newest success once for each trigger. In
+// one statement, with a join, a subquery or a window, one database or another read it once for each failed run, and
+// 20,000 failed runs took minutes.
 func (rs *Runs) failures(ctx context.Context, taskType string) (list []Problem, err error) {
 	triggers, err := rs.failedTriggers(ctx, taskType)
 	if err != nil {
@@ -37,7 +40,7 @@ func (rs *Runs) failures(ctx context.Context, taskType string) (list []Problem, 
 		if err != nil {
 			return nil, err
 		}
-		if len(runs) > 0 { // else they were deleted meanwhile
+		if len(runs) > 0 { // otherwise they were deleted meanwhile
 			list = append(list, newFailure(runs[0], runs[len(runs)-1], count))
 		}
 	}
@@ -46,7 +49,7 @@ func (rs *Runs) failures(ctx context.Context, taskType string) (list []Problem, 
 
 func newFailure(first, last Run, count int64) Problem {
 	return Problem{
-		Kind: ProblemFailed, TaskType: last.TaskType, Trigger: last.Trigger, RunID: last.ID, FirstID: first.ID, Count: count,
+		Kind: ProblemFailed, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID, FirstID: first.ID, Count: count,
 		State: last.State, Message: last.Message, Since: first.FinishedAt, Until: last.FinishedAt,
 	}
 }
@@ -57,16 +60,21 @@ func (rs *Runs) failedTriggers(ctx context.Context, taskType string) (list []fai
 	w.Equal("task_type", taskType)
 	err = rs.db.Each(ctx, func(rows *sql.Rows) error {
 		var t failedTrigger
-		err := rows.Scan(&t.taskType, (*sqldb.Text)(&t.name))
+		err := rows.Scan(&t.taskType, (*sqldb.Text)(&t.name), (*sqldb.Text)(&t.backfill))
 		list = append(list, t)
 		return err
-	}, `SELECT task_type, trigger_name FROM schedule_run WHERE own_sign = ?`+w.Text+` AND state IN `+failedStates+` AND acked_at IS NULL
-		GROUP BY task_type, trigger_name ORDER BY task_type, trigger_name`, w.Args...)
+	}, `SELECT task_type, trigger_name, backfill_id FROM schedule_run WHERE own_sign = ?`+w.Text+` AND state IN `+failedStates+` AND acked_at IS NULL
+		GROUP BY task_type, trigger_name, backfill_id ORDER BY task_type, trigger_name, backfill_id`, w.Args...)
 	return list, err
 }
 
 // failuresOf returns the first and the last failed run of a trigger since its newest success, and their number.
 func (rs *Runs) failuresOf(ctx context.Context, t failedTrigger) (first, last string, count int64, err error) {
+	if t.backfill != "" {
+		err = rs.db.QueryRow(ctx, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run WHERE backfill_id = ? AND task_type = ?
+			AND state IN `+failedStates+` AND acked_at IS NULL`, t.backfill, t.taskType).Scan((*sqldb.Text)(&first), (*sqldb.Text)(&last), &count)
+		return first, last, count, err
+	}
 	same, args := `trigger_name IS NULL`, []any{t.taskType, rs.ownSign}
 	if t.name != "" {
 		same, args = `trigger_name = ?`, append(args, t.name)
@@ -78,7 +86,7 @@ func (rs *Runs) failuresOf(ctx context.Context, t failedTrigger) (first, last st
 		return "", "", 0, err
 	}
 	err = rs.db.QueryRow(ctx, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run WHERE task_type = ? AND own_sign = ? AND `+same+`
-		AND state IN `+failedStates+` AND acked_at IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(since(newest)))...).
+		AND state IN `+failedStates+` AND acked_at IS NULL AND backfill_id IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(since(newest)))...).
 		Scan((*sqldb.Text)(&first), (*sqldb.Text)(&last), &count)
 	return first, last, count, err
 }

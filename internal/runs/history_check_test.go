@@ -44,8 +44,30 @@ func (m *runModel) check() {
 	}
 }
 
-// checkJoins checks that f has one run for each slot or key of which both b and e have a run, and no other run for a slot
-// (R18). A root that was SKIPPED does not count.
+// checkBackfills checks that a backfill that has ended has passed all its slots, that each of them has a run, and that
+// the state follows from its runs (R20).
+func (m *runModel) checkBackfills() {
+	list, err := m.c.Backfills().List(m.Context(), center.BackfillFilter{}, 1000)
+	m.must(err)
+	for _, b := range list {
+		if b.State == center.BackfillCancelled {
+			continue
+		}
+		if b.SlotsMade+b.SlotsKept != b.SlotsTotal || b.State == center.BackfillSuccess && b.RunsFailed+b.RunsCancelled+b.DependantsFailed > 0 {
+			m.Fatalf("the backfill is %+v, want all slots passed and its state to follow from its runs", b)
+		}
+		slots, err := m.c.Backfills().Slots(m.Context(), b.ID)
+		m.must(err)
+		for _, s := range slots {
+			if s.RunID == "" {
+				m.Fatalf("slot %s of backfill %s has no run", s.ScheduledAt, b.ID)
+			}
+		}
+	}
+}
+
+// checkJoins checks that f has one run for each slot or key for which both b and e have a run, and no other run for a
+// slot (R18). A root that was SKIPPED does not count.
 func (m *runModel) checkJoins(all map[string]center.Run) {
 	made := map[string]map[string]int{}
 	for _, r := range all {

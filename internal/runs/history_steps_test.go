@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -38,6 +39,31 @@ func (m *runModel) drawRun(states ...string) string {
 // rewindTrigger makes the trigger due at a slot that it, or a deleted trigger of its name, has fired already.
 func (m *runModel) rewindTrigger() {
 	m.exec(`UPDATE schedule_trigger SET next_fire_at = COALESCE((SELECT MAX(scheduled_at) FROM schedule_run WHERE trigger_name = 't'), next_fire_at)`)
+}
+
+// startBackfill starts a backfill of the slots of the last hour, if there are any.
+func (m *runModel) startBackfill() {
+	now, err := m.c.Engine().Scheduler.Tick(m.Context(), "c")
+	m.must(err)
+	from := now.Now.Add(-time.Duration(rapid.IntRange(1, 60).Draw(m.T, "minutes")) * time.Minute)
+	_, err = m.c.Backfills().Start(m.Context(), center.BackfillRange{
+		TaskType: "a", Trigger: "t", From: from, Parallel: rapid.IntRange(1, 3).Draw(m.T, "parallel"),
+		RerunFailed: rapid.Bool().Draw(m.T, "rerun failed"), NoDependants: rapid.Bool().Draw(m.T, "no dependants"), NewestFirst: rapid.Bool().Draw(m.T, "newest first"),
+	}, "test")
+	if !errors.Is(err, center.ErrBackfillRange) {
+		m.must(err)
+	}
+}
+
+// changeBackfill pauses, resumes or cancels the newest backfill.
+func (m *runModel) changeBackfill() {
+	list, err := m.c.Backfills().List(m.Context(), center.BackfillFilter{State: center.BackfillRunning}, 1)
+	m.must(err)
+	if len(list) > 0 {
+		b := m.c.Backfills()
+		change := rapid.SampledFrom([]func(context.Context, string, string) error{b.Pause, b.Resume, b.Cancel}).Draw(m.T, "change")
+		m.must(change(m.Context(), list[0].ID, "test"))
+	}
 }
 
 // moveQueue gives a queue to another server, preferably one with a sweep.

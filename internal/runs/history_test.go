@@ -8,12 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// In random histories of firing, opening, claiming, finishing, rerunning and crashing, a slot has at most one run, every
-// run ends, a queue of a run commits under rising epochs, and no dependant begins before its upstreams have ended.
+// In random histories of firing, opening, claiming, finishing, rerunning and crashing, a slot has at most one run,
+// every run ends, a queue of a run commits under rising epochs, and no dependant begins before its upstreams have
+// ended.
 func TestRunsThroughRandomHistories(t *testing.T) {
 	t.Parallel()
 	if raceEnabled {
@@ -32,8 +34,9 @@ func TestRunsThroughRandomHistories(t *testing.T) {
 }
 
 // runModel drives one database in memory, in fake time, and knows what must hold in it. Several servers take turns at
-// everything that can happen to runs. Each step is one transaction of the engine, or a few. Between two steps a server may
-// crash and leave its sweeps unfinished. It has a method for each kind of step and for each check; all share what it knows.
+// everything that can happen to runs. Each step is one transaction of the engine, or a few. Between two steps a server
+// may crash and leave its sweeps unfinished. It has a method for each kind of step and for each check; all share what
+// it knows.
 type runModel struct {
 	*rapid.T
 	c       *center.Center
@@ -73,7 +76,7 @@ func newRunModel(t *rapid.T, c *center.Center) *runModel {
 		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout, MaxRecoveries: 3}
 		_, err := c.Tasks().Define(m.Context(), task, settings)
 		m.must(err)
-		m.must(c.Engine().Dependencies.Define(m.Context(), task, runTasks[task]...))
+		m.must(centertest.RunAfter(m.Context(), c, task, runTasks[task]...))
 		for _, q := range []string{"0", "1"} {
 			m.assign(task, q, m.servers[0])
 		}
@@ -142,6 +145,8 @@ func (m *runModel) run() {
 		{2, func() { m.changeRun(m.rerun) }},
 		{1, func() { m.changeRun(m.cancel, center.RunWaiting, center.RunReady, center.RunRunning) }},
 		{1, m.rewindTrigger},
+		{1, m.startBackfill},
+		{1, m.changeBackfill},
 		{1, func() {
 			m.must(m.c.Engine().Triggers.Delete(m.Context(), "t", "test"))
 			m.defineTrigger()
@@ -161,10 +166,11 @@ func (m *runModel) run() {
 // errorOf returns the error of a call with two results.
 func errorOf[T any](_ T, err error) error { return err }
 
-// endAllRuns pauses the trigger and waits until every run has ended: through the sweeps of its queues or, without servers,
-// at its deadline.
+// endAllRuns pauses the trigger and waits until every run has ended: through the sweeps of its queues or, without
+// servers, at its deadline.
 func (m *runModel) endAllRuns(servers bool) {
 	m.exec(`UPDATE schedule_trigger SET status = 'PAUSED'`)
+	m.exec(`UPDATE schedule_backfill SET paused = FALSE`)
 	for range 300 {
 		time.Sleep(time.Minute)
 		for _, task := range m.tasks() {
@@ -175,9 +181,11 @@ func (m *runModel) endAllRuns(servers bool) {
 			}
 		}
 		var open int
-		m.must(m.c.DB().QueryRowContext(m.Context(), `SELECT COUNT(*) FROM schedule_run WHERE finished_at IS NULL`).Scan(&open))
+		m.must(m.c.DB().QueryRowContext(m.Context(), `SELECT (SELECT COUNT(*) FROM schedule_run WHERE finished_at IS NULL) +
+			(SELECT COUNT(*) FROM schedule_backfill WHERE state = 'RUNNING')`).Scan(&open))
 		if open == 0 {
 			m.check()
+			m.checkBackfills()
 			return
 		}
 		if !servers {
@@ -185,11 +193,11 @@ func (m *runModel) endAllRuns(servers bool) {
 		}
 	}
 	m.check()
-	m.Fatalf("states of the runs after 300 rounds: got %v, want all ended", m.states)
+	m.Fatalf("states of the runs after 300 rounds: got %v, want all runs and backfills ended", m.states)
 }
 
-// sweepTask claims and finishes all queues of a task type. Each finish crashes before the finaliser: the next tick ends the
-// run.
+// sweepTask claims and finishes all queues of a task type. Each finish crashes before the finaliser: the next tick ends
+// the run.
 func (m *runModel) sweepTask(task string) {
 	for _, q := range []string{"0", "1"} {
 		id := task + "/" + q

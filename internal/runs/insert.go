@@ -110,7 +110,7 @@ func (g *graphBuilder) insert(ctx context.Context, l *roster.LockTx) error {
 	return insertDeps(ctx, l, g.deps)
 }
 
-// keysOf returns the keys that the runs of the dependants of some runs have, with or without those of joins.
+// keysOf returns the keys that the runs of the dependants of some runs have, with or without the keys of joins.
 func keysOf(runs []Run, joins bool) (keys []string) {
 	for _, r := range runs {
 		if keys = append(keys, r.Key); joins {
@@ -127,16 +127,16 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		return err
 	}
 	for part := range slices.Chunk(runs, roster.InsertRows/2) {
-		args := make([]any, 0, 13*len(part))
+		args := make([]any, 0, 14*len(part))
 		for _, r := range part {
 			var finished any
 			if r.Ended() {
 				finished = l.Dialect.Time(l.Now)
 			}
-			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished, startDeadline(l, r, limits))
+			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), sqldb.Null(r.Backfill), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished, startDeadline(l, r, limits))
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
-		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, scheduled_at, state,
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
+		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, backfill_id, scheduled_at, state,
 			priority, params, message, finished_at, deadline_at, created_at) VALUES `+values, args...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
 			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row is not held: the next try finds it

@@ -49,7 +49,7 @@ func (g *graphBuilder) addDependants(root Run) {
 func (g *graphBuilder) addDependant(name string, root Run, p runPlan) graphRun {
 	id, there := g.existing[taskKey{name, p.key}]
 	r := graphRun{Run: p.upstreams[0].Run, fresh: !there}
-	r.ID, r.TaskType, r.Key, r.State, r.RootID, r.ScheduledAt = id, name, p.key, RunWaiting, root.ID, root.ScheduledAt
+	r.ID, r.TaskType, r.Key, r.State, r.RootID, r.ScheduledAt, r.Backfill = id, name, p.key, RunWaiting, root.ID, root.ScheduledAt, root.Backfill
 	if !there {
 		r.ID = g.newID()
 		g.runs = append(g.runs, r.Run)

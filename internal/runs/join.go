@@ -19,8 +19,8 @@ func upstreamsOf(edges []Edge, taskType string) (upstreams []Edge) {
 	return upstreams
 }
 
-// slotKey returns what the runs that belong together have in common: the slot, or the key if no trigger fired them. It is
-// the key of the run of a join whose upstreams have different keys.
+// slotKey returns what the runs that belong together have in common: the slot, or the key if no trigger fired them. It
+// is the key of the run of a join whose upstreams have different keys.
 func slotKey(r Run) string {
 	if r.Trigger == "" {
 		return r.Key
@@ -28,14 +28,14 @@ func slotKey(r Run) string {
 	return "slot/" + r.ScheduledAt.UTC().Format(time.RFC3339Nano)
 }
 
-// runPlan is a run of a dependant to be.
+// runPlan is a run of a dependant that is to be made.
 type runPlan struct {
 	key       string
 	upstreams []upstreamRun // never empty
 }
 
-// plans returns the runs of a dependant that the runs of this graph lead to: one for each key among its upstreams or, if it
-// is a join, one when all its upstreams have a run.
+// plans returns the runs of a dependant that the runs of this graph lead to: one for each key among its upstreams or,
+// if it is a join, one when all its upstreams have a run.
 func (g *graphBuilder) plans(name string, root Run, made map[string][]graphRun) (plans []runPlan) {
 	upstreams := upstreamsOf(g.edges, name)
 	var missing []Edge
@@ -63,9 +63,10 @@ func addUpstream(plans []runPlan, key string, up upstreamRun) []runPlan {
 	return append(plans, runPlan{key, []upstreamRun{up}})
 }
 
-// joinPlans joins the plans of a join, and the runs of its missing upstreams, into one. The run is like that of the first
-// upstream by name, whichever was made last. If an upstream has no run yet, the
-// transaction that makes the last one makes the run of the join; until then only a run that exists gets upstreams.
+// joinPlans joins the plans of a join, and the runs of its missing upstreams, into one. The run gets its trigger,
+// priority and params from the run of the first upstream by name, in whatever order the runs were made. If an upstream
+// has no run yet, the transaction that makes the last upstream's run makes the run of the join. Until then joinPlans
+// adds upstreams only to a run of the join that exists.
 func (g *graphBuilder) joinPlans(name string, root Run, plans []runPlan, missing []Edge) []runPlan {
 	slot := slotKey(root)
 	var found []upstreamRun

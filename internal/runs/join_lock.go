@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// lockJoins locks the lock rows of joins, and returns the runs of their upstreams by task type and slotKey. With the lock,
-// the later of two transactions that make runs of two upstreams sees the run of the other one (R18).
+// lockJoins locks the lock rows of joins, and returns the runs of their upstreams by task type and slotKey. With the
+// lock, the later of two transactions that make runs of two upstreams sees the run of the other transaction (R18).
 func lockJoins(ctx context.Context, l *roster.LockTx, g *graphBuilder, names []string, roots []Run) (map[taskKey][]graphRun, error) {
 	var upstreams []string
 	for _, name := range names {
@@ -28,8 +28,8 @@ func lockJoins(ctx context.Context, l *roster.LockTx, g *graphBuilder, names []s
 	return otherRuns(ctx, l, slices.Compact(upstreams), roots)
 }
 
-// openJoins returns the joins of which the graph alone may not have all upstreams. Each comes after the joins upstream of
-// it, in an order that is the same for every transaction, so that no two wait for each other.
+// openJoins returns the joins that may have upstreams outside of the graph. Each join comes after the joins upstream of
+// it. The order is the same for every transaction, so that no two transactions wait for each other.
 func openJoins(edges []Edge, order []string, root string) (names []string) {
 	sure := map[string]bool{root: true} // the task types that get a run in any case
 	unsure := func(e Edge) bool { return !sure[e.Upstream] }
@@ -51,7 +51,7 @@ func openJoins(edges []Edge, order []string, root string) (names []string) {
 	return names
 }
 
-// depths returns the length of the longest chain of upstreams of each task type. In a cycle it is only bounded.
+// depths returns the length of the longest chain of upstreams of each task type. In a cycle the length is only bounded.
 func depths(edges []Edge) map[string]int {
 	depth := map[string]int{}
 	for range edges {
@@ -75,11 +75,12 @@ func lockJoin(ctx context.Context, l *roster.LockTx, name string) error {
 	return err
 }
 
-// allStates are the states of runs. A condition on them lets a statement find runs of a slot by the index of the states.
+// allStates are the states of runs. A condition on them lets a statement find runs of a slot by the index of the
+// states.
 var allStates = []string{RunWaiting, RunReady, RunRunning, RunSuccess, RunFailed, RunDependentFailed, RunCancelled, RunSkipped}
 
-// otherRuns returns the runs of the task types that belong to the same slots or keys as the roots. A root that was SKIPPED
-// does not count until it is reopened.
+// otherRuns returns the runs of the task types that belong to the same slots or keys as the roots. A root that was
+// SKIPPED does not count until it is reopened.
 func otherRuns(ctx context.Context, l *roster.LockTx, taskTypes []string, roots []Run) (map[taskKey][]graphRun, error) {
 	found := map[taskKey][]graphRun{}
 	if len(taskTypes) == 0 {

@@ -13,8 +13,8 @@ import (
 // openTries bounds the READY runs that one call tries to open.
 const openTries = 20
 
-// openNext opens the READY run of the highest priority, the oldest of them first, unless a run is RUNNING, the task type is
-// paused or a repartition is under way (R6). It returns the runs that ended because they could not be opened.
+// openNext opens the READY run of the highest priority, the oldest of them first, unless a run is RUNNING, the task
+// type is paused or a repartition is under way (R6). It returns the runs that ended because they could not be opened.
 func (s *Scheduler) openNext(ctx context.Context, taskType string) (ended []string, err error) {
 	err = s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = nil
@@ -50,17 +50,20 @@ func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 	return paused || running > 0 || l.RequestedTotal > 0, err
 }
 
+// nextReady returns the READY run that is opened next, "" if there is none. The slots of a backfill are older than all
+// others. In the order of slots, its runs would hold up the other runs of their priority for as long as the backfill
+// lasts. So its runs stand in the order in which they were made.
 func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 	err = l.QueryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
-		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, scheduled_at, run_id LIMIT 1`, l.TaskType, l.OwnSign).Scan(&id)
+		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END, run_id LIMIT 1`, l.TaskType, l.OwnSign).Scan(&id)
 	if sqldb.NoRows(err) {
 		return "", nil
 	}
 	return id, err
 }
 
-// openRun opens a READY run and returns its new state. With the run's row locked it reads the upstreams again, because a
-// rerun may have reopened one of them.
+// openRun opens a READY run and returns its new state. With the run's row locked it reads the upstreams again, because
+// a rerun may have reopened one of them.
 func openRun(ctx context.Context, l *roster.LockTx, runID string, defaultTimeout time.Duration) (state string, err error) {
 	ready, err := lockRun(ctx, l.Tx, runID, RunReady)
 	if err == nil && !ready {

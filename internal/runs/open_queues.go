@@ -12,9 +12,9 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// snapshotQueues inserts a row of the run for each queue (R6), and returns the number of queues. It leaves out queues that
-// are being removed. A run that was rerun has rows already. It keeps them unless the number of queues has changed: then
-// items have moved to other queues, and all queues are swept again.
+// snapshotQueues inserts a row of the run for each queue (R6), and returns the number of queues. It leaves out queues
+// that are being removed. A run that was rerun has rows already. It keeps them unless the number of queues has changed:
+// then items have moved to other queues, and all queues are swept again.
 func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total int, err error) {
 	queues, err := l.NamedQueues(ctx)
 	numbered := errors.Is(err, roster.ErrNumbered)

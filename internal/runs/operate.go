@@ -3,11 +3,13 @@ package runs
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Cancel ends an open run at once: its unfinished queues are CANCELLED, whichever servers own them. A server with a
+// Cancel ends an open run at once: its unfinished queues are CANCELLED, also if other servers own them. A server with a
 // sweep notices it at its next tick or [Sweeps.Save]; its calls in flight may still take effect. Dependants under rule
 // SUCCESS fail. Cancel returns ErrRunState if the run has ended.
 func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
@@ -28,8 +30,8 @@ func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
 	return nil
 }
 
-// SetPaused pauses or resumes an open run. A paused run is not opened, servers claim none of its queues, and they suspend
-// its sweeps. Its deadline does not change. SetPaused returns ErrRunState if the run has ended.
+// SetPaused pauses or resumes an open run. A paused run is not opened, servers claim none of its queues, and they
+// suspend its sweeps. Its deadline does not change. SetPaused returns ErrRunState if the run has ended.
 func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor string) error {
 	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		n, err := l.Exec(ctx, `UPDATE schedule_run SET paused = ?, version = version + 1 WHERE run_id = ? AND state IN (?, ?, ?)`,
@@ -45,29 +47,55 @@ func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor 
 	return nil
 }
 
-// Rerun reopens a run that is FAILED, CANCELLED, DEPENDENT_FAILED or SKIPPED (R11). Its failed and cancelled queues start
-// again, each at its cursor. Queues that are DONE stay so, unless the number of queues has changed. The run is opened like
-// any other READY run, and gets a new deadline. Its dependants that failed or were skipped because of it wait again; a
-// dependant that is RUNNING or has succeeded does not change. A SKIPPED root gets the dependants that it did not get before.
-// If an upstream of the run itself has failed, the run fails again. Rerun returns ErrRunState if the run is in any other
-// state.
+// Rerun reopens a run that is FAILED, CANCELLED, DEPENDENT_FAILED or SKIPPED (R11). Its failed and cancelled queues
+// start again, each at its cursor. Queues that are DONE stay so, unless the number of queues has changed. The run is
+// opened like any other READY run, and gets a new deadline. Its dependants that failed or were skipped because of it
+// wait again; a dependant that is RUNNING or has succeeded does not change. A SKIPPED root gets the dependants that it
+// did not get before. If an upstream of the run itself has failed, the run fails again. A backfill that has ended goes
+// on until the run has ended. Rerun returns ErrRunState if the run is in any other state.
 func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
+	if err := rs.forgetItems(ctx, runID); err != nil {
+		return fmt.Errorf("rerun %s: delete its failed items: %w", runID, err)
+	}
 	var taskType string
 	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		taskType = l.TaskType
 		if ok, err := lockRun(ctx, l.Tx, runID, reopenable...); err != nil || !ok {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		if err := reopen(ctx, l, runID); err != nil {
+		if err := reopen(ctx, l, runID, true); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "run " + runID + " was started again"})
+		if err := l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "run " + runID + " was started again"}); err != nil {
+			return err
+		}
+		return continueBackfills(ctx, l.Tx, runID)
 	})
 	if err == nil {
 		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})
 	}
 	if err != nil {
 		return fmt.Errorf("rerun %s: %w", runID, err)
+	}
+	return nil
+}
+
+// forgetItems deletes the failed items of a run that is about to be rerun, in small steps without the lock row: a run
+// of many queues may have very many. A crash in between leaves an ended run with fewer items. No sweep writes items of
+// a run that has ended, so reopen finds only items of queues that another rerun has reopened meanwhile.
+func (rs *Runs) forgetItems(ctx context.Context, runID string) error {
+	for more := true; more; {
+		var state string
+		err := rs.db.QueryRow(ctx, `SELECT state FROM schedule_run WHERE run_id = ?`, runID).Scan(&state)
+		if sqldb.NoRows(err) || err == nil && !slices.Contains(reopenable, state) {
+			return nil // the rerun returns the error
+		}
+		if err == nil {
+			_, more, err = deleteItems(ctx, rs.db, []string{runID})
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -20,18 +20,20 @@ func ProblemKinds() []string {
 }
 
 // Problem is something about the runs of a task type that an operator should look after (R19). It lasts until its cause
-// has gone, a later run succeeds, or an operator acknowledges it.
+// is gone, a later run succeeds, or an operator acknowledges it.
 type Problem struct {
 	Kind     string `json:"kind"` // one of the Problem constants
 	TaskType string `json:"task_type"`
 	Trigger  string `json:"trigger_name"` // empty for submitted runs
+	Backfill string `json:"backfill_id"`  // of failed runs, if a backfill made them
 	RunID    string `json:"run_id"`       // the last run that failed, or the open run; empty for a problem of a trigger
 	FirstID  string `json:"first_run_id"` // the first run that failed since the last success
 	Count    int64  `json:"count"`        // of failed runs, or of missed slots
 	State    string `json:"state"`        // of the run or the trigger
 	Message  string `json:"message"`      // of the run or the trigger: the cause
 
-	Since time.Time `json:"since,omitzero"` // when the first run failed, the open run began to wait or was opened, or the slot was due
+	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.
+	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"` // when the last run failed; the deadline of an open run
 }
 
@@ -68,6 +70,9 @@ func (p Problem) failedText() string {
 	source := "submitted runs"
 	if p.Trigger != "" {
 		source = "runs of trigger " + p.Trigger
+	}
+	if p.Backfill != "" {
+		source = "runs of backfill " + p.Backfill + " of trigger " + p.Trigger
 	}
 	if p.Count == 1 {
 		return fmt.Sprintf("%s at %s (one of the %s): %s", p.State, instant(p.Until), source, p.Message)

@@ -10,32 +10,32 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// lateTriggerMS is how long a trigger may be due before that is a problem, in milliseconds. Live servers fire it within a
-// second or two.
+// lateTriggerMS is how long a trigger may be due before that is a problem, in milliseconds. Live servers fire it within
+// a second or two.
 const lateTriggerMS = 60_000
 
 // These statements select the problems of each kind, with the columns of Problem in the order of the first one.
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
 var (
 	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
-	overdueProblems = `SELECT '` + ProblemOverdue + `' AS kind, r.task_type, r.trigger_name, r.run_id, r.run_id AS first_run_id, 1 AS count, r.state,
+	overdueProblems = `SELECT '` + ProblemOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id AS first_run_id, 1 AS count, r.state,
 			r.message, r.started_at AS since, r.deadline_at AS until
 		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
 
-	unopenedProblems = `SELECT '` + ProblemOverdue + `', r.task_type, r.trigger_name, r.run_id, r.run_id, 1, r.state,
+	unopenedProblems = `SELECT '` + ProblemOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
 			r.message, r.created_at, COALESCE(r.deadline_at, r.created_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `') AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
 			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0 AND r.created_at < {ago t.run_timeout_ms * 9 / 10})`
 
-	missedProblems = `SELECT '` + ProblemMissed + `', g.target, g.name, '', '', g.missed, g.status, g.message, g.missed_at, g.missed_at
+	missedProblems = `SELECT '` + ProblemMissed + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message, g.missed_at, g.missed_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
-			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at > g.missed_at)`
+			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at >= g.missed_at)`
 
 	brokenProblems = `SELECT CASE WHEN g.status = '` + TriggerError + `' THEN '` + ProblemInvalid + `' ELSE '` + ProblemLate + `' END,
-			g.target, g.name, '', '', 0, g.status, g.message, g.next_fire_at, g.next_fire_at
+			g.target, g.name, NULL, '', '', 0, g.status, g.message, g.next_fire_at, g.next_fire_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s
 		AND (g.status = '` + TriggerError + `' OR g.status = '` + TriggerActive + `' AND g.next_fire_at < {ago ` + fmt.Sprint(lateTriggerMS) + `})`
 )

@@ -58,8 +58,9 @@ func (sum queueCounts) outcome() (state, message string) {
 	return RunSuccess, ""
 }
 
-// lowerBound notes in an UPDATE of a queue of a run, before it assigns the state (L6), that the counts of a queue whose sweep
-// did not record its end are lower bounds (R15). The items that the sweep has executed since its last save are not counted.
+// lowerBound notes in an UPDATE of a queue of a run, before it assigns the state (L6), that the counts of a queue whose
+// sweep did not record its end are lower bounds (R15). The items that the sweep has executed since its last save are
+// not counted.
 const lowerBound = `items_at_least = CASE WHEN state = '` + RunQueueRunning + `' THEN TRUE ELSE items_at_least END`
 
 // anyLowerBound reports in a query over queues of runs whether the counts of any of them are lower bounds.

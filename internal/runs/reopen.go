@@ -13,12 +13,12 @@ import (
 // reopenable are the states of the runs that a rerun reopens.
 var reopenable = []string{RunFailed, RunCancelled, RunDependentFailed, RunSkipped}
 
-// reopen reopens a run whose row is locked, and lets its dependants wait again. A SKIPPED root has no dependants yet: it
-// gets them now.
-func reopen(ctx context.Context, l *roster.LockTx, runID string) error {
+// reopen reopens a run whose row is locked and, with dependants, lets its dependants wait again. A SKIPPED root has
+// none yet: it gets them now.
+func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool) error {
 	r := Run{ID: runID, TaskType: l.TaskType, OwnSign: l.OwnSign}
-	err := l.QueryRow(ctx, `SELECT state, run_key, root_run_id, trigger_name, scheduled_at, priority, params FROM schedule_run WHERE run_id = ?`, runID).
-		Scan(&r.State, &r.Key, &r.RootID, (*sqldb.Text)(&r.Trigger), (*sqldb.Instant)(&r.ScheduledAt), &r.Priority, &r.Params)
+	err := l.QueryRow(ctx, `SELECT state, run_key, root_run_id, trigger_name, backfill_id, scheduled_at, priority, params FROM schedule_run WHERE run_id = ?`, runID).
+		Scan(&r.State, &r.Key, &r.RootID, (*sqldb.Text)(&r.Trigger), (*sqldb.Text)(&r.Backfill), (*sqldb.Instant)(&r.ScheduledAt), &r.Priority, &r.Params)
 	if err != nil {
 		return err
 	}
@@ -29,15 +29,22 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string) error {
 	if r.State, err = reopenRun(ctx, l.Tx, runID); err != nil {
 		return err
 	}
-	if wasSkipped && r.RootID == runID {
+	switch {
+	case !dependants:
+		return nil
+	case wasSkipped && r.RootID == runID:
 		return insertDependants(ctx, l, r)
 	}
 	return resetDependants(ctx, l.Tx, runID)
 }
 
+// reopenQueues lets the queues begin again that failed or were cancelled. Only these queues have failed items.
 func reopenQueues(ctx context.Context, t sqldb.Tx, runID string) error {
+	if _, err := t.Exec(ctx, `DELETE FROM schedule_run_item WHERE run_id = ?`, runID); err != nil {
+		return err
+	}
 	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueuePending+`', attempt = 0, recoveries = 0, next_attempt_at = NULL,
-		last_error = '', finished_at = NULL WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
+		items_failed = 0, last_error = '', finished_at = NULL WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
 	return err
 }
 
@@ -58,8 +65,8 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err
 }
 
 // resetDependants makes the DEPENDENT_FAILED and SKIPPED runs among the direct and indirect dependants of a run WAITING
-// again. It locks each dependant before it reads the state: if another transaction is resolving the dependant, its commit
-// comes first.
+// again. It locks each dependant before it reads the state: if another transaction is resolving the dependant, its
+// commit comes first.
 func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 	dependants, err := allDependants(ctx, t, runID)
 	if err != nil {
@@ -73,7 +80,8 @@ func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 	return nil
 }
 
-// allDependants returns the direct and indirect dependants of a run, in the order in which every transaction locks runs.
+// allDependants returns the direct and indirect dependants of a run, in the order in which every transaction locks
+// runs.
 func allDependants(ctx context.Context, t sqldb.Tx, runID string) ([]string, error) {
 	seen := []string{runID}
 	for i := 0; i < len(seen) && len(seen) < maxGraphRuns; i++ {

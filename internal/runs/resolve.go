@@ -10,10 +10,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// upstreamState returns the state that follows from all upstreams of a run: DEPENDENT_FAILED or SKIPPED if any of them did
-// not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause names the failed
-// upstream and its own cause. If the caller has locked the run's row by writing it, the result stays true until the commit,
-// because a rerun of an upstream locks its dependants.
+// upstreamState returns the state that follows from all upstreams of a run: DEPENDENT_FAILED or SKIPPED if any of them
+// did not succeed, wherever it stands in the list; else WAITING if any has not ended; else READY. The cause names the
+// failed upstream and its own cause. If the caller has locked the run's row by writing it, the result stays true until
+// the commit, because a rerun of an upstream locks its dependants.
 func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause string, err error) {
 	state = RunReady
 	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
@@ -54,8 +54,8 @@ func stateAfter(upstream, rule string) string {
 	return RunDependentFailed
 }
 
-// resolve moves a WAITING run to the state that follows from its upstreams: READY if they have succeeded, or an end state if
-// one of them has not. It reports whether the run has ended.
+// resolve moves a WAITING run to the state that follows from its upstreams: READY if they have succeeded, or an end
+// state if one of them has not. It reports whether the run has ended.
 func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error) {
 	if err := c.roster.InsertLockRow(ctx, r.taskType); err != nil { // perhaps no server of the task type has started in this own_sign
 		return false, err
@@ -82,13 +82,13 @@ func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error)
 	return ended, nil
 }
 
-// checkPileUp keeps the runs of a trigger from piling up at a slow dependant whose setting coalesce is on (R4). It returns
-// SKIPPED if another run of the same trigger is READY and not paused: that run has not started yet, and so it also does the
-// work of the skipped one.
+// checkPileUp keeps the runs of a trigger from piling up at a slow dependant whose setting coalesce is on (R4). It
+// returns SKIPPED if another run of the same trigger is READY and not paused: that run has not started yet, and so it
+// also does the work of the skipped one. A run of a backfill does the work of its own slot only (R20).
 func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, cause string, err error) {
 	var other string
 	err = l.QueryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
-		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name AND NOT o.paused AND NOT o.cancel_requested
+		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name AND o.backfill_id IS NULL AND r.backfill_id IS NULL AND NOT o.paused AND NOT o.cancel_requested
 		JOIN schedule_task_type t ON t.task_type = r.task_type AND t.coalesce_runs WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)
 	if sqldb.NoRows(err) {
 		return RunReady, "", nil
@@ -129,10 +129,11 @@ func (c *closer) resolveDependants(ctx context.Context, runID string) error {
 	return c.resolveAll(ctx, runs)
 }
 
-// dependants returns the WAITING runs that have this run as an upstream.
+// dependants returns the WAITING runs that have this run as an upstream. A run that is to be cancelled does not fail
+// instead: its tick cancels it.
 func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
 	runs, err = readTaskRuns(ctx, c.db, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
-		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' ORDER BY w.run_id`, runID, c.ownSign)
+		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' AND NOT w.cancel_requested ORDER BY w.run_id`, runID, c.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)
 	}

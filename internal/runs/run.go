@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// The states of a run (R1). In the first three the run is open: it has not ended. Whether a run is blocked or recovering
-// follows from its queues and is not stored.
+// The states of a run (R1). In the first three the run is open: it has not ended. Whether a run is blocked or
+// recovering follows from its queues and is not stored.
 const (
 	RunWaiting         = "WAITING"          // its upstreams have not ended
 	RunReady           = "READY"            // to be opened, when no other run of the task type is RUNNING
@@ -36,8 +36,8 @@ var ErrUnknownRun = errors.New("unknown run")
 // ErrRunState means that the state of the run does not allow the operation.
 var ErrRunState = errors.New("the run is in the wrong state")
 
-// Run is one sweep of all queues of a task type, a row of schedule_run. Its JSON names are the columns. Times are by the
-// database's clock; a time that is not set yet is zero.
+// Run is one sweep of all queues of a task type, a row of schedule_run. Its JSON names are the columns. Times are by
+// the database's clock; a time that is not set yet is zero.
 type Run struct {
 	ID       string `json:"run_id"` // UUIDv7: sorts by time
 	TaskType string `json:"task_type"`
@@ -45,6 +45,7 @@ type Run struct {
 	Key      string `json:"run_key"`      // a task type has one run per key
 	RootID   string `json:"root_run_id"`  // the run for which this one was made as a dependant; or its own ID
 	Trigger  string `json:"trigger_name"` // the name of the trigger that fired it or its root; empty if it was submitted
+	Backfill string `json:"backfill_id"`  // the backfill that made it or its root, or reopened it last (R20); may be empty
 	State    string `json:"state"`
 	Message  string `json:"message"` // why it is in that state: the error of the queue or upstream that failed first
 
@@ -63,7 +64,7 @@ type Run struct {
 	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
 	CreatedAt   time.Time `json:"created_at"`
 	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows of the user belong to the next run (R9)
-	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // when it fails because it has not started, or has not ended; never zero while it is RUNNING
+	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // when it fails by itself; never zero while it is RUNNING
 	FinishedAt  time.Time `json:"finished_at,omitzero"`
 	AckedAt     time.Time `json:"acked_at,omitzero"` // when an operator acknowledged its failure (R19)
 	AckedBy     string    `json:"acked_by"`

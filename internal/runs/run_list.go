@@ -11,7 +11,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Runs reads, submits and operates runs.
+// Runs reads, submits and operates runs. It has about 20 methods, because each is one request of a user or an operator.
 type Runs struct {
 	core
 	closer *closer
@@ -22,6 +22,7 @@ type RunFilter struct {
 	RunID    string
 	TaskType string
 	State    string // one of the Run constants
+	Backfill string // the id of a backfill
 }
 
 // RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues.
@@ -53,6 +54,7 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 	w.Equal("run_id", f.RunID)
 	w.Equal("task_type", f.TaskType)
 	w.Equal("state", f.State)
+	w.Equal("backfill_id", f.Backfill)
 	list, err := sqldb.Records[RunRecord](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, t.swept_at_least, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,

@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// startLimits returns how long new runs of the task types may wait until they are opened (R13). A task type without a limit
-// is not in the map.
+// startLimits returns how long new runs of the task types may wait until they are opened (R13). A task type without a
+// limit is not in the map.
 func startLimits(ctx context.Context, l *roster.LockTx, runs []Run) (map[string]time.Duration, error) {
 	limits := map[string]time.Duration{}
 	var names []string

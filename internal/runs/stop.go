@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9, R13). An
-// owner with a sweep notices it at its next write: the row of its queue is no longer RUNNING.
+// stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9,
+// R13). An owner with a sweep notices it at its next write: the row of its queue is no longer RUNNING.
 func (c *closer) stopRun(ctx context.Context, runID string) error {
 	var ended bool
 	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
@@ -56,8 +56,8 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	return true, endRunAs(ctx, t, runID, from, state, why, sum)
 }
 
-// CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types resolves
-// the dependants.
+// CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types
+// resolves the dependants.
 func CancelAll(ctx context.Context, l *roster.LockTx) error {
 	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
 	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign); err != nil {

@@ -20,16 +20,17 @@ const (
 	maxParams = 60_000 // bytes; fits into the text column of every database
 )
 
-// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has one
-// run per key. If the key has a run already, Submit ignores the other arguments and returns the id of that run, and existed
-// is true. A run that is SKIPPED is then reopened, as Rerun does. After a commit whose reply was lost, Submit cannot know
-// this, and existed is false. Without a key each call makes a run.
+// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has
+// one run per key. If the key has a run already, Submit ignores the other arguments and returns the id of that run, and
+// existed is true. A run that is SKIPPED is then reopened, as Rerun does. After a commit whose reply was lost, Submit
+// cannot know this, and existed is false. Without a key each call makes a run.
 //
-// The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. It never overlaps
-// and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
+// The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. It never
+// overlaps and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
 //
-// The dependants get its key and params. A join has its run when each of its upstreams has a run of the key (R18). If a dependant already has a run of that key, Submit makes no second one: the
-// existing run also waits for this one, if it still waits.
+// The dependants get its key and params. A join has its run when each of its upstreams has a run of the key (R18). If a
+// dependant already has a run of that key, Submit makes no second one: the existing run also waits for this one, if it
+// still waits.
 //
 // It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in after.
 func (rs *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
@@ -71,8 +72,8 @@ func validParams(params string) error {
 	return nil
 }
 
-// ensureLockRow checks that a task type can have runs, and makes its lock row, which is missing in an own_sign in which no
-// server of the task type has started yet.
+// ensureLockRow checks that a task type can have runs, and makes its lock row, which is missing in an own_sign in which
+// no server of the task type has started yet.
 func ensureLockRow(ctx context.Context, r *roster.Roster, taskType string) error {
 	if err := checkMode(ctx, r.DB, taskType); err != nil {
 		return err
@@ -120,12 +121,15 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 	return r.ID, false, insertRuns(ctx, l, []Run{r}, after)
 }
 
-// reopenSkipped reopens a run if it is SKIPPED: the slot shall have its run after all.
+// reopenSkipped reopens a run if it is SKIPPED: its slot gets a run after all.
 func reopenSkipped(ctx context.Context, l *roster.LockTx, runID string) error {
 	if skipped, err := lockRun(ctx, l.Tx, runID, RunSkipped); err != nil || !skipped {
 		return err
 	}
-	return reopen(ctx, l, runID)
+	if err := reopen(ctx, l, runID, true); err != nil {
+		return err
+	}
+	return continueBackfills(ctx, l.Tx, runID)
 }
 
 // checkUpstreams checks that the runs exist, and returns each of them once.

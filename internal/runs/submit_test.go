@@ -38,8 +38,8 @@ func TestSubmitAfterALostReply(t *testing.T) {
 	}
 }
 
-// blockCommits makes each commit of a new run wait until the returned transaction has ended: a deferred trigger takes the
-// lock that the transaction holds.
+// blockCommits makes each commit of a new run wait until the returned transaction has ended: a deferred trigger takes
+// the lock that the transaction holds.
 func blockCommits(t *testing.T, c *center.Center) *sql.Tx {
 	t.Helper()
 	centertest.Exec(t, c,

@@ -33,7 +33,8 @@ type Sweep struct {
 	DeadlineAt  time.Time
 }
 
-// Sweeps records the sweeps of the queues of the open run: a server claims a queue, saves its progress and ends the sweep.
+// Sweeps records the sweeps of the queues of the open run: a server claims a queue, saves its progress and ends the
+// sweep.
 type Sweeps struct {
 	core
 	closer   *closer
@@ -47,6 +48,12 @@ type Progress struct {
 	Cursor *string
 	// ItemsDone and ItemsFailed are totals of the queue in this run, including earlier sweeps.
 	ItemsDone, ItemsFailed int64
+
+	// Failed are items that have failed under this claim, at least the new ones and at most the first 100. Whole says that
+	// the sweep has been through the whole queue: items that failed in an earlier attempt, and are not in Failed, have
+	// succeeded or are gone.
+	Failed []ItemFailure
+	Whole  bool
 }
 
 // ErrRunOver means that the queue of the run no longer belongs to this sweep: the run was cancelled, its deadline has
@@ -61,9 +68,10 @@ func (sw *Sweeps) Save(ctx context.Context, s Sweep, p Progress) error {
 }
 
 // Finish records that the queue is drained: the last select was empty and no item is in flight (R9). If it was the last
-// queue, Finish closes the run; if that fails, a tick repeats it. The errors are those of Save. With an error the queue is
-// not DONE.
+// queue, Finish closes the run; if that fails, a tick repeats it. The errors are those of Save. With an error the queue
+// is not DONE.
 func (sw *Sweeps) Finish(ctx context.Context, s Sweep, p Progress) error {
+	p.Whole = true
 	err := sw.update(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
 	if err != nil {
 		return err
@@ -72,8 +80,8 @@ func (sw *Sweeps) Finish(ctx context.Context, s Sweep, p Progress) error {
 	return nil
 }
 
-// tryClose closes the run if no queue is left. It only logs an error, because the end of the queue is committed already and
-// the next tick closes the run.
+// tryClose closes the run if no queue is left. It only logs an error, because the end of the queue is committed already
+// and the next tick closes the run.
 func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
 	var open int
 	err := sw.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
@@ -92,9 +100,10 @@ func (sw *Sweeps) Suspend(ctx context.Context, s Sweep, p Progress) error {
 	return sw.update(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
 }
 
-// Fail records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with each
-// failure. After queue_max_attempts attempts, or at once if the failure is final, the queue has FAILED, and the run fails
-// when its other queues are finished. Fail reports whether the queue has FAILED. The errors are those of Save.
+// Fail records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with
+// each failure. After queue_max_attempts attempts, or at once if the failure is final, the queue has FAILED, and the
+// run fails when its other queues are finished. Fail reports whether the queue has FAILED. The errors are those of
+// Save.
 func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
 	var most int
 	var retry time.Duration

@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// update writes the row of a sweep in a transaction of the dealers' pool that fences the queue. If the reply of an
-// earlier try was lost, it recognises by the row's state that this try was committed.
+// update writes the row of a sweep, and its failed items, in a transaction of the dealers' pool that fences the queue.
+// If the reply of an earlier try was lost, it recognises by the row's state that this try was committed.
 func (sw *Sweeps) update(ctx context.Context, s Sweep, p Progress, what, state, set string, args ...any) error {
 	tried := false
 	err := sw.db.Transact(ctx, sw.db.Dealers, func(ctx context.Context, t sqldb.Tx) error {
@@ -20,8 +20,11 @@ func (sw *Sweeps) update(ctx context.Context, s Sweep, p Progress, what, state, 
 		if err == nil && n == 0 && tried {
 			n, err = sweepWasSaved(ctx, t, s, state)
 		}
-		if err == nil && n == 0 {
+		switch {
+		case err == nil && n == 0:
 			err = ErrRunOver
+		case err == nil:
+			err = saveItems(ctx, t, s, p)
 		}
 		tried = true
 		return err

@@ -30,6 +30,7 @@ type tickState struct {
 	canOpen     bool // a run is READY, and neither a pause nor a repartition stops it
 	mustEnd     bool // a run was cancelled before it was opened, or has waited for too long
 	canResolve  bool // the upstreams of a WAITING run decide its next state
+	canBackfill bool // a backfill may make a run, or nothing is left of it
 }
 
 // Scheduler does what is due for runs: it fires triggers, opens and ends runs, and lets dependants start.
@@ -39,12 +40,12 @@ type Scheduler struct {
 	runTimeout time.Duration // for task types whose row leaves it open
 }
 
-// Tick does what is due for the runs of a task type: it fires triggers, opens a run, ends a run that was cancelled or has
-// passed its deadline, closes a run whose queues are finished, and lets dependants start or fail. Every server of the task
-// type calls it once a second while any run has not ended; there is no leader. When nothing is due, a tick is one statement.
-// Otherwise the work of a call is bounded, and More reports whether more may be due. When a server crashes between two
-// commits, the next tick of any other server continues its work. Tick returns ErrUnknownTask if the task type has no lock
-// row in this own_sign.
+// Tick does what is due for the runs of a task type: it fires triggers, makes the runs of backfills, opens a run, ends
+// a run that was cancelled or has passed its deadline, closes a run whose queues are finished, and lets dependants
+// start or fail. Every server of the task type calls it once a second while any run has not ended; there is no leader.
+// When nothing is due, a tick is one statement. Otherwise the work of a call is bounded, and More reports whether more
+// may be due. When a server crashes between two commits, the next tick of any other server continues its work. Tick
+// returns ErrUnknownTask if the task type has no lock row in this own_sign.
 func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, error) {
 	p, err := s.readState(ctx, taskType)
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, erro
 
 // due reports whether the tick has anything to do.
 func (p tickState) due() bool {
-	return p.mustStop || p.allFinished || p.mustEnd || p.canResolve || p.fires() || p.canOpen && p.Open == ""
+	return p.mustStop || p.allFinished || p.mustEnd || p.canResolve || p.canBackfill || p.fires() || p.canOpen && p.Open == ""
 }
 
 func (p tickState) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
@@ -91,6 +92,9 @@ func (s *Scheduler) tick(ctx context.Context, taskType string, p *tickState) (di
 	if err == nil && p.fires() {
 		err = s.fireDue(ctx, taskType)
 	}
+	if err == nil && p.canBackfill {
+		err = s.moveBackfills(ctx, taskType)
+	}
 	if err != nil {
 		return true, err
 	}
@@ -109,7 +113,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	err = s.db.Each(ctx, func(rows *sql.Rows) error {
 		found = true
 		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.mustStop), (*flag)(&p.allFinished),
-			(*flag)(&p.canOpen), (*flag)(&p.mustEnd), (*flag)(&p.canResolve), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
+			(*flag)(&p.canOpen), (*flag)(&p.mustEnd), (*flag)(&p.canResolve), (*flag)(&p.canBackfill), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
 		p.allFinished = p.allFinished && p.Open != ""
 		return err
 	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
@@ -118,6 +122,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND (w.cancel_requested OR w.deadline_at < {now})) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`) THEN TRUE ELSE FALSE END,
+		CASE WHEN EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign AND `+backfillDue+`) THEN TRUE ELSE FALSE END,
 		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`'),
 		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
 		FROM schedule_task_running k
@@ -132,7 +137,8 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 // maxPerTick bounds the runs that one tick ends before they are opened, and the runs that it resolves.
 const maxPerTick = 100
 
-// endWaiting ends the runs that were cancelled before they were opened, and those that have waited for too long (R13).
+// endWaiting ends the runs that were cancelled before they were opened, and the runs that have waited for too long
+// (R13).
 func (s *Scheduler) endWaiting(ctx context.Context, taskType string) error {
 	runs, err := readTaskRuns(ctx, s.db, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
 		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND (cancel_requested OR deadline_at < {now}) ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)

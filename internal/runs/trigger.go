@@ -19,8 +19,8 @@ const (
 	TriggerOnce  = slots.KindOnce  // a time in RFC 3339
 )
 
-// The misfire policies: which slots fire when several are due or one is old, because no worker was running or the trigger
-// was paused.
+// The misfire policies: which slots fire when several are due or one is old, because no worker was running or the
+// trigger was paused.
 const (
 	MisfireOne  = slots.MisfireOne  // the newest
 	MisfireSkip = slots.MisfireSkip // the newest, if it is younger than MisfireAfter
@@ -44,8 +44,8 @@ const (
 // ErrUnknownTrigger means that no trigger in this own_sign has that name.
 var ErrUnknownTrigger = errors.New("unknown trigger")
 
-// Trigger makes runs of a task type at certain times, a row of schedule_trigger. Its slots are the instants at which it is
-// due, by the database's clock.
+// Trigger makes runs of a task type at certain times, a row of schedule_trigger. Its slots are the instants at which it
+// is due, by the database's clock.
 type Trigger struct {
 	Name       string `json:"name"`       // unique in the own_sign; at most 150 bytes
 	Target     string `json:"target"`     // a task type of mode RUN
@@ -65,8 +65,8 @@ type Trigger struct {
 	// Jitter spreads triggers of the same slots: this one fires later than its slots by a constant time below Jitter that
 	// follows from its name. At most 24 h. Defaults to none.
 	Jitter time.Duration `json:"-" db:"jitter_ms"`
-	// ExcludedDays are days without slots, for kind CRON: 2026-04-03, or 12-25 for each year, separated by commas. They are
-	// days of TimeZone. At most 2,000 bytes.
+	// ExcludedDays are days without slots, for kind CRON: 2026-04-03, or 12-25 for each year, separated by commas. They
+	// are days of TimeZone. At most 2,000 bytes.
 	ExcludedDays string `json:"excluded_days"`
 
 	Overlap  string `json:"overlap"`  // SKIP or WAIT. Defaults to SKIP.
@@ -149,8 +149,8 @@ const maxExcludedDays = 2_000
 // maxCatchup is the upper bound of CatchupMax, and so of the runs that one firing inserts.
 const maxCatchup = 1_000
 
-// parse returns the computation of the trigger's slots, which knows no jitter. It fails if kind, expression, time zone or
-// excluded days are invalid.
+// parse returns the computation of the trigger's slots, which knows no jitter. It fails if kind, expression, time zone
+// or excluded days are invalid.
 func (t Trigger) parse() (slots.Trigger, error) {
 	schedule, err := slots.Parse(t.Kind, t.Expression, t.TimeZone, t.StartAt)
 	if err == nil {
@@ -169,8 +169,8 @@ func (t Trigger) parse() (slots.Trigger, error) {
 // triggerNamespace is the namespace of the UUIDs of triggers.
 var triggerNamespace = uuid.MustParse("6f1d3c1e-54a0-4d5b-9a53-8a1c2f1f7f0e")
 
-// triggerID returns the id that follows from the own_sign and the name. A trigger that is deleted and made again keeps its
-// id, and so its slots have the keys of the runs that they fired before (R2).
+// triggerID returns the id that follows from the own_sign and the name. A trigger that is deleted and made again keeps
+// its id, and so its slots have the keys of the runs that they fired before (R2).
 func triggerID(ownSign, name string) string {
 	return uuid.NewSHA1(triggerNamespace, []byte(ownSign+"\x00"+name)).String()
 }

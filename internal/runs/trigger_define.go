@@ -10,14 +10,15 @@ import (
 )
 
 // Define makes a trigger unless one of its name exists, and returns the trigger that is in force. The slots before the
-// trigger is made do not fire, except the slot of ONCE, which is due until it has fired. Define returns ErrUnknownTask if
-// the target has no row.
+// trigger is made do not fire, except the slot of ONCE, which is due until it has fired. Define returns ErrUnknownTask
+// if the target has no row.
 func (ts *Triggers) Define(ctx context.Context, t Trigger) (Trigger, error) {
 	return ts.put(ctx, t, "", false)
 }
 
 // Apply makes a trigger or changes the one of its name, and returns the result. A PAUSED trigger stays PAUSED. If a
-// field that determines the slots changes, the new slots start from now, and none of the slots that have fired fires again.
+// field that determines the slots changes, the new slots start from now, and none of the slots that have fired fires
+// again.
 func (ts *Triggers) Apply(ctx context.Context, t Trigger, actor string) (Trigger, error) {
 	return ts.put(ctx, t, actor, true)
 }
@@ -39,7 +40,8 @@ func (ts *Triggers) put(ctx context.Context, t Trigger, actor string, change boo
 	return now, nil
 }
 
-// PutTrigger makes a trigger, and with change it also changes an existing one. It returns the trigger that is then in force.
+// PutTrigger makes a trigger, and with change it also changes an existing one. It returns the trigger that is then in
+// force.
 func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, actor string) (Trigger, error) {
 	old, err := ReadTrigger(ctx, l, t.Name)
 	there := err == nil

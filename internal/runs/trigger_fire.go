@@ -17,8 +17,8 @@ const (
 	firePages = 5   // transactions of one tick
 )
 
-// fireDue fires the triggers of a task type that are due, one page per transaction. The next tick fires what is left after
-// firePages pages.
+// fireDue fires the triggers of a task type that are due, one page per transaction. The next tick fires what is left
+// after firePages pages.
 func (s *Scheduler) fireDue(ctx context.Context, taskType string) error {
 	for range firePages {
 		var n int
@@ -89,8 +89,8 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 	return len(firings), insertRuns(ctx, l, runs, nil)
 }
 
-// dueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose row
-// is invalid gets the status ERROR, and the others are not affected.
+// dueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose
+// row is invalid gets the status ERROR, and the others are not affected.
 func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		t, err := ScanTrigger(rows)
@@ -130,7 +130,7 @@ func newFiring(t Trigger, now time.Time) firing {
 	return f
 }
 
-// uncount takes back the firings of slots that are SKIPPED: they do not use up max_fires (R4).
+// uncount takes back the firings of slots whose runs are SKIPPED: they do not use up max_fires (R4).
 func (f *firing) uncount(now time.Time) {
 	if len(f.slots) == 0 {
 		return
@@ -157,8 +157,8 @@ func newestMissed(a slots.Trigger, fire []time.Time, now time.Time) time.Time {
 }
 
 // runTemplate returns the run that a trigger fires while the given runs of its target are open (R4). All slots of one
-// firing get the same template: otherwise the slots that ALL catches up on would skip each other. The slot of ONCE always
-// waits, because no later slot makes up for it.
+// firing get the same template: otherwise the slots that ALL catches up on would skip each other. The slot of ONCE
+// always waits, because no later slot makes up for it.
 func (t Trigger) runTemplate(open []Run) Run {
 	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: RunReady}
 	switch {
@@ -173,15 +173,16 @@ func (t Trigger) runTemplate(open []Run) Run {
 	return r
 }
 
-// openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING one first. It leaves out READY
-// runs that are paused or cancelled: they may never start, and must not skip the slots after them.
+// openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING run first. It leaves out
+// READY runs that are paused or cancelled: they may never start, and must not skip the slots after them. It also leaves
+// out the runs of backfills: a long backfill always has an open run, and would skip all slots meanwhile (R20).
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var r Run
 		err := rows.Scan(&r.ID, &r.State, &r.Paused)
 		open = append(open, r)
 		return err
-	}, `SELECT run_id, state, paused FROM schedule_run WHERE task_type = ? AND own_sign = ? 
+	}, `SELECT run_id, state, paused FROM schedule_run WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL
 		AND (state = '`+RunRunning+`' OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested) ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the open runs: %w", err)
@@ -189,8 +190,8 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	return open, nil
 }
 
-// advanceTriggers writes all triggers in one statement. Each column is a CASE over the names: no other form of an UPDATE
-// of several rows works on every database.
+// advanceTriggers writes all triggers in one statement. Each column is a CASE over the names: no other form of an
+// UPDATE of several rows works on every database.
 func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
 	var set strings.Builder
 	var args []any

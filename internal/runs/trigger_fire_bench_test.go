@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// BenchmarkFire measures how four workers fire 1,000 triggers that are due at the same time, for one task type or for ten:
-// they tick until nothing is due. Each trigger must fire once.
+// BenchmarkFire measures how four workers fire 1,000 triggers that are due at the same time, for one task type or for
+// ten: they tick until nothing is due. Each trigger must fire once.
 func BenchmarkFire(b *testing.B) {
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL, testdb.SQLite} {
 		for _, targets := range []int{1, 10} {
@@ -68,8 +68,8 @@ func (f *fireBench) run() {
 	}
 }
 
-// checkFires checks that each trigger has made one run. Where several triggers fire one task type, most runs are skipped,
-// and a skipped slot does not count as a firing.
+// checkFires checks that each trigger has made one run. Where several triggers fire one task type, most runs are
+// skipped, and a skipped slot does not count as a firing.
 func (f *fireBench) checkFires() {
 	f.Helper()
 	var total, triggers int

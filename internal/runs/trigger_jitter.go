@@ -11,8 +11,8 @@ import (
 // maxJitter is the upper bound of Jitter.
 const maxJitter = 24 * time.Hour
 
-// delay returns by how much the trigger fires later than its slots. It follows from the trigger's id, so that all servers
-// agree, and the slots keep their distance.
+// delay returns how much later than its slots the trigger fires. It follows from the trigger's id, so that all servers
+// agree and the slots keep their distance.
 func (t Trigger) delay() time.Duration {
 	n := t.Jitter.Milliseconds()
 	if n <= 0 {
@@ -23,7 +23,7 @@ func (t Trigger) delay() time.Duration {
 	return time.Duration(h.Sum64()%uint64(n)) * time.Millisecond
 }
 
-// firingAt returns when a slot fires; zero stays zero.
+// firingAt returns when a slot fires, or zero for the zero slot.
 func (t Trigger) firingAt(slot time.Time) time.Time {
 	if slot.IsZero() {
 		return slot
@@ -31,7 +31,7 @@ func (t Trigger) firingAt(slot time.Time) time.Time {
 	return slot.Add(t.delay())
 }
 
-// first returns when the trigger fires next, as of now, and zero if it is done.
+// first returns when the trigger fires next, as of now, or zero if it is done.
 func (t Trigger) first(a slots.Trigger, now time.Time) time.Time {
 	return t.firingAt(a.First(now.Add(-t.delay())))
 }

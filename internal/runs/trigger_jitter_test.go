@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// With a jitter the firings are later than their slots by one time, and the runs keep the slots (R3).
-func TestJitter(t *testing.T) {
+// R3: with a jitter, all firings are later than their slots by the same time, and the runs keep the slots.
+func TestJitterDelaysFiringsAndKeepsSlots(t *testing.T) {
 	noon := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	delays := map[time.Duration]bool{}
 	for i := range 50 {

@@ -10,8 +10,8 @@ import (
 )
 
 // SetPaused pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A
-// trigger that is DONE stays DONE. A resume of a trigger in ERROR succeeds if its row is valid by then. SetPaused returns
-// ErrUnknownTrigger if no trigger has that name.
+// trigger that is DONE stays DONE. A resume of a trigger in ERROR succeeds if its row is valid by then. SetPaused
+// returns ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, actor string) error {
 	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
@@ -42,8 +42,8 @@ func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, act
 	return nil
 }
 
-// Delete deletes a trigger. Its runs stay, and a new trigger of the same name fires no slot a second time while the
-// run of that slot is kept. Delete returns ErrUnknownTrigger if no trigger has that name.
+// Delete deletes a trigger. Its runs stay, and a new trigger of the same name fires no slot a second time while the run
+// of that slot is kept. Its open backfills end CANCELLED. Delete returns ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) Delete(ctx context.Context, name, actor string) error {
 	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
 		return DeleteTrigger(ctx, l, name, actor)
@@ -59,12 +59,15 @@ func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name); err != nil {
 		return err
 	}
+	if err := CancelBackfills(ctx, l, name, "trigger "+name+" was deleted"); err != nil {
+		return err
+	}
 	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was deleted"})
 }
 
 // Fire makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
-// neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED, unless the kind is ONCE. Fire returns
-// ErrUnknownTrigger if no trigger has that name.
+// neither the slots nor the number of fires. The overlap policy applies: the run may be SKIPPED, unless the kind is
+// ONCE. Fire returns ErrUnknownTrigger if no trigger has that name.
 func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
 	err = ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		open, err := openRuns(ctx, l)

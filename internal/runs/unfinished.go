@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Unfinished counts the queues of a run that are neither done nor failed nor cancelled: all of them, and those that the
-// server owns. The servers share a rate in proportion to the second number (X4).
+// Unfinished counts the queues of a run that are neither done nor failed nor cancelled. own counts the queues of the
+// server, all the queues of all servers. A server's part of a shared rate is own divided by all (X4).
 func (sw *Sweeps) Unfinished(ctx context.Context, runID, server string) (own, all int, err error) {
 	err = sw.db.QueryRow(ctx, `SELECT COUNT(CASE WHEN o.cur_server = ? THEN 1 END), COUNT(*)
 		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id

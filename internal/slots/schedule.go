@@ -2,7 +2,7 @@
 // reads no clock and no database.
 //
 // A slot is an instant at which a trigger fires, always in UTC. Slots are computed and not enumerated: after a month of
-// downtime, a trigger of every second costs as much as after a second. The one exception is at cronCountMax.
+// downtime, a trigger of every second takes the same time as after a second. cronCountMax bounds the one exception.
 package slots
 
 import (

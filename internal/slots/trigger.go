@@ -79,7 +79,7 @@ func (t Trigger) validate() error {
 	}
 }
 
-// bounded returns the slot, or zero if the trigger is done before it after so many more firings.
+// bounded returns the slot, or zero if the trigger is done before it. more firings come before the slot.
 func (t Trigger) bounded(slot time.Time, more int64) time.Time {
 	if t.left() <= more || !t.EndAt.IsZero() && slot.After(t.EndAt) {
 		return time.Time{}
@@ -87,7 +87,7 @@ func (t Trigger) bounded(slot time.Time, more int64) time.Time {
 	return slot
 }
 
-// left returns how often the trigger may still fire.
+// left returns the number of firings that the trigger has left.
 func (t Trigger) left() int64 {
 	if t.MaxFires == 0 {
 		return math.MaxInt64

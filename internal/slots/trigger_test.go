@@ -45,21 +45,26 @@ func show(times []time.Time) string {
 	return strings.Join(list, ", ")
 }
 
-func TestDue(t *testing.T) {
+// dueCase is a trigger at a time, with what Due returns.
+type dueCase struct {
+	name    string
+	trigger Trigger
+	from    string // next_fire_at
+	now     string
+	fire    string
+	missed  int64
+	next    string
+}
+
+// dueCases is a table, and so it is long.
+func dueCases(t *testing.T) []dueCase {
+	t.Helper()
 	minutely := every(t, "1m", "2026-08-01 00:00:00")
 	once := trigger(t, KindOnce, "2026-08-01T12:00:00Z", "")
 	misfire := func(m string) func(*Trigger) { return func(t *Trigger) { t.Misfire = m } }
 	ends := func(text string) func(*Trigger) { return func(t *Trigger) { t.EndAt = parseShort(text) } }
 	left := func(n int64) func(*Trigger) { return func(t *Trigger) { t.MaxFires, t.Fires = 100, 100-n } }
-	tests := []struct {
-		name    string
-		trigger Trigger
-		from    string // next_fire_at
-		now     string
-		fire    string
-		missed  int64
-		next    string
-	}{
+	return []dueCase{
 		{"not yet", minutely, "08-01 12:00:00", "08-01 11:59:59", "", 0, "08-01 12:00:00"},
 		{"on time", minutely, "08-01 12:00:00", "08-01 12:00:00", "08-01 12:00:00", 0, "08-01 12:01:00"},
 		{"a little late", minutely, "08-01 12:00:00", "08-01 12:00:59", "08-01 12:00:00", 0, "08-01 12:01:00"},
@@ -100,7 +105,10 @@ func TestDue(t *testing.T) {
 		{"autumn: ALL, once a day", daily(t).with(misfire(MisfireAll)), "10-24 00:30:00", "10-26 02:00:00", "10-24 00:30:00, 10-25 00:30:00, 10-26 01:30:00", 0, "10-27 01:30:00"},
 		{"autumn: EVERY ignores the clock change", every(t, "24h", "2026-10-24 00:30:00"), "10-25 00:30:00", "10-26 00:30:00", "10-26 00:30:00", 1, "10-27 00:30:00"},
 	}
-	for _, tt := range tests {
+}
+
+func TestDue(t *testing.T) {
+	for _, tt := range dueCases(t) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.trigger.NextFireAt = parseShort(tt.from)
 			fire, missed, next, err := tt.trigger.Due(parseShort(tt.now))

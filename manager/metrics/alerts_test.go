@@ -25,8 +25,8 @@ type alertRules struct {
 	}
 }
 
-// The alert rules ask only for metrics that exist, and there is one for each kind of problem.
-func TestAlertRules(t *testing.T) {
+// The alert rules ask only for metrics that exist. Each kind of problem has a rule.
+func TestAlertRulesAskForExistingMetrics(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("alerts.yaml")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 	t.Parallel()
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed: TestAlertRules checks the rules without it")
+		t.Skip("promtool is not installed: TestAlertRulesAskForExistingMetrics checks the rules without it")
 	}
 	if out, err := exec.CommandContext(t.Context(), tool, "check", "rules", "alerts.yaml").CombinedOutput(); err != nil {
 		t.Errorf("promtool check rules alerts.yaml: %v\n%s", err, out)

@@ -6,9 +6,9 @@
 //	mx.Watch(m, c)
 //	prometheus.MustRegister(mx)
 //
-// Names and units follow the conventions of Prometheus. Every name begins with rota_. There are few labels: the task type,
-// the environment, and what a counter counts. Queues and servers are no labels, because there may be thousands: SELECTs
-// answer those questions.
+// Names and units follow the conventions of Prometheus. Every name begins with rota_. There are few labels: the task
+// type, the environment, and what a counter counts. Queues and servers are no labels, because there may be thousands:
+// SELECTs answer those questions.
 //
 // alerts.yaml has alert rules for Prometheus, grafana.json a dashboard.
 //
@@ -69,8 +69,8 @@ func New() *Metrics {
 	}
 }
 
-// Watch adds the gauges and counters that are read when the metrics are collected: the status of the manager, and what the
-// Center has asked of the database. Call it once, before the metrics are collected.
+// Watch adds the gauges and counters that are read when the metrics are collected: the status of the manager, and what
+// the Center has asked of the database. Call it once, before the metrics are collected.
 func (x *Metrics) Watch(m *manager.Manager, c *center.Center) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

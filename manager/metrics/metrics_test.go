@@ -84,8 +84,14 @@ func liveFor(t *testing.T, d time.Duration, task manager.Task, check func(*prome
 }
 
 func TestMetrics(t *testing.T) {
-	live(t, manager.Serve("settle", &dealer{}, manager.Settings{Queues: 1}), func(registry *prometheus.Registry) {
+	live(t, manager.Serve("settle", &dealer{}, manager.Settings{Queues: 1, MaxInFlight: 3}), func(registry *prometheus.Registry) {
 		want := `
+# HELP rota_calls_in_flight Calls of Execute in flight.
+# TYPE rota_calls_in_flight gauge
+rota_calls_in_flight{own_sign="BASE",task_type="settle"} 0
+# HELP rota_max_in_flight Calls of Execute that this process may have in flight, its share of max_in_flight; +Inf without a limit.
+# TYPE rota_max_in_flight gauge
+rota_max_in_flight{own_sign="BASE",task_type="settle"} 3
 # HELP rota_items_total Items by result: done, failed, skipped (not started), dead.
 # TYPE rota_items_total counter
 rota_items_total{own_sign="BASE",result="dead",task_type="settle"} 1
@@ -103,7 +109,7 @@ rota_server_lease_valid{own_sign="BASE",task_type="settle"} 1
 rota_queue_moves_total{kind="granted",task_type="settle"} 1
 `
 		err := testutil.GatherAndCompare(registry, strings.NewReader(want),
-			"rota_items_total", "rota_queues_owned", "rota_server_lease_valid", "rota_queue_moves_total")
+			"rota_items_total", "rota_queues_owned", "rota_server_lease_valid", "rota_queue_moves_total", "rota_calls_in_flight", "rota_max_in_flight")
 		if err != nil {
 			t.Error(err)
 		}
@@ -125,7 +131,7 @@ func (*failer) Select(context.Context, processor.Selection) ([]string, error) {
 	return nil, errors.New("no such table")
 }
 
-// A dealer that does nothing but fail has an age; one that does not has none.
+// rota_failing_seconds is the age of the failures of a dealer that does nothing but fail, and 0 for any other dealer.
 func TestMetricsOfAFailingDealer(t *testing.T) {
 	for name, test := range map[string]struct {
 		dealer      processor.TaskDealer[string]
@@ -186,8 +192,8 @@ rota_trigger_next_fire_timestamp_seconds{own_sign="BASE",task_type="sweep"} 9.46
 	})
 }
 
-// The problems of runs are counted by kind (R19).
-func TestMetricsOfProblems(t *testing.T) {
+// A metric counts the problems of runs by kind (R19).
+func TestMetricsCountProblemsByKind(t *testing.T) {
 	failing := processor.Each(func(context.Context, processor.Selection) error { return processor.Permanent(errors.New("no")) })
 	settings := manager.Settings{Queues: 1, Mode: center.ModeRun, Every: time.Minute}
 	liveFor(t, 150*time.Second, manager.Serve("sweep", failing, settings), func(registry *prometheus.Registry) {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -38,8 +39,10 @@ var taskMetrics = []taskMetric{
 	gauge("rota_server_lease_valid", "1 if the lease of the server is valid, so that it may work its queues.", func(s manager.Status) float64 { return boolean(s.LeaseValid) }),
 	gauge("rota_heartbeat_age_seconds", "Time since the last successful heartbeat began.", func(s manager.Status) float64 { return s.HeartbeatAge.Seconds() }),
 	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InFlight) }),
+	gauge("rota_calls_in_flight", "Calls of Execute in flight.", func(s manager.Status) float64 { return float64(s.InFlight) }),
+	gauge("rota_max_in_flight", "Calls of Execute that this process may have in flight, its share of max_in_flight; +Inf without a limit.", maxInFlight),
 	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
-	gauge("rota_outage", "1 while the circuit breaker is open, because items fail and nothing succeeds.", func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
+	gauge("rota_outage", "1 while the circuit breaker is open because items fail and nothing succeeds.", func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),
 	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.", failing),
 	counter("rota_selects_total", "Selects that have ended.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
@@ -89,6 +92,13 @@ func boolean(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+func maxInFlight(s manager.Status) float64 {
+	if s.MaxInFlight < 0 {
+		return math.Inf(1)
+	}
+	return float64(s.MaxInFlight)
 }
 
 func oldest(s manager.Status) float64 {

@@ -30,6 +30,7 @@ CREATE TABLE schedule_task_type (
     task_parameter              TEXT   NOT NULL DEFAULT '',           -- free text that each Select receives
     max_queues_per_server       BIGINT NOT NULL DEFAULT 0,            -- most queues that one server may own, 0 for no limit
     rate_per_second             DOUBLE NOT NULL DEFAULT 0,            -- most items per second of the whole task type, 0 for no limit
+    max_in_flight               BIGINT NOT NULL DEFAULT 0,            -- most calls of Execute in flight of the whole task type, 0 for no limit
     batch_timeout_ms            BIGINT NOT NULL DEFAULT 0,            -- time limit of one call of the dealer, 0 for none
     drain_timeout_ms            BIGINT NOT NULL DEFAULT 30000,        -- how long a leaving server waits for its items in flight
     stall_after_ms              BIGINT NOT NULL DEFAULT 300000,       -- age at which a call of the dealer raises an alert
@@ -59,6 +60,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_sleep_time_interval_ms CHECK (sleep_time_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
+    CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000),
@@ -89,7 +91,7 @@ CREATE TABLE schedule_task_running (
     queue_total        BIGINT  NOT NULL DEFAULT 0,      -- number of queues, by which items are divided
     requested_total    BIGINT  NULL,                    -- number of queues to change to once all servers have drained, or NULL
     removing           TEXT    NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
-    partition_version  BIGINT  NOT NULL DEFAULT 1,      -- rises when a change of the number of queues is requested, withdrawn or done
+    partition_version  BIGINT  NOT NULL DEFAULT 1,      -- rises when queues are added or removed, and when another number of them is requested
     membership_version BIGINT  NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    BIGINT  NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT  NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
@@ -153,12 +155,18 @@ CREATE TABLE schedule_server (
     labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
     hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT   NULL,                       -- JSON object of the settings that the program sets itself, as text; NULL if unknown
+    max_in_flight          BIGINT NULL,                       -- most calls of Execute that it may have in flight, or NULL for no limit
+    max_in_flight_target   BIGINT NULL,                       -- what max_in_flight is to become, or NULL for no limit
+    max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_server_watching_since CHECK (datetime(substr(watching_since, 1, 19)) IS substr(watching_since, 1, 19) AND rtrim(substr(watching_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_last_fetch_time CHECK (datetime(substr(last_fetch_time, 1, 19)) IS substr(last_fetch_time, 1, 19) AND rtrim(substr(last_fetch_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_start_time CHECK (datetime(substr(next_run_start_time, 1, 19)) IS substr(next_run_start_time, 1, 19) AND rtrim(substr(next_run_start_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (datetime(substr(next_run_end_time, 1, 19)) IS substr(next_run_end_time, 1, 19) AND rtrim(substr(next_run_end_time, 20), '0123456789') IN ('', '.')),
@@ -204,6 +212,9 @@ CREATE TABLE schedule_server_history (
     labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
     hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT   NULL,                       -- JSON object of the settings that the program sets itself, as text; NULL if unknown
+    max_in_flight          BIGINT NULL,                       -- most calls of Execute that it may have in flight, or NULL for no limit
+    max_in_flight_target   BIGINT NULL,                       -- what max_in_flight is to become, or NULL for no limit
+    max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
 );
@@ -283,21 +294,25 @@ CREATE INDEX idx_schedule_event_kind ON schedule_event (kind, own_sign, event_id
 
 -- The items that have failed and have not succeeded since. An item that never fails has no row.
 CREATE TABLE schedule_failed_item (
-    task_type       TEXT   NOT NULL,                 -- name of the task type
-    own_sign        TEXT   NOT NULL DEFAULT 'BASE',  -- environment
-    item_key        TEXT   NOT NULL,                 -- key of the item, from the dealer
-    queue_id        TEXT   NOT NULL,                 -- queue of the item
-    state           TEXT   NOT NULL DEFAULT 'RETRY', -- RETRY, STARTED or DEAD
-    attempts        BIGINT NOT NULL DEFAULT 0,       -- number of failures
-    last_error      TEXT   NOT NULL DEFAULT '',      -- last error
-    first_failed_at TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it first failed
-    next_attempt_at TEXT   NULL,                     -- when it may be tried again, in state RETRY
+    task_type         TEXT   NOT NULL,                 -- name of the task type
+    own_sign          TEXT   NOT NULL DEFAULT 'BASE',  -- environment
+    item_hash         TEXT   NOT NULL,                 -- SHA-256 of the key, in hexadecimal: it has one length
+    item_key          TEXT   NOT NULL,                 -- key of the item, from the dealer
+    queue_id          TEXT   NOT NULL,                 -- queue that had the item when it last failed
+    partition_version BIGINT NOT NULL DEFAULT 0,       -- the one of the lock row when this queue was granted
+    state             TEXT   NOT NULL DEFAULT 'RETRY', -- RETRY, STARTED or DEAD
+    attempts          BIGINT NOT NULL DEFAULT 0,       -- number of failures
+    last_error        TEXT   NOT NULL DEFAULT '',      -- last error
+    first_failed_at   TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it first failed
+    next_attempt_at   TEXT   NULL,                     -- when it may be tried again; in state DEAD, when it died
+    CONSTRAINT ck_schedule_failed_item_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_failed_item_attempts CHECK (attempts BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_failed_item_first_failed_at CHECK (datetime(substr(first_failed_at, 1, 19)) IS substr(first_failed_at, 1, 19) AND rtrim(substr(first_failed_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_failed_item_next_attempt_at CHECK (datetime(substr(next_attempt_at, 1, 19)) IS substr(next_attempt_at, 1, 19) AND rtrim(substr(next_attempt_at, 20), '0123456789') IN ('', '.')),
-    PRIMARY KEY (task_type, own_sign, item_key)
+    PRIMARY KEY (task_type, own_sign, item_hash)
 );
-CREATE INDEX idx_schedule_failed_item_due ON schedule_failed_item (task_type, own_sign, queue_id, next_attempt_at); -- the failed items of a queue
+CREATE INDEX idx_schedule_failed_item_queue ON schedule_failed_item (task_type, own_sign, partition_version, queue_id, state); -- the failed items of a queue
+CREATE INDEX idx_schedule_failed_item_time ON schedule_failed_item (next_attempt_at); -- retention
 
 -- The triggers, which start runs. A slot is a moment at which a trigger is due.
 CREATE TABLE schedule_trigger (
@@ -361,6 +376,7 @@ CREATE TABLE schedule_run (
     run_key          TEXT    NOT NULL,                                    -- a task type has one run per key
     root_run_id      TEXT    NOT NULL,                                    -- run that this one was created with, or its own run_id
     trigger_name     TEXT    NULL,                                        -- trigger that fired it or its root, or NULL
+    backfill_id      TEXT    NULL,                                        -- backfill that made it or its root, or NULL
     scheduled_at     TEXT    NOT NULL,                                    -- slot of the trigger, or when it was submitted
     state            TEXT    NOT NULL,                                    -- WAITING, READY, RUNNING, SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED
     paused           BOOLEAN NOT NULL DEFAULT FALSE,                      -- it is not opened, and its queues are not claimed
@@ -391,6 +407,7 @@ CREATE TABLE schedule_run (
 );
 CREATE INDEX idx_schedule_run_state ON schedule_run (task_type, own_sign, state, scheduled_at); -- the open runs of a task type
 CREATE INDEX idx_schedule_run_trigger ON schedule_run (task_type, own_sign, trigger_name, state, scheduled_at); -- the successes of a trigger after a failure
+CREATE INDEX idx_schedule_run_backfill ON schedule_run (backfill_id, state); -- the runs of a backfill
 
 -- The queues that a run sweeps, as they were when the run was opened.
 CREATE TABLE schedule_run_queue (
@@ -421,6 +438,21 @@ CREATE TABLE schedule_run_queue (
 );
 CREATE INDEX idx_schedule_run_queue_due ON schedule_run_queue (state, next_attempt_at); -- the queues to claim
 
+-- The items that failed in the sweep of a queue of a run, at most 100 per queue.
+CREATE TABLE schedule_run_item (
+    run_id     TEXT   NOT NULL,            -- run
+    queue_id   TEXT   NOT NULL,            -- queue
+    item_no    BIGINT NOT NULL,            -- order of the failures of the queue
+    item_key   TEXT   NOT NULL,            -- key of the item, from the dealer, cut to 255 characters
+    attempt    BIGINT NOT NULL,            -- attempt of the queue in which it failed last
+    last_error TEXT   NOT NULL DEFAULT '', -- last error
+    failed_at  TEXT   NOT NULL,            -- when it failed last
+    CONSTRAINT ck_schedule_run_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_item_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_item_failed_at CHECK (datetime(substr(failed_at, 1, 19)) IS substr(failed_at, 1, 19) AND rtrim(substr(failed_at, 20), '0123456789') IN ('', '.')),
+    PRIMARY KEY (run_id, queue_id, item_no)
+);
+
 -- The runs that a run waits for, as they were when the run was created.
 CREATE TABLE schedule_run_dep (
     run_id          TEXT NOT NULL,                   -- run that waits
@@ -429,3 +461,47 @@ CREATE TABLE schedule_run_dep (
     PRIMARY KEY (run_id, upstream_run_id)
 );
 CREATE INDEX idx_schedule_run_dep_upstream ON schedule_run_dep (upstream_run_id); -- the runs that wait for one
+
+-- The backfills. A backfill makes a run for each slot of a trigger in a range of time.
+CREATE TABLE schedule_backfill (
+    backfill_id   TEXT    NOT NULL PRIMARY KEY,       -- UUIDv7 by the database's clock: sorts by time
+    task_type     TEXT    NOT NULL,                   -- name of the task type
+    own_sign      TEXT    NOT NULL DEFAULT 'BASE',    -- environment
+    trigger_name  TEXT    NOT NULL,                   -- trigger whose slots get runs
+    kind          TEXT    NOT NULL,                   -- of the trigger at the start: CRON or EVERY
+    expression    TEXT    NOT NULL,                   -- a cron expression with seconds, or a duration such as 5m
+    time_zone     TEXT    NOT NULL DEFAULT 'UTC',     -- time zone of CRON
+    start_at      TEXT    NULL,                       -- first permitted slot; EVERY counts from it
+    excluded_days TEXT    NOT NULL DEFAULT '',        -- days without slots of CRON, such as 2026-04-03,12-25
+    params        TEXT    NOT NULL DEFAULT '',        -- parameters of the runs
+    priority      BIGINT  NOT NULL DEFAULT 0,         -- priority of the runs, the highest first
+    from_at       TEXT    NOT NULL,                   -- no slot is earlier
+    to_at         TEXT    NOT NULL,                   -- all slots are earlier
+    parallel      BIGINT  NOT NULL DEFAULT 1,         -- most slots whose runs are open at a time
+    rerun_failed  BOOLEAN NOT NULL DEFAULT FALSE,     -- failed and cancelled runs of slots are rerun
+    dependants    BOOLEAN NOT NULL DEFAULT TRUE,      -- the runs have dependants
+    newest_first  BOOLEAN NOT NULL DEFAULT FALSE,     -- the newest slot comes first
+    state         TEXT    NOT NULL DEFAULT 'RUNNING', -- RUNNING, SUCCESS, FAILED or CANCELLED
+    paused        BOOLEAN NOT NULL DEFAULT FALSE,     -- no further slot gets a run
+    next_slot_at  TEXT    NULL,                       -- next slot to look at, or NULL if there is none
+    slots_total   BIGINT  NOT NULL DEFAULT 0,         -- slots in the range
+    slots_made    BIGINT  NOT NULL DEFAULT 0,         -- slots whose run it has made or reopened
+    slots_kept    BIGINT  NOT NULL DEFAULT 0,         -- slots whose run it has left alone
+    message       TEXT    NOT NULL DEFAULT '',        -- why it is in its state, for people
+    actor         TEXT    NOT NULL DEFAULT '',        -- operator that started it
+    created_at    TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it was started
+    ended_at      TEXT    NULL,                       -- when it ended
+    version       BIGINT  NOT NULL DEFAULT 0,         -- rises with each change; a change compares it first
+    CONSTRAINT ck_schedule_backfill_start_at CHECK (datetime(substr(start_at, 1, 19)) IS substr(start_at, 1, 19) AND rtrim(substr(start_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backfill_from_at CHECK (datetime(substr(from_at, 1, 19)) IS substr(from_at, 1, 19) AND rtrim(substr(from_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backfill_to_at CHECK (datetime(substr(to_at, 1, 19)) IS substr(to_at, 1, 19) AND rtrim(substr(to_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backfill_parallel CHECK (parallel BETWEEN 1 AND 100),
+    CONSTRAINT ck_schedule_backfill_next_slot_at CHECK (datetime(substr(next_slot_at, 1, 19)) IS substr(next_slot_at, 1, 19) AND rtrim(substr(next_slot_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backfill_slots_total CHECK (slots_total BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_backfill_slots_made CHECK (slots_made BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_backfill_slots_kept CHECK (slots_kept BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_backfill_created_at CHECK (datetime(substr(created_at, 1, 19)) IS substr(created_at, 1, 19) AND rtrim(substr(created_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backfill_ended_at CHECK (datetime(substr(ended_at, 1, 19)) IS substr(ended_at, 1, 19) AND rtrim(substr(ended_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backfill_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+);
+CREATE INDEX idx_schedule_backfill_state ON schedule_backfill (task_type, own_sign, state); -- the open backfills of a task type

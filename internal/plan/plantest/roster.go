@@ -18,7 +18,7 @@ type Roster struct {
 	Queues  []plan.Queue
 	Servers []plan.Server // the live servers, in the order in which they joined
 
-	MaxPerServer int // 0 means no limit
+	Limits plan.Limits
 
 	rows, live map[string]int // the positions in Queues and Servers, by id
 	joined     int            // the number of servers that have ever joined
@@ -26,7 +26,7 @@ type Roster struct {
 
 // Clone returns a copy that shares nothing with the roster.
 func (r *Roster) Clone() *Roster {
-	return &Roster{Queues: slices.Clone(r.Queues), Servers: slices.Clone(r.Servers), MaxPerServer: r.MaxPerServer, joined: r.joined}
+	return &Roster{Queues: slices.Clone(r.Queues), Servers: slices.Clone(r.Servers), Limits: r.Limits, joined: r.joined}
 }
 
 // Numbered returns n queues without owner, with the ids from first on.
@@ -60,7 +60,7 @@ func (r *Roster) Remove(uuid string) {
 }
 
 // Plan computes a plan and writes nothing.
-func (r *Roster) Plan() []plan.Change { return plan.Plan(r.Queues, r.Servers, r.MaxPerServer) }
+func (r *Roster) Plan() []plan.Change { return plan.Plan(r.Queues, r.Servers, r.Limits) }
 
 // Rebalance computes a plan and applies it.
 func (r *Roster) Rebalance() error { return r.Apply(r.Plan()) }

@@ -15,17 +15,21 @@ import (
 // deadRows is an ItemStore in which the rows below a number are dead.
 type deadRows int
 
-func (n deadRows) Load(context.Context, processor.Queue) (list []processor.FailedItem, _ error) {
+func (n deadRows) Load(context.Context, processor.Queue, int) (list []processor.FailedItem, more bool, _ error) {
 	for i := range int(n) {
 		list = append(list, processor.FailedItem{Key: fmt.Sprint(i), Attempts: 25, Dead: true})
 	}
-	return list, nil
+	return list, false, nil
+}
+
+func (deadRows) Find(context.Context, processor.Queue, []string) ([]processor.FailedItem, error) {
+	return nil, nil
 }
 
 func (deadRows) Save(context.Context, processor.Queue, []processor.FailedItem) error { return nil }
 func (deadRows) Delete(context.Context, processor.Queue, []string) error             { return nil }
 
-// With {{after}}, rows behind many times as many dead rows as a select returns are executed (X2).
+// With {{after}}, rows are executed behind ten times the dead rows that a select returns (X2).
 func TestRowsBehindDeadRows(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
@@ -37,7 +41,7 @@ func TestRowsBehindDeadRows(t *testing.T) {
 		d := s.dealer(config.SQLDealer{
 			Select:  "SELECT id FROM jobs WHERE state = 'NEW' AND id > {{after}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
 			Execute: "UPDATE jobs SET state = 'DONE' WHERE state = 'NEW' AND id IN ({{keys}})",
-			Key:     "id", AfterStart: "-1",
+			Key:     []string{"id"}, AfterStart: []string{"-1"},
 		})
 		p, err := processor.New(d.Use(s.DB()), processor.Env{
 			Items: deadRows(200), Bind: func(context.Context, []processor.Queue, *string) context.Context { return s.batch(7) },
@@ -61,21 +65,5 @@ func TestRowsBehindDeadRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.want("SELECT COUNT(*), MIN(id) FROM jobs WHERE state = 'DONE'", "40 200")
-	})
-}
-
-// A row without a key is refused: no statement would find it.
-func TestRowWithoutKey(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
-		s := openShop(t, url)
-		s.exec("CREATE TABLE jobs (id BIGINT, name VARCHAR(9))", "INSERT INTO jobs VALUES (1, 'a'), (NULL, 'b')")
-		d := s.dealer(config.SQLDealer{
-			Select:  "SELECT name, id FROM jobs WHERE {{index}} = 1 ORDER BY name LIMIT {{limit}}",
-			Execute: "UPDATE jobs SET name = 'c' WHERE id IN ({{keys}})", Key: "id",
-		})
-		_, err := d.Select(t.Context(), selection())
-		if want := `run select: row 2 has no key: column "id" is NULL`; errorText(err) != want {
-			t.Errorf("got  %v\nwant %s", err, want)
-		}
 	})
 }

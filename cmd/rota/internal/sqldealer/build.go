@@ -3,53 +3,41 @@ package sqldealer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
 )
 
+// builder makes a Dealer from the keys of the file. The errors of its methods continue the path
+// "tasks.NAME.dealer.sql".
+type builder struct {
+	*Dealer
+	file     config.SQLDealer
+	settings center.Settings
+}
+
 // errNoRun refuses {{run_key}} for mode CONTINUOUS.
 var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it")
 
-func manyQueues(s center.Settings) bool { return s.Queues > 1 || len(s.QueueNames) > 1 }
-
-// build parses the statements of a task. Its errors continue the path
-// "tasks.NAME.dealer.sql".
 func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, error) {
-	if err := checkKeys(c); err != nil {
-		return nil, err
-	}
-	d := &Dealer{syntax: sy, each: c.ExecuteEach != "", modeRun: settings.Mode == center.ModeRun, afterStart: c.AfterStart}
-	if c.Key != "" {
-		d.keyed, d.columns = true, []string{c.Key}
-	}
-	if err := d.parseSelect(c.Select, manyQueues(settings)); err != nil {
-		return nil, fmt.Errorf(".select %w", err)
-	}
-	if err := d.buildCursor(c); err != nil {
-		return nil, err
-	}
-	if err := checkAfter(c, d.sel.uses(after), d.cursor != nil); err != nil {
-		return nil, err
-	}
-	if d.each {
-		if err := d.parseEach(c.ExecuteEach); err != nil {
-			return nil, fmt.Errorf(".execute_each %w", err)
+	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart}, c, settings}
+	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1}
+	for _, step := range []func() error{b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter, b.buildExecute, b.buildDiscard} {
+		if err := step(); err != nil {
+			return nil, err
 		}
-		return d, nil
 	}
-	if err := d.parseExecute(c.Execute); err != nil {
-		return nil, fmt.Errorf(".execute %w", err)
-	}
-	return d, d.checkParameters(settings.ExecuteNumber)
+	return b.Dealer, nil
 }
 
-// checkKeys checks which keys of the file are there.
-func checkKeys(c config.SQLDealer) error {
+// checkFile checks which keys of the file are there.
+func (b builder) checkFile() error {
+	c := b.file
 	each := c.ExecuteEach != ""
 	switch {
-	case c.Select == "" && c.Execute == "" && !each && c.Key == "":
+	case c.Select == "" && c.Execute == "" && !each && len(c.Key) == 0:
 		return errors.New(" is missing: give it select, execute and key")
 	case c.Select == "":
 		return errors.New(".select is missing")
@@ -57,58 +45,60 @@ func checkKeys(c config.SQLDealer) error {
 		return errors.New(" has both execute and execute_each: keep one")
 	case c.Execute == "" && !each:
 		return errors.New(" has neither execute nor execute_each")
-	case c.Execute != "" && c.Key == "":
+	case c.Execute != "" && len(c.Key) == 0:
 		return errors.New(".key is missing: it names the column that {{keys}} of execute is bound to")
 	}
 	return nil
 }
 
-func (d *Dealer) parse(text string, known ...string) (*statement, error) {
-	s, err := parse(text, d.syntax, known...)
-	if err == nil && !d.modeRun && s.uses(runKey) {
-		err = errNoRun
-	}
-	return s, err
-}
-
-func (d *Dealer) parseSelect(text string, many bool) (err error) {
-	d.sel, err = d.parse(text, total, index, queue, queueParameter, parameter, limit, cursor, cursor+".", horizonName, after, ownSign, runKey)
-	if err != nil {
-		return err
-	}
-	if many && !d.sel.uses(index, queue, queueParameter) {
-		return errors.New("returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
-	}
-	if !d.sel.uses(limit, cursor) { // for {{cursor}} there is another reason
-		return errors.New("must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones")
-	}
-	return nil
-}
-
-func (d *Dealer) parseExecute(text string) (err error) {
-	d.exec, err = d.parse(text, keys, server, queue, parameter, ownSign, runKey)
-	if err != nil {
-		return err
-	}
-	if !d.exec.uses(keys) {
-		return errors.New("must use {{keys}} to find its rows (or use execute_each instead)")
-	}
-	return nil
-}
-
-// parseEach also determines the columns that the statement needs.
-func (d *Dealer) parseEach(text string) (err error) {
-	d.exec, err = d.parse(text, row, server, queue, parameter, ownSign, runKey)
-	if err != nil {
-		return err
-	}
-	for _, name := range d.exec.names {
-		column, isColumn := strings.CutPrefix(name, row)
-		if !isColumn {
-			d.bindings = append(d.bindings, -1)
-			continue
+// checkKey checks that the key names each column once.
+func (b builder) checkKey() error {
+	for i, name := range b.file.Key {
+		switch {
+		case name == "":
+			return fmt.Errorf(".key (%s) must not have an empty name", listed(b.file.Key))
+		case indexFold(b.file.Key, name) < i:
+			return fmt.Errorf(".key (%s) must name each column once", listed(b.file.Key))
 		}
-		d.bindings = append(d.bindings, d.addColumn(column))
 	}
 	return nil
+}
+
+func (b builder) inRun() bool { return b.settings.Mode == center.ModeRun }
+
+// parse returns a statement of the file. Its errors continue the path of the statement.
+func (b builder) parse(text string, known ...string) (*statement, error) {
+	s, err := parse(text, b.syntax, known...)
+	if err != nil {
+		return nil, err
+	}
+	if !b.inRun() && s.uses(runKey) {
+		return nil, errNoRun
+	}
+	s.keyWidth = b.shape.key
+	return s, nil
+}
+
+func (b builder) buildSelect() error {
+	s, err := b.parse(b.file.Select, total, index, queue, queueParameter, parameter, limit, cursor, cursor+".", horizonName, after, after+".", ownSign, runKey)
+	if err != nil {
+		return fmt.Errorf(".select %w", err)
+	}
+	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
+	if many && !s.uses(index, queue, queueParameter) {
+		return errors.New(".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
+	}
+	if !s.uses(limit) && !s.usesColumns(cursor) { // for {{cursor}} there is another reason
+		return errors.New(".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones")
+	}
+	b.sel = s
+	return nil
+}
+
+// listed returns names as a message lists them.
+func listed(names []string) string { return strings.Join(names, ", ") }
+
+// indexFold returns the index of a column's name in any case, or -1.
+func indexFold(names []string, name string) int {
+	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
-	"github.com/dutyrota/rota/schema"
 )
 
 const (
@@ -17,107 +16,98 @@ const (
 
 var zero = []string{"0"} // as cursor_start
 
+var newCases = map[string]buildCase{
+	"nothing":    {want: " is missing: give it select, execute and key"},
+	"no select":  {sql: config.SQLDealer{Execute: anUpdate, Key: []string{"id"}}, want: ".select is missing"},
+	"no execute": {sql: config.SQLDealer{Select: aSelect, Key: []string{"id"}}, want: " has neither execute nor execute_each"},
+	"both": {
+		sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, ExecuteEach: "x", Key: []string{"id"}},
+		want: " has both execute and execute_each: keep one",
+	},
+	"no key": {
+		sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate},
+		want: ".key is missing: it names the column that {{keys}} of execute is bound to",
+	},
+	"unknown in select": {
+		sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: []string{"id"}},
+		want: ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{after.COLUMN}}, {{own_sign}}, {{run_key}}",
+	},
+	"unknown in execute": {
+		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: []string{"id"}},
+		want: ".execute has the unknown placeholder {{row.a}}: known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
+	},
+	"unknown in execute_each": {
+		sql:  config.SQLDealer{Select: aSelect, ExecuteEach: "UPDATE orders SET a = 1 WHERE id IN ({{keys}})"},
+		want: ".execute_each has the unknown placeholder {{keys}}: known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
+	},
+	"execute without keys": {
+		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET state = 1", Key: []string{"id"}},
+		want: ".execute must use {{keys}} to find its rows (or use execute_each instead)",
+	},
+	"the same rows for all": {
+		sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4},
+		want: ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+	},
+	"the same rows, named queues": {
+		sql:      config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}} -- {{queue}}", Execute: anUpdate, Key: []string{"id"}},
+		settings: center.Settings{QueueNames: []string{"north", "south"}},
+		want:     ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+	},
+	"no limit": {
+		sql:  config.SQLDealer{Select: "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT 500 -- {{limit}}", Execute: anUpdate, Key: []string{"id"}},
+		want: ".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones",
+	},
+	"after without key": {
+		sql:  config.SQLDealer{Select: anAfter, ExecuteEach: "SELECT {{row.id}}", AfterStart: zero},
+		want: ".key is missing: it names the column by which select is ordered, and whose value {{after}} is",
+	},
+	"after without start": {
+		sql:  config.SQLDealer{Select: anAfter, Execute: anUpdate, Key: []string{"id"}},
+		want: ".after_start is missing: it is the value of {{after}} before the first row, such as 0",
+	},
+	"start without after": {
+		sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}, AfterStart: zero},
+		want: ".after_start (0) has no effect: select does not use {{after}}",
+	},
+	"after and cursor": {
+		sql:  config.SQLDealer{Select: aCursor + " -- \n OFFSET {{after}}", Execute: anUpdate, Key: []string{"id"}, CursorStart: zero, AfterStart: zero, CommitsInOrder: true},
+		want: ".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, so remove {{after}}",
+	},
+	"too many keys": {
+		sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{ExecuteNumber: 32_767},
+		want: ".execute takes 32766 keys at most: execute_number (32767) must not be larger",
+	},
+	"too many keys beside others": {
+		sql:      config.SQLDealer{Select: aSelect, Execute: anUpdate + " AND by_server <> {{server}} OR id IN ({{keys}})", Key: []string{"id"}},
+		settings: center.Settings{ExecuteNumber: 16_383},
+		want:     ".execute takes 16382 keys at most: execute_number (16383) must not be larger",
+	},
+	"as many keys as possible": {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{ExecuteNumber: 32_766}},
+	"after":                    {sql: config.SQLDealer{Select: anAfter, Execute: anUpdate, Key: []string{"id"}, AfterStart: zero}, settings: center.Settings{Queues: 4}},
+	"run_key without runs, select": {
+		sql: config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4},
+		want: ".select uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
+	},
+	"run_key without runs, execute": {
+		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET day = {{run_key}} WHERE id IN ({{keys}})", Key: []string{"id"}},
+		want: ".execute uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
+	},
+	"run_key without runs, execute_each": {
+		sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}, {{run_key}}"}, settings: center.Settings{Mode: center.ModeContinuous},
+		want: ".execute_each uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
+	},
+	"run_key": {
+		sql:      config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", ExecuteEach: "SELECT {{row.id}}, {{run_key}}"},
+		settings: center.Settings{Queues: 4, Mode: center.ModeRun},
+	},
+	"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 1}},
+	"execute":                    {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4}},
+	"execute_each needs no key":  {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}, settings: center.Settings{Queues: 4}},
+	"a queue's name is its part": {sql: config.SQLDealer{Select: "SELECT {{queue}} AS id LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4}},
+}
+
 func TestNewErrors(t *testing.T) {
-	const at = "tasks.settle.dealer.sql"
-	four := center.Settings{Queues: 4}
-	for name, test := range map[string]struct {
-		sql      config.SQLDealer
-		settings center.Settings
-		want     string
-	}{
-		"nothing":    {want: at + " is missing: give it select, execute and key"},
-		"no select":  {sql: config.SQLDealer{Execute: anUpdate, Key: "id"}, want: at + ".select is missing"},
-		"no execute": {sql: config.SQLDealer{Select: aSelect, Key: "id"}, want: at + " has neither execute nor execute_each"},
-		"both": {
-			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, ExecuteEach: "x", Key: "id"},
-			want: at + " has both execute and execute_each: keep one",
-		},
-		"no key": {
-			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate},
-			want: at + ".key is missing: it names the column that {{keys}} of execute is bound to",
-		},
-		"unknown in select": {
-			sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: "id"},
-			want: at + ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{own_sign}}, {{run_key}}",
-		},
-		"unknown in execute": {
-			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: "id"},
-			want: at + ".execute has the unknown placeholder {{row.a}}: known are {{keys}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
-		},
-		"unknown in execute_each": {
-			sql:  config.SQLDealer{Select: aSelect, ExecuteEach: "UPDATE orders SET a = 1 WHERE id IN ({{keys}})"},
-			want: at + ".execute_each has the unknown placeholder {{keys}}: known are {{row.COLUMN}}, {{server}}, {{queue}}, {{parameter}}, {{own_sign}}, {{run_key}}",
-		},
-		"execute without keys": {
-			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET state = 1", Key: "id"},
-			want: at + ".execute must use {{keys}} to find its rows (or use execute_each instead)",
-		},
-		"the same rows for all": {
-			sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: "id"}, settings: four,
-			want: at + ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
-		},
-		"the same rows, named queues": {
-			sql:      config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}} -- {{queue}}", Execute: anUpdate, Key: "id"},
-			settings: center.Settings{QueueNames: []string{"north", "south"}},
-			want:     at + ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
-		},
-		"no limit": {
-			sql:  config.SQLDealer{Select: "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT 500 -- {{limit}}", Execute: anUpdate, Key: "id"},
-			want: at + ".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones",
-		},
-		"after without key": {
-			sql:  config.SQLDealer{Select: anAfter, ExecuteEach: "SELECT {{row.id}}", AfterStart: "0"},
-			want: at + ".key is missing: it names the column by which select is ordered, and whose value {{after}} is",
-		},
-		"after without start": {
-			sql:  config.SQLDealer{Select: anAfter, Execute: anUpdate, Key: "id"},
-			want: at + ".after_start is missing: it is the value of {{after}} before the first row, such as 0",
-		},
-		"start without after": {
-			sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id", AfterStart: "0"},
-			want: at + ".after_start (0) has no effect: select does not use {{after}}",
-		},
-		"after and cursor": {
-			sql:  config.SQLDealer{Select: aCursor + " -- \n OFFSET {{after}}", Execute: anUpdate, Key: "id", CursorStart: zero, AfterStart: "0", CommitsInOrder: true},
-			want: at + ".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, so remove {{after}}",
-		},
-		"too many keys": {
-			sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: center.Settings{ExecuteNumber: 32_767},
-			want: at + ".execute takes 32766 keys at most: execute_number (32767) must not be larger",
-		},
-		"too many keys beside others": {
-			sql:      config.SQLDealer{Select: aSelect, Execute: anUpdate + " AND by_server <> {{server}} OR id IN ({{keys}})", Key: "id"},
-			settings: center.Settings{ExecuteNumber: 16_383},
-			want:     at + ".execute takes 16382 keys at most: execute_number (16383) must not be larger",
-		},
-		"as many keys as possible": {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: center.Settings{ExecuteNumber: 32_766}},
-		"after":                    {sql: config.SQLDealer{Select: anAfter, Execute: anUpdate, Key: "id", AfterStart: "0"}, settings: four},
-		"run_key without runs, select": {
-			sql: config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", Execute: anUpdate, Key: "id"}, settings: four,
-			want: at + ".select uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
-		},
-		"run_key without runs, execute": {
-			sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET day = {{run_key}} WHERE id IN ({{keys}})", Key: "id"},
-			want: at + ".execute uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
-		},
-		"run_key without runs, execute_each": {
-			sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}, {{run_key}}"}, settings: center.Settings{Mode: center.ModeContinuous},
-			want: at + ".execute_each uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it",
-		},
-		"run_key": {
-			sql:      config.SQLDealer{Select: aSelect + " AND day = {{run_key}}", ExecuteEach: "SELECT {{row.id}}, {{run_key}}"},
-			settings: center.Settings{Queues: 4, Mode: center.ModeRun},
-		},
-		"one queue needs no part":    {sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: "id"}, settings: center.Settings{Queues: 1}},
-		"execute":                    {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: "id"}, settings: four},
-		"execute_each needs no key":  {sql: config.SQLDealer{Select: aSelect, ExecuteEach: "SELECT {{row.id}}"}, settings: four},
-		"a queue's name is its part": {sql: config.SQLDealer{Select: "SELECT {{queue}} AS id LIMIT {{limit}}", Execute: anUpdate, Key: "id"}, settings: four},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := New(config.Task{Name: "settle", Settings: test.settings, SQL: test.sql}, schema.SQLite)
-			if got := errorText(err); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
-			}
-		})
+	for name, c := range newCases {
+		t.Run(name, c.test)
 	}
 }

@@ -7,22 +7,21 @@ import (
 	"fmt"
 )
 
-// Check asks the database whether it knows all that the statements name. It changes
-// nothing, and each statement is checked within one transaction, so that a proxy
-// may stand in between. An error for which Refused is true names task, statement
-// and position. Any other error says nothing about the statements: the database may
-// be away.
+// Check asks the database whether it knows all that the statements name. It changes nothing. It checks each statement
+// within one transaction, for PgBouncer. An error for which Refused is true names task, statement and position. Any
+// other error says nothing about the statements: the database may be away.
 func (d *Dealer) Check(ctx context.Context, db *sql.DB) error {
-	exec := "execute"
-	if d.each {
-		exec = "execute_each"
-	}
 	type check struct {
 		name  string
 		stmt  *statement
 		probe func(context.Context, *sql.Tx) error
 	}
-	checks := []check{{"select", d.sel, d.probeSelect}, {exec, d.exec, d.exec.prepare}}
+	checks := []check{{"select", d.sel, d.probeSelect}}
+	for _, a := range []*action{d.exec, d.discard} {
+		if a != nil {
+			checks = append(checks, check{a.name, a.statement, a.prepare})
+		}
+	}
 	if h, ok := d.horizon().(*lagHorizon); ok {
 		checks = append(checks, check{"cursor_newest", h.newest, h.newest.prepare})
 	}
@@ -61,7 +60,7 @@ func (d *Dealer) probeSelect(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	defer rows.Close()
-	if _, err := d.newReader(rows); err != nil {
+	if _, err := d.shape.newReader(rows); err != nil {
 		return &refusal{message: err.Error(), offset: -1}
 	}
 	return rows.Err()
@@ -78,7 +77,7 @@ func (s *statement) prepare(ctx context.Context, tx *sql.Tx) error {
 		}
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, "EXPLAIN "+text, make([]any, len(s.names))...)
+	rows, err := tx.QueryContext(ctx, "EXPLAIN "+text, make([]any, s.markCount(1))...)
 	if err != nil {
 		return err
 	}
@@ -86,8 +85,8 @@ func (s *statement) prepare(ctx context.Context, tx *sql.Tx) error {
 	return rows.Err()
 }
 
-// Refused reports whether an error of Check says that the database refuses a
-// statement, for a reason that lasts.
+// Refused reports whether an error of Check is about the statement. The same
+// statement then fails again.
 func Refused(err error) bool {
 	_, ok := errors.AsType[*refusal](err)
 	return ok

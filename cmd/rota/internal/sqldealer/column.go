@@ -42,7 +42,7 @@ func (c *column) value(v any) any {
 	return v
 }
 
-// refuseType refuses a column whose stored text does not give the same value again,
+// refuseType returns an error for a column whose stored text does not give the same value again,
 // or does not compare like it.
 func (c *column) refuseType(sy syntax) error {
 	role, solution := "a key", sy.inexact[c.kind]
@@ -55,8 +55,8 @@ func (c *column) refuseType(sy syntax) error {
 	return fmt.Errorf("column %q of type %s cannot be %s: %s", c.name, c.kind, role, fmt.Sprintf(solution, c.name))
 }
 
-// refuseValue refuses the value of an ordered column that SQLite would compare with
-// another result once it was stored. A column of SQLite may hold values of any type.
+// refuseValue returns an error for a value of an ordered column that SQLite compares in another
+// way when it comes from its stored text. A column of SQLite may hold values of any type.
 func (c *column) refuseValue(v any, sy syntax) error {
 	if !c.ordered || !sy.dynamicTypes {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/processor"
@@ -52,7 +51,7 @@ func (c *cursorSpec) position(saved string) ([]string, error) {
 	if len(c.names) > 1 {
 		texts = nil
 		if json.Unmarshal([]byte(saved), &texts) != nil || len(texts) != len(c.names) {
-			return nil, fmt.Errorf("the saved cursor %q has not the columns %s of the file: rota queue list shows it; delete the task type or restore the columns", saved, strings.Join(c.names, ", "))
+			return nil, fmt.Errorf("the saved cursor %q does not have the columns %s of the file: rota queue list shows it; delete the task type or restore the columns", saved, strings.Join(c.names, ", "))
 		}
 	}
 	return texts, nil
@@ -90,15 +89,11 @@ func (c cursored) Select(ctx context.Context, s processor.Selection) ([]Row, err
 }
 
 func (c cursored) cursorArg(name string, s *processor.Selection, position []string, bound any) any {
-	switch name {
-	case cursor:
-		return decode(position[0], c.syntax)
-	case horizonName:
+	if name == horizonName {
 		return bound
 	}
-	if column, ok := strings.CutPrefix(name, cursor+"."); ok {
-		i := slices.IndexFunc(c.cursor.names, func(n string) bool { return strings.EqualFold(n, column) })
-		return decode(position[i], c.syntax)
+	if at, ok := columnOf(name, cursor, c.cursor.names); ok {
+		return decode(position[at], c.syntax)
 	}
 	return c.selectArg(name, s)
 }

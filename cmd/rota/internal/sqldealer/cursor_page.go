@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// checkPage refuses rows of which a cursor would lose some: in another order, with
-// equal cursors, without a cursor, or above the horizon.
+// checkPage returns an error if a cursor would lose some of the rows. They are in another
+// order, have equal cursors or none, or are above the horizon.
 func (c cursored) checkPage(rows []Row, position []string, bound any) error {
 	names := strings.Join(c.cursor.names, ", ")
 	last := make([]any, len(position))

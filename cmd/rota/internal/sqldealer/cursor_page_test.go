@@ -8,7 +8,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// A page of which a cursor would lose rows is refused with the reason.
+// A page is refused, with the reason, if a cursor would lose some of its rows.
 func TestPagesThatLoseRows(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
@@ -28,7 +28,7 @@ func TestPagesThatLoseRows(t *testing.T) {
 			"NULL":                    {"SELECT at, id FROM sales WHERE id > {{cursor}} AND {{index}} = 1 ORDER BY at LIMIT {{limit}}", "5", `row 1 has no cursor: column "at" is NULL`, 2},
 		} {
 			t.Run(name, func(t *testing.T) {
-				d := s.dealer(config.SQLDealer{Select: test.sel, ExecuteEach: "SELECT {{row.id}}", Key: "id", Cursor: []string{"at"}, CursorStart: zero, CommitsInOrder: true})
+				d := s.dealer(config.SQLDealer{Select: test.sel, ExecuteEach: "SELECT {{row.id}}", Key: []string{"id"}, Cursor: []string{"at"}, CursorStart: zero, CommitsInOrder: true})
 				sel := selection()
 				sel.Limit, sel.Queue.Cursor = test.limit, test.saved
 				rows, err := cursored{keyed{d}}.Select(t.Context(), sel)
@@ -47,6 +47,14 @@ func TestHorizonErrors(t *testing.T) {
 	late := s.begin()
 	defer late.Rollback()
 	s.exec("INSERT INTO sales (id) VALUES (2)")
+	s.eventually("the first row is below the horizon", func() bool {
+		var below bool
+		const query = "SELECT xid < pg_snapshot_xmin(pg_current_snapshot()) FROM sales WHERE id = 1"
+		if err := s.DB().QueryRowContext(t.Context(), query).Scan(&below); err != nil {
+			t.Fatal(err)
+		}
+		return below
+	})
 	replaced := func(from, to string) config.SQLDealer {
 		c := xidSales
 		c.Select = strings.ReplaceAll(c.Select, from, to)
@@ -60,7 +68,7 @@ func TestHorizonErrors(t *testing.T) {
 		"not xid8":        {replaced("xid", "number"), "", `run select: column "number" of type INT8 cannot be compared with {{horizon}}: it must be of type xid8`},
 		"a restored dump": {xidSales, `["4000000000","1"]`, "the cursor's xid (4000000000) is above the next transaction of this database ("},
 		"no horizon":      {replaced("xid < {{horizon}}", "{{horizon}} <> '0'"), "", "run select: row 2 has the xid "},
-		"another cursor":  {xidSales, "17", `the saved cursor "17" has not the columns xid, id of the file`},
+		"another cursor":  {xidSales, "17", `the saved cursor "17" does not have the columns xid, id of the file`},
 		"no transaction":  {xidSales, `["a","1"]`, "the cursor's xid (a) must be the ID of a transaction"},
 	} {
 		t.Run(name, func(t *testing.T) {

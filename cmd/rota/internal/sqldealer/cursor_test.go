@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,24 +24,25 @@ const recordSale = "INSERT INTO seen (id) VALUES ({{row.id}})"
 var (
 	xidSales = config.SQLDealer{
 		Select: "SELECT xid, id FROM sales WHERE (xid, id) > ({{cursor.xid}}, {{cursor.id}}) AND xid < {{horizon}} AND {{index}} = 1 ORDER BY xid, id LIMIT {{limit}}",
-		Key:    "id", ExecuteEach: recordSale, Cursor: []string{"xid", "id"}, CursorStart: []string{"0", "0"},
+		Key:    []string{"id"}, ExecuteEach: recordSale, Cursor: []string{"xid", "id"}, CursorStart: []string{"0", "0"},
 	}
 	lagSales = config.SQLDealer{
 		Select: "SELECT id FROM sales WHERE id > {{cursor}} AND id <= {{horizon}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
-		Key:    "id", ExecuteEach: recordSale, CursorStart: zero, CursorLag: time.Minute, CursorNewest: "SELECT MAX(id) FROM sales",
+		Key:    []string{"id"}, ExecuteEach: recordSale, CursorStart: zero, CursorLag: time.Minute, CursorNewest: "SELECT MAX(id) FROM sales",
 	}
 	orderedSales = config.SQLDealer{
 		Select: "SELECT id FROM sales WHERE id > {{cursor}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
-		Key:    "id", ExecuteEach: recordSale, CursorStart: zero, CommitsInOrder: true,
+		Key:    []string{"id"}, ExecuteEach: recordSale, CursorStart: zero, CommitsInOrder: true,
 	}
 )
 
-// salesReader reads sales from a cursor, with a clock of its own for a lag.
+// salesReader reads sales from a cursor. It has a clock for the lag.
 type salesReader struct {
 	shop
 	cursored
 	selection processor.Selection
 	clock     atomic.Int64
+	keys      []string // of the rows that it has read, in order
 }
 
 func (s shop) salesReader(c config.SQLDealer) *salesReader {
@@ -75,10 +77,22 @@ func (r *salesReader) read() int {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if len(rows) > 0 {
-		r.selection.Queue.Cursor = r.Cursor(rows[len(rows)-1])
+	for _, row := range rows {
+		r.keys = append(r.keys, r.Key(row))
+		r.selection.Queue.Cursor = r.Cursor(row)
 	}
 	return len(rows)
+}
+
+// eventually calls done until it returns true. The horizon of PostgreSQL is that of the whole server, so that the
+// transactions of other tests may delay it.
+func (s shop) eventually(what string, done func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("%s: not within a minute", what)
+		}
+	}
 }
 
 // begin starts a transaction that has inserted one row.
@@ -101,23 +115,66 @@ func (s shop) commit(tx *sql.Tx) {
 	}
 }
 
-// A row that is committed after one with a larger ID is read, by the IDs of the transactions.
+// A source that is only appended to is read in order from the cursor; its rows do not change.
+func TestCursor(t *testing.T) {
+	reads := config.SQLDealer{
+		Select:      "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+		ExecuteEach: "UPDATE orders SET times = times + 1 WHERE id = {{row.id}}",
+		Key:         []string{"id"}, CursorStart: zero, CommitsInOrder: true,
+	}
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(orders...)
+		d := s.dealer(reads)
+		c := cursored{keyed{d}}
+		sel := selection()
+		var read []string
+		for range 3 {
+			rows, err := c.Select(t.Context(), sel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				read = append(read, c.Cursor(r))
+				sel.Queue.Cursor = c.Cursor(r)
+			}
+			if err := d.Execute(s.batch(7), rows); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want := []string{"1", "3", "5", "7", "9"}; !slices.Equal(read, want) {
+			t.Fatalf("read %v, want %v", read, want)
+		}
+		s.want("SELECT id, times FROM orders ORDER BY id", "1 1", "2 0", "3 1", "4 0", "5 1", "7 1", "9 1")
+	})
+}
+
+// A row that is committed after one with a larger ID is read, in the order of the IDs of the transactions.
 func TestCursorOfTransactions(t *testing.T) {
+	elsewhere := openShop(t, testdb.URL(t, testdb.Postgres)) // another database of the same server
 	s := openShop(t, testdb.URL(t, testdb.Postgres))
+	elsewhere.sell()
 	s.sell()
-	late := s.begin()
-	s.exec("INSERT INTO sales (total) VALUES (2)") // the second row is there before the first
-	r := s.salesReader(xidSales)
-	if n := r.read(); n != 0 {
-		t.Errorf("%d rows were read while an older transaction may still write", n)
-	}
-	s.commit(late)
-	if n := r.read(); n != 2 {
-		t.Errorf("%d rows, want both", n)
-	}
-	s.want("SELECT id FROM seen ORDER BY id", "1", "2")
-	if n := r.read(); n != 0 {
-		t.Errorf("%d rows were read again", n)
+	for _, holder := range []shop{s, elsewhere} {
+		s.exec("DELETE FROM sales", "DELETE FROM seen", "ALTER SEQUENCE sales_id_seq RESTART")
+		late := holder.begin()
+		if holder.Center == elsewhere.Center {
+			s.commit(s.begin())
+		}
+		s.exec("INSERT INTO sales (total) VALUES (2)") // the second row is there before the first
+		r := s.salesReader(xidSales)
+		if n := r.read(); n != 0 {
+			t.Errorf("%d rows were read while an older transaction may still write", n)
+		}
+		s.commit(late)
+		s.eventually("both rows are read", func() bool { r.read(); return len(r.keys) >= 2 })
+		if n := r.read(); n != 0 {
+			t.Errorf("%d rows were read again", n)
+		}
+		if want := []string{"1", "2"}; !slices.Equal(r.keys, want) {
+			t.Errorf("read %v, want %v", r.keys, want)
+		}
+		s.want("SELECT id FROM seen ORDER BY id", "1", "2")
 	}
 }
 
@@ -178,21 +235,25 @@ func TestCursorBesideWriters(t *testing.T) {
 						return s.writeSales(ctx, &open, overlaps)
 					})
 				}
-				for quiet := 0; quiet < 3; { // two ticks may pass until the last row is old enough
+				step := func() bool {
 					ended := running.Load() == 0
-					quiet++
-					if r.read() > 0 || !ended {
-						quiet = 0
-					}
+					n := r.read()
 					release(overlaps)
 					if open.TryLock() {
 						r.tick(time.Minute)
 						open.Unlock()
 					}
+					return ended && n == 0
 				}
+				s.eventually("the writers end", step)
 				if err := writers.Wait(); err != nil {
 					t.Fatal(err)
 				}
+				var sold int
+				if err := s.DB().QueryRowContext(t.Context(), "SELECT COUNT(*) FROM sales").Scan(&sold); err != nil {
+					t.Fatal(err)
+				}
+				s.eventually("all rows are read", func() bool { return step() && len(r.keys) >= sold })
 				s.want("SELECT COUNT(*) FROM sales s WHERE 1 <> (SELECT COUNT(*) FROM seen WHERE seen.id = s.id)", "0")
 				s.want("SELECT (SELECT COUNT(*) FROM seen) - (SELECT COUNT(*) FROM sales)", "0")
 				s.want("SELECT CASE WHEN COUNT(*) >= 80 THEN 'many' END FROM sales", "many")
@@ -212,7 +273,7 @@ func release(overlaps chan<- struct{}) {
 	}
 }
 
-// writeSales inserts rows in transactions of several rows, some of which it rolls back. Every other one waits until a
+// writeSales inserts rows in transactions of several rows. It rolls back some of them. Half of the others wait until a
 // page was read.
 func (s shop) writeSales(ctx context.Context, open *sync.RWMutex, overlaps <-chan struct{}) error {
 	for i := range 25 {

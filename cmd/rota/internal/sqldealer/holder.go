@@ -30,7 +30,7 @@ SELECT COALESCE(l.pid, 0), COALESCE(a.application_name, ''), COALESCE(a.state, '
  WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
    AND l.transactionid = CAST(pg_snapshot_xmin(pg_current_snapshot()) AS xid)`
 
-// FindHolder returns the transaction that keeps {{horizon}} of the select back, or nil
+// FindHolder returns the transaction that holds {{horizon}} of the select back, or nil
 // if there is none or the select has no such horizon.
 func (d *Dealer) FindHolder(ctx context.Context, db *sql.DB) (*Holder, error) {
 	if _, ok := d.horizon().(xidHorizon); !ok {

@@ -11,7 +11,7 @@ import (
 
 // lagHorizon is the largest value of the cursor's first column that was visible a lag
 // ago. The user promises that no row becomes visible later than the lag after a row
-// with an equal or larger value. No clock but this process's measures the lag.
+// with an equal or larger value. Only the clock of this process measures the lag.
 type lagHorizon struct {
 	column string
 	newest *statement

@@ -14,10 +14,10 @@ import (
 	"modernc.org/sqlite"
 )
 
-// refusal is the answer of a database that it does not take a statement.
+// refusal is the error of a database that refuses a statement.
 type refusal struct {
 	message string
-	offset  int // in the text with marks, of what the database does not take; below 0 if unknown
+	offset  int // of what the database refuses, in the text with marks; below 0 if unknown
 	cause   error
 }
 
@@ -92,7 +92,7 @@ func offsetOfName(text, message string) int {
 }
 
 // place describes a position in the statement as the user wrote it, from an offset in
-// the text with a mark for each placeholder.
+// the text with the marks of one key.
 func (s *statement) place(offset int) string {
 	const shown = 30
 	if offset < 0 {
@@ -109,7 +109,7 @@ func (s *statement) place(offset int) string {
 }
 
 // source returns the statement as the user wrote it, and the offset in it of an
-// offset in the text with marks.
+// offset in the text with the marks of one key.
 func (s *statement) source(offset int) (source string, at int) {
 	var b, marked strings.Builder
 	at = -1
@@ -120,11 +120,12 @@ func (s *statement) source(offset int) (source string, at int) {
 		b.WriteString(original)
 		marked.WriteString(generated)
 	}
-	for i := range s.names {
+	n := 0
+	for i, name := range s.names {
 		add(s.parts[i], s.parts[i])
-		var mark strings.Builder
-		s.writeMark(&mark, i+1)
-		add(s.sources[i], mark.String())
+		var marks strings.Builder
+		n += s.writeMarks(&marks, name, n, 1)
+		add(s.sources[i], marks.String())
 	}
 	add(s.parts[len(s.names)], s.parts[len(s.names)])
 	if at < 0 {

@@ -12,24 +12,42 @@ import (
 // Row has the columns of a selected row that Execute needs.
 type Row struct {
 	from   *processor.Selection // shared by all rows of a select
-	values []any                // one for each of the dealer's columns
+	values []any                // one for each column of the dealer's shape
 }
 
-// key returns the first column as a stored text.
-func (r Row) key() string { return encode(r.values[0]) }
+// shape is what the dealer keeps of each row.
+type shape struct {
+	syntax  syntax
+	columns []string // the columns that a Row keeps; those of the key are first
+	key     int      // how many of them are the key
+	ordered []int    // the indexes of the columns that select compares with an earlier row
+	xid     int      // the index of the column that is compared with a horizon of transactions, or -1
+}
+
+// add returns the index of a column, which it adds if the shape does not have it.
+func (sh *shape) add(name string) int {
+	i := indexFold(sh.columns, name)
+	if i < 0 {
+		i, sh.columns = len(sh.columns), append(sh.columns, name)
+	}
+	return i
+}
+
+// keyOf returns the key of a row as a stored text.
+func (sh *shape) keyOf(r Row) string { return encodeKey(r.values[:sh.key]) }
 
 // rowsPerBlock is how many rows share one allocation of values.
 const rowsPerBlock = 64
 
 // read returns the rows of a result.
-func (d *Dealer) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
-	r, err := d.newReader(rows)
+func (sh *shape) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
+	r, err := sh.newReader(rows)
 	if err != nil {
 		return nil, err
 	}
 	var list []Row
 	var values []any
-	width := len(d.columns)
+	width := len(sh.columns)
 	for rows.Next() {
 		if len(values) < width {
 			values = make([]any, width*rowsPerBlock)
@@ -39,8 +57,8 @@ func (d *Dealer) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 		if err := r.scan(rows, own); err != nil {
 			return nil, err
 		}
-		if d.keyed && own[0] == nil {
-			return nil, fmt.Errorf("row %d has no key: column %q is NULL", len(list)+1, d.columns[0])
+		if i := slices.Index(own[:sh.key], nil); i >= 0 {
+			return nil, fmt.Errorf("row %d has no key: column %q is NULL", len(list)+1, sh.columns[i])
 		}
 		list = append(list, Row{from: s, values: own})
 	}
@@ -55,25 +73,25 @@ type reader struct {
 	columns  []column // the kept columns
 }
 
-func (d *Dealer) newReader(rows *sql.Rows) (*reader, error) {
+func (sh *shape) newReader(rows *sql.Rows) (*reader, error) {
 	types, err := rows.ColumnTypes()
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{syntax: d.syntax, into: make([]any, len(types))}
+	r := &reader{syntax: sh.syntax, into: make([]any, len(types))}
 	for i := range r.into {
 		r.into[i] = skipped{}
 	}
-	for at, column := range d.columns {
+	for at, column := range sh.columns {
 		i := slices.IndexFunc(types, func(t *sql.ColumnType) bool { return strings.EqualFold(t.Name(), column) })
 		if i < 0 {
 			return nil, fmt.Errorf("the result has no column %q: it has %s", column, names(types))
 		}
-		c := newColumn(column, types[i].DatabaseTypeName(), d.syntax)
-		if d.syntax.parsesTimes && isTime(c.kind) {
+		c := newColumn(column, types[i].DatabaseTypeName(), sh.syntax)
+		if sh.syntax.parsesTimes && isTime(c.kind) {
 			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s", column, c.kind)
 		}
-		if err := d.checkColumn(&c, at); err != nil {
+		if err := sh.checkColumn(&c, at); err != nil {
 			return nil, err
 		}
 		r.position, r.columns = append(r.position, i), append(r.columns, c)
@@ -81,16 +99,16 @@ func (d *Dealer) newReader(rows *sql.Rows) (*reader, error) {
 	return r, nil
 }
 
-// checkColumn refuses a column that cannot be the key or the cursor that it is.
-func (d *Dealer) checkColumn(c *column, at int) error {
-	c.ordered = d.isOrdered(at)
+// checkColumn returns an error for a column that cannot be a key or a cursor.
+func (sh *shape) checkColumn(c *column, at int) error {
+	c.ordered = slices.Contains(sh.ordered, at)
 	switch {
-	case !c.ordered && (at > 0 || !d.keyed):
+	case !c.ordered && at >= sh.key:
 		return nil
-	case c.ordered && d.cursor != nil && d.cursor.digits && at == d.cursor.at[0] && c.kind != "": // the driver has no name for xid8
+	case at == sh.xid && c.kind != "": // the driver has no name for xid8
 		return fmt.Errorf("column %q of type %s cannot be compared with {{horizon}}: it must be of type xid8, with the default pg_current_xact_id()", c.name, c.kind)
 	}
-	return c.refuseType(d.syntax)
+	return c.refuseType(sh.syntax)
 }
 
 func (r *reader) scan(rows *sql.Rows, values []any) error {
@@ -126,5 +144,5 @@ func names(types []*sql.ColumnType) string {
 	for i, t := range types {
 		list[i] = t.Name()
 	}
-	return strings.Join(list, ", ")
+	return listed(list)
 }

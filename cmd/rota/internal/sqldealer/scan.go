@@ -5,24 +5,26 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
 
-// LargeTable is the number of rows from which on a scan of a table is reported.
+// LargeTable is the most rows of a table whose scans are not reported.
 const LargeTable = 100_000
 
 // Scan is a select that reads far more rows than it returns.
 type Scan struct {
-	Table string
-	Index string // the statement that creates the index that would serve
+	Finding string // what it reads
+	Hint    string // what to do about it: the statement that creates an index, or the FROM clause that names one
 }
 
-// FindScan asks the database how it executes the select of a queue, and reports a scan
-// of a table with more than LargeTable rows for which there should be an index. It
-// returns nil if there is none, or if the select has a form for which it cannot tell
+// FindScan asks the database how it executes the select of a queue of a table with more
+// than LargeTable rows. It reports a scan for which there should be an index. On MySQL it
+// also reports a select that does not use an index for {{after}} or {{cursor}}.
+// It returns nil if there is neither, or if the select has a form for which it cannot tell
 // the index. It executes nothing of the user.
 func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect, s processor.Selection) (found *Scan, err error) {
 	source, _ := d.sel.source(0)
@@ -35,11 +37,19 @@ func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 		if err != nil || !large {
 			return err
 		}
-		plan, err := d.explain(ctx, tx, dialect, &s)
-		if err == nil && scans(dialect, plan) {
-			found = &Scan{index.table, index.String()}
+		plan, err := explain(ctx, tx, dialect, d.sel.text(0), d.selectArgs(func(name string) any { return d.firstArg(name, &s) }))
+		if err != nil {
+			return err
 		}
-		return err
+		if scans(dialect, plan) {
+			found = &Scan{fmt.Sprintf("each select reads all of %s, which has more than %d rows", index.table, LargeTable), index.String()}
+		} else if key := d.shape.wholeKey(plan); key != "" {
+			found = &Scan{
+				fmt.Sprintf("each select reads the rows of %s that are before its position again: it does not use all columns of the index %s", index.table, key),
+				fmt.Sprintf("write FROM %s FORCE INDEX (%s)", index.table, key),
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
@@ -47,23 +57,39 @@ func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 	return found, nil
 }
 
-// isLarge counts at most so many rows as make a table large. Statistics may be old,
-// and a view has none.
+// wholeKey returns an index that a plan of MySQL does not use for the position behind which
+// the select goes on; empty if there is none. MariaDB prefers such a plan if the position is
+// also a range of the primary key.
+func (sh *shape) wholeKey(plan string) (key string) {
+	var tree any
+	if len(sh.ordered) == 0 || json.Unmarshal([]byte(plan), &tree) != nil {
+		return ""
+	}
+	position := sh.columns[sh.ordered[0]]
+	anyNode(tree, func(node map[string]any) bool {
+		used, _ := node["used_key_parts"].([]any)
+		isPosition := func(column any) bool { return strings.EqualFold(fmt.Sprint(column), position) }
+		if node["access_type"] == "ref" && !slices.ContainsFunc(used, isPosition) {
+			key, _ = node["key"].(string)
+		}
+		return key != ""
+	})
+	return key
+}
+
+// isLarge reports whether a table has more than LargeTable rows. It counts them: statistics
+// may be old, and a view has none.
 func isLarge(ctx context.Context, tx *sql.Tx, table string) (bool, error) {
 	var rows int
 	err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) t", table, LargeTable+1)).Scan(&rows)
 	return rows > LargeTable, err
 }
 
-// explain returns the plan of the select, with the values of a selection: a plan for
-// unknown values may be another one.
-func (d *Dealer) explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, s *processor.Selection) (plan string, err error) {
+// explain returns the plan of a statement with its values: a plan for unknown values
+// may be another one.
+func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text string, args []any) (plan string, err error) {
 	verb := map[schema.Dialect]string{schema.Postgres: "EXPLAIN (FORMAT JSON) ", schema.MySQL: "EXPLAIN FORMAT=JSON ", schema.SQLite: "EXPLAIN QUERY PLAN "}[dialect]
-	args := make([]any, len(d.sel.names))
-	for i, name := range d.sel.names {
-		args[i] = d.firstArg(name, s)
-	}
-	rows, err := tx.QueryContext(ctx, verb+d.sel.text(0), args...)
+	rows, err := tx.QueryContext(ctx, verb+text, args...)
 	if err != nil {
 		return "", err
 	}

@@ -6,25 +6,26 @@ import (
 	"strings"
 )
 
-// servingIndex is the index with which a select reads no other rows than those that
-// it returns, except those of other queues: first the columns that it compares with
-// a value, then those that it sorts by.
+// servingIndex is the index with which a select reads only the rows that it returns,
+// and rows of other queues. Its first columns are compared with a value. The others
+// are sorted by.
 type servingIndex struct {
 	table   string
 	equal   []string
 	ordered []string
 }
 
-// CREATE INDEX for the table.
+// String returns the statement that creates the index.
 func (x servingIndex) String() string {
 	return "CREATE INDEX ON " + x.table + " (" + strings.Join(slices.Concat(x.equal, x.ordered), ", ") + ")"
 }
 
 var (
-	clauses  = regexp.MustCompile(`(?is)^\s*SELECT\s.*?\sFROM\s+([\w."` + "`" + `]+)(?:\s+(?:AS\s+)?(\w+))?\s+WHERE\s(.*?)(?:\sORDER\s+BY\s(.*?))?(?:\s(?:LIMIT|FETCH|OFFSET|FOR)\s.*)?;?\s*$`)
+	clauses  = regexp.MustCompile(`(?is)^\s*SELECT\s.*?\sFROM\s+([\w."` + "`" + `]+)(?:\s+(?:AS\s+)?(\w+))?(?:\s+(?:USE|FORCE|IGNORE)\s+(?:INDEX|KEY)\s*\([^)]*\))?\s+WHERE\s(.*?)(?:\sORDER\s+BY\s(.*?))?(?:\s(?:LIMIT|FETCH|OFFSET|FOR)\s.*)?;?\s*$`)
 	conjunct = regexp.MustCompile(`(?i)\s+AND\s+`)
 	equality = regexp.MustCompile(`(?is)^([\w."` + "`" + `]+)\s*(?:=\s*([^=<>]+)|IS\s+NULL|IN\s*\(.*\))$`)
 	between  = regexp.MustCompile(`(?is)\b(BETWEEN|OR|JOIN|UNION|GROUP|HAVING|WITH|EXISTS|SELECT)\b`)
+	group    = regexp.MustCompile(`\([^()]*\)`)
 	sortItem = regexp.MustCompile(`(?is)^([\w."` + "`" + `]+)(?:\s+(ASC|DESC))?$`)
 )
 
@@ -32,11 +33,15 @@ var (
 // false if the select has a form for which it cannot tell.
 func findServingIndex(source string) (x servingIndex, ok bool) {
 	parts := clauses.FindStringSubmatch(source)
-	if parts == nil || between.MatchString(parts[3]) {
+	if parts == nil {
+		return x, false
+	}
+	where := withoutGroups(parts[3])
+	if between.MatchString(where) {
 		return x, false
 	}
 	x.table = parts[1]
-	for _, c := range conjunct.Split(parts[3], -1) {
+	for _, c := range conjunct.Split(where, -1) {
 		if m := equality.FindStringSubmatch(strings.TrimSpace(c)); m != nil {
 			x.equal = appendColumn(x.equal, m[1])
 		}
@@ -56,6 +61,22 @@ func findServingIndex(source string) (x servingIndex, ok bool) {
 		}
 	}
 	return x, len(x.equal) > 0
+}
+
+// withoutGroups empties the parentheses of a condition, except those with a subquery: a group is one condition.
+func withoutGroups(where string) string {
+	for {
+		next := group.ReplaceAllStringFunc(where, func(g string) string {
+			if strings.Contains(strings.ToUpper(g), "SELECT") {
+				return strings.NewReplacer("(", "[", ")", "]").Replace(g)
+			}
+			return "[]"
+		})
+		if next == where {
+			return strings.NewReplacer("[", "(", "]", ")").Replace(where)
+		}
+		where = next
+	}
 }
 
 func appendColumn(list []string, column string) []string {

@@ -11,22 +11,24 @@ import (
 // statement is an SQL text cut at its placeholders. It reads
 // parts[0] names[0] parts[1] ... and has one part more than names.
 type statement struct {
-	syntax syntax
-	parts  []string
-	names  []string
-
+	syntax  syntax
+	parts   []string
+	names   []string
 	sources []string // the placeholders as the user wrote them
+
+	keyWidth int // how many columns a key of {{keys}} has; 0 is one
 }
 
 // The names of placeholders.
 const (
 	total, index, queue   = "total", "index", "queue"
 	queueParameter, limit = "queue_parameter", "limit"
-	cursor, after         = "cursor", "after"
+	cursor, after         = "cursor", "after" // and "cursor.COLUMN", "after.COLUMN"
 	horizonName           = "horizon"
 	parameter, ownSign    = "parameter", "own_sign"
 	runKey                = "run_key"
 	keys, server          = "keys", "server"
+	lastError             = "error"
 	row                   = "row." // and a column's name
 )
 
@@ -95,8 +97,8 @@ func placeholders(names []string) string {
 	return b.String()
 }
 
-// isMark reports whether text[i] starts a parameter mark of the database. In the
-// user's text it would take the place of one of ours.
+// isMark reports whether text[i] starts a parameter mark of the database. The
+// database would count it among the marks of the placeholders.
 func isMark(text string, i int, sy syntax) bool {
 	if !sy.numberedMarks {
 		return text[i] == '?'
@@ -123,27 +125,64 @@ func (s *statement) count(name string) (n int) {
 	return n
 }
 
-// text returns the statement with a mark for each key. Each occurrence of a name
-// has a mark of its own, as PostgreSQL gives a mark one type for all its places.
+// usesColumns reports whether the statement has {{name}} or {{name.COLUMN}}.
+func (s *statement) usesColumns(name string) bool {
+	return slices.ContainsFunc(s.names, func(used string) bool { return used == name || strings.HasPrefix(used, name+".") })
+}
+
+// usesColumn reports whether the statement has {{name.COLUMN}} for a column, in any case.
+func (s *statement) usesColumn(name, column string) bool {
+	return slices.ContainsFunc(s.names, func(used string) bool { return strings.EqualFold(used, name+"."+column) })
+}
+
+// text returns the statement with marks for keyCount keys. Each occurrence of a name
+// has its own marks, because PostgreSQL gives a mark one type for all its places.
 func (s *statement) text(keyCount int) string {
 	var b strings.Builder
 	n := 0
 	for i, name := range s.names {
 		b.WriteString(s.parts[i])
-		count := 1
-		if name == keys {
-			count = keyCount
-		}
-		for j := range count {
-			if j > 0 {
-				b.WriteString(", ")
-			}
-			n++
-			s.writeMark(&b, n)
-		}
+		n += s.writeMarks(&b, name, n, keyCount)
 	}
 	b.WriteString(s.parts[len(s.names)])
 	return b.String()
+}
+
+// markCount returns the number of marks in the text for keyCount keys.
+func (s *statement) markCount(keyCount int) int {
+	return len(s.names) + s.count(keys)*(keyCount*max(1, s.keyWidth)-1)
+}
+
+// writeMarks writes the marks of a placeholder behind the first n marks of the text, and returns their number.
+// A key of several columns is a row value: (?, ?).
+func (s *statement) writeMarks(b *strings.Builder, name string, n, keyCount int) (count int) {
+	if name != keys {
+		s.writeMark(b, n+1)
+		return 1
+	}
+	for i := range keyCount {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		count += s.writeKey(b, n+count)
+	}
+	return count
+}
+
+func (s *statement) writeKey(b *strings.Builder, n int) (count int) {
+	if s.keyWidth <= 1 {
+		s.writeMark(b, n+1)
+		return 1
+	}
+	b.WriteByte('(')
+	for i := range s.keyWidth {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		s.writeMark(b, n+i+1)
+	}
+	b.WriteByte(')')
+	return s.keyWidth
 }
 
 func (s *statement) writeMark(b *strings.Builder, n int) {

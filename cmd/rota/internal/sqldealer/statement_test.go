@@ -67,7 +67,7 @@ func numbered(text string, n int) string {
 	return text
 }
 
-// A literal of one database is code of another.
+// A text that is a literal for one database is code for another.
 func TestLiteralsByDialect(t *testing.T) {
 	const bound, refused, ignored = "bound", "refused", "ignored"
 	for name, test := range map[string]struct {
@@ -135,13 +135,6 @@ func TestStatementErrors(t *testing.T) {
 			}
 		})
 	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // The parser neither panics nor loses a byte.

@@ -51,6 +51,39 @@ func decode(text string, sy syntax) any {
 	return text
 }
 
+// keySeparator stands between the columns of a key. In a column's text it is escaped with percent signs, as in a URL,
+// so that ("a", "b/c") and ("a/b", "c") differ. A key of one column is its text, unescaped.
+const keySeparator = "/"
+
+var (
+	escapeColumn   = strings.NewReplacer("%", "%25", keySeparator, "%2F")
+	unescapeColumn = strings.NewReplacer("%2F", keySeparator, "%25", "%")
+)
+
+// encodeKey returns the text under which a key is stored. splitKey undoes it.
+func encodeKey(values []any) string {
+	if len(values) == 1 {
+		return encode(values[0])
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = escapeColumn.Replace(encode(v))
+	}
+	return strings.Join(texts, keySeparator)
+}
+
+// splitKey returns the texts of the columns of a key.
+func splitKey(text string, columns int) []string {
+	if columns == 1 {
+		return []string{text}
+	}
+	texts := strings.Split(text, keySeparator)
+	for i, t := range texts {
+		texts[i] = unescapeColumn.Replace(t)
+	}
+	return texts
+}
+
 // wholeNumber returns the number that a text is, if encode writes it like that.
 func wholeNumber(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -6,8 +6,9 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// syntax is what this package has to know of a database: how it writes marks, strings and comments, and how its driver
-// returns values. A new database is a new row of syntaxes. The zero value is standard SQL.
+// syntax is the difference of a database from standard SQL, and of its driver: marks, strings, comments and values. A
+// new database is a new row of syntaxes. It has a field for each difference, so they are many. The zero value is
+// standard SQL.
 type syntax struct {
 	numberedMarks    bool // $1 instead of ?
 	hashComments     bool // # starts a comment, and -- does so only before a space: 1--1 is 2
@@ -17,7 +18,8 @@ type syntax struct {
 	backslashesAfter byte // a backslash escapes in strings such as E'...'; 0 if there are none
 	dollarQuotes     bool // $tag$...$tag$ is a string
 
-	mostParameters int // of a statement
+	mostParameters int  // of a statement
+	rowsUnordered  bool // no index serves (a, b) > (1, 2)
 
 	transactionIDs bool // a column of type xid8 may hold the writing transaction
 
@@ -35,7 +37,7 @@ type syntax struct {
 }
 
 // isBinary reports whether a column has bytes. Drivers return text as bytes, too:
-// numeric, uuid and enum of PostgreSQL, and every string of MySQL. If such a text
+// numeric, uuid and enum of PostgreSQL, and each string of MySQL. If such a text
 // is bound as bytes, the driver sends it in the binary format, and it is another
 // value or an error.
 func (sy syntax) isBinary(kind string) bool {
@@ -49,7 +51,7 @@ var syntaxes = map[schema.Dialect]syntax{
 		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
 	},
 	schema.MySQL: {
-		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, textAsBytes: true,
+		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true, textAsBytes: true,
 		binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
 		timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
 		inexact: map[string]string{

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
-	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -134,47 +133,22 @@ func (t typeTable) test() {
 		behind = strings.Replace(behind, "k > {{cursor}}", "({{cursor}} <> '' AND n >= 0)", 1)
 	}
 	noCursor := t.noKey + t.noCursor
-	t.drain("keys", config.SQLDealer{Select: rest, Key: "k", Execute: update + "k IN ({{keys}})"}, t.noKey)
-	t.drain("each", config.SQLDealer{Select: rest, Key: "k", ExecuteEach: update + "k = {{row.k}}"}, t.noKey)
-	t.drain("cursor", config.SQLDealer{Select: behind, Key: "k", ExecuteEach: update + "n = {{row.n}}", CursorStart: []string{start}, CommitsInOrder: true}, noCursor)
-	t.drain("after", config.SQLDealer{Select: strings.Replace(behind, "cursor", "after", 1), Key: "k", ExecuteEach: update + "n = {{row.n}}", AfterStart: start}, noCursor)
+	t.drain("keys", config.SQLDealer{Select: rest, Key: []string{"k"}, Execute: update + "k IN ({{keys}})"}, t.noKey)
+	t.drain("each", config.SQLDealer{Select: rest, Key: []string{"k"}, ExecuteEach: update + "k = {{row.k}}"}, t.noKey)
+	t.drain("cursor", config.SQLDealer{Select: behind, Key: []string{"k"}, ExecuteEach: update + "n = {{row.n}}", CursorStart: []string{start}, CommitsInOrder: true}, noCursor)
+	t.drain("after", config.SQLDealer{Select: strings.Replace(behind, "cursor", "after", 1), Key: []string{"k"}, ExecuteEach: update + "n = {{row.n}}", AfterStart: []string{start}}, noCursor)
 }
 
-// drain executes all rows, two at a time, and checks that each was executed once.
+// drain executes all rows, and checks that each was executed once.
 func (t typeTable) drain(what string, c config.SQLDealer, refusal string) {
 	t.Helper()
-	d := t.dealer(c)
-	task := d.Use(t.DB())
-	s := selection()
-	s.Limit = 2
-	var err error
-	for range len(t.values) + 1 {
-		var rows []Row
-		if rows, err = task.Select(t.Context(), s); err != nil || len(rows) == 0 {
-			break
-		}
-		if err = task.Execute(t.batch(7), rows); err != nil {
-			break
-		}
-		t.moveOn(&s, task, rows[len(rows)-1])
-	}
-	switch got := errorText(err); {
+	switch got := errorText(t.shop.drain(t.dealer(c), len(t.values))); {
 	case refusal != "" && !strings.HasPrefix(got, refusal):
 		t.Errorf("%s: got %s\nwant %s", what, got, refusal)
-	case refusal == "" && err != nil:
-		t.Errorf("%s: %v", what, err)
+	case refusal == "" && got != "":
+		t.Errorf("%s: %s", what, got)
 	case refusal == "":
 		t.want("SELECT COUNT(*) FROM "+t.table+" WHERE done <> 1 AND n >= 0 -- "+what, "0")
 	}
 	t.exec("UPDATE " + t.table + " SET done = 0")
-}
-
-// moveOn passes the position of a row to the next select, through the roster's text.
-func (t typeTable) moveOn(s *processor.Selection, task any, last Row) {
-	switch task := task.(type) {
-	case processor.Cursored[Row]:
-		s.Queue.Cursor = task.Cursor(last)
-	case processor.Paged[Row]:
-		s.After = task.Position(last)
-	}
 }

@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Connector returns the database to which the connections of c lead, for a program that makes its own: with tokens of a
+// cloud instead of a password, its own TLS configuration, a tracing wrapper, or pgx (stdlib.GetConnector). center.Open
+// closes the pools that it makes from c, and not c itself.
+//
+// The roster asks each new connection for the settings on which its guarantees rest, and refuses a connection that
+// differs, with the setting and the reason. It cannot ask for these properties of c, and relies on them:
+//
+//   - A statement ends with its context, also if the network is dead. pgx does so. With lib/pq alone it does not end:
+//     URL adds a dialer that limits each read and write.
+//   - Behind PgBouncer in transaction mode, statements are not prepared: default_query_exec_mode=exec of pgx, or
+//     binary_parameters=yes of lib/pq.
+//
+// Unlike URL, Connector prepares no statements by itself, does not know whether the server is on this host, and so
+// creates the tables only with center.SchemaCreate.
+func Connector(c driver.Connector) sqldb.Database {
+	if c == nil {
+		return sqldb.Database{Err: errors.New("postgres.Connector: the connector is nil")}
+	}
+	return sqldb.Database{
+		Dialect: dialect,
+		Address: fmt.Sprintf("postgres (connections of %T)", c),
+		Pool: func(sqldb.Role, sqldb.PoolOptions) (*sql.DB, error) {
+			return sql.OpenDB(asking{c}), nil
+		},
+		Probe: probe,
+		Notes: ownNotes,
+	}
+}
+
+// asking is a connector of the program. It refuses connections on which the roster's statements would mean something
+// else.
+type asking struct{ driver.Connector }
+
+// required are the settings of a session that correctness needs. URL refuses or forces the same (params).
+var required = []struct {
+	name   string
+	values []string
+	why    string
+}{
+	{"client_encoding", []string{"UTF8"}, "names would be read as others"},
+	{"standard_conforming_strings", []string{"on"}, "a backslash would have a meaning"},
+	{"synchronous_commit", []string{"on", "remote_apply"}, "after a crash an epoch would be used twice"},
+	{"session_replication_role", []string{"origin"}, "triggers and foreign keys would be off"},
+	{"transform_null_equals", []string{"off"}, "= NULL would find rows"},
+}
+
+// Connect implements driver.Connector. It makes a connection and asks for its settings, in one more round trip.
+func (a asking) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := a.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := askSettings(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// askSettings returns an error that names the first setting with a wrong value.
+func askSettings(ctx context.Context, conn driver.Conn) error {
+	q, ok := conn.(driver.QueryerContext)
+	if !ok {
+		return fmt.Errorf("the connections of %T have no QueryContext: a statement could not end with its context", conn)
+	}
+	columns := make([]string, len(required))
+	for i, s := range required {
+		columns[i] = "current_setting('" + s.name + "')"
+	}
+	rows, err := q.QueryContext(ctx, "SELECT "+strings.Join(columns, ", "), nil)
+	if err != nil {
+		return fmt.Errorf("ask for the settings of the connection: %w", err)
+	}
+	row := make([]driver.Value, len(required))
+	if err := errors.Join(rows.Next(row), rows.Close()); err != nil {
+		return fmt.Errorf("ask for the settings of the connection: %w", err)
+	}
+	for i, s := range required {
+		value := fmt.Sprintf("%s", row[i])
+		if !slices.Contains(s.values, value) {
+			return fmt.Errorf("%s of the connection (%s) must be %s: %s", s.name, value, s.values[0], s.why)
+		}
+	}
+	return nil
+}
+
+// ownNotes returns what an operator should know about connections that the program makes itself.
+func ownNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
+	var isolation string
+	var encrypted sql.NullBool
+	err := db.QueryRowContext(ctx, `SELECT current_setting('default_transaction_isolation'),
+		(SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid())`).Scan(&isolation, &encrypted)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the isolation: %w", err)
+	}
+	tls := sqldb.Note{Check: "tls", OK: true, Finding: "encrypted; the program's own connector decides what is verified"}
+	if !encrypted.Bool {
+		tls = sqldb.Note{Check: "tls", OK: true, Finding: "not encrypted, by the choice of the program's own connector"}
+	}
+	creators, err := creatorNotes(ctx, db)
+	return append([]sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed"), tls}, creators...), err
+}

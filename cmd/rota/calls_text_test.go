@@ -1,0 +1,33 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// P10: the texts show the shares of max_in_flight, and that a limit is not in force yet.
+func TestTextsShowTheSharesOfMaxInFlight(t *testing.T) {
+	n := func(n int64) *int64 { return &n }
+	for _, c := range []struct {
+		granted, target *int64
+		want            string
+	}{
+		{nil, nil, ""}, {n(3), n(3), "3"}, {n(0), n(0), "0"}, {n(3), n(1), "3 to 1"}, {n(0), n(2), "0 to 2"}, {nil, n(2), "any to 2"},
+	} {
+		if got := callsText(center.ServerRecord{MaxInFlight: c.granted, MaxInFlightTarget: c.target}); got != c.want {
+			t.Errorf("CALLS is %q, want %q", got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		limit   int
+		granted *int64
+		want    string
+	}{
+		{0, nil, ""}, {2, n(2), ""}, {2, n(1), ""}, {2, n(5), " (now 5, until calls have ended)"}, {2, nil, " (not in force: a server has no limit yet)"},
+	} {
+		if got := grantedText(center.Settings{MaxInFlight: c.limit}, center.TaskRecord{Servers: 1, GrantedCalls: c.granted}); got != c.want {
+			t.Errorf("after max_in_flight %d stands %q, want %q", c.limit, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package sqldealer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
+)
+
+// BenchmarkParked measures how much of its rate a queue keeps if 100,000 dead rows are ahead of 100,000 healthy ones, with
+// {{after}} in the select: rate-with/rate-without, of the faster of two runs each. The time with the dead rows contains
+// ms-load, in which the records of the dead rows are loaded. The goal is 0.8. With -short there are a tenth of the rows.
+func BenchmarkParked(b *testing.B) {
+	rows := 100_000
+	if testing.Short() {
+		rows /= 10
+	}
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		b.Run(kind, func(b *testing.B) {
+			s := openShop(b, testdb.URL(b, kind))
+			for b.Loop() {
+				without, with := time.Duration(math.MaxInt64), parked{}
+				with.took = without
+				for range 2 {
+					p := parked{shop: s, healthy: rows}
+					p.run()
+					without = min(without, p.took)
+					p = parked{shop: s, healthy: rows, dead: rows}
+					if p.run(); p.took < with.took {
+						with = p
+					}
+				}
+				b.ReportMetric(float64(without)/float64(with.took), "rate-with/rate-without")
+				b.ReportMetric(float64(with.load.Milliseconds()), "ms-load")
+			}
+		})
+	}
+}
+
+// parked is a queue of dead rows and of healthy rows behind them.
+type parked struct {
+	shop
+	dead, healthy int
+
+	load, took time.Duration // to load the records of the dead rows, and to execute all healthy rows
+}
+
+// parkedJobs is as the README advises. Without FORCE INDEX, MariaDB reads all rows before {{after}} too.
+var parkedJobs = config.SQLDealer{
+	Select:  "SELECT id FROM jobs FORCE INDEX (jobs_work) WHERE state = 'NEW' AND id > {{after}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
+	Execute: "UPDATE jobs SET state = 'DONE' WHERE state = 'NEW' AND id IN ({{keys}})",
+	Key:     []string{"id"}, AfterStart: []string{"-1"},
+}
+
+// run executes all healthy rows.
+func (p *parked) run() {
+	p.Helper()
+	p.fill()
+	c := parkedJobs
+	if p.Dialect() != schema.MySQL {
+		c.Select = strings.Replace(c.Select, " FORCE INDEX (jobs_work)", "", 1)
+	}
+	task := p.dealer(c).Use(p.DB())
+	ctx, cancel := context.WithCancel(p.Context())
+	defer cancel()
+	counted := &countedDealer{TaskDealer: task, Paged: task.(processor.Paged[Row]), Keyed: task.(processor.Keyed[Row]), finish: cancel}
+	counted.left.Store(int64(p.healthy))
+	run, err := processor.New(processor.TaskDealer[Row](counted), processor.Env{
+		Items: p, Bind: func(ctx context.Context, _ []processor.Queue, _ *string) context.Context {
+			return p.Bind(ctx, center.Batch{Server: owner, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "1", Epoch: 7}}})
+		},
+	}, processor.Settings{
+		ThreadNumber: 4, FetchNumber: 500, ExecuteNumber: 100, ItemMaxAttempts: 3,
+		SleepTimeNoData: 500 * time.Millisecond, Retry: time.Second, RetryMax: time.Second,
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+	if err := run.Grant(processor.Queue{ID: "1", Index: 1, Epoch: 7}, 2); err != nil {
+		p.Fatal(err)
+	}
+	begin := time.Now()
+	if err := run.Run(ctx); err != nil {
+		p.Fatal(err)
+	}
+	p.took = time.Since(begin)
+	p.want("SELECT COUNT(*), MIN(id) FROM jobs WHERE state = 'DONE'", fmt.Sprint(p.healthy, " ", p.dead))
+}
+
+// fill makes the rows of the user's table and the records of the dead ones. As many rows are done: the databases choose a
+// plan by the part of the rows that is open.
+func (p *parked) fill() {
+	p.Helper()
+	p.exec("DROP TABLE IF EXISTS jobs", "DROP TABLE IF EXISTS digits", "DELETE FROM schedule_failed_item", "CREATE TABLE digits (n BIGINT)",
+		"CREATE TABLE jobs (id BIGINT PRIMARY KEY, state VARCHAR(9) NOT NULL)", "CREATE INDEX jobs_work ON jobs (state, id)",
+		"INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
+	const number = "a.n + 10*b.n + 100*c.n + 1000*d.n + 10000*e.n + 100000*f.n"
+	const from = " FROM digits a, digits b, digits c, digits d, digits e, digits f WHERE " + number + " < "
+	open := p.dead + p.healthy
+	p.exec(fmt.Sprint("INSERT INTO jobs SELECT ", number, ", CASE WHEN ", number, " < ", open, " THEN 'NEW' ELSE 'OLD' END", from, 2*open))
+	now := map[schema.Dialect]string{schema.Postgres: "now()", schema.MySQL: "utc_timestamp(6)"}[p.Dialect()]
+	key := "CONCAT(" + number + ", '')"
+	hash := map[schema.Dialect]string{schema.Postgres: "encode(sha256(" + key + "::bytea), 'hex')", schema.MySQL: "SHA2(" + key + ", 256)"}[p.Dialect()]
+	p.exec(fmt.Sprint(`INSERT INTO schedule_failed_item (task_type, own_sign, item_hash, item_key, queue_id, partition_version, state, attempts, last_error, first_failed_at)
+		SELECT 'settle', 'TEST', `, hash, `, `, key, `, '1', (SELECT COALESCE(MAX(partition_version), 0) FROM schedule_task_running), 'DEAD', 3, 'violates a constraint', `, now, from, p.dead))
+	analyze := map[schema.Dialect]string{schema.Postgres: "ANALYZE jobs, schedule_failed_item", schema.MySQL: "ANALYZE TABLE jobs, schedule_failed_item"}
+	p.exec(analyze[p.Dialect()]) // as the databases do by themselves within a minute
+}
+
+// Load implements processor.ItemStore.
+func (p *parked) Load(ctx context.Context, q processor.Queue, most int) ([]processor.FailedItem, bool, error) {
+	begin := time.Now()
+	rows, more, err := p.Items().Load(ctx, "settle", q.ID, most)
+	p.load = time.Since(begin)
+	return failedItems(rows), more, err
+}
+
+// Find implements processor.ItemStore.
+func (p *parked) Find(ctx context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
+	rows, err := p.Items().Find(ctx, "settle", keys)
+	return failedItems(rows), err
+}
+
+func failedItems(rows []center.FailedItem) []processor.FailedItem {
+	list := make([]processor.FailedItem, len(rows))
+	for i, r := range rows {
+		list[i] = processor.FailedItem{Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == center.ItemDead, LastError: r.LastError}
+	}
+	return list
+}
+
+// Save implements processor.ItemStore. No row fails.
+func (p *parked) Save(context.Context, processor.Queue, []processor.FailedItem) error {
+	return errors.New("a row has failed")
+}
+
+// Delete implements processor.ItemStore.
+func (p *parked) Delete(context.Context, processor.Queue, []string) error { return nil }
+
+// countedDealer ends the run when all healthy rows are executed.
+type countedDealer struct {
+	processor.TaskDealer[Row]
+	processor.Paged[Row]
+	processor.Keyed[Row]
+	finish context.CancelFunc
+	left   atomic.Int64
+}
+
+func (d *countedDealer) Execute(ctx context.Context, rows []Row) error {
+	err := d.TaskDealer.Execute(ctx, rows)
+	if err == nil && d.left.Add(-int64(len(rows))) == 0 {
+		d.finish()
+	}
+	return err
+}

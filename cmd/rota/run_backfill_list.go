@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+)
+
+var backfillStates = []string{center.BackfillRunning, center.BackfillSuccess, center.BackfillFailed, center.BackfillCancelled}
+
+func newBackfillListCommand() *cobra.Command {
+	var f center.BackfillFilter
+	var limit int
+	state := choice{values: backfillStates}
+	cmd := listCommand(&cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List backfills, the newest first",
+		Long: `List backfills, the newest first.
+
+The state of a backfill:
+  RUNNING    slots are left, or runs have not ended
+  PAUSED     an operator has paused it: no further slot gets a run
+  SUCCESS    all its runs have succeeded
+  FAILED     all its runs have ended, and not all have succeeded
+  CANCELLED  an operator cancelled it, or its trigger was deleted
+
+SLOTS is the number of slots that it has passed, of all its slots. FAILED counts
+failed runs, also runs of task types that run after its own.`,
+		Example: `  rota run backfill list
+  rota run backfill list reindex --state FAILED -o json`,
+	}, listRunTasks, backfillColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.BackfillRecord, error) {
+		f.TaskType, f.State = taskType, state.value
+		return c.Backfills().List(ctx, f, limit)
+	})
+	addChoice(cmd, &state, "state", "", "only backfills in this state")
+	addLimit(cmd, &limit, "list at most this many")
+	return cmd
+}
+
+var backfillColumns = []column[center.BackfillRecord]{
+	{title: "BACKFILL", text: func(b center.BackfillRecord) string { return b.ID }},
+	{title: "TASK", text: func(b center.BackfillRecord) string { return b.TaskType }},
+	{title: "STATE", text: func(b center.BackfillRecord) string { return b.DisplayState() }, color: byMeaning[center.BackfillRecord]},
+	{title: "SLOTS", text: passedText, right: true},
+	{title: "OPEN", text: func(b center.BackfillRecord) string { return number(b.RunsOpen) }, right: true, dropRank: 4},
+	{title: "FAILED", text: func(b center.BackfillRecord) string { return number(b.RunsFailed + b.DependantsFailed) }, right: true, dropRank: 2, color: badUnlessZero[center.BackfillRecord]},
+	{title: "FROM", text: func(b center.BackfillRecord) string { return timeText(b.From) }, dropRank: 3},
+	{title: "TO", text: func(b center.BackfillRecord) string { return timeText(b.To) }, dropRank: 3},
+	{title: "STARTED", text: func(b center.BackfillRecord) string { return relativeTime(b.Now, b.CreatedAt) }, right: true, dropRank: 1},
+	{title: "TRIGGER", text: func(b center.BackfillRecord) string { return b.Trigger }, dropRank: 5},
+	{title: "BY", text: func(b center.BackfillRecord) string { return orDash(b.Actor) }, dropRank: 6},
+	{title: "REASON", text: func(b center.BackfillRecord) string { return oneLine(b.Message) }, dropRank: 7, truncate: true},
+}
+
+// passedText returns the number of slots that a backfill has passed and the number of all its slots, as 3/12.
+func passedText(b center.BackfillRecord) string {
+	return fmt.Sprintf("%d/%d", b.SlotsMade+b.SlotsKept, b.SlotsTotal)
+}
+
+// findBackfill returns the backfill with that id, or the newest one of the task
+// type with that name.
+func findBackfill(ctx context.Context, c *center.Center, name string) (center.BackfillRecord, error) {
+	b, err := c.Backfills().Get(ctx, name)
+	if !errors.Is(err, center.ErrUnknownBackfill) {
+		return b, err
+	}
+	list, listErr := c.Backfills().List(ctx, center.BackfillFilter{TaskType: name}, 1)
+	if listErr != nil || len(list) == 0 || name == "" {
+		return b, errors.Join(listErr, err)
+	}
+	return list[0], nil
+}
+
+// listBackfills lists the newest backfills that accept returns true for.
+func listBackfills(accept func(center.BackfillRecord) bool) lister {
+	return func(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
+		list, err := c.Backfills().List(ctx, center.BackfillFilter{}, listedRuns)
+		for _, b := range list {
+			if accept(b) {
+				values = append(values, b.ID+"\t"+b.TaskType+", "+strings.ToLower(b.DisplayState())+", "+relativeTime(b.Now, b.CreatedAt))
+			}
+		}
+		return values, err
+	}
+}
+
+func anyBackfill(center.BackfillRecord) bool      { return true }
+func openBackfill(b center.BackfillRecord) bool   { return b.State == center.BackfillRunning }
+func pausedBackfill(b center.BackfillRecord) bool { return openBackfill(b) && b.Paused }

@@ -1,0 +1,201 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// NoLimit is the number of calls of a share without a limit.
+const NoLimit = plan.NoLimit
+
+// InFlightShare is a server's part of max_in_flight, as its row has it (P10). Without a limit, the calls are NoLimit.
+type InFlightShare struct {
+	Granted int   // the most calls of Execute that the server may have in flight; other servers count on no more
+	Target  int   // what Granted is to become: the server starts no call beyond it
+	Version int64 // rises whenever a plan writes one of these
+}
+
+// targets returns the destinations of a scan of shareColumns.
+func (s *InFlightShare) targets() []any {
+	return []any{(*callLimit)(&s.Granted), (*callLimit)(&s.Target), &s.Version}
+}
+
+// shareColumns are the columns of InFlightShare.
+const shareColumns = `max_in_flight, max_in_flight_target, max_in_flight_version`
+
+// InFlightLowering lowers the share of a server to To, if the share has that version. From this report on, and until
+// the server learns of a later version, it has at most To calls in flight. The zero value lowers nothing.
+type InFlightLowering struct {
+	To      int
+	Version int64
+}
+
+// lowering writes the part of the heartbeat's UPDATE that lowers shares. It writes nothing if no server of the process
+// lowers its share, as is nearly always so. The version makes a heartbeat void that arrives after a plan has written
+// the share: the server may have more calls in flight by then.
+func (b Heartbeat) lowering(set *strings.Builder, value func(of func(ServerReport) any, otherwise string)) {
+	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.Lowering.Version != 0 }) {
+		return
+	}
+	to := func(s ServerReport) any { return s.Lowering.To }
+	version := func(s ServerReport) any {
+		if s.Lowering.Version == 0 {
+			return -1 // no share has it
+		}
+		return s.Lowering.Version
+	}
+	set.WriteString(", max_in_flight = CASE WHEN max_in_flight_version = ")
+	value(version, "-1 - max_in_flight_version")
+	fmt.Fprintf(set, " AND COALESCE(max_in_flight, %d) > ", NoLimit)
+	value(to, "max_in_flight")
+	set.WriteString(" THEN ")
+	value(to, "max_in_flight")
+	set.WriteString(" ELSE max_in_flight END")
+}
+
+// callsFree is a condition on a row of schedule_server or schedule_task_running, whose alias is row: its servers may
+// have fewer calls in flight than limit.
+func callsFree(row, limit string) string {
+	return fmt.Sprintf(`(SELECT SUM(COALESCE(b.max_in_flight, %d)) FROM schedule_server b WHERE b.task_type = %[2]s.task_type AND b.own_sign = %[2]s.own_sign) < %[3]s`,
+		NoLimit, row, limit)
+}
+
+// sharesDue is a condition on the lock row, whose alias is q: calls are free, and a server has fewer than it is to
+// have.
+var sharesDue = `EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND d.max_in_flight < d.max_in_flight_target)
+	AND ` + callsFree("q", `(SELECT t.max_in_flight FROM schedule_task_type t WHERE t.task_type = q.task_type)`)
+
+// shareChange is what a plan writes to the share of a server.
+type shareChange struct {
+	uuid            string
+	granted, target int
+	raised          bool // granted changes; otherwise the server may be lowering it
+}
+
+// shares returns the changes of the shares that a plan with these changes wants. servers are all servers whose calls
+// count, the oldest first.
+func (in planInput) shares(servers []ServerRow, changes []plan.Change) []shareChange {
+	if in.limits.InFlight == 0 && !slices.ContainsFunc(servers, ServerRow.limited) {
+		return nil
+	}
+	next := make(map[string]string, len(changes))
+	for _, c := range changes {
+		next[c.QueueID] = cmp.Or(c.Requester, c.Owner)
+	}
+	queues := make(map[string]int, len(servers))
+	for _, q := range in.queues {
+		to, changed := next[q.ID]
+		if !changed {
+			to = cmp.Or(q.Requester, q.Owner)
+		}
+		if !q.Removing {
+			queues[to]++
+		}
+	}
+	before := sharesOf(servers)
+	for i := range before {
+		before[i].Queues = queues[before[i].UUID]
+	}
+	return shareChanges(before, plan.ShareOut(in.limits.InFlight, before))
+}
+
+// limited reports whether the server has a limit.
+func (s ServerRow) limited() bool {
+	return s.Share.Granted != NoLimit || s.Share.Target != NoLimit
+}
+
+func sharesOf(servers []ServerRow) []plan.Share {
+	shares := make([]plan.Share, len(servers))
+	for i, s := range servers {
+		shares[i] = plan.Share{UUID: s.UUID, Granted: s.Share.Granted, Target: s.Share.Target}
+	}
+	return shares
+}
+
+func shareChanges(before, after []plan.Share) (changes []shareChange) {
+	for i, s := range after {
+		if was := before[i]; s != was {
+			changes = append(changes, shareChange{s.UUID, s.Granted, s.Target, s.Granted != was.Granted})
+		}
+	}
+	return changes
+}
+
+// raiseShares grants calls that are free because a server has lowered its share. It needs no plan.
+func raiseShares(ctx context.Context, l *LockTx, r Reader, servers []ServerRow) error {
+	limits, err := r.Limits(ctx)
+	if err != nil || limits.InFlight == 0 {
+		return err
+	}
+	before := sharesOf(servers)
+	return writeShares(ctx, l, shareChanges(before, plan.Raise(limits.InFlight, before)))
+}
+
+// sharesPerStatement is how many shares one statement writes.
+const sharesPerStatement = 100
+
+// writeShares writes the shares of servers. It is the last step of its transaction, because the heartbeats of these
+// servers wait for it (S1). It leaves out Granted of a share that it does not raise, because the server may have
+// lowered it since this transaction read it.
+func writeShares(ctx context.Context, l *LockTx, changes []shareChange) error {
+	for part := range slices.Chunk(changes, sharesPerStatement) {
+		var set strings.Builder
+		var args []any
+		column := func(name string, of func(shareChange) int, writes func(shareChange) bool) {
+			if !slices.ContainsFunc(part, writes) {
+				return
+			}
+			fmt.Fprintf(&set, "%s = CASE uuid", name)
+			for _, c := range part {
+				if writes(c) {
+					set.WriteString(" WHEN ? THEN ?")
+					args = append(args, c.uuid, callLimit(of(c)).argument())
+				}
+			}
+			fmt.Fprintf(&set, " ELSE %s END, ", name)
+		}
+		column("max_in_flight", func(c shareChange) int { return c.granted }, func(c shareChange) bool { return c.raised })
+		column("max_in_flight_target", func(c shareChange) int { return c.target }, func(shareChange) bool { return true })
+		for _, c := range part {
+			args = append(args, c.uuid)
+		}
+		_, err := l.Exec(ctx, `UPDATE schedule_server SET `+set.String()+`max_in_flight_version = max_in_flight_version + 1
+			WHERE uuid IN (`+sqldb.Marks(len(part))+`)`, args...)
+		if err != nil {
+			return fmt.Errorf("write the shares of max_in_flight: %w", err)
+		}
+	}
+	return nil
+}
+
+// callLimit is a number of calls in a column that is NULL without a limit. A negative number, which only a table
+// without its constraints can have, counts as 0 (S13).
+type callLimit int
+
+// Scan implements sql.Scanner.
+func (c *callLimit) Scan(src any) error {
+	var n sql.NullInt64
+	if err := n.Scan(src); err != nil {
+		return err
+	}
+	*c = callLimit(max(0, min(n.Int64, NoLimit)))
+	if !n.Valid {
+		*c = NoLimit
+	}
+	return nil
+}
+
+// argument returns the limit as a parameter.
+func (c callLimit) argument() any {
+	if c == NoLimit {
+		return nil
+	}
+	return int64(c)
+}

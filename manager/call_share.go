@@ -1,0 +1,70 @@
+package manager
+
+import (
+	"sync"
+
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// callShare is the server's part of max_in_flight (P10). The row has two numbers of calls of Execute. Granted is how
+// many the other servers expect this server to make at most. Target is what Granted is to become. The server starts no
+// call beyond the smaller of the two. It lowers Granted with a heartbeat as its calls end. Only a plan raises Granted.
+//
+// Within a version of the row, the number of calls in flight only falls while it is above the smaller of the two. A
+// heartbeat that the server has given up may lower the row late, but only to a number that the server does not exceed
+// before a plan writes the row. The plan makes a new version, under which the late heartbeat lowers nothing.
+type callShare struct {
+	*base
+	soon func() // makes the heartbeater send a heartbeat at once
+
+	mu    sync.Mutex // the heartbeater reads the fields too, in its own goroutine
+	known bool
+	row   roster.InFlightShare // as last read
+	most  int                  // no call starts beyond it
+	asked bool                 // soon was called for this version
+}
+
+// follow takes the share from a heartbeat's reply. The processor knows of it before the next heartbeat reports it.
+func (s *callShare) follow(row roster.InFlightShare) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known && row.Version < s.row.Version {
+		return // the reply comes from a node of a cluster that lags behind (F7)
+	}
+	if row.Version != s.row.Version {
+		s.asked = false
+	}
+	s.known, s.row, s.most = true, row, min(row.Granted, row.Target)
+	s.proc.SetMaxInFlight(s.most)
+}
+
+// lowering returns the number to which the next heartbeat lowers the row. From now on, at most that many calls are in
+// flight under this version.
+func (s *callShare) lowering() (l roster.InFlightLowering) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if to := max(s.most, s.proc.BatchesInFlight()); s.known && to < s.row.Granted {
+		l = roster.InFlightLowering{To: to, Version: s.row.Version}
+	}
+	return l
+}
+
+// hurry sends a heartbeat at once when it can lower the row to the target: another server waits for these calls.
+func (s *callShare) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known && !s.asked && s.most < s.row.Granted && s.proc.BatchesInFlight() <= s.most {
+		s.asked = true
+		s.soon()
+	}
+}
+
+// limit returns how many calls the server may have in flight, or -1 if it has no limit.
+func (s *callShare) limit() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.known || s.most == roster.NoLimit {
+		return -1
+	}
+	return s.most
+}
