@@ -87,7 +87,7 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 		`+b.allDrainedColumn()+`,
 		o.owned, o.epochs, o.newest, o.requested,
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`), `+b.runColumns()+`,
-		CASE WHEN s.max_in_flight < s.max_in_flight_target AND `+callsFree("s", "t.max_in_flight")+` THEN 1 ELSE 0 END, s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version
+		`+sharesDueColumn+`, s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
@@ -107,6 +107,10 @@ func (b Heartbeat) runColumns() string {
 			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL)) THEN 1 ELSE 0 END,
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = 'ACTIVE')`
 }
+
+// sharesDueColumn is the column for HeartbeatReply.SharesDue. Without a limit the comparison is NULL. A CASE of its own
+// then ends it. After AND, the database would read all servers of the task type, because NULL AND FALSE is FALSE.
+var sharesDueColumn = `CASE WHEN s.max_in_flight < s.max_in_flight_target THEN CASE WHEN ` + callsFree("s", "t.max_in_flight") + ` THEN 1 ELSE 0 END ELSE 0 END`
 
 // allDrainedColumn returns the column for HeartbeatReply.AllDrained. It is a constant while no server of the process
 // has drained, to save the look-up.

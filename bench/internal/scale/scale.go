@@ -38,7 +38,7 @@ var (
 	}
 	Short = Options{
 		Queues: 60, Servers: 6, Joins: 2, Losses: 1, Heartbeat: 300 * time.Millisecond, Idle: time.Second, Beats: 10,
-		Growth: []Size{{10, 1}, {60, 6}},
+		Growth: []Size{{10, 1}, {60, 6}, {200, 20}, {2_000, 200}},
 	}
 )
 

@@ -28,6 +28,9 @@ func TestShort(t *testing.T) {
 				t.Errorf("%s: %+v", r.Database, g)
 			}
 		}
+		if few, many := r.Growth[2].RowsRead, r.Growth[3].RowsRead; many > 1.5*few {
+			t.Errorf("%s: a heartbeat reads %g rows with 20 servers and %g with 200, want about as many", r.Database, few, many)
+		}
 	}
 }
 
