@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -41,12 +42,18 @@ func Work(ctx context.Context) error {
 	}
 	defer c.Close()
 	go endWithParent()
-	m, err := manager.New(c, manager.Config{}, manager.Serve(taskType, &dealer{c, o.Item}, o.Settings))
+	m, err := manager.New(c, manager.Config{Alerter: alerts{}}, manager.Serve(taskType, &dealer{c: c, took: o.Item}, o.Settings))
 	if err != nil {
 		return err
 	}
 	return m.Run(ctx)
 }
+
+// alerts prints alerts: nobody expects one while the workers are measured.
+type alerts struct{}
+
+// Alert implements manager.Alerter.
+func (alerts) Alert(a manager.Alert) { fmt.Fprintf(os.Stderr, "alert %s: %s\n", a.Kind, a.Text) }
 
 // endWithParent ends the process when its standard input is closed: the benchmark has ended.
 func endWithParent() {
@@ -54,25 +61,33 @@ func endWithParent() {
 	os.Exit(3)
 }
 
+// item is one of the endless items of a queue. No two are equal: a dealer that returns the items that it has executed
+// is paused (NO_EFFECT).
+type item struct {
+	queue int
+	n     int64
+}
+
 // dealer always has an item for each queue.
 type dealer struct {
 	c    *center.Center
-	item time.Duration
+	took time.Duration // of an item without its UPDATE
+	n    atomic.Int64
 }
 
 // Select implements processor.TaskDealer.
-func (d *dealer) Select(_ context.Context, s processor.Selection) ([]int, error) {
-	return []int{s.Queue.Index}, nil
+func (d *dealer) Select(_ context.Context, s processor.Selection) ([]item, error) {
+	return []item{{s.Queue.Index, d.n.Add(1)}}, nil
 }
 
 // Execute implements processor.TaskDealer. It reports each item with one write, so that a kill loses no report.
-func (d *dealer) Execute(ctx context.Context, items []int) error {
+func (d *dealer) Execute(ctx context.Context, items []item) error {
 	begin := time.Now()
 	query := map[bool]string{true: `UPDATE work SET items = items + 1 WHERE queue = $1`, false: `UPDATE work SET items = items + 1 WHERE queue = ?`}
-	if _, err := d.c.DB().ExecContext(ctx, query[d.c.Dialect() == "postgres"], items[0]); err != nil {
+	if _, err := d.c.DB().ExecContext(ctx, query[d.c.Dialect() == "postgres"], items[0].queue); err != nil {
 		return err
 	}
-	time.Sleep(d.item)
-	_, err := fmt.Fprintf(os.Stdout, "%d %d %d\n", items[0], begin.UnixNano(), time.Now().UnixNano())
+	time.Sleep(d.took)
+	_, err := fmt.Fprintf(os.Stdout, "%d %d %d\n", items[0].queue, begin.UnixNano(), time.Now().UnixNano())
 	return err
 }
