@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // With syncWait in syncVariable, SELECT and BEGIN (1) and UPDATE and DELETE (2) wait until their node has applied what
@@ -26,15 +24,6 @@ type causal struct {
 
 	mu     sync.Mutex
 	chosen sqldriver.Connector // nil until the server has answered
-}
-
-// newCausal returns a causal connector to the hosts of a URL for a role. plain is the connector without the variable.
-func newCausal(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions, plain sqldriver.Connector) (*causal, error) {
-	waiting, err := newHosts(u, role, o, map[string]string{syncVariable: syncWait})
-	if err != nil {
-		return nil, err
-	}
-	return &causal{Connector: plain, waiting: waiting}, nil
 }
 
 // Connect implements driver.Connector.

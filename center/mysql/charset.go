@@ -20,8 +20,9 @@ const charsetMark = "charset "
 // unknownTimeZone is the number of the server's answer to such a time zone.
 const unknownTimeZone = 1298
 
-// charsetError returns the error of a connection whose character set utcIfUTF8 does not accept, otherwise nil.
-func charsetError(err error) error {
+// charsetError returns the error of a connection whose character set utcIfUTF8 does not accept, otherwise nil. where is
+// what sets the character set.
+func charsetError(err error, where string) error {
 	var e *driver.MySQLError
 	if !errors.As(err, &e) || e.Number != unknownTimeZone {
 		return nil
@@ -32,5 +33,5 @@ func charsetError(err error) error {
 		return nil
 	}
 	return fmt.Errorf("the connection's character set is %s (character_set_client) and %s (character_set_connection), must be utf8mb4: "+
-		"in other character sets a parameter can end its quotes; charset=utf8mb4 in the URL sets it", client, connection)
+		"in other character sets a parameter can end its quotes; charset=utf8mb4 in %s sets it", client, connection, where)
 }

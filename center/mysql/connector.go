@@ -25,19 +25,28 @@ func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Co
 	if err != nil {
 		return nil, err
 	}
-	switch role {
-	case sqldb.RoleStore:
-		causal, err := newCausal(u, role, o, plain)
-		return readCommitted{causal}, err
-	case sqldb.RoleDealers, sqldb.RoleSchema:
-		return newCausal(u, role, o, plain)
-	case sqldb.RoleHeartbeat:
+	if role != sqldb.RoleHeartbeat {
+		waiting, err := newHosts(u, role, o, map[string]string{syncVariable: syncWait})
+		return sessions(role, plain, waiting), err
 	}
 	// Only heartbeats are prepared: a server holds at most 16,382 statements for all clients together
 	// (max_prepared_stmt_count). A proxy such as ProxySQL does no harm: the driver names a statement by the number that
 	// the server has given it, so that the proxy must send the statement to that server.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
 	return sqldb.Preparing{Connector: plain, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
+}
+
+// sessions returns a connector whose sessions have what a role needs and what no variable in a connector's configuration
+// can give. waiting is the connector whose sessions wait for the cluster.
+func sessions(role sqldb.Role, plain, waiting sqldriver.Connector) sqldriver.Connector {
+	switch role {
+	case sqldb.RoleStore:
+		return readCommitted{&causal{Connector: plain, waiting: waiting}}
+	case sqldb.RoleDealers, sqldb.RoleSchema:
+		return &causal{Connector: plain, waiting: waiting}
+	case sqldb.RoleHeartbeat: // must not wait (F7)
+	}
+	return plain
 }
 
 // config reads the URL, except for its hosts.

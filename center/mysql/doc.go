@@ -50,8 +50,16 @@
 // A server that writes its binary log as statements (binlog_format) refuses transactions that are READ COMMITTED. Open
 // refuses such a server.
 //
+// # The program's own connections
+//
+// Connector takes a database/sql connector of the program. Each new connection gets the same session variables in one
+// statement (SET), and is asked in another one for what a statement can show and not change. What only the program can
+// configure is asked for once, when the roster is opened: clientFoundRows, for one, by an UPDATE that changes nothing,
+// in a transaction that is rolled back. own_connector.go and own_checks.go have all of it.
+//
 // # Why not
 //
-// The package does not accept a database/sql connector of the caller: the settings above are part of the connector's
-// configuration, which cannot be read or changed after the connector is made.
+// Connector does not take the driver's configuration (mysql.Config), in which everything could be forced: a tracing
+// wrapper or another source of connections has none that can be read. It asks for clientFoundRows in a transaction and
+// not with a temporary table, which needs a right that a worker's user does not have.
 package mysql

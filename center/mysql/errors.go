@@ -50,6 +50,9 @@ func unprepared(err error) bool {
 	return numbered(err, noSuchHandler, tooManyHeld, needReprepare)
 }
 
+// unknownColumn is the number of the server's answer to a column that does not exist.
+const unknownColumn = 1054
+
 // denied reports whether the user lacks a right.
 func denied(err error) bool { return numbered(err, 1142, 1143, 1044) }
 

@@ -97,7 +97,7 @@ func (list hosts) Driver() sqldriver.Driver { return list[0].Driver() }
 // connect connects, and explains the errors that a parameter of the URL can avoid.
 func (h host) connect(ctx context.Context) (sqldriver.Conn, error) {
 	conn, err := h.Connect(ctx)
-	if refused := charsetError(err); refused != nil {
+	if refused := charsetError(err, "the URL"); refused != nil {
 		return nil, refused
 	}
 	if errors.Is(err, driver.ErrNoTLS) {

@@ -60,37 +60,21 @@ var required = []struct {
 
 // Connect implements driver.Connector. It makes a connection and asks for its settings, in one more round trip.
 func (a asking) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := a.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := askSettings(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return conn, nil
+	return sqldb.ConnectOwn(ctx, a.Connector, askSettings)
 }
 
 // askSettings returns an error that names the first setting with a wrong value.
-func askSettings(ctx context.Context, conn driver.Conn) error {
-	q, ok := conn.(driver.QueryerContext)
-	if !ok {
-		return fmt.Errorf("the connections of %T have no QueryContext: a statement could not end with its context", conn)
-	}
+func askSettings(ctx context.Context, conn sqldb.OwnConn) error {
 	columns := make([]string, len(required))
 	for i, s := range required {
 		columns[i] = "current_setting('" + s.name + "')"
 	}
-	rows, err := q.QueryContext(ctx, "SELECT "+strings.Join(columns, ", "), nil)
+	row, err := sqldb.Row(ctx, conn, "SELECT "+strings.Join(columns, ", "))
 	if err != nil {
 		return fmt.Errorf("ask for the settings of the connection: %w", err)
 	}
-	row := make([]driver.Value, len(required))
-	if err := errors.Join(rows.Next(row), rows.Close()); err != nil {
-		return fmt.Errorf("ask for the settings of the connection: %w", err)
-	}
 	for i, s := range required {
-		value := fmt.Sprintf("%s", row[i])
-		if !slices.Contains(s.values, value) {
+		if value := sqldb.ValueText(row[i]); !slices.Contains(s.values, value) {
 			return fmt.Errorf("%s of the connection (%s) must be %s: %s", s.name, value, s.values[0], s.why)
 		}
 	}

@@ -1,0 +1,161 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Connector returns the database to which the connections of c lead, for a program that makes its own: with tokens of a
+// cloud instead of a password (mysql.BeforeConnect), its own TLS configuration or dialer, or a tracing wrapper. The
+// driver below it must be go-sql-driver/mysql. center.Open closes the pools that it makes from c, and not c itself.
+//
+// The roster sets the session variables that URL sets, in one more round trip for each new connection. In another one it
+// asks for what it cannot set, and refuses a connection that differs, with the option and the reason: parseTime, loc,
+// the character set, and variables such as foreign_key_checks. center.Open also refuses a connector without
+// clientFoundRows, with timeTruncate, or with a wrapper that hides the errors of the driver; it assumes that c makes all
+// its connections alike.
+//
+// It cannot ask for these options of c, and relies on them:
+//
+//   - checkConnLiveness, the driver's default. Without it, a connection that the server has closed fails a heartbeat.
+//   - rejectReadOnly=true. Without it, the pool stays with the old primary after a fail-over.
+//
+// With interpolateParams=true a statement is one round trip, otherwise three. Unlike URL, Connector prepares no
+// heartbeats, does not know whether the server is on this host, and so creates the tables only with
+// center.SchemaCreate.
+func Connector(c sqldriver.Connector) sqldb.Database {
+	if c == nil {
+		return sqldb.Database{Err: errors.New("mysql.Connector: the connector is nil")}
+	}
+	return sqldb.Database{
+		Dialect: dialect,
+		Address: fmt.Sprintf("mysql (connections of %T)", c),
+		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
+			return sql.OpenDB(sessions(r, newOwn(c, r, o, nil), newOwn(c, r, o, map[string]string{syncVariable: syncWait}))), nil
+		},
+		Probe: func(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
+			s, err := probe(ctx, db)
+			if err == nil {
+				err = checkDriver(ctx, db)
+			}
+			return s, err
+		},
+		CheckTables: func(ctx context.Context, db *sql.DB) error {
+			if err := checkTables(ctx, db); err != nil {
+				return err
+			}
+			return checkFoundRows(ctx, db)
+		},
+		Notes: ownNotes,
+		Node:  node,
+	}
+}
+
+// own is a connector of the program. It sets the variables of the roster in each session, and refuses connections on
+// which the roster's statements would mean something else.
+type own struct {
+	sqldriver.Connector
+	set string // a statement
+}
+
+// newOwn returns a connector for a role. variables are set beside those that the connections of URL have.
+func newOwn(c sqldriver.Connector, role sqldb.Role, o sqldb.PoolOptions, variables map[string]string) own {
+	cfg := driver.NewConfig()
+	cfg.Params = map[string]string{}
+	maps.Copy(cfg.Params, variables)
+	force(cfg, role)
+	if role == sqldb.RoleDealers {
+		limitIdle(cfg, o.IdleTxTimeout)
+	}
+	var assignments []string
+	for _, name := range slices.Sorted(maps.Keys(cfg.Params)) {
+		assignments = append(assignments, name+" = "+cfg.Params[name])
+	}
+	return own{c, "SET " + strings.Join(assignments, ", ")}
+}
+
+// Connect implements driver.Connector.
+func (o own) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	return sqldb.ConnectOwn(ctx, o.Connector, o.prepare)
+}
+
+func (o own) prepare(ctx context.Context, conn sqldb.OwnConn) error {
+	_, err := conn.ExecContext(ctx, o.set, nil)
+	if refused := charsetError(err, "the configuration of the driver"); refused != nil {
+		return refused
+	}
+	if err != nil {
+		return fmt.Errorf("set the variables of the session: %w", err)
+	}
+	return askSession(ctx, conn)
+}
+
+// required are the variables of a session that correctness needs. params refuses them in a URL.
+var required = []struct{ name, value, why string }{
+	{"foreign_key_checks", "1", "a dealer could break its own tables"},
+	{"unique_checks", "1", "two rows could have one key"},
+	{"sql_auto_is_null", "0", "IS NULL would find rows that are not NULL"},
+	{"sql_log_bin", "1", "a replica would lack what is written"},
+	{"sql_safe_updates", "0", "the roster's statements would fail"},
+	{"sql_select_limit", "18446744073709551615", "the roster would read a part of its rows"},
+}
+
+// sample is a time in UTC, and sampleText is the same time in SQL. A driver that reads or writes times in another way
+// turns one into something else than the other.
+var sample = time.Date(2000, 1, 2, 3, 4, 5, 123_456_000, time.UTC)
+
+const sampleText = "2000-01-02 03:04:05.123456"
+
+// askSession returns an error that names the first variable with a wrong value, or the option with which the driver
+// misreads times.
+func askSession(ctx context.Context, conn sqldb.OwnConn) error {
+	columns := []string{"CAST('" + sampleText + "' AS DATETIME(6))"}
+	for _, v := range required {
+		columns = append(columns, "@@"+v.name)
+	}
+	row, err := sqldb.Row(ctx, conn, "SELECT "+strings.Join(columns, ", "))
+	if err != nil {
+		return fmt.Errorf("ask for the variables of the session: %w", err)
+	}
+	read, parsed := row[0].(time.Time)
+	switch {
+	case !parsed:
+		return errors.New("parseTime of the connection (false) must be true: times are read as times")
+	case !read.Equal(sample):
+		return fmt.Errorf("loc of the connection (%s) must be UTC: the tables hold UTC", read.Location())
+	}
+	for i, v := range required {
+		if value := sqldb.ValueText(row[i+1]); value != v.value {
+			return fmt.Errorf("%s of the connection (%s) must be %s: %s", v.name, value, v.value, v.why)
+		}
+	}
+	return nil
+}
+
+// ownNotes returns what an operator should know about connections that the program makes itself.
+func ownNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
+	list, err := notes(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	status, err := show(ctx, db, "STATUS", "Ssl_cipher")
+	if err != nil {
+		return nil, fmt.Errorf("ask for TLS: %w", err)
+	}
+	tls := sqldb.Note{Check: "tls", OK: true, Finding: "encrypted; the program's own connector decides what is verified"}
+	if status["ssl_cipher"] == "" {
+		tls.Finding = "not encrypted, by the choice of the program's own connector"
+	}
+	return append(list, tls), nil
+}
