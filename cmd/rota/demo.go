@@ -17,8 +17,8 @@ func newDemoCommand() *cobra.Command {
 		Short: "Show several workers share a table of work, and prove the result",
 		Long: `Show several workers share a table of work: three processes settle 20,000 orders
 in 8 queues, a fourth joins, and one is killed. At the end SELECTs prove that
-each order took effect exactly once and that no queue moved without need. The
-exit code is 0, or 1 if the demo failed.
+each order took effect exactly once and that no queue moved without need;
+--proof prints them. The exit code is 0, or 1 if the demo failed.
 
 By default the demo uses a SQLite file in a temporary directory. With --db it
 uses your PostgreSQL or MySQL server. There it creates a schema (MySQL: a
@@ -40,6 +40,7 @@ rota.yaml names it, and the demo prints the statement that removes it.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.Database, "db", "", "URL of the server to use: postgres:// or mysql://")
 	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the SQLite file; they stay, and so does the schema of --db")
+	flags.BoolVar(&o.Proof, "proof", false, "print the SELECTs of the proof and their answers")
 	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "time limit")
 	return cmd
 }

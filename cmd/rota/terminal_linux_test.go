@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -117,6 +119,37 @@ func TestLogOnATerminal(t *testing.T) {
 		wantStylingOnly(t, "the log", shown)
 		if !strings.Contains(shown, `expired =\x1b]0;x`) && !strings.Contains(shown, `expired =\\x1b]0;x`) {
 			t.Errorf("%q", shown)
+		}
+	}
+}
+
+// On a terminal the demo explains its marks, and colours them. The size of this terminal is not known.
+func TestDemoOnATerminal(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "rota") // the race detector would slow the workers of the test's own binary down
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	shown := newTerminal(t).shown(t, func(screen *os.File) {
+		cmd := rota(t.Context(), t.TempDir(), "demo")
+		cmd.Path, cmd.Args[0] = program, program
+		cmd.Env = append(cmd.Env, "NO_COLOR=", "TERM=xterm")
+		cmd.Stdout, cmd.Stderr = screen, screen
+		if err := cmd.Run(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, want := range []string{
+		"you can watch. This is no benchmark",
+		`\x1b\[1m== worker 2 is killed`,
+		`\r\x1b\[\d+A\x1b\[J`, // redraws the state
+		`\x1b\[91mkilled`,
+		`bar: settled orders by worker; red: killed; 3→4: queue 3 moves to worker 4`,
+		`\x1b\[32mok .*each order took effect exactly once`,
+		`EPOCH rises with each change of the owner`,
+	} {
+		if !regexp.MustCompile(want).MatchString(shown) {
+			t.Errorf("no %s in\n%q", want, shown)
 		}
 	}
 }

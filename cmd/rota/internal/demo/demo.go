@@ -27,6 +27,14 @@ const (
 	takeOverPromise = judgeDeadInterval + 3*heartbeatInterval
 )
 
+const introduction = `Rota demo on %s
+
+One table with %s orders is divided into %d queues. Each queue has one owner
+at a time: the worker that settles its orders. The workers pause between their
+selects, so that you can watch. This is no benchmark.
+
+`
+
 // DefaultTimeout is the time limit of a demo. A demo takes about 10 s.
 const DefaultTimeout = 2 * time.Minute
 
@@ -39,6 +47,9 @@ type Options struct {
 	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file. The demo leaves them
 	// and the schema of Database. Defaults to a temporary folder, which the demo removes at the end unless it fails.
 	Keep string
+
+	// Proof prints the SELECTs of the proof and their answers. Without it, only those of a false claim are printed.
+	Proof bool
 
 	// Timeout ends the demo as a failure. Defaults to DefaultTimeout.
 	Timeout time.Duration
@@ -88,12 +99,16 @@ func play(ctx context.Context, o Options, f *folder, db *database) (err error) {
 		return err
 	}
 	v := newView(o.Out)
-	v.write(fmt.Sprintf("Rota demo: %s orders, %d queues, %s", comma(orderCount), queueCount, db.name))
+	v.print(fmt.Sprintf(introduction, db.name, comma(orderCount), queueCount))
 	s := &story{db: c.DB(), view: v, fleet: &fleet{program: o.Program, folder: f.path}}
 	defer s.fleet.kill()
 	findings, err := s.tell(ctx)
 	if err != nil {
 		return err
 	}
-	return report(o.Out, findings)
+	if err := report(o.Out, findings, o.Proof); err != nil {
+		return err
+	}
+	_, err = io.WriteString(o.Out, next(invocation(), o.Keep))
+	return err
 }

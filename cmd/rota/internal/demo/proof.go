@@ -65,13 +65,17 @@ func ask(ctx context.Context, db querier, checks ...check) ([]finding, error) {
 	return findings, nil
 }
 
-// report prints the SELECTs, the answers and the claims. It returns an error if a claim is false.
-func report(out io.Writer, findings []finding) error {
+// report prints the claims. With proof, and for a false claim, it prints the SELECT and the answer too. It returns an
+// error if a claim is false.
+func report(out io.Writer, findings []finding, proof bool) error {
 	var selects, claims strings.Builder
 	var errs []error
 	for _, f := range findings {
-		selects.WriteString(indent(text.Faint.Sprint(f.query)) + indent(f.answer.String()) + "\n")
-		if reflect.DeepEqual(f.answer.rows, f.want) {
+		holds := reflect.DeepEqual(f.answer.rows, f.want)
+		if proof || !holds {
+			selects.WriteString(indent(text.Faint.Sprint(f.query)) + indent(f.answer.String()) + "\n")
+		}
+		if holds {
 			fmt.Fprintf(&claims, "%s  %s\n", text.FgGreen.Sprint("ok   "), f.claim)
 			continue
 		}
@@ -80,6 +84,9 @@ func report(out io.Writer, findings []finding) error {
 	}
 	if len(errs) > 0 {
 		fmt.Fprintf(&claims, "\nIf the machine stops a worker for longer than %s, the others evict it.\n", judgeDeadInterval)
+	}
+	if !proof {
+		selects.WriteString("Checked with SELECTs (--proof shows them):\n")
 	}
 	_, err := io.WriteString(out, selects.String()+claims.String())
 	return errors.Join(append(errs, err)...)

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, test := range map[string]func(t *testing.T, rota string){
-		"sqlite":        func(t *testing.T, rota string) { testWhole(t, start(t, rota)) },
+		"sqlite":        testOnSQLite,
 		testdb.Postgres: func(t *testing.T, rota string) { testOnServer(t, rota, testdb.Postgres) },
 		testdb.MySQL:    func(t *testing.T, rota string) { testOnServer(t, rota, testdb.MySQL) },
 		"tampered":      testTampered,
@@ -166,13 +167,77 @@ func testWhole(t *testing.T, r *run) {
 	r.gone(t)
 }
 
+func testOnSQLite(t *testing.T, rota string) {
+	r := start(t, rota)
+	testWhole(t, r)
+	if strings.Contains(r.read.String(), "   SELECT ") {
+		t.Errorf("there are SELECTs without --proof:\n%s", r.read.String())
+	}
+	testNext(t, r, "demo", "queue list", "worker")
+}
+
+// testNext pastes the commands that the demo proposes into a shell. The last one is a worker, which runs until it gets
+// a signal.
+func testNext(t *testing.T, r *run, want ...string) {
+	t.Helper()
+	_, next, _ := strings.Cut(r.read.String(), "\nWhat to do next:\n")
+	commands := regexp.MustCompile(`(?m)^    (\S.*)$`).FindAllStringSubmatch(next, -1)
+	if len(commands) != len(want) {
+		t.Fatalf("%d commands to paste, want %d:\n%s", len(commands), len(want), r.read.String())
+	}
+	dir := t.TempDir()
+	for i, m := range commands {
+		if !strings.Contains(m[1], " "+want[i]+" ") {
+			t.Errorf("command %d is %s, want %s", i+1, m[1], want[i])
+		}
+		shell := exec.CommandContext(t.Context(), "sh", "-c", "exec "+m[1])
+		shell.Dir, shell.Env = dir, ownEnviron()
+		var out output
+		shell.Stdout, shell.Stderr = &out, &out
+		if err := shell.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if want[i] == "worker" {
+			eventually(t, "the worker owns queue 7", func() bool { return strings.Contains(out.String(), `"queue":"7"`) })
+			if err := shell.Process.Signal(os.Interrupt); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := shell.Wait(); err != nil {
+			t.Errorf("%s: %v\n%s", m[1], err, out.String())
+		}
+	}
+}
+
+// output is the output of a process that still runs.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // testOnServer checks that the demo does not touch the roster and the orders of the user.
 func testOnServer(t *testing.T, rota, kind string) {
 	url := testdb.URL(t, kind)
 	db := roster(t, url, history...)
-	keep := filepath.Join(t.TempDir(), "new", "folder")
-	r := start(t, rota, "--keep", keep, "--db", url)
+	keep := filepath.Join(t.TempDir(), "new", "my folder")
+	r := start(t, rota, "--keep", keep, "--db", url, "--proof")
 	testWhole(t, r)
+	if n := strings.Count(r.read.String(), "   SELECT "); n != 3 {
+		t.Errorf("%d SELECTs with --proof, want 3", n)
+	}
+	testNext(t, r, "event list", "queue list", "worker")
 	testSchemaKept(t, r, keep, url)
 	if n := number(t, db, `SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'rota\_demo\_%'`); n != 0 {
 		t.Errorf("%d schemas are left", n)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // story is what happens between the start of the first worker and the end of the last one.
@@ -73,7 +75,7 @@ const lookInterval = 200 * time.Millisecond
 
 // play shows what goes on until the scene ends, or until a worker ends unexpectedly.
 func (s *story) play(ctx context.Context, scene scene) error {
-	s.view.write("== " + scene.title)
+	s.view.write(text.Bold.Sprint("== " + scene.title))
 	if err := scene.begin(); err != nil {
 		return err
 	}

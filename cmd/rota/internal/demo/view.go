@@ -23,6 +23,9 @@ type view struct {
 	drawn int                                   // lines of state on the terminal
 }
 
+// legend explains the state on a terminal.
+const legend = "   bar: settled orders by worker; red: killed; 3→4: queue 3 moves to worker 4"
+
 // newView returns a view for a terminal, or for a pipe if out is no terminal or the user wants no colours.
 func newView(out io.Writer) *view {
 	v := &view{out: out, began: time.Now()}
@@ -54,13 +57,19 @@ func (v *view) show(news, state []string, sceneEnds bool) {
 	if v.size != nil || sceneEnds {
 		b.WriteString(strings.Join(append(state, ""), "\n"))
 	}
-	_, _ = v.out.Write([]byte(b.String()))
+	v.print(b.String())
 }
 
-// fit cuts the state to the size of the terminal: the cursor cannot go up beyond the first line.
+func (v *view) print(text string) { _, _ = v.out.Write([]byte(text)) }
+
+// fit adds the legend before the empty line at the end of the state, and cuts the state to the size of the terminal: the
+// cursor cannot go up beyond the first line.
 func (v *view) fit(state []string) []string {
+	if n := len(state); n > 0 {
+		state = append(state[:n-1], text.Faint.Sprint(legend), "")
+	}
 	width, height, err := v.size()
-	if err != nil {
+	if err != nil || height == 0 { // a terminal that nobody has given a size
 		width, height = 80, 24
 	}
 	state = state[:min(len(state), max(height-1, 0))]
@@ -70,24 +79,33 @@ func (v *view) fit(state []string) []string {
 	return state
 }
 
-// news puts events into words. Consecutive events that differ only in their queue share a line.
+// news puts events into words. Events that differ only in their queue share a line, unless an event of another kind is
+// between them. The state shows requests as arrows.
 func (c *fleet) news(events []event) (lines []string) {
-	last := ""
+	kind, at := "", map[string]int{}
 	for _, e := range events {
+		if e.kind == "REQUESTED" {
+			continue
+		}
+		if e.kind != kind {
+			kind = e.kind
+			clear(at)
+		}
 		parties := c.name(e.from) + c.name(e.to)
 		if e.from != "" && e.to != "" {
 			parties = c.name(e.from) + " → " + c.name(e.to)
 		}
 		line := fmt.Sprintf("   %-10s  %s", e.kind, parties)
+		i, shared := at[line]
 		switch {
 		case e.queue == "":
 			lines = append(lines, strings.TrimRight(line+"  "+e.reason, " "))
-		case line == last:
-			lines[len(lines)-1] += " " + e.queue
+		case shared:
+			lines[i] += " " + e.queue
 		default:
+			at[line] = len(lines)
 			lines = append(lines, line+"  queue "+e.queue)
 		}
-		last = line
 	}
 	return lines
 }

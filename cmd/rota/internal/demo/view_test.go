@@ -56,17 +56,21 @@ func TestNews(t *testing.T) {
 		{kind: "GRANTED", queue: "0", to: "h:4711:a"},
 		{kind: "GRANTED", queue: "3", to: "h:4711:a"},
 		{kind: "GRANTED", queue: "4", to: "h:4713:c"},
+		{kind: "GRANTED", queue: "5", to: "h:4711:a"},
+		{kind: "REQUESTED", queue: "2", from: "h:4713:c", to: "h:1234567:d"},
 		{kind: "RELEASED", queue: "2", from: "h:4713:c", to: "h:1234567:d"},
 		{kind: "EXPIRED", from: "h:4712:b", reason: "silent for 2.6s"},
 		{kind: "TAKEN_OVER", queue: "1", from: "h:4712:b", to: "h:9:stranger"},
+		{kind: "GRANTED", queue: "6", to: "h:4711:a"},
 	})
 	want := []string{
 		"   JOINED      worker 4",
-		"   GRANTED     worker 1  queue 0 3",
+		"   GRANTED     worker 1  queue 0 3 5",
 		"   GRANTED     worker 3  queue 4",
 		"   RELEASED    worker 3 → worker 4  queue 2",
 		"   EXPIRED     worker 2  silent for 2.6s",
 		"   TAKEN_OVER  worker 2 → h:9:stranger  queue 1",
+		"   GRANTED     worker 1  queue 6",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -90,7 +94,7 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("%v: the news are not in order:\n%s", size, all)
 		}
 		state := screen[3:]
-		if want := min(8, height-1); len(state)-1 != want { // and the line of the cursor
+		if want := min(9, height-1); len(state)-1 != want { // and the line of the cursor
 			t.Errorf("%v: %d lines of state, want %d:\n%s", size, len(state)-1, want, strings.Join(state, "\n"))
 		}
 		for _, line := range state {
