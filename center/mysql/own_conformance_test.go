@@ -20,7 +20,7 @@ func init() { centertest.Database = overOwnConnector }
 
 // The roster works over connections that the program makes and wraps, and whose statements with parameters take three
 // round trips.
-func TestConformance(t *testing.T) {
+func TestConformanceOfConnector(t *testing.T) {
 	t.Parallel()
 	centertest.Run(t, testdb.URL(t, testdb.MySQL))
 }
