@@ -47,7 +47,8 @@ type Options struct {
 	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
 	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
 	// for as long. It also ends a healthy transaction that pauses for longer, for instance for an HTTP call inside InTx.
-	// On MySQL and MariaDB it counts in whole seconds. It applies to all transactions of DB, and to none of other pools.
+	// On PostgreSQL it applies to each fenced transaction, of any pool. On MySQL and MariaDB it counts in whole seconds, and
+	// applies to all transactions of DB and to none of other pools: InTx logs a warning if theirs may be idle for longer.
 	// SQLite ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting, which is no
 	// limit unless an administrator has set one.
 	IdleTxTimeout time.Duration
@@ -111,6 +112,8 @@ type Center struct {
 	log     logrus.FieldLogger
 	roster  *roster.Roster
 	runs    *runs.Engine
+
+	ownPools ownPools
 }
 
 // Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of

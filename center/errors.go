@@ -28,9 +28,13 @@ var (
 	// nothing.
 	ErrNoTx = errors.New("a pool of connections cannot be fenced: pass a transaction")
 
-	// ErrNoRoster means that the transaction cannot be fenced, because it sees no Rota tables: its database, schema or
-	// search_path is not the roster's.
-	ErrNoRoster = errors.New("this database has no Rota tables, and the fence needs them")
+	// ErrNoRoster means that the transaction cannot be fenced, because it does not lead to the roster's database: it sees
+	// no Rota tables, or those of another roster. Its server, database, schema or search_path is another one.
+	ErrNoRoster = errors.New("the transaction does not lead to the roster's database, and the fence needs its tables")
+
+	// ErrUnfitPool means that InTx refuses a pool of the program, because a setting of its connections would break the
+	// fence. The error names the pool's driver, the setting, its value and the rule.
+	ErrUnfitPool = errors.New("this pool cannot be fenced")
 
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction may have been committed or
 	// rolled back. Read the rows again to find out.

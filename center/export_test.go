@@ -91,3 +91,10 @@ func (c *Center) eachPrepared(t testing.TB, f func(*sqldb.Statement) error) {
 
 // Remembered returns how many events the follower remembers as returned.
 func (f *EventFollower) Remembered() int { return len(f.returned) }
+
+// OwnPools returns how many pools of the program the Center remembers.
+func (c *Center) OwnPools() int {
+	c.ownPools.mu.Lock()
+	defer c.ownPools.mu.Unlock()
+	return len(c.ownPools.fit)
+}

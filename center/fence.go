@@ -77,7 +77,11 @@ type pool interface{ SetMaxOpenConns(n int) }
 //
 // Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch
 // if ctx does not come from Execute, ErrNoTx if tx is a *sql.DB, and ErrNoRoster if the transaction's database has no
-// tables of the roster.
+// tables of the roster, or those of another roster.
+//
+// Fence does not see the pool of the transaction, and does not ask it for the settings that InTx asks for. It does not
+// notice a database that has a current copy of the roster's rows, such as a logical replica that takes writes: the fence
+// guards nothing there.
 func Fence(ctx context.Context, tx Tx) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
@@ -87,13 +91,27 @@ func Fence(ctx context.Context, tx Tx) error {
 		return ErrNoTx
 	}
 	err := b.fence(ctx, tx)
-	if b.c.db.Class(err) == sqldb.NoTable {
+	switch {
+	case b.c.db.Class(err) == sqldb.NoTable:
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
+	case errors.Is(err, ErrFenced) && b.owned(ctx):
+		err = fmt.Errorf("%w: in the roster the server owns the queues of the batch, and where the transaction leads it does not", ErrNoRoster)
 	}
 	if err != nil {
 		return fmt.Errorf("fence %s$%s: %w", b.TaskType, b.OwnSign, err)
 	}
 	return nil
+}
+
+// owned reports whether the server still owns the queues of the batch by the roster's own connections. The fence of a
+// transaction in the same database does not fail then: an epoch is never used again. A roster in memory has one
+// connection, which the transaction holds.
+func (b boundBatch) owned(ctx context.Context) bool {
+	if b.c.db.Database.Memory {
+		return false
+	}
+	err := b.c.roster.Server(b.TaskType, b.Server).CheckOwner(ctx, b.Queues)
+	return err == nil
 }
 
 func (b boundBatch) fence(ctx context.Context, tx Tx) error {
@@ -135,6 +153,14 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through
 // tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select
 // then returns the items that did not take effect. InTx wraps the errors of Fence, of fn and of the database.
+//
+// db is the pool of DB, or one of the program's own that leads to the roster's database. InTx asks such a pool for what
+// the fence needs in a transaction of its own, before the first use, and returns ErrUnfitPool for a setting that would
+// break the fence: on PostgreSQL client_encoding and transaction_read_only; on MySQL and MariaDB the character sets, and
+// wsrep_sync_wait on Galera; on SQLite _txlock, and the driver, which must be modernc.org/sqlite. Any isolation level
+// will do, and clientFoundRows is not needed. InTx assumes that all connections of a pool are alike. Options.IdleTxTimeout
+// holds for the transactions of such a pool on PostgreSQL only: on MySQL and MariaDB InTx logs a warning if theirs may be
+// idle for longer.
 func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
@@ -144,6 +170,9 @@ func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 }
 
 func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (clean bool, err error) {
+	if err := b.c.checkPool(ctx, db); err != nil {
+		return true, err
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return true, fmt.Errorf("begin: %w", err)

@@ -57,8 +57,9 @@ func Connector(c sqldriver.Connector) sqldb.Database {
 			}
 			return checkFoundRows(ctx, db)
 		},
-		Notes: ownNotes,
-		Node:  node,
+		Notes:   ownNotes,
+		Node:    node,
+		CheckTx: checkTx,
 	}
 }
 

@@ -34,6 +34,7 @@ func URL(raw string) sqldb.Database {
 			return sql.OpenDB(c), nil
 		},
 		Probe:       probe,
+		CheckTx:     checkTx,
 		CheckTables: checkTables,
 		Notes: func(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 			list, err := notes(ctx, db)

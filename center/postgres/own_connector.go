@@ -36,8 +36,9 @@ func Connector(c driver.Connector) sqldb.Database {
 		Pool: func(sqldb.Role, sqldb.PoolOptions) (*sql.DB, error) {
 			return sql.OpenDB(asking{c}), nil
 		},
-		Probe: probe,
-		Notes: ownNotes,
+		Probe:   probe,
+		CheckTx: checkTx,
+		Notes:   ownNotes,
 	}
 }
 

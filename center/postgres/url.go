@@ -36,8 +36,9 @@ func URL(raw string) sqldb.Database {
 			}
 			return sql.OpenDB(c), nil
 		},
-		Probe: probe,
-		Notes: func(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) { return notes(ctx, db, t.config) },
+		Probe:   probe,
+		CheckTx: checkTx,
+		Notes:   func(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) { return notes(ctx, db, t.config) },
 	}
 }
 

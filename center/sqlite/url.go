@@ -38,6 +38,7 @@ func URL(raw string) sqldb.Database {
 		Probe: func(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 			return sqldb.Server{}, probe(ctx, db, path)
 		},
+		CheckTx: checkTx,
 	}
 }
 

@@ -4,7 +4,7 @@ package main
 var fenceMutants = []mutant{
 	{
 		"F1", "the fence ignores the epoch",
-		"fenceByReading", "if owners[q.ID] != (owner{s.uuid, q.Epoch}) {",
+		"compareOwners", "if owners[q.ID] != (owner{s.uuid, q.Epoch}) {",
 		"if owners[q.ID].server != s.uuid {",
 		"TestConformance",
 	},
@@ -61,5 +61,17 @@ var fenceMutants = []mutant{
 		"writers", "known && !isOn(mode)",
 		"known && mode == \"\"",
 		"TestServersThatSeveralWritersShare",
+	},
+	{
+		"F2", "a fence in another roster passes for a lost queue",
+		"owned", "return err == nil",
+		"return err != nil && ctx.Err() != nil",
+		"TestFenceInAnotherRoster",
+	},
+	{
+		"F9", "a pool of the program is not asked",
+		"checkPool", "if db == c.db.Dealers || c.ownPools.isFit(db) {",
+		"if db != nil {",
+		"TestUnfitPools",
 	},
 }

@@ -4,6 +4,7 @@ package pgxtest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
@@ -65,6 +66,38 @@ func TestDeadNetwork(t *testing.T) {
 		defer cancel()
 		return c.CheckWrite(ctx)
 	})
+}
+
+// F9: InTx takes a pool of pgx beside a roster over lib/pq, and refuses one that only reads. (lib/pq begins its
+// transactions READ WRITE.)
+func TestOwnPools(t *testing.T) {
+	t.Parallel()
+	raw := testdb.URL(t, testdb.Postgres)
+	c, err := center.Open(t.Context(), postgres.URL(raw), center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	centertest.Define(t, c, "settle", center.Settings{Queues: 1})
+	centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
+	ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+	for readOnly, want := range map[string]error{"off": nil, "on": center.ErrUnfitPool} {
+		cfg, err := pgx.ParseConfig(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(cfg.RuntimeParams, "binary_parameters") // of lib/pq
+		cfg.RuntimeParams["default_transaction_read_only"] = readOnly
+		db := stdlib.OpenDB(*cfg)
+		defer db.Close()
+		err = center.InTx(ctx, db, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, "UPDATE schedule_task_type SET task_parameter = 'written'")
+			return err
+		})
+		if !errors.Is(err, want) {
+			t.Errorf("default_transaction_read_only = %s: error %v, want %v", readOnly, err, want)
+		}
+	}
 }
 
 // orders is a dealer that settles the rows of a table in fenced transactions.

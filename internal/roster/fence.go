@@ -32,7 +32,20 @@ func (s Server) Fence(ctx context.Context, tx FenceTx, queues []QueueEpoch) erro
 
 // fenceByReading locks the rows in share mode, so that several batches of one queue run at the same time. A
 // transaction that changes the owner waits for them, or skips the row (F3).
-func (s Server) fenceByReading(ctx context.Context, tx FenceTx, queues []QueueEpoch) error {
+func (s Server) fenceByReading(ctx context.Context, tx sqldb.Queryer, queues []QueueEpoch) error {
+	limit, limits := idleLimit(s.roster)
+	return s.compareOwners(ctx, tx, queues, limit, s.roster.DB.Share, limits)
+}
+
+// CheckOwner returns ErrFenced if the server does not own the queues under their epochs at the moment. It locks nothing,
+// and reads over the roster's own connections.
+func (s Server) CheckOwner(ctx context.Context, queues []QueueEpoch) error {
+	return s.compareOwners(ctx, s.roster.DB.Store, queues, ``, ``, nil)
+}
+
+// compareOwners returns ErrFenced if the server does not own the queues under their epochs. and is another condition for
+// the rows, with its parameters, and lock ends the SELECT.
+func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []QueueEpoch, and, lock string, params []any) error {
 	list := make([]string, len(queues))
 	for i, q := range queues {
 		list[i] = q.ID
@@ -41,19 +54,18 @@ func (s Server) fenceByReading(ctx context.Context, tx FenceTx, queues []QueueEp
 	if err != nil {
 		return err
 	}
-	limit, limits := idleLimit(s.roster)
 	type owner struct {
 		server string
 		epoch  int64
 	}
 	owners := make(map[string]owner, len(queues)) // by queue id
-	err = s.roster.DB.EachOn(ctx, tx, func(rows *sql.Rows) error {
+	err = s.roster.DB.EachOn(ctx, q, func(rows *sql.Rows) error {
 		var id string
 		var now owner
 		err := rows.Scan(&id, (*sqldb.Text)(&now.server), &now.epoch)
 		owners[id] = now
 		return err
-	}, `SELECT q.queue_id, q.cur_server, q.epoch`+from+limit+` ORDER BY q.queue_id`+s.roster.DB.Share, append(args, limits...)...)
+	}, `SELECT q.queue_id, q.cur_server, q.epoch`+from+and+` ORDER BY q.queue_id`+lock, append(args, params...)...)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,10 @@ type Database struct {
 	// Notes returns what an operator should know about transactions and connections. Nil if the database has no notes.
 	Notes func(context.Context, *sql.DB) ([]Note, error)
 
+	// CheckTx asks a transaction of a pool that the program opened itself whether the fence holds in it (F9). The
+	// transaction is new, and is rolled back afterwards. idle is how long a fenced transaction may be idle; zero is no limit.
+	CheckTx func(ctx context.Context, tx *sql.Tx, idle time.Duration) (PoolFinding, error)
+
 	// Node asks which node of a cluster a connection leads to. Nil if the database has no clusters.
 	Node func(context.Context, *sql.Conn) (Node, error)
 }
@@ -39,6 +43,12 @@ type Node struct {
 	Name     string
 	Size     int    // the number of nodes of the cluster
 	SyncWait string // the value of wsrep_sync_wait in the session (F7)
+}
+
+// PoolFinding is what CheckTx finds about a pool that the program opened itself.
+type PoolFinding struct {
+	Unfit   string // the setting, its value and the rule, if the fence does not hold; otherwise empty
+	Warning string // what else the program should know; usually empty
 }
 
 // PoolOptions are the options of a pool.
