@@ -28,6 +28,7 @@ number of hosts: they share the queues.
 
 On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
 its queues over, and exits 0. On a second signal it stops at once and exits 1.
+Under systemd, a unit of Type=notify has started when all tasks have joined.
 
 A value comes from the flag, else from the file of -c, else from the environment
 (ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA,
@@ -120,6 +121,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 		}
 		defer stop()
 	}
+	defer notifySystemd(ctx.Done(), m.Ready, w.log)()
 	watching, stopWatch := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {

@@ -34,9 +34,11 @@ type process struct {
 	log []string
 }
 
-func startWorker(t *testing.T, dir string) *process {
+// startWorker starts the worker of dir, with more variables of the environment.
+func startWorker(t *testing.T, dir string, env ...string) *process {
 	t.Helper()
 	p := &process{T: t, read: make(chan struct{}), cmd: rota(context.WithoutCancel(t.Context()), dir, "worker", "-c", "rota.yaml")}
+	p.cmd.Env = append(p.cmd.Env, env...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
