@@ -24,9 +24,9 @@ var (
 	// ErrNoBatch means that the context given to Fence, InTx or SaveCursor does not come from Execute.
 	ErrNoBatch = errors.New("the context carries no batch: pass on the context that Execute was called with")
 
-	// ErrNoTx means that Fence was called with a pool: each of its statements is a transaction of its own, and fences
-	// nothing.
-	ErrNoTx = errors.New("a pool of connections cannot be fenced: pass a transaction")
+	// ErrNoTx means that Fence was called with a pool or a connection: each of its statements is a transaction of its own,
+	// and fences nothing. Begin a transaction and pass it, also if a statement (BEGIN) has begun one on the connection.
+	ErrNoTx = errors.New("a pool or a connection cannot be fenced: pass a transaction, which has Commit and Rollback")
 
 	// ErrNoRoster means that the transaction cannot be fenced, because it does not lead to the roster's database: it sees
 	// no Rota tables, or those of another roster. Its server, database, schema or search_path is another one.

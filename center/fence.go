@@ -60,15 +60,6 @@ func BatchFrom(ctx context.Context) (Batch, bool) {
 // IsFenced reports whether an error means that the server has lost a queue, rather than that an item has failed.
 func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 
-// Tx is a transaction that can be fenced: a *sql.Tx or a wrapper of one.
-type Tx interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// pool has a method that a *sql.DB and its wrappers have, and transactions do not have.
-type pool interface{ SetMaxOpenConns(n int) }
-
 // Fence makes the transaction commit only while this server owns the batch's queues under the epochs of the batch's
 // selection. It is one statement. Make it the transaction's first, before any savepoint: rolling back to an earlier
 // savepoint would drop its lock. Until the transaction ends, no other server can take over the queues: keep it short.
@@ -76,21 +67,27 @@ type pool interface{ SetMaxOpenConns(n int) }
 // an immediate one, as those of DB are.
 //
 // Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch
-// if ctx does not come from Execute, ErrNoTx if tx is a *sql.DB, and ErrNoRoster if the transaction's database has no
-// tables of the roster, or those of another roster.
+// if ctx does not come from Execute, ErrNoTx if tx has no Commit and Rollback (a pool or a connection, of database/sql or
+// of a wrapper), and ErrNoRoster if the transaction's database has no tables of the roster, or those of another roster.
+//
+// Fence sends its statement to the *sql.Tx that a struct embeds, past the wrapper's own placeholders and hooks. The
+// examples of internal/wrappertest show Execute over sqlx and over bun. A dealer that begins by itself also retries by
+// itself, and must take a commit whose reply was lost for an unknown one, as InTx does.
 //
 // Fence does not see the pool of the transaction, and does not ask it for the settings that InTx asks for. It does not
-// notice a database that has a current copy of the roster's rows, such as a logical replica that takes writes: the fence
-// guards nothing there.
+// notice these, and guards nothing there: a wrapper whose Commit and Rollback belong to no transaction; a transaction
+// that a statement (COMMIT, DDL on MySQL) has ended; a savepoint that is rolled back later; and a database that has a
+// current copy of the roster's rows, such as a logical replica that takes writes.
 func Fence(ctx context.Context, tx Tx) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
 		return ErrNoBatch
 	}
-	if _, ok := tx.(pool); ok {
-		return ErrNoTx
+	tx, err := begun(tx)
+	if err != nil {
+		return err
 	}
-	err := b.fence(ctx, tx)
+	err = b.fence(ctx, tx)
 	switch {
 	case b.c.db.Class(err) == sqldb.NoTable:
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
@@ -154,7 +151,8 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select
 // then returns the items that did not take effect. InTx wraps the errors of Fence, of fn and of the database.
 //
-// db is the pool of DB, or one of the program's own that leads to the roster's database. InTx asks such a pool for what
+// db is the pool of DB, or one of the program's own that leads to the roster's database, such as the field DB of a
+// *sqlx.DB or a *bun.DB. InTx asks such a pool for what
 // the fence needs in a transaction of its own, before the first use, and returns ErrUnfitPool for a setting that would
 // break the fence: on PostgreSQL client_encoding and transaction_read_only; on MySQL and MariaDB the character sets, and
 // wsrep_sync_wait on Galera; on SQLite _txlock, and the driver, which must be modernc.org/sqlite. Any isolation level

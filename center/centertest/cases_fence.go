@@ -30,14 +30,54 @@ func Fence(t *testing.T, c *center.Center) {
 			t.Fatalf("InTx: error %v, want ErrNoBatch", err)
 		}
 	})
-	t.Run("F1 a pool is refused", func(t *testing.T) {
+	t.Run("F1 pools and connections are refused", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
-		if err := center.Fence(r.batch("A", "0"), c.DB()); !errors.Is(err, center.ErrNoTx) {
-			t.Fatalf("Fence in a pool: error %v, want ErrNoTx", err)
+		conn, err := c.DB().Conn(t.Context())
+		r.must(err)
+		defer conn.Close()
+		for _, tx := range []center.Tx{nil, c.DB(), conn, struct{ *sql.DB }{c.DB()}} {
+			if err := center.Fence(r.batch("A", "0"), tx); !errors.Is(err, center.ErrNoTx) {
+				t.Fatalf("Fence in %T: error %v, want ErrNoTx", tx, err)
+			}
 		}
 	})
+	t.Run("F1 wrappers of transactions are fenced", func(t *testing.T) { testWrappers(t, c) })
 	t.Run("F4 the fence saves the cursor", func(t *testing.T) { testFenceCursor(t, c) })
+}
+
+// testWrappers checks that the fence reaches the transaction below wrappers, and uses a wrapper that hides it.
+func testWrappers(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 1})
+	r.join("A")
+	ctx := r.batch("A", "0")
+	for _, wrap := range []func(*sql.Tx) center.Tx{
+		func(tx *sql.Tx) center.Tx { return rewriting{tx} },
+		func(tx *sql.Tx) center.Tx { return &rewriting{tx} },
+		func(tx *sql.Tx) center.Tx { return elsewhere{tx} },
+	} {
+		tx, err := c.DB().BeginTx(ctx, nil)
+		r.must(err)
+		wrapped := wrap(tx)
+		_, hidden := wrapped.(elsewhere)
+		if err := center.Fence(ctx, wrapped); hidden != errors.Is(err, center.ErrNoRoster) || !hidden && err != nil {
+			t.Errorf("Fence in %T: error %v", wrapped, err)
+		}
+		r.must(tx.Rollback())
+	}
+}
+
+// rewriting is a transaction of a wrapper that changes statements with parameters, as bun does.
+type rewriting struct{ *sql.Tx }
+
+// ExecContext implements center.Tx.
+func (rewriting) ExecContext(context.Context, string, ...any) (sql.Result, error) {
+	return nil, errors.New("the statement has lost its parameters")
+}
+
+// QueryContext implements center.Tx.
+func (rewriting) QueryContext(context.Context, string, ...any) (*sql.Rows, error) {
+	return nil, errors.New("the statement has lost its parameters")
 }
 
 func testStaleBatches(t *testing.T, c *center.Center) {
@@ -130,11 +170,17 @@ func testNoRoster(t *testing.T, c *center.Center) {
 	}
 }
 
-// elsewhere is a transaction that finds no schedule_queue, as in another database.
-type elsewhere struct{ *sql.Tx }
+// elsewhere is a transaction that finds no schedule_queue, as in another database. The interface hides the *sql.Tx.
+type elsewhere struct{ hiddenTx }
+
+type hiddenTx interface {
+	center.Tx
+	Commit() error
+	Rollback() error
+}
 
 func (e elsewhere) QueryContext(ctx context.Context, _ string, _ ...any) (*sql.Rows, error) {
-	return e.Tx.QueryContext(ctx, "SELECT queue_id FROM no_such_schedule_queue")
+	return e.hiddenTx.QueryContext(ctx, "SELECT queue_id FROM no_such_schedule_queue")
 }
 
 func testInTx(t *testing.T, c *center.Center) {

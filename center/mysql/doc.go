@@ -38,8 +38,8 @@
 //
 // On a Galera cluster, all connections but those for heartbeats set wsrep_sync_wait = 3, so that they see what other
 // nodes have committed (F7). A dealer that uses a pool of its own on the cluster must set it there: center.InTx
-// refuses a pool without it (F9). A pool of the roster asks the server at its first connection: restart the workers after
-// a server has become a node of a cluster.
+// refuses a pool without it (F9). A pool of the roster asks the server at its first connection: restart the workers
+// after a server has become a node of a cluster.
 //
 // The roster's own transactions are READ COMMITTED, as on PostgreSQL. At REPEATABLE READ, a MariaDB with
 // innodb_snapshot_isolation (the default from 11.6.2 on) refuses to lock a row that has changed since the transaction

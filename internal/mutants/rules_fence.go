@@ -15,6 +15,18 @@ var fenceMutants = []mutant{
 		"TestFaults/sqlite/run-pause-in-item",
 	},
 	{
+		"F1", "a connection passes for a transaction",
+		"begun", "return nil, ErrNoTx",
+		"return tx, nil",
+		"TestConformance",
+	},
+	{
+		"F1", "the fence goes through the placeholders of a wrapper",
+		"begun", "return raw, nil",
+		"return tx, nil",
+		"TestConformance",
+	},
+	{
 		"F2", "the fence accepts a context without a batch",
 		"Fence", "return ErrNoBatch",
 		"return nil",
