@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
 
 	"github.com/spf13/cobra"
 

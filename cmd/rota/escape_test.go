@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -85,7 +86,7 @@ var hostileCommands = []string{
 }
 
 // notSwept are the commands that the sweep leaves out: they show a roster of their own, or nothing of the database.
-var notSwept = []string{"demo", "worker", "completion bash", "completion fish", "completion powershell", "completion zsh", "help"}
+var notSwept = []string{"console", "demo", "worker", "completion bash", "completion fish", "completion powershell", "completion zsh", "help"}
 
 // sweepArgs returns the arguments of a command of hostileCommands.
 func sweepArgs(command, url string) (args []string) {
@@ -205,7 +206,7 @@ func TestCSVHasNoFormulas(t *testing.T) {
 		C float64  `json:"c"`
 	}
 	var out bytes.Buffer
-	if err := writeCSV(&out, []record{
+	if err := records.WriteCSV(&out, []record{
 		{"=1+1", []string{"+x", "y"}, -1.5},
 		{"-1", nil, 0},
 		{"@SUM(1)", nil, 1},

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +113,7 @@ func (e *eventList) printNew(ctx context.Context, out io.Writer, c *center.Cente
 // the widths of later events.
 func (e *eventList) print(out io.Writer, events []center.EventRecord, header bool) error {
 	if e.format.value == formatCSV {
-		return writeCSV(out, events, header)
+		return records.WriteCSV(out, events, header)
 	}
 	color := screenOf(out).color
 	for _, event := range events {

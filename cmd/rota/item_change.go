@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 // itemChange is Retry or Drop of the failed items.
@@ -82,7 +83,7 @@ func reportItems(cmd *cobra.Command, o output, task string, n, wanted int, done 
 	if n < wanted {
 		return fmt.Errorf("%s: %d of %s not found among the failed items; %d %s", task, wanted-n, plural(wanted, "item", "items"), n, done)
 	}
-	return o.done(cmd, task, plural(n, "item", "items")+" "+done, member{"items", n})
+	return o.done(cmd, task, plural(n, "item", "items")+" "+done, records.M("items", n))
 }
 
 func dropText(task string, keys []string) string {

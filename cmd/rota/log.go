@@ -7,7 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/term"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
 )
 
 const logTime = "2006-01-02T15:04:05.000Z07:00"

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newMigrateUpCommand() *cobra.Command {
@@ -28,7 +29,7 @@ if they have that version. Several processes may run it at once.`,
 			if err != nil {
 				return err
 			}
-			return o.done(cmd, anydb.URL(conn.Database).Address, migratedText(from, to), member{"from_version", from}, member{"version", to})
+			return o.done(cmd, anydb.URL(conn.Database).Address, migratedText(from, to), records.M("from_version", from), records.M("version", to))
 		},
 	}
 	addConnectionFlags(cmd)

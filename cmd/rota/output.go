@@ -1,14 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/internal/records"
 )
 
 // The formats of -o.
@@ -64,32 +64,22 @@ func (o output) write(out io.Writer, r result) error {
 		return writeJSON(out, r.records)
 	case formatCSV:
 		if p, ok := r.records.(csvRecorder); ok {
-			return writeCSV(out, p.csvRecords(), true)
+			return records.WriteCSV(out, p.csvRecords(), true)
 		}
-		return writeCSV(out, r.records, true)
+		return records.WriteCSV(out, r.records, true)
 	}
 	_, err := fmt.Fprintln(out, strings.TrimRight(r.text(screenOf(out)), "\n"))
 	return err
 }
 
 // writeJSON writes an empty slice of structs as [], never as null.
-func writeJSON(out io.Writer, records any) error {
-	_, single := records.(object)
-	if t := reflect.TypeOf(records); !single && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
-		records = objectsOf(records)
-	}
-	e := newEncoder(out)
+func writeJSON(out io.Writer, value any) error {
+	e := records.NewEncoder(out)
 	e.SetIndent("", "  ")
-	return e.Encode(records)
-}
-
-func newEncoder(out io.Writer) *json.Encoder {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	return e
+	return e.Encode(records.JSON(value))
 }
 
 // writeJSONLine writes one record on one line.
 func writeJSONLine(out io.Writer, record any) error {
-	return newEncoder(out).Encode(record)
+	return records.NewEncoder(out).Encode(record)
 }

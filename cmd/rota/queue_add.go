@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newQueueAddCommand() *cobra.Command {
@@ -24,7 +25,7 @@ once. "rota task apply" changes the number of numbered queues.`,
 				if err := c.Queues().Add(ctx, args[0], args[1], parameter, actor()); err != nil {
 					return err
 				}
-				return o.done(cmd, args[0]+"$"+c.OwnSign(), "queue "+args[1]+" added", member{"queue_id", args[1]})
+				return o.done(cmd, args[0]+"$"+c.OwnSign(), "queue "+args[1]+" added", records.M("queue_id", args[1]))
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newQueueRemoveCommand() *cobra.Command {
@@ -43,5 +44,5 @@ func removeQueue(ctx context.Context, cmd *cobra.Command, o output, c *center.Ce
 	if err := c.Queues().Remove(ctx, taskType, queueID, actor()); err != nil {
 		return err
 	}
-	return o.done(cmd, taskType+"$"+c.OwnSign(), "queue "+queueID+" is removed as soon as its owner has drained it", member{"queue_id", queueID})
+	return o.done(cmd, taskType+"$"+c.OwnSign(), "queue "+queueID+" is removed as soon as its owner has drained it", records.M("queue_id", queueID))
 }

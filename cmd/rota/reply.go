@@ -5,18 +5,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 // reply writes what a command has done: as a line, which it escapes, or as a
 // record for JSON and CSV.
-func (o output) reply(cmd *cobra.Command, line string, record object) error {
+func (o output) reply(cmd *cobra.Command, line string, record records.Object) error {
 	return o.write(cmd.OutOrStdout(), result{records: record, text: func(screen) string { return escape.Text(line) }})
 }
 
 // done replies what was done to an object, such as "settle$BASE": "paused".
-func (o output) done(cmd *cobra.Command, name, what string, more ...member) error {
-	record := append(object{{"object", name}, {"result", what}}, more...)
+func (o output) done(cmd *cobra.Command, name, what string, more ...records.Member) error {
+	record := append(records.Object{records.M("object", name), records.M("result", what)}, more...)
 	return o.reply(cmd, name+": "+what, record)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 // runBackfill is the command's flags.
@@ -132,7 +133,7 @@ func (b *runBackfill) run(ctx context.Context, cmd *cobra.Command, c *center.Cen
 	if err != nil {
 		return err
 	}
-	return b.out.reply(cmd, started.ID, object{{"backfill_id", started.ID}, {"slots_total", started.SlotsTotal}})
+	return b.out.reply(cmd, started.ID, records.Object{records.M("backfill_id", started.ID), records.M("slots_total", started.SlotsTotal)})
 }
 
 // triggerZone returns the time zone of the one trigger that the filter selects. Without one it returns UTC: the

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newBackfillShowCommand() *cobra.Command {
@@ -80,10 +81,10 @@ func (d *backfillDetails) read(ctx context.Context, c *center.Center, s screen, 
 
 // MarshalJSON implements json.Marshaler.
 func (d backfillDetails) MarshalJSON() ([]byte, error) {
-	return object{
-		{"backfill", objectOf(d.Backfill)},
-		{"slots", objectsOf(d.Slots)},
-		{"queues", objectsOf(d.Queues)},
+	return records.Object{
+		records.M("backfill", records.Of(d.Backfill)),
+		records.M("slots", records.List(d.Slots)),
+		records.M("queues", records.List(d.Queues)),
 	}.MarshalJSON()
 }
 

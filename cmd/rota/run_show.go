@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newRunShowCommand() *cobra.Command {
@@ -45,11 +46,11 @@ type runDetails struct{ center.RunDetails }
 
 // MarshalJSON implements json.Marshaler.
 func (d runDetails) MarshalJSON() ([]byte, error) {
-	return object{
-		{"run", objectOf(d.Run)},
-		{"queues", objectsOf(d.Queues)},
-		{"failed_items", objectsOf(d.FailedItems)},
-		{"graph", object{{"runs", objectsOf(d.Graph.Runs)}, {"deps", objectsOf(d.Graph.Deps)}}},
+	return records.Object{
+		records.M("run", records.Of(d.Run)),
+		records.M("queues", records.List(d.Queues)),
+		records.M("failed_items", records.List(d.FailedItems)),
+		records.M("graph", records.Object{records.M("runs", records.List(d.Graph.Runs)), records.M("deps", records.List(d.Graph.Deps))}),
 	}.MarshalJSON()
 }
 

@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,7 @@ func (s *runSubmit) run(ctx context.Context, cmd *cobra.Command, c *center.Cente
 	if existed {
 		cmd.PrintErrf("rota: a run of key %s exists already\n", escape.Text(s.key))
 	}
-	if err := s.out.reply(cmd, id, object{{"run_id", id}, {"existed", existed}}); err != nil || !s.wait {
+	if err := s.out.reply(cmd, id, records.Object{records.M("run_id", id), records.M("existed", existed)}); err != nil || !s.wait {
 		return err
 	}
 	w := waiter{c: c, runID: id, out: cmd.ErrOrStderr(), errors: cmd.ErrOrStderr()}

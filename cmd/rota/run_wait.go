@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newRunWaitCommand() *cobra.Command {
@@ -43,7 +44,7 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 				}
 				w.out = cmd.ErrOrStderr()
 				err = w.run(ctx)
-				return errors.Join(err, o.write(cmd.OutOrStdout(), result{records: objectOf(w.last)}))
+				return errors.Join(err, o.write(cmd.OutOrStdout(), result{records: records.Of(w.last)}))
 			})
 		},
 	}

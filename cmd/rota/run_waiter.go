@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 

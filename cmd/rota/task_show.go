@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newTaskShowCommand() *cobra.Command {
@@ -39,7 +40,11 @@ func showTask(ctx context.Context, c *center.Center, taskType string) (result, e
 	if err != nil {
 		return result{}, err
 	}
-	return result{records: objectOf(tasks[0]).withSettings(s.Records()), text: func(sc screen) string {
+	record := records.Of(tasks[0])
+	for _, r := range s.Records() {
+		record = record.With(r.Column, r.Value)
+	}
+	return result{records: record, text: func(sc screen) string {
 		return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s, tasks[0]), settingColumns)
 	}}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 

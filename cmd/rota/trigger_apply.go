@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 // shownSlots is how many of the next slots the command shows.
@@ -92,7 +93,7 @@ func (a *triggerApply) run(ctx context.Context, c *center.Center) error {
 
 // triggerReply is the output in JSON and CSV.
 type triggerReply struct {
-	Trigger object          `json:"trigger"`
+	Trigger records.Object  `json:"trigger"`
 	Changes []triggerChange `json:"changes"`
 	Next    []time.Time     `json:"next"`
 }
@@ -100,6 +101,6 @@ type triggerReply struct {
 // csvRecords implements csvRecorder.
 func (r triggerReply) csvRecords() any { return r.Changes }
 
-func triggerObject(t center.Trigger, ownSign string) object {
-	return objectOf(center.TriggerRecord{Trigger: t, OwnSign: ownSign, MisfireAfterMS: t.MisfireAfter.Milliseconds()})
+func triggerObject(t center.Trigger, ownSign string) records.Object {
+	return records.Of(center.TriggerRecord{Trigger: t, OwnSign: ownSign, MisfireAfterMS: t.MisfireAfter.Milliseconds()})
 }

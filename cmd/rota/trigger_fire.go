@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 func newTriggerFireCommand() *cobra.Command {
@@ -36,7 +37,7 @@ func fireTrigger(ctx context.Context, cmd *cobra.Command, o output, c *center.Ce
 	if err != nil {
 		return err
 	}
-	if err := o.reply(cmd, id, object{{"run_id", id}}); err != nil {
+	if err := o.reply(cmd, id, records.Object{records.M("run_id", id)}); err != nil {
 		return err
 	}
 	r, err := c.Runs().Get(ctx, id)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -18,8 +19,8 @@ func newVersionCommand() *cobra.Command {
 		Example: "  rota version\n  rota version -o json | jq -r .rota",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			record := object{
-				{"rota", version()}, {"schema", schema.Latest()}, {"go", runtime.Version()}, {"os", runtime.GOOS}, {"arch", runtime.GOARCH},
+			record := records.Object{
+				records.M("rota", version()), records.M("schema", schema.Latest()), records.M("go", runtime.Version()), records.M("os", runtime.GOOS), records.M("arch", runtime.GOARCH),
 			}
 			return o.write(cmd.OutOrStdout(), result{records: record, text: func(screen) string { return versionText() }})
 		},

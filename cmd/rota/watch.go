@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
 
 	"github.com/spf13/cobra"
 

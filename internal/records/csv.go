@@ -1,4 +1,4 @@
-package main
+package records
 
 import (
 	"encoding/json"
@@ -9,41 +9,41 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/escape"
 )
 
-// writeCSV writes a line for each record, after a header if wanted.
-func writeCSV(out io.Writer, records any, header bool) error {
+// WriteCSV writes a line for each record of a slice, after a header if wanted. It writes an Object below its names.
+func WriteCSV(out io.Writer, records any, header bool) error {
 	var b strings.Builder
-	if o, ok := records.(object); ok {
+	if o, ok := records.(Object); ok {
 		names, values := o.csv()
-		addCSVLine(&b, names)
-		addCSVLine(&b, values)
+		addLine(&b, names)
+		addLine(&b, values)
 	} else {
-		addCSVRecords(&b, reflect.ValueOf(records), header)
+		addRecords(&b, reflect.ValueOf(records), header)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func addCSVRecords(b *strings.Builder, list reflect.Value, header bool) {
+func addRecords(b *strings.Builder, list reflect.Value, header bool) {
 	names, fields := jsonFields(list.Type().Elem())
 	if header {
-		addCSVLine(b, names)
+		addLine(b, names)
 	}
 	for i := range list.Len() {
 		line := make([]string, len(fields))
 		for j, field := range fields {
-			line[j] = csvText(list.Index(i).FieldByIndex(field))
+			line[j] = cellOf(list.Index(i).FieldByIndex(field))
 		}
-		addCSVLine(b, line)
+		addLine(b, line)
 	}
 }
 
-// addCSVLine quotes more cells than encoding/csv, which knows one separator: a
+// addLine quotes more cells than encoding/csv, which knows one separator: a
 // spreadsheet may also split lines at semicolons and tabs, and find a formula
 // behind one.
-func addCSVLine(b *strings.Builder, cells []string) {
+func addLine(b *strings.Builder, cells []string) {
 	for i, cell := range cells {
 		if i > 0 {
 			b.WriteByte(',')
@@ -67,9 +67,9 @@ func jsonFields(record reflect.Type) (names []string, fields [][]int) {
 	return names, fields
 }
 
-// csvText returns a value as CSV has it: NULL is empty, times and objects are
+// cellOf returns a value as CSV has it: NULL is empty, times and objects are
 // as in JSON, and spaces separate the elements of a list.
-func csvText(v reflect.Value) string {
+func cellOf(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem() // invalid for nil
 	}

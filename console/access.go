@@ -1,0 +1,82 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+)
+
+// Right is what an Actor may do.
+type Right string
+
+// The rights. Each includes none of the others.
+const (
+	Look    Right = "look"    // see the pages
+	Operate Right = "operate" // pause, resume, drain, retry, acknowledge, submit: what an operator undoes with another click
+	Change  Right = "change"  // change settings, queues and triggers, and drop items
+)
+
+// Actor is the person or program behind a request.
+type Actor struct {
+	// Name stands in schedule_event for each change.
+	Name string
+
+	// May reports whether the actor has a right to a task type. The task type is empty for pages that show all of them.
+	// It is called concurrently. Defaults to the right to look at everything.
+	May func(right Right, taskType string) bool
+}
+
+// may reports whether the actor has the right.
+func (a Actor) may(right Right, taskType string) bool {
+	if a.May == nil {
+		return right == Look
+	}
+	return a.May(right, taskType)
+}
+
+// rights returns the rights that the actor has to all task types, as the foot of a page tells them.
+func (a Actor) rights() string {
+	var list []string
+	for _, r := range []Right{Look, Operate, Change} {
+		if a.may(r, "") {
+			list = append(list, string(r))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// errNotAllowed is the error of an actor without the right that a request needs.
+var errNotAllowed = errors.New("you have no right to do this")
+
+// forwarded are the headers with which a proxy tells that the client is elsewhere.
+var forwarded = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
+
+// loopback is the Access of a console without Options.Access: programs on the same host may look.
+func loopback(r *http.Request) (Actor, error) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return Actor{}, fmt.Errorf("the console serves only clients on its own host, and not %s", r.RemoteAddr)
+	}
+	for _, name := range forwarded {
+		if r.Header.Get(name) != "" {
+			return Actor{}, fmt.Errorf("the console serves only clients on its own host, and a proxy has forwarded this request (%s)", name)
+		}
+	}
+	if !localHost(r.Host) {
+		return Actor{}, fmt.Errorf("the console serves only requests to localhost, and not to %q", r.Host)
+	}
+	return Actor{Name: "local"}, nil
+}
+
+// localHost reports whether a Host header means this host by its address, or by the one name that no DNS server answers.
+func localHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	ip := net.ParseIP(name)
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
+}

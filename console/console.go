@@ -1,0 +1,103 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Options are the settings of a Handler. The zero value is ready to use.
+type Options struct {
+	// Access returns who makes a request, and what they may do. An error is shown to the client, with the status 403.
+	// Access is called for every request but those for style sheets and scripts, concurrently. Defaults to clients on
+	// the same host, which may look.
+	Access func(*http.Request) (Actor, error)
+
+	// Logger gets the errors of queries and of templates. Defaults to no output.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Access == nil {
+		o.Access = loopback
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// console serves the pages of one environment.
+type console struct {
+	center  *center.Center
+	options Options
+	reads   *reads
+	samples *samples
+	seen    *firstSeen
+}
+
+// Handler returns a handler that serves the pages of the environment of c. c must stay open for as
+// long as the handler is used, and for a second longer.
+func Handler(c *center.Center, o Options) (http.Handler, error) {
+	if c == nil {
+		return nil, errors.New("console: no center")
+	}
+	s := &console{center: c, options: o.withDefaults(), reads: newReads(), samples: newSamples(), seen: newFirstSeen()}
+	mux := http.NewServeMux()
+	mux.Handle("GET /static/", http.HandlerFunc(serveStatic))
+	for pattern, p := range pages {
+		mux.Handle("GET "+pattern, s.serve(p))
+	}
+	return secure(mux), nil
+}
+
+// page makes the content of one address.
+type page struct {
+	template string // of its content
+	make     func(*view, context.Context) error
+}
+
+// pages are the addresses. All are on one level, so that a link needs no prefix.
+var pages = map[string]page{
+	"/{$}":      {"overview", (*view).overview},
+	"/task":     {"task", (*view).task},
+	"/queue":    {"queue", (*view).queue},
+	"/servers":  {"servers", (*view).servers},
+	"/items":    {"items", (*view).items},
+	"/runs":     {"runs", (*view).runs},
+	"/run":      {"run", (*view).run},
+	"/triggers": {"triggers", (*view).triggers},
+	"/events":   {"events", (*view).events},
+}
+
+// serve returns the handler of a page.
+func (s *console) serve(p page) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := &view{console: s, request: r, template: p.template, Path: r.URL.Path}
+		var err error
+		if v.Actor, err = s.options.Access(r); err != nil {
+			v.refuse(r.Context(), w, http.StatusForbidden, err)
+			return
+		}
+		if task := r.FormValue("task"); !v.Actor.may(Look, task) {
+			v.refuse(r.Context(), w, http.StatusForbidden, fmt.Errorf("look at %s: %w", orAll(task), errNotAllowed))
+			return
+		}
+		if err := p.make(v, r.Context()); err != nil {
+			v.fail(r.Context(), w, err)
+			return
+		}
+		v.write(r.Context(), w)
+	})
+}
+
+func orAll(taskType string) string {
+	if taskType == "" {
+		return "all task types"
+	}
+	return taskType
+}

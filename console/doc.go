@@ -1,0 +1,34 @@
+// Package console serves web pages that show a roster: who owns which queue, what is late, what fails.
+//
+//	h, err := console.Handler(c, console.Options{})
+//	...
+//	mux.Handle("/rota/", http.StripPrefix("/rota", h))
+//
+// All links are relative, so that the handler works below any path that ends with a slash. The pages show what the
+// commands of package main show, read through the same bundles of package center. Each list is also there as JSON and
+// CSV: at the same address with ?format=json or ?format=csv, or by the Accept header.
+//
+// # One read for all viewers
+//
+// The pages read through a cache that all viewers share (reads). A query runs at most once a second, and for at most a
+// second. A query that takes long runs less often: it never takes more than 2 % of the time. So viewers cost the
+// database nothing that grows with their number.
+//
+// If a query fails, the pages show what it returned last, and since when the database has not answered. They stay usable
+// in the middle of an outage. Only a page that nobody has looked at before has nothing to show then.
+//
+// # Updates
+//
+// Pages work without a script. With the script, a page fetches itself every two seconds while it is visible, and merges
+// what has changed into the document. Times are absolute, and the script writes the ages, so that a page on which nothing
+// happened has the same ETag and is not sent again. Polling needs nothing of a middleware in front. A stream of
+// server-sent events would need http.Flusher all the way.
+//
+// # Security
+//
+// Without Options.Access the console serves only clients on the same host, which may look and change nothing. It refuses
+// requests whose Host is not this host, because a web page could reach it under a name of its own (DNS rebinding), and
+// requests that a proxy has forwarded, because the client is elsewhere then. The Content-Security-Policy allows nothing
+// but the console's own style sheet and scripts. There is no inline script, and html/template escapes all that is read
+// from the database.
+package console

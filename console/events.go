@@ -1,0 +1,77 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// eventsPage is the page of events.
+type eventsPage struct {
+	Task, Kind, Queue, Server string
+	Tasks                     []center.TaskRecord
+	Kinds                     []string
+	Rows                      []EventRow
+}
+
+// EventRow is an event in the list.
+type EventRow struct {
+	center.EventRecord
+	Mark Mark
+}
+
+// eventsOf returns the latest events that a filter selects, the oldest first.
+func (v *view) eventsOf(ctx context.Context, f center.EventFilter, limit int) ([]center.EventRecord, error) {
+	key := strings.Join([]string{"events", f.TaskType, f.QueueID, f.Server, f.Kind, number(limit)}, "\x00")
+	return load(ctx, v, key, func(ctx context.Context) ([]center.EventRecord, error) {
+		return v.center.Events().List(ctx, f, limit)
+	})
+}
+
+// events makes the page of events.
+func (v *view) events(ctx context.Context) error {
+	p := eventsPage{Task: v.param("task"), Kind: strings.ToUpper(v.param("kind")), Queue: v.param("queue"), Server: v.param("server"), Kinds: center.EventKinds()}
+	var err error
+	if p.Tasks, err = v.tasks(ctx); err != nil {
+		return err
+	}
+	list, err := v.eventsOf(ctx, center.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server}, rowsPerPage)
+	if err != nil {
+		return err
+	}
+	p.Rows = eventRows(list)
+	v.Title, v.Data, v.Records = "Events", p, list
+	return nil
+}
+
+// eventRows returns events with their marks, the newest first.
+func eventRows(list []center.EventRecord) []EventRow {
+	rows := make([]EventRow, len(list))
+	for i, e := range list {
+		rows[len(list)-1-i] = EventRow{e, eventMark(e.Kind)}
+	}
+	return rows
+}
+
+// eventMark returns the kind of an event as a mark.
+func eventMark(kind string) Mark {
+	m := Mark{"wait", strings.ToLower(strings.ReplaceAll(kind, "_", " "))}
+	switch kind {
+	case center.EventExpired, center.EventAlert, center.EventUnassigned, center.EventForced:
+		m.Kind = "bad"
+	case center.EventTakenOver:
+		m.Kind = "warn"
+	case center.EventRequested, center.EventReleased, center.EventGranted, center.EventDraining, center.EventRepartition, center.EventRemoving:
+		m.Kind = "busy"
+	case center.EventPaused:
+		m.Kind = "off"
+	}
+	return m
+}
+
+// changesOwner reports whether an event gives a queue another owner.
+func changesOwner(e center.EventRecord) bool {
+	return slices.Contains([]string{center.EventGranted, center.EventReleased, center.EventTakenOver, center.EventForced, center.EventUnassigned}, e.Kind)
+}

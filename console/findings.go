@@ -1,0 +1,73 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Found is a finding of the doctor, with the time since which this console has seen it.
+type Found struct {
+	center.Finding
+	Since time.Time
+}
+
+// Bad reports whether the finding is a problem.
+func (f Found) Bad() bool { return f.Status == center.FindingProblem }
+
+// firstSeen remembers since when the console has seen each finding.
+type firstSeen struct {
+	mu    sync.Mutex
+	began bool
+	since map[string]time.Time
+}
+
+func newFirstSeen() *firstSeen { return &firstSeen{since: map[string]time.Time{}} }
+
+// figures are what changes in a finding that stays.
+var figures = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
+
+// date adds the times to findings. Findings of the first call have none: they may be old.
+func (s *firstSeen) date(findings []center.Finding, now time.Time) []Found {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list, since := make([]Found, len(findings)), make(map[string]time.Time, len(findings))
+	for i, f := range findings {
+		key := f.Status + "\x00" + f.Check + "\x00" + f.TaskType + "\x00" + figures.ReplaceAllString(f.Finding, "0")
+		at, known := s.since[key]
+		if !known && s.began {
+			at = now
+		}
+		since[key] = at
+		list[i] = Found{f, at}
+	}
+	s.since, s.began = since, true
+	return list
+}
+
+// findings returns what the doctor finds: the problems first, and the newest of them first.
+func (v *view) findings(ctx context.Context) (bad, good []Found, err error) {
+	list, err := load(ctx, v, "findings", func(ctx context.Context) ([]Found, error) {
+		findings, err := v.center.Diagnose(ctx, "")
+		return v.seen.date(findings, time.Now()), err
+	})
+	for _, f := range list {
+		if f.Status == center.FindingOK {
+			good = append(good, f)
+		} else {
+			bad = append(bad, f)
+		}
+	}
+	slices.SortStableFunc(bad, func(a, b Found) int {
+		if a.Bad() != b.Bad() {
+			return cmp.Compare(b.Status, a.Status) // PROBLEM before NOTE
+		}
+		return b.Since.Compare(a.Since)
+	})
+	return bad, good, err
+}

@@ -1,0 +1,111 @@
+package console_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// evil is a text that a page must show, and no browser may execute.
+const evil = `"'><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}`
+
+// The servers of a site.
+const web1, web2 = "web1:1:00000001", "web2:2:00000002"
+
+// site is a console of a roster. Its task type settle has four queues and two servers, failed items, runs and events. The
+// texts that users choose are evil.
+type site struct {
+	*testing.T
+	center  *center.Center
+	handler http.Handler
+}
+
+func newSite(t *testing.T, databaseURL string, o console.Options) *site {
+	t.Helper()
+	s := &site{T: t, center: centertest.Open(t, databaseURL, center.Options{})}
+	s.define("settle", center.Settings{Queues: 4, ExecuteNumber: 10})
+	s.define("regions", center.Settings{QueueNames: []string{"north", "a<b>&c=d?e#f"}})
+	s.define("nightly", center.Settings{Queues: 2, Mode: center.ModeRun, Cron: "0 0 2 * * ?"})
+	for _, uuid := range []string{web1, web2} {
+		host, _, _ := strings.Cut(uuid, ":")
+		_, err := s.center.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+		s.must(err)
+		_, err = s.center.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
+		s.must(err)
+	}
+	s.must(s.center.Items().Save(t.Context(), "settle", []center.FailedItem{
+		{Key: evil, QueueID: "1", State: center.ItemDead, Attempts: 3, LastError: evil},
+		{Key: "4711", QueueID: "1", State: center.ItemRetry, Attempts: 1, LastError: `account "4711" is closed`, RetryIn: time.Hour},
+		{Key: "4712", QueueID: "2", State: center.ItemDead, Attempts: 1, LastError: `account "4712" is closed`},
+	}))
+	_, _, err := s.center.Runs().Submit(t.Context(), "nightly", evil, evil)
+	s.must(err)
+	s.must(s.center.Tasks().Pause(t.Context(), "regions", evil))
+	s.handler, err = console.Handler(s.center, o)
+	s.must(err)
+	return s
+}
+
+func (s *site) define(taskType string, settings center.Settings) {
+	s.Helper()
+	_, err := s.center.Tasks().Define(s.Context(), taskType, settings)
+	s.must(err)
+}
+
+func (s *site) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// reply is what the console answers.
+type reply struct {
+	code int
+	body string
+	http.Header
+}
+
+// request makes a request as a browser on the same host does.
+func request(method, target string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	r.RemoteAddr, r.Host = "127.0.0.1:50000", "localhost:8330"
+	r.Header.Set("Accept", "text/html")
+	return r
+}
+
+func (s *site) do(r *http.Request) reply {
+	s.Helper()
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	body, err := io.ReadAll(w.Result().Body)
+	s.must(err)
+	return reply{w.Code, string(body), w.Result().Header}
+}
+
+func (s *site) get(target string) reply {
+	s.Helper()
+	return s.do(request(http.MethodGet, target))
+}
+
+// paths returns the addresses of all pages, with objects of the site.
+func (s *site) paths() []string {
+	s.Helper()
+	runs, err := s.center.Runs().List(s.Context(), center.RunFilter{}, 1)
+	s.must(err)
+	return []string{
+		"/", "/task?task=settle", "/task?task=regions", "/task?task=nightly", "/task?task=settle&status=trouble", "/queue?task=settle&queue=1",
+		"/queue?task=regions&queue=" + url.QueryEscape("a<b>&c=d?e#f"), "/servers", "/servers?q=web1", "/servers?state=gone", "/servers?q=" + url.QueryEscape(evil),
+		"/items", "/items?task=settle&state=dead", "/items?q=" + url.QueryEscape(evil), "/runs", "/runs?task=nightly&state=READY",
+		"/run?run=" + runs[0].ID, "/run?run=nightly", "/triggers", "/events", "/events?task=settle&kind=GRANTED", "/events?server=web1",
+	}
+}

@@ -1,0 +1,138 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// overview is the first page: what is wrong, and all task types.
+type overview struct {
+	Headline  string
+	Bad, Good []Found
+	Tasks     []TaskRow
+	Trouble   int // task types with trouble
+}
+
+// TaskRow is a task type in the list.
+type TaskRow struct {
+	center.TaskRecord
+	Spark Spark
+	Marks []Mark
+}
+
+// Mark is a word with a sign and, where it has a meaning, a colour.
+type Mark struct {
+	Kind string // bad, warn, busy, run, ok, off or wait
+	Text string
+}
+
+// Bad reports whether a queue of the task type stands still, or its calls or runs fail.
+func (t TaskRow) Bad() bool { return len(t.Marks) > 0 && t.Marks[0].Kind == "bad" }
+
+// Part returns the share of a number of queues in percent.
+func (t TaskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float64(t.QueueTotal)) }
+
+// Lost is the number of queues without a live owner.
+func (t TaskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
+
+// overview makes the first page.
+func (v *view) overview(ctx context.Context) error {
+	tasks, err := v.tasks(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := v.allServers(ctx); err != nil { // for the samples
+		return err
+	}
+	o := overview{Tasks: make([]TaskRow, len(tasks))}
+	for i, t := range tasks {
+		o.Tasks[i] = TaskRow{t, v.samples.ofTask(t.TaskType), marksOf(t)}
+		if o.Tasks[i].Bad() {
+			o.Trouble++
+		}
+	}
+	slices.SortStableFunc(o.Tasks, func(a, b TaskRow) int {
+		return cmp.Or(cmp.Compare(rank(a.Marks), rank(b.Marks)), cmp.Compare(a.TaskType, b.TaskType))
+	})
+	if o.Bad, o.Good, err = v.findings(ctx); err != nil {
+		return err
+	}
+	o.Headline = headline(o)
+	v.Title, v.Data, v.Records = "Overview", o, tasks
+	return nil
+}
+
+// headline says what is wrong in one sentence, for readers who stop there.
+func headline(o overview) string {
+	problems, notes := 0, 0
+	for _, f := range o.Bad {
+		if f.Bad() {
+			problems++
+		} else {
+			notes++
+		}
+	}
+	switch {
+	case len(o.Tasks) == 0:
+		return "No task type has been registered"
+	case problems > 0:
+		return plural(problems, "problem", "problems")
+	case notes > 0:
+		return "Nothing is wrong, " + plural(notes, "note", "notes")
+	}
+	return "Nothing is wrong"
+}
+
+// marksOf returns the condition of a task type, the worst first.
+func marksOf(t center.TaskRecord) (marks []Mark) {
+	add := func(kind string, n int64, text string) {
+		if n > 0 {
+			marks = append(marks, Mark{kind, fmt.Sprintf("%s %s", number(n), text)})
+		}
+	}
+	if !t.Served() && !t.Paused && t.QueueTotal > 0 {
+		marks = append(marks, Mark{"bad", "no live server"})
+	}
+	add("bad", t.Overdue, "overdue")
+	add("bad", t.Orphan, "orphan")
+	add("bad", t.FailingServers, "failing")
+	add("bad", t.FailedRuns, "failed "+word(t.FailedRuns, "run", "runs"))
+	if t.Served() {
+		add("warn", t.Unassigned, "unassigned")
+	}
+	add("warn", t.RunProblems-t.FailedRuns, "late "+word(t.RunProblems-t.FailedRuns, "run", "runs"))
+	if t.Paused {
+		marks = append(marks, Mark{"off", "paused"})
+	}
+	if t.RequestedTotal != nil {
+		marks = append(marks, Mark{"busy", fmt.Sprintf("changes to %d queues", *t.RequestedTotal)})
+	}
+	add("busy", t.Moving, "moving")
+	if t.RunID != nil {
+		marks = append(marks, Mark{"run", "run"})
+	}
+	if len(marks) == 0 {
+		marks = []Mark{{"ok", strings.ToLower(t.DisplayState())}}
+	}
+	return marks
+}
+
+func word(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// rank orders rows by their worst mark: trouble first.
+func rank(marks []Mark) int {
+	return slices.Index([]string{"bad", "warn", "off", "busy", "run", "wait", "ok"}, marks[0].Kind)
+}
+
+// LostFrom returns where the bar of the queues without a live owner begins, in percent.
+func (t TaskRow) LostFrom() float64 { return t.Part(t.QueueTotal - t.Lost()) }

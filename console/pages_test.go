@@ -1,0 +1,198 @@
+package console_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// Every page is well-formed, on every database. No text of a user becomes an element, an attribute or an address that a
+// browser executes. No page needs anything that the policy forbids. All links are relative, and lead to pages that exist.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, databaseURL string) {
+		t.Parallel()
+		s := newSite(t, databaseURL, console.Options{})
+		links := map[string]bool{}
+		for _, p := range s.paths() {
+			r := s.get(p)
+			if r.code != http.StatusOK {
+				t.Errorf("%s: status %d: %s", p, r.code, r.body)
+				continue
+			}
+			for _, link := range s.check(p, r.body) {
+				links[link] = true
+			}
+		}
+		for link := range links {
+			if r := s.get(link); r.code != http.StatusOK {
+				t.Errorf("the link %s leads to status %d", link, r.code)
+			}
+		}
+		if len(links) < 20 {
+			t.Errorf("only %d links were found: %v", len(links), links)
+		}
+	})
+}
+
+// check looks at the elements of a page, and returns the addresses to which its links lead.
+func (s *site) check(page, body string) (links []string) {
+	s.Helper()
+	ids := map[string]bool{}
+	d := xml.NewDecoder(strings.NewReader(body))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	inScript := false
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return links
+		}
+		s.must(err)
+		switch t := token.(type) {
+		case xml.CharData:
+			if inScript && strings.TrimSpace(string(t)) != "" {
+				s.Errorf("%s: an inline script: %s", page, t)
+			}
+		case xml.EndElement:
+			inScript = inScript && t.Name.Local != "script"
+		case xml.StartElement:
+			inScript = t.Name.Local == "script"
+			links = append(links, s.checkElement(page, t, ids)...)
+		}
+	}
+}
+
+// checkElement looks at an element, and returns the addresses to which it links.
+func (s *site) checkElement(page string, e xml.StartElement, ids map[string]bool) (links []string) {
+	s.Helper()
+	name := e.Name.Local
+	if slices.Contains([]string{"img", "style", "iframe", "base", "object", "embed"}, name) {
+		s.Errorf("%s: element %v", page, e)
+	}
+	for _, a := range e.Attr {
+		switch key := a.Name.Local; {
+		case key == "id" && ids[a.Value]:
+			s.Errorf("%s: two elements have the id %s", page, a.Value)
+		case key == "id":
+			ids[a.Value] = true
+		case strings.HasPrefix(key, "on"), key == "style":
+			s.Errorf("%s: attribute %s of %s", page, key, name)
+		case name == "script" && key == "src", name == "link" && key == "href":
+			if !strings.HasPrefix(a.Value, "static/") {
+				s.Errorf("%s: %v", page, e)
+			}
+			links = append(links, s.resolve(page, a.Value))
+		case key == "href" && !strings.HasPrefix(a.Value, "#"), key == "action":
+			links = append(links, s.resolve(page, a.Value))
+		}
+	}
+	return links
+}
+
+// resolve returns the address to which a link of a page leads. It fails for a link that is not relative: the console may
+// be mounted below any path.
+func (s *site) resolve(page, link string) string {
+	s.Helper()
+	u, err := url.Parse(link)
+	s.must(err)
+	if u.IsAbs() || u.Host != "" || strings.HasPrefix(u.Path, "/") || strings.HasPrefix(path.Clean(u.Path), "..") {
+		s.Errorf("%s: the link %s is not relative", page, link)
+	}
+	base, err := url.Parse("http://localhost" + page)
+	s.must(err)
+	return base.ResolveReference(u).RequestURI()
+}
+
+// The pages show what the roster has.
+func TestPagesShow(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, databaseURL string) {
+		t.Parallel()
+		s := newSite(t, databaseURL, console.Options{})
+		for p, wants := range map[string][]string{
+			"/":                          {"settle", "regions", "nightly", "paused", "2 dead", "no live server"},
+			"/task?task=settle":          {"Continuous, 4 queues, served by 2 servers on 2 hosts", `key o1`, `key o2`, "execute_number", "10"},
+			"/queue?task=settle&queue=1": {"settle, queue 1", "granted", "account &#34;4711&#34; is closed"},
+			"/servers":                   {"web1:1", "web2:2", "2 processes"},
+			"/items":                     {"account … is closed", "4711", "never", "&lt;script&gt;alert(1)"},
+			"/runs":                      {"nightly", "ready"},
+			"/triggers":                  {"0 0 2 * * ?", "active"},
+			"/events":                    {"joined", "granted"},
+		} {
+			r := s.get(p)
+			for _, want := range wants {
+				if !strings.Contains(r.body, want) {
+					t.Errorf("%s does not show %q:\n%s", p, want, r.body)
+				}
+			}
+		}
+	})
+}
+
+// Each list is JSON and CSV, too, by the parameter and by the Accept header.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	for _, p := range s.paths() {
+		u, err := url.Parse(p)
+		s.must(err)
+		q := u.Query()
+		q.Set("format", "json")
+		r := s.get(u.Path + "?" + q.Encode())
+		var list []map[string]any
+		if err := json.Unmarshal([]byte(r.body), &list); err != nil || r.code != http.StatusOK || r.Get("Content-Type") != "application/json" {
+			t.Errorf("%s as JSON: status %d, %v: %s", p, r.code, err, r.body)
+		}
+		ask := request(http.MethodGet, p)
+		ask.Header.Set("Accept", "text/csv")
+		r = s.do(ask)
+		lines, err := csv.NewReader(bytes.NewReader([]byte(r.body))).ReadAll()
+		if err != nil || len(lines) != len(list)+1 || !strings.HasPrefix(r.Get("Content-Type"), "text/csv") {
+			t.Errorf("%s as CSV: %d lines for %d records, %v: %s", p, len(lines), len(list), err, r.body)
+		}
+	}
+}
+
+// A page that is not there is told so.
+func TestUnknownPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	for _, p := range []string{
+		"/task?task=nope", "/task", "/queue?task=settle&queue=9", "/queue?task=nope&queue=1", "/run?run=nope", "/nope", "/static/style.css", "/static/../doc.go", "/static/%2e%2e/doc.go",
+	} {
+		if r := s.get(p); r.code != http.StatusNotFound && r.code != http.StatusTemporaryRedirect && r.code != http.StatusMovedPermanently {
+			t.Errorf("%s: status %d: %s", p, r.code, r.body)
+		}
+	}
+	if r := s.get("/task?task=" + url.QueryEscape(evil)); r.code != http.StatusNotFound || strings.Contains(r.body, "<script>alert") {
+		t.Errorf("status %d: %s", r.code, r.body)
+	}
+}
+
+// An unchanged page is not sent again. The time of the read is not part of it.
+func TestETag(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	first := s.get("/triggers")
+	again := request(http.MethodGet, "/triggers")
+	again.Header.Set("If-None-Match", first.Get("ETag"))
+	if r := s.do(again); r.code != http.StatusNotModified || r.body != "" || r.Get("Rota-As-Of") == "" {
+		t.Errorf("status %d, headers %v: %q", r.code, r.Header, r.body)
+	}
+	other := s.get("/runs")
+	if other.Get("ETag") == first.Get("ETag") || first.Get("ETag") == "" || first.Get("Cache-Control") != "private, no-cache" {
+		t.Errorf("headers %v and %v", first.Header, other.Header)
+	}
+}

@@ -1,0 +1,127 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// counted is a query that counts its runs.
+type counted struct {
+	runs atomic.Int64
+	took time.Duration
+	err  atomic.Pointer[error]
+}
+
+func (q *counted) run(ctx context.Context) (any, error) {
+	n := q.runs.Add(1)
+	if err := q.err.Load(); err != nil {
+		return nil, *err
+	}
+	select {
+	case <-time.After(q.took):
+		return n, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// look reads for a number of viewers, ten times a second.
+func look(s *reads, q *counted, viewers int, span time.Duration) (last read) {
+	var all sync.WaitGroup
+	for i := range viewers {
+		all.Go(func() {
+			for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				r := s.refresh(context.Background(), "q", q.run)
+				if i == 0 {
+					last = r
+				}
+			}
+		})
+	}
+	all.Wait()
+	return last
+}
+
+// However many viewers look, a query runs once a second, and less often if it takes long.
+func TestOneReadForAllViewers(t *testing.T) {
+	for _, c := range []struct{ took, most time.Duration }{{time.Millisecond, time.Second}, {100 * time.Millisecond, 5 * time.Second}, {900 * time.Millisecond, 10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &counted{took: c.took}
+			last := look(newReads(), q, 50, time.Minute)
+			want := int64(time.Minute/(c.most+c.took)) + 1
+			if n := q.runs.Load(); n > want || n < want-2 {
+				t.Errorf("a query of %s ran %d times in a minute, want about %d", c.took, n, want)
+			}
+			if age := time.Since(last.at); last.err != nil || age > c.most+2*c.took {
+				t.Errorf("the last read is %s old, error %v", age, last.err)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// While the database is away, viewers get what was read last, and since when it does not answer. The query is tried again
+// every two seconds.
+func TestReadsOutliveAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, s := &counted{took: time.Millisecond}, newReads()
+		look(s, q, 3, 10*time.Second)
+		before, away := q.runs.Load(), errors.New("connection refused")
+		q.err.Store(&away)
+		begin := time.Now()
+		r := look(s, q, 3, time.Minute)
+		if r.value != before || !errors.Is(r.err, away) || r.failing.Before(begin) || r.failing.Sub(begin) > 2*time.Second {
+			t.Errorf("%+v, want the value %d and the error since %s", r, before, begin)
+		}
+		if n := q.runs.Load() - before; n < 25 || n > 31 {
+			t.Errorf("%d tries in a minute, want about 30", n)
+		}
+		q.err.Store(nil)
+		if r := look(s, q, 3, 5*time.Second); r.err != nil || !r.failing.IsZero() || r.value == before {
+			t.Errorf("after the outage: %+v", r)
+		}
+		synctest.Wait()
+	})
+}
+
+// A query that hangs ends after a second, and no viewer waits for longer. It does not hold up other queries.
+func TestReadsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newReads()
+		for i := range 2 * maxQueries {
+			begin := time.Now()
+			r := s.refresh(t.Context(), fmt.Sprint(i), (&counted{took: time.Hour}).run)
+			if took := time.Since(begin); took > readLimit || r.value != nil {
+				t.Errorf("a viewer waited for %s: %+v", took, r)
+			}
+		}
+		begin := time.Now()
+		if r := s.refresh(t.Context(), "healthy", (&counted{took: time.Millisecond}).run); r.value == nil || time.Since(begin) > readLimit {
+			t.Errorf("after %s: %+v", time.Since(begin), r)
+		}
+		time.Sleep(2 * readLimit)
+	})
+}
+
+// The number of results that are kept is bounded.
+func TestReadsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newReads()
+		for i := range 2 * maxReads {
+			s.refresh(t.Context(), fmt.Sprint(i), (&counted{took: time.Millisecond}).run)
+		}
+		if n := len(s.byKey); n > maxReads {
+			t.Errorf("%d results are kept, want %d", n, maxReads)
+		}
+		if r := s.refresh(t.Context(), fmt.Sprint(2*maxReads-1), (&counted{took: time.Millisecond}).run); r.value != int64(1) {
+			t.Errorf("the newest result is %+v", r)
+		}
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,157 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// runsPage is the page of runs.
+type runsPage struct {
+	Task, State string
+	Tasks       []center.TaskRecord
+	Problems    []center.RunProblem
+	Rows        []RunRow
+}
+
+// RunRow is a run in the list.
+type RunRow struct {
+	center.RunRecord
+	Mark Mark
+}
+
+// Progress returns how many of its queues have ended, in percent.
+func (r RunRow) Progress() float64 {
+	ended := r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
+	return 100 * float64(ended) / max(1, float64(ended+r.QueuesPending+r.QueuesRunning))
+}
+
+// Took returns how long the run has lasted in seconds, until its end or its reading; 0 before it is opened.
+func (r RunRow) Took() float64 {
+	switch {
+	case r.StartedAt.IsZero():
+		return 0
+	case r.FinishedAt.IsZero():
+		return r.Now.Sub(r.StartedAt).Truncate(time.Second).Seconds()
+	}
+	return r.FinishedAt.Sub(r.StartedAt).Seconds()
+}
+
+// runs makes the page of runs.
+func (v *view) runs(ctx context.Context) error {
+	p := runsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state"))}
+	var err error
+	if p.Tasks, err = v.tasks(ctx); err != nil {
+		return err
+	}
+	if p.Problems, err = load(ctx, v, "problems", func(ctx context.Context) ([]center.RunProblem, error) {
+		return v.center.Runs().Problems(ctx, "")
+	}); err != nil {
+		return err
+	}
+	list, err := load(ctx, v, strings.Join([]string{"runs", p.Task, p.State}, "\x00"), func(ctx context.Context) ([]center.RunRecord, error) {
+		list, err := v.center.Runs().List(ctx, center.RunFilter{TaskType: p.Task, State: p.State}, rowsPerPage)
+		slices.Reverse(list)
+		return list, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		p.Rows = append(p.Rows, RunRow{r, runMark(r.State, r.Paused)})
+	}
+	v.Title, v.Data, v.Records = "Runs", p, list
+	return nil
+}
+
+// runMark returns the state of a run as a mark.
+func runMark(state string, paused bool) Mark {
+	m := Mark{"wait", strings.ToLower(strings.ReplaceAll(state, "_", " "))}
+	switch {
+	case state == center.RunFailed || state == center.RunDependentFailed:
+		m.Kind = "bad"
+	case paused:
+		m = Mark{"off", "paused"}
+	case state == center.RunRunning:
+		m.Kind = "run"
+	case state == center.RunSuccess:
+		m.Kind = "ok"
+	case state == center.RunCancelled || state == center.RunSkipped:
+		m.Kind = "off"
+	}
+	return m
+}
+
+// runPage is the page of a run.
+type runPage struct {
+	RunRow
+	Blocker string
+	Queues  []RunQueueRow
+	Items   []center.RunItem
+	Graph   []GraphRow
+	Rest    int // queues that are not shown
+}
+
+// RunQueueRow is a queue of a run in the list.
+type RunQueueRow struct {
+	center.RunQueue
+	Mark Mark
+}
+
+// GraphRow is a run of the graph of dependencies.
+type GraphRow struct {
+	center.Run
+	Mark  Mark
+	Here  bool
+	After []string // the ids of its upstreams
+}
+
+// run makes the page of a run.
+func (v *view) run(ctx context.Context) error {
+	name := v.param("run")
+	d, err := load(ctx, v, "run\x00"+name, func(ctx context.Context) (center.RunDetails, error) {
+		return center.ReadRunDetails(ctx, v.center, name)
+	})
+	if err != nil {
+		return fmt.Errorf("show run %q: %w", name, err)
+	}
+	if !v.Actor.may(Look, d.Run.TaskType) {
+		return fmt.Errorf("look at %s: %w", d.Run.TaskType, errNotAllowed)
+	}
+	p := runPage{RunRow: RunRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: string(d.Blocker.Reason), Items: d.FailedItems}
+	queues := slices.Clone(d.Queues)
+	slices.SortStableFunc(queues, func(a, b center.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
+	p.Rest = max(0, len(queues)-rowsPerPage)
+	for _, q := range queues[:len(queues)-p.Rest] {
+		p.Queues = append(p.Queues, RunQueueRow{q, runMark(q.State, false)})
+	}
+	upstreams := d.Graph.Upstreams()
+	for _, r := range d.Graph.Sorted() {
+		row := GraphRow{Run: r, Mark: runMark(r.State, r.Paused), Here: r.ID == d.Run.ID}
+		for _, other := range d.Graph.Runs {
+			if upstreams[r.ID][other.ID] != "" {
+				row.After = append(row.After, other.TaskType)
+			}
+		}
+		p.Graph = append(p.Graph, row)
+	}
+	v.Title, v.Data, v.Records = d.Run.TaskType+", run "+d.Run.Key, p, d.Queues
+	return nil
+}
+
+// runQueueRank orders the queues of a run: trouble first, then those that run.
+func runQueueRank(q center.RunQueue) int {
+	return rank([]Mark{runMark(q.State, false)})
+}
+
+// States returns the states that the list can be limited to.
+func (p runsPage) States() []string {
+	return []string{
+		center.RunWaiting, center.RunReady, center.RunRunning, center.RunSuccess, center.RunFailed, center.RunDependentFailed,
+		center.RunCancelled, center.RunSkipped,
+	}
+}

@@ -1,0 +1,51 @@
+package console
+
+import (
+	"context"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// SettingRow is a setting of a task type.
+type SettingRow struct {
+	Name, Value, Default string
+	Given                []GivenSetting // of the programs of servers that give another value
+}
+
+// GivenSetting is the value of a setting that servers were started with.
+type GivenSetting struct {
+	Value   string
+	Servers []string
+}
+
+// settingsOf returns the settings of a task type: the row, which is in force, and what the programs of its servers give.
+func (v *view) settingsOf(ctx context.Context, taskType string, servers []center.ServerRecord) ([]SettingRow, error) {
+	s, err := load(ctx, v, "settings\x00"+taskType, func(ctx context.Context) (center.Settings, error) {
+		return v.center.Tasks().Settings(ctx, taskType)
+	})
+	if err != nil {
+		return nil, err
+	}
+	defaults := center.Settings{}.Records()
+	var rows []SettingRow
+	for i, r := range s.Records() {
+		row := SettingRow{Name: r.Name, Value: r.Text, Default: defaults[i].Text}
+		for _, server := range servers {
+			if given, ok := server.GivenSettings[r.Name]; ok && given != r.Text {
+				row.give(given, server.UUID)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func (r *SettingRow) give(value, uuid string) {
+	for i := range r.Given {
+		if r.Given[i].Value == value {
+			r.Given[i].Servers = append(r.Given[i].Servers, uuid)
+			return
+		}
+	}
+	r.Given = append(r.Given, GivenSetting{value, []string{uuid}})
+}

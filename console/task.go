@@ -1,0 +1,159 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// rowsPerPage is how many rows of a list a page has.
+const rowsPerPage = 100
+
+// taskPage is the page of a task type.
+type taskPage struct {
+	center.TaskRecord
+	Marks    []Mark
+	Spark    Spark
+	Owners   []*Owner
+	Cells    []Cell // of a strip with a cell for each queue; nil if there are too many
+	Fields   []field
+	Rows     []QueueRow
+	Rest     int // rows that are not shown
+	Found    []Found
+	Settings []SettingRow
+	Filter   string // the condition that the list is limited to
+	Sentence string
+}
+
+// QueueRow is a queue in the list.
+type QueueRow struct {
+	Cell
+	Next *Owner
+	Mark Mark
+	read time.Time
+}
+
+// Bad reports whether the queue has no live owner.
+func (q QueueRow) Bad() bool { return q.Mark.Kind == "bad" }
+
+// queuesOf returns the queues of a task type.
+func (v *view) queuesOf(ctx context.Context, taskType string) ([]center.QueueRecord, error) {
+	return load(ctx, v, "queues\x00"+taskType, func(ctx context.Context) ([]center.QueueRecord, error) {
+		return v.center.Queues().List(ctx, center.QueueFilter{TaskType: taskType})
+	})
+}
+
+// taskNamed returns a task type.
+func (v *view) taskNamed(ctx context.Context, name string) (center.TaskRecord, error) {
+	tasks, err := v.tasks(ctx)
+	if err != nil {
+		return center.TaskRecord{}, err
+	}
+	for _, t := range tasks {
+		if t.TaskType == name {
+			return t, nil
+		}
+	}
+	return center.TaskRecord{}, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name, v.center.OwnSign())
+}
+
+// serversOf returns the servers of a task type.
+func (v *view) serversOf(ctx context.Context, taskType string) ([]center.ServerRecord, error) {
+	servers, err := v.allServers(ctx)
+	return slices.DeleteFunc(slices.Clone(servers), func(s center.ServerRecord) bool { return s.TaskType != taskType }), err
+}
+
+// task makes the page of a task type.
+func (v *view) task(ctx context.Context) error {
+	t, err := v.taskNamed(ctx, v.param("task"))
+	if err != nil {
+		return err
+	}
+	queues, err := v.queuesOf(ctx, t.TaskType)
+	if err != nil {
+		return err
+	}
+	servers, err := v.serversOf(ctx, t.TaskType)
+	if err != nil {
+		return err
+	}
+	bad, _, err := v.findings(ctx)
+	if err != nil {
+		return err
+	}
+	bad = slices.DeleteFunc(bad, func(f Found) bool { return f.TaskType != t.TaskType })
+	named := nameOwners(servers, queues)
+	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Owners: named.List, Found: bad, Filter: v.param("status")}
+	p.Sentence = sentence(t, servers)
+	p.strip(named, queues)
+	p.list(named, queues, v.AsOf)
+	if p.Settings, err = v.settingsOf(ctx, t.TaskType, servers); err != nil {
+		return err
+	}
+	v.Title, v.Data, v.Records = t.TaskType, p, queues
+	return nil
+}
+
+// sentence says what the task type is.
+func sentence(t center.TaskRecord, servers []center.ServerRecord) string {
+	hosts := map[string]bool{}
+	for _, s := range servers {
+		hosts[s.HostName] = true
+	}
+	kind := "Continuous"
+	if t.Mode == center.ModeRun {
+		kind = "In runs"
+	}
+	return fmt.Sprintf("%s, %s, served by %s on %s", kind, plural(t.QueueTotal, "queue", "queues"),
+		plural(len(servers), "server", "servers"), plural(len(hosts), "host", "hosts"))
+}
+
+// conditionOf returns the mark of a queue.
+func conditionOf(q center.QueueRecord) Mark {
+	text := strings.ToLower(q.DisplayState())
+	switch {
+	case q.Status == "OVERDUE" || q.Status == "ORPHAN":
+		return Mark{"bad", text}
+	case q.Status == "UNASSIGNED":
+		return Mark{"warn", text}
+	case q.Status == "MOVING" || q.Removing:
+		return Mark{"busy", text}
+	}
+	return Mark{"ok", text}
+}
+
+// list fills the rows, trouble first, of the condition that the reader asks for.
+func (p *taskPage) list(named owners, queues []center.QueueRecord, read time.Time) {
+	var rows []QueueRow
+	for _, q := range queues {
+		m := conditionOf(q)
+		if p.Filter == "" || p.Filter == "trouble" && (m.Kind == "bad" || m.Kind == "warn") || strings.EqualFold(p.Filter, q.Status) {
+			rows = append(rows, QueueRow{named.cellOf(q), named.Of(q.ReqServer), m, read})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b QueueRow) int { return cmp.Compare(rank([]Mark{a.Mark}), rank([]Mark{b.Mark})) })
+	p.Rest = max(0, len(rows)-rowsPerPage)
+	p.Rows = rows[:len(rows)-p.Rest]
+}
+
+// Lost is the number of queues without a live owner.
+func (p taskPage) Lost() int64 { return p.Overdue + p.Orphan + p.Unassigned }
+
+// Conditions returns the conditions that the list can be limited to.
+func (p taskPage) Conditions() map[string]string {
+	return map[string]string{"trouble": "Trouble", "MOVING": "Moving", "HELD": "Held"}
+}
+
+// Since returns since when the owner has had the queue, by this host's clock. The database tells the age: the moment is
+// rounded, so that it does not change with each read.
+func (q QueueRow) Since() time.Time {
+	if q.Queue.OwnedFor == nil {
+		return time.Time{}
+	}
+	return q.read.Add(-time.Duration(*q.Queue.OwnedFor * float64(time.Second))).Round(10 * time.Second)
+}

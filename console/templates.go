@@ -1,0 +1,142 @@
+package console
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"math"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed static/style.css static/console.js static/idiomorph.js
+var staticFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"static": func(name string) string { return staticNames[name] },
+	"num":    number, "age": age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
+	"shortName": shortName, "rate": rateText, "lower": strings.ToLower, "until": until,
+}).ParseFS(templateFiles, "templates/*.html"))
+
+// safeHTML marks what a template of ours has written.
+func safeHTML(b []byte) template.HTML { return template.HTML(b) } //nolint:gosec // html/template has escaped it
+
+// staticNames are the addresses of the files, which change with their content, so that browsers may keep them.
+var staticNames, staticByName = nameStatic()
+
+func nameStatic() (names map[string]string, files map[string][]byte) {
+	names, files = map[string]string{}, map[string][]byte{}
+	entries, err := staticFiles.ReadDir("static")
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	for _, e := range entries {
+		content, err := fs.ReadFile(staticFiles, "static/"+e.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(content)
+		name := "static/" + hex.EncodeToString(sum[:6]) + "/" + e.Name()
+		names[e.Name()], files[name] = name, content
+	}
+	return names, files
+}
+
+// serveStatic serves the style sheet and the scripts.
+func serveStatic(w http.ResponseWriter, r *http.Request) {
+	content, ok := staticByName[strings.TrimPrefix(r.URL.Path, "/")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(r.URL.Path)))
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(content) // the client has gone
+}
+
+// number writes a number with separators: 48,210.
+func number(n any) string {
+	text := fmt.Sprint(n)
+	if text == "0" {
+		return ""
+	}
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// plural writes a number with its noun: "1 queue", "3 queues".
+func plural(n any, one, many string) string {
+	if fmt.Sprint(n) == "1" {
+		return "1 " + one
+	}
+	text := number(n)
+	if text == "" {
+		text = "0"
+	}
+	return text + " " + many
+}
+
+// age writes a duration in seconds in at most two units: 3 d 4 h. It is made for durations that do not grow; a moment is
+// written by when, and the script adds its age.
+func age(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 10*time.Second && d%time.Second != 0:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return strings.TrimSuffix(fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second), " 0 s")
+	case d < 24*time.Hour:
+		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute), " 0 min")
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour), " 0 h")
+}
+
+// when writes a moment in UTC. The script shows its age instead, and the moment when the pointer rests on it.
+func when(t any) template.HTML { return moment(t, "ago") }
+
+// until writes a moment that is to come. The script shows how long that takes.
+func until(t any) template.HTML { return moment(t, "in") }
+
+func moment(t any, kind string) template.HTML {
+	var at time.Time
+	switch t := t.(type) {
+	case time.Time:
+		at = t
+	case *time.Time:
+		if t != nil {
+			at = *t
+		}
+	}
+	if at.IsZero() {
+		return ""
+	}
+	at = at.UTC()
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" data-age="%s">%s</time>`, //nolint:gosec // nothing but a time
+		at.Format(time.RFC3339Nano), kind, at.Format("2 Jan 15:04:05")))
+}
+
+// rateText writes a rate in items per second.
+func rateText(perSecond float64) string {
+	switch {
+	case perSecond == 0:
+		return ""
+	case perSecond < 10:
+		return fmt.Sprintf("%.1f", perSecond)
+	}
+	return number(int64(math.Round(perSecond)))
+}

@@ -1,0 +1,208 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"html/template"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// view is a page for one request. The templates read its exported fields and methods.
+type view struct {
+	*console
+	request  *http.Request
+	template string
+
+	Path  string
+	Actor Actor
+	Title string
+	Data  any // of the template of the content
+
+	// Records are what the page has as JSON and CSV: a slice of records, or nil.
+	Records any
+
+	AsOf    time.Time // when the oldest part of the page was read
+	Failing time.Time // since when the database does not answer; zero if it does
+	Nav     nav
+}
+
+// nav is what the top of each page shows.
+type nav struct {
+	Servers, OpenRuns, Triggers int
+	DeadItems                   int64
+}
+
+// note keeps the age of the oldest part of the page.
+func (v *view) note(r read) {
+	if v.AsOf.IsZero() || r.at.Before(v.AsOf) {
+		v.AsOf = r.at
+	}
+	if r.err != nil && (v.Failing.IsZero() || r.failing.Before(v.Failing)) {
+		v.Failing = r.failing
+	}
+}
+
+// tasks returns all task types.
+func (v *view) tasks(ctx context.Context) ([]center.TaskRecord, error) {
+	return load(ctx, v, "tasks", func(ctx context.Context) ([]center.TaskRecord, error) {
+		return v.center.Tasks().List(ctx, "")
+	})
+}
+
+// allServers returns the servers of all task types. The samples of their rates follow from them.
+func (v *view) allServers(ctx context.Context) ([]center.ServerRecord, error) {
+	return load(ctx, v, "servers", func(ctx context.Context) ([]center.ServerRecord, error) {
+		servers, err := v.center.Servers().List(ctx, center.ServerFilter{})
+		if err == nil {
+			v.samples.add(servers)
+		}
+		return servers, err
+	})
+}
+
+// readNav fills what the top of the page shows, of the task types that the actor may look at.
+func (v *view) readNav(ctx context.Context) error {
+	tasks, err := v.tasks(ctx)
+	if err != nil {
+		return err
+	}
+	servers, err := v.allServers(ctx)
+	if err != nil {
+		return err
+	}
+	triggers, err := v.allTriggers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		if v.Actor.may(Look, t.TaskType) {
+			v.Nav.DeadItems += t.DeadItems
+			v.Nav.OpenRuns += count(t.RunID != nil)
+		}
+	}
+	for _, s := range servers {
+		v.Nav.Servers += count(v.Actor.may(Look, s.TaskType))
+	}
+	for _, t := range triggers {
+		v.Nav.Triggers += count(v.Actor.may(Look, t.Target))
+	}
+	return nil
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// write sends the page, or says that the client has it already.
+func (v *view) write(ctx context.Context, w http.ResponseWriter) {
+	if format := formatOf(v.request); format != formatHTML {
+		v.writeRecords(ctx, w, format)
+		return
+	}
+	if err := v.readNav(ctx); err != nil {
+		v.fail(ctx, w, err)
+		return
+	}
+	var content bytes.Buffer
+	if err := templates.ExecuteTemplate(&content, v.template, v); err != nil {
+		v.fail(ctx, w, err)
+		return
+	}
+	var top bytes.Buffer
+	if err := templates.ExecuteTemplate(&top, "top", v); err != nil {
+		v.fail(ctx, w, err)
+		return
+	}
+	v.respond(ctx, w, http.StatusOK, top.Bytes(), content.Bytes())
+}
+
+// respond sends a page. Its ETag covers all but the time of the read, which is in a header of its own: a page on which
+// nothing has changed is not sent again.
+func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, top, content []byte) {
+	sum := sha256.Sum256(append(append([]byte{}, top...), content...))
+	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "private, no-cache")
+	h.Set("ETag", tag)
+	if !v.AsOf.IsZero() {
+		h.Set("Rota-As-Of", strconv.FormatInt(v.AsOf.UnixMilli(), 10))
+	}
+	if status == http.StatusOK && v.request.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.WriteHeader(status)
+	err := templates.ExecuteTemplate(w, "page", map[string]any{"View": v, "Top": safeHTML(top), "Content": safeHTML(content)})
+	if err != nil {
+		v.options.Logger.DebugContext(ctx, "send a page of the console", "path", v.Path, "error", err)
+	}
+}
+
+// errUnknown is the error of a page about something that is not there.
+var errUnknown = errors.New("unknown")
+
+// fail sends a page that names the error.
+func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
+	if ctx.Err() != nil {
+		return // the client has gone
+	}
+	status := http.StatusServiceUnavailable
+	switch {
+	case errors.Is(err, errNotAllowed):
+		status = http.StatusForbidden
+	case errors.Is(err, errUnknown), errors.Is(err, center.ErrUnknownTask), errors.Is(err, center.ErrUnknownRun), errors.Is(err, center.ErrNoRunOrTask):
+		status = http.StatusNotFound
+	}
+	if status == http.StatusServiceUnavailable {
+		v.options.Logger.WarnContext(ctx, "show a page of the console", "path", v.Path, "error", err)
+	}
+	v.refuse(ctx, w, status, err)
+}
+
+// refuse sends a page that names the error, without anything from the database.
+func (v *view) refuse(ctx context.Context, w http.ResponseWriter, status int, err error) {
+	if format := formatOf(v.request); format != formatHTML {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	v.Title, v.Data = http.StatusText(status), err
+	var top, content bytes.Buffer
+	if templates.ExecuteTemplate(&top, "top", v) != nil || templates.ExecuteTemplate(&content, "error", v) != nil {
+		http.Error(w, err.Error(), status)
+		return
+	}
+	v.respond(ctx, w, status, top.Bytes(), content.Bytes())
+}
+
+// param returns a parameter of the address.
+func (v *view) param(name string) string { return v.request.URL.Query().Get(name) }
+
+// OwnSign returns the environment that the page shows.
+func (v *view) OwnSign() string { return v.center.OwnSign() }
+
+// Dialect returns the kind of the database.
+func (v *view) Dialect() string { return string(v.center.Dialect()) }
+
+// Rights returns what the actor may do.
+func (v *view) Rights() string { return v.Actor.rights() }
+
+// HasRecords reports whether the page is there as JSON and CSV.
+func (v *view) HasRecords() bool { return v.Records != nil }
+
+// Format returns the address of the page in another format.
+func (v *view) Format(format string) template.URL {
+	query := v.request.URL.Query()
+	query.Set("format", format)
+	return template.URL("?" + query.Encode()) //nolint:gosec // Encode has escaped it
+}
