@@ -34,6 +34,13 @@ func (r runSteps) wantRunItems(id string, want ...string) {
 	}
 }
 
+// saveFailed saves that the items of a sweep have failed.
+func (r runSteps) saveFailed(s runs.Sweep, keys ...string) {
+	r.Helper()
+	p := runs.Progress{ItemsFailed: int64(len(keys)), Failed: itemFailures(keys...)}
+	r.must(r.c.Engine().Sweeps.Save(r.Context(), s, p))
+}
+
 // failWith fails a sweep after a whole pass, and makes its next attempt due.
 func (r runSteps) failWith(s runs.Sweep, final bool, keys ...string) {
 	r.Helper()
@@ -44,17 +51,13 @@ func (r runSteps) failWith(s runs.Sweep, final bool, keys ...string) {
 
 // testRunItems checks which failed items a run shows.
 func testRunItems(t *testing.T, c *center.Center) {
-	save := func(r *fixture, s runs.Sweep, keys ...string) {
-		r.Helper()
-		r.must(c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{ItemsFailed: int64(len(keys)), Failed: itemFailures(keys...)}))
-	}
 	t.Run("R8 failed items are recorded once", func(t *testing.T) {
 		r := newRunFixture(t, c, 2)
 		id := r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
-		save(r, s, "b", "a")
-		save(r, s, "b", "a", "c", "c")
-		save(r, r.claimOne("A", "1"), strings.Repeat("ü", 300), "z\x00")
+		r.saveFailed(s, "b", "a")
+		r.saveFailed(s, "b", "a", "c", "c")
+		r.saveFailed(r.claimOne("A", "1"), strings.Repeat("ü", 300), "z\x00")
 		r.wantRunItems(id, "0/b/1", "0/a/1", "0/c/1", "1/"+strings.Repeat("ü", 255)+"/1", "1/z/1")
 		list, err := c.Runs().FailedItems(t.Context(), center.RunItemFilter{RunID: id, QueueID: "0"}, 2)
 		if err != nil || len(list) != 2 || list[0].LastError != "b is broken" || list[0].RunID != id || r.now().Sub(list[0].FailedAt).Abs() > time.Minute {
@@ -65,7 +68,7 @@ func testRunItems(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")
 		zombie := r.claimOne("A", "0")
-		save(r, zombie, "a")
+		r.saveFailed(zombie, "a")
 		r.moveQueue("0", "B")
 		late := runs.Progress{Failed: itemFailures("late"), Whole: true}
 		for name, err := range map[string]error{
@@ -79,7 +82,7 @@ func testRunItems(t *testing.T, c *center.Center) {
 			}
 		}
 		r.wantRunItems(id, "0/a/1")
-		save(r, r.claimOne("B", "0"), "b", "a") // the next owner finds the item again, and another one
+		r.saveFailed(r.claimOne("B", "0"), "b", "a") // the next owner finds the item again, and another one
 		r.wantRunItems(id, "0/a/1", "0/b/1")
 		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
 		r.wantRunItems(id, "0/a/1", "0/b/1")
@@ -94,12 +97,16 @@ func testRunItems(t *testing.T, c *center.Center) {
 		}
 		r.wantRunItems(id)
 	})
+}
+
+// testAttemptItems checks which failed items a run keeps from one attempt to the next.
+func testAttemptItems(t *testing.T, c *center.Center) {
 	t.Run("R11 an attempt keeps what earlier ones have recorded until it is through", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")
 		r.failWith(r.claimOne("A", "0"), false, "a", "b", "c")
 		s := r.claimOne("A", "0")
-		save(r, s, "b")
+		r.saveFailed(s, "b")
 		r.wantRunItems(id, "0/a/1", "0/c/1", "0/b/2")
 		r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{Failed: itemFailures("b", "d"), ItemsFailed: 2}))
 		r.wantRunItems(id, "0/a/1", "0/c/1", "0/b/2", "0/d/2")
@@ -121,7 +128,7 @@ func testRunItems(t *testing.T, c *center.Center) {
 			t.Fatalf("the queue begins with %d failed items", n)
 		}
 		r.tick()
-		save(r, r.claimOne("A", "0"), "b")
+		r.saveFailed(r.claimOne("A", "0"), "b")
 		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
 			t.Fatalf("rerun of an open run: error %v, want ErrRunState", err)
 		}

@@ -52,7 +52,7 @@
 //	cases_operate.go        pause and retention
 //	cases_ownsign.go        own_signs expire, alerts, drained servers (S7, S9, H5)
 //	cases_fence.go          the fence and InTx (F1 to F5)
-//	cases_item.go           failed items and cursors (F4)
+//	cases_item*.go          failed items and cursors (F4, X6)
 //	cases_apply.go          settings are compared and applied, task types are deleted
 //	cases_inspect.go        the lists of task types, queues, servers, failed items and events
 //	cases_doctor.go         the preview of a plan, and what Diagnose finds
@@ -68,7 +68,7 @@
 //	cases_run_depend.go     runs that wait for other runs (R5)
 //	cases_trigger.go        triggers fire each slot once (R2)
 //	cases_trigger_slots.go  missed and overlapping slots (R3, R4)
-//	cases_backfill.go       runs for the slots of a range of time (R20)
+//	cases_backfill*.go      runs for the slots of a range of time (R20)
 //	cases_schedule.go       triggers and upstreams that settings define
 //	cases_inspect_run.go    the lists of runs and triggers
 //

@@ -97,10 +97,11 @@ var groups = map[string]group{
 	"in tx":          {run: testInTx, about: Session},
 	"in tx deadlock": {run: testInTxDeadlock, about: Session},
 
-	// cases_item.go, cases_item_many.go
+	// cases_item.go, cases_item_moved.go, cases_item_many.go
 	"failed items":      {run: testFailedItems, about: Clock},
 	"item keys":         {run: testItemKeys},
 	"X6 moved items":    {run: testMovedItems},
+	"X6 items to load":  {run: testItemsToLoad},
 	"item retention":    {run: testItemRetention, about: Clock},
 	"item chunks":       {run: testItemChunks},
 	"many failed items": {run: testManyFailedItems, about: Clock},
@@ -163,6 +164,7 @@ var groups = map[string]group{
 
 	// cases_run_item.go
 	"run items":      {run: testRunItems, about: Clock},
+	"attempt items":  {run: testAttemptItems, about: Clock},
 	"many run items": {run: testManyRunItems},
 
 	// cases_run_skip.go
@@ -190,11 +192,26 @@ var groups = map[string]group{
 	"overlaps":         {run: testOverlaps, about: Clock},
 
 	// cases_backfill.go
-	"backfills":           {runURL: testBackfills, about: Clock},
-	"backfilled slots":    {run: testBackfillSlots, about: Clock},
-	"backfill ends":       {run: testBackfillEnds, about: Clock},
+	"backfills":      {run: testBackfills, about: Clock},
+	"backfill ticks": {runURL: testBackfillTicks, about: Clock},
+
+	// cases_backfill_slots.go
+	"backfilled slots": {run: testBackfillSlots, about: Clock},
+	"backfill firings": {run: testBackfillFirings, about: Clock},
+	"backfill pages":   {run: testBackfillPages, about: Clock},
+
+	// cases_backfill_end.go
+	"backfill ends":      {run: testBackfillEnds, about: Clock},
+	"backfill problems":  {run: testBackfillProblems, about: Clock},
+	"backfill retention": {run: testBackfillRetention, about: Clock},
+
+	// cases_backfill_operate.go
+	"backfill commands": {run: testBackfillCommands, about: Clock},
+	"backfill errors":   {run: testBackfillErrors},
+
+	// cases_backfill_depend.go
 	"backfill dependants": {run: testBackfillDependants},
-	"backfill errors":     {run: testBackfillErrors},
+	"backfill graphs":     {run: testBackfillGraphs},
 
 	// cases_schedule.go
 	"schedule settings": {runURL: testSchedule, about: Clock},

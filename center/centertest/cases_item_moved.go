@@ -1,0 +1,92 @@
+package centertest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// wantLoad checks how many failed items a queue loads if it wants at most so many, and whether Load says that there may
+// be more.
+func (r itemSteps) wantLoad(queue string, most, want int, wantMore bool) {
+	r.Helper()
+	got, more, err := r.c.Items().Load(r.Context(), r.task, queue, most)
+	r.must(err)
+	if len(got) != want || more != wantMore {
+		r.Errorf("queue %s: %d items, more %t, want %d, %t", queue, len(got), more, want, wantMore)
+	}
+}
+
+// testMovedItems checks that a record belongs to its key (X6): Load reports that items may have changed queues, and
+// Find returns them whatever their queue was.
+func testMovedItems(t *testing.T, c *center.Center) {
+	t.Run("X6 another number of queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		dead := center.FailedItem{Key: "7", QueueID: "1", Partition: r.partition(), State: center.ItemDead, Attempts: 25}
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		r.wantLoad("0", 10, 0, false)
+		r.wantLoad("1", 10, 1, false)
+		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
+		r.reportDrained("A")
+		if !r.finishRepartition("A") {
+			t.Fatal("the repartition did not finish")
+		}
+		for _, queue := range []string{"0", "1", "2", "3"} {
+			r.wantLoad(queue, 10, 0, true)
+		}
+		found, err := c.Items().Find(t.Context(), r.task, []string{"7", "8"})
+		r.must(err)
+		r.compareItems(found, dead)
+		dead.QueueID, dead.Partition = "3", r.partition()
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		r.wantLoad("0", 10, 0, false)
+		r.wantItems("3", dead)
+	})
+	t.Run("X6 named queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{QueueNames: []string{"north", "south"}})
+		dead := center.FailedItem{Key: "7", QueueID: "south", Partition: r.partition(), State: center.ItemDead, Attempts: 25}
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		r.wantLoad("north", 10, 0, false)
+		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.wantLoad("north", 10, 0, true)
+		dead.QueueID, dead.Partition = "north", r.partition()
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		r.wantItems("north", dead)
+		r.must(c.Queues().Add(t.Context(), r.task, "west", "", "test"))
+		r.wantLoad("west", 10, 0, true)
+	})
+}
+
+// testItemsToLoad checks when Load reports more items than it returns.
+func testItemsToLoad(t *testing.T, c *center.Center) {
+	t.Run("X6 a lock row that was deleted by hand", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		dead := center.FailedItem{Key: "7", QueueID: "1", Partition: 5, State: center.ItemDead, Attempts: 25}
+		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
+		r.exec("DELETE FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		r.define(center.Settings{Queues: 2})
+		r.wantLoad("1", 10, 0, true)
+	})
+	t.Run("X6 S14 more items than wanted", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		for i := range 5 {
+			item := center.FailedItem{Key: fmt.Sprint(i), QueueID: "0", Partition: r.partition(), State: center.ItemDead}
+			switch i {
+			case 2, 4:
+				item.State = center.ItemStarted
+			case 3:
+				item.State = center.ItemRetry
+			}
+			r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{item}))
+		}
+		r.wantLoad("0", 5, 5, false)
+		r.wantLoad("0", 4, 4, true)
+		some, more, err := c.Items().Load(t.Context(), r.task, "0", 2)
+		r.must(err)
+		if len(some) != 2 || some[0].State != center.ItemStarted || some[1].State != center.ItemStarted || !more {
+			t.Errorf("loaded %+v, more %t, want the two that are STARTED, and more", some, more)
+		}
+	})
+}
