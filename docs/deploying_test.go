@@ -1,0 +1,139 @@
+//go:build unix
+
+package docs_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// grace is the default of manager.Config.Grace.
+const grace = 5 * time.Second
+
+// fileOf returns the block of a page that is a file.
+func fileOf(t *testing.T, page, name string) string {
+	t.Helper()
+	for _, b := range readBlocks(t, page) {
+		if b.file() == name {
+			return b.text
+		}
+	}
+	t.Fatalf("%s has no file %s", page, name)
+	return ""
+}
+
+// wantTimeToDrain checks that a supervisor kills a worker only after it has drained.
+func wantTimeToDrain(t *testing.T, what, duration string) {
+	t.Helper()
+	got, err := time.ParseDuration(duration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := center.Settings{}.WithDefaults().DrainTimeout + grace + 5*time.Second
+	if got < least {
+		t.Errorf("%s is %s, want at least %s", what, got, least)
+	}
+}
+
+func TestSystemdUnit(t *testing.T) {
+	t.Parallel()
+	unit := fileOf(t, "deploying.md", "rota.service")
+	wantTimeToDrain(t, "TimeoutStopSec", regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(unit)[1]+"s")
+	if !strings.Contains(unit, "\nType=notify\n") {
+		t.Error("the unit is not of Type=notify")
+	}
+	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/rota (.*)$`).FindStringSubmatch(unit)[1]
+	wantArguments(t, strings.Fields(strings.ReplaceAll(command, "${CREDENTIALS_DIRECTORY}", "/run/secrets/rota")))
+
+	verify, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("the unit is not verified: systemd-analyze is not installed")
+	}
+	bin, err := buildRota()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rota.service")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(unit, "/usr/local/bin", bin)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), verify, "verify", "--man=no", path).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
+
+// deployment is what the test reads of a Deployment.
+type deployment struct {
+	Spec struct {
+		Template struct {
+			Spec struct {
+				TerminationGracePeriodSeconds string `yaml:"terminationGracePeriodSeconds"`
+				Containers                    []struct {
+					Args           []string
+					LivenessProbe  probe `yaml:"livenessProbe"`
+					ReadinessProbe probe `yaml:"readinessProbe"`
+				}
+			}
+		}
+	}
+}
+
+type probe struct {
+	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+}
+
+func TestKubernetesDeployment(t *testing.T) {
+	t.Parallel()
+	var d deployment
+	if err := yaml.Unmarshal([]byte(fileOf(t, "deploying.md", "deployment.yaml")), &d); err != nil {
+		t.Fatal(err)
+	}
+	pod := d.Spec.Template.Spec
+	wantTimeToDrain(t, "terminationGracePeriodSeconds", pod.TerminationGracePeriodSeconds+"s")
+	if len(pod.Containers) != 1 {
+		t.Fatalf("%d containers, want 1", len(pod.Containers))
+	}
+	container := pod.Containers[0]
+	if live, ready := container.LivenessProbe.HTTPGet.Path, container.ReadinessProbe.HTTPGet.Path; live != "/livez" || ready != "/readyz" {
+		t.Errorf("probes %q and %q, want /livez and /readyz", live, ready)
+	}
+	if !slices.Contains(container.Args, "--http") {
+		t.Error("no probe is served: --http is missing")
+	}
+	wantArguments(t, container.Args)
+}
+
+// wantArguments checks that the program understands its arguments: it goes on to its database, which has no tables.
+func wantArguments(t *testing.T, args []string) {
+	t.Helper()
+	bin, err := buildRota()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("database", "sqlite:"+filepath.Join(dir, "absent.db")+"\n")
+	write("rota.yaml", `tasks: {t: {queues: 1, dealer: {sql: {
+		select: "SELECT id FROM t WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}",
+		execute: "DELETE FROM t WHERE id IN ({{keys}})", key: id}}}}`)
+	line := strings.NewReplacer("/etc/rota", dir, "/run/secrets/rota", dir).Replace(strings.Join(append(args, "--schema", "require"), " "))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "rota"), strings.Fields(line)...)
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), "rota migrate up") {
+		t.Errorf("rota %s: %v, exit code %d\n%s", line, err, code, out)
+	}
+}
