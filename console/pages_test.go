@@ -94,7 +94,9 @@ func (s *site) checkElement(page string, e xml.StartElement, ids map[string]bool
 				s.Errorf("%s: %v", page, e)
 			}
 			links = append(links, s.resolve(page, a.Value))
-		case key == "href" && !strings.HasPrefix(a.Value, "#"), key == "action":
+		case key == "action":
+			s.resolve(page, a.Value) // the fields of the form are missing
+		case key == "href" && !strings.HasPrefix(a.Value, "#"):
 			links = append(links, s.resolve(page, a.Value))
 		}
 	}
