@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ type queuePage struct {
 	Owner  *Owner
 	Next   *Owner
 	Mark   Mark
+	Since  *time.Time
 	Before string // the ids of the queues beside it
 	After  string
 	Span   string
@@ -29,6 +31,12 @@ var spans = []struct {
 	Name string
 	Span time.Duration
 }{{"1 hour", time.Hour}, {"24 hours", 24 * time.Hour}, {"5 days", 5 * 24 * time.Hour}}
+
+// maxQueueItems is how many failed items of a queue its page shows.
+const maxQueueItems = 20
+
+// ManyItems reports whether the queue may have more failed items than the page shows.
+func (p queuePage) ManyItems() bool { return len(p.Items) == maxQueueItems }
 
 // maxEvents is how many events of a queue its page reads.
 const maxEvents = 500
@@ -52,7 +60,7 @@ func (v *view) queue(ctx context.Context) error {
 		return err
 	}
 	q, named := queues[i], nameOwners(servers, queues)
-	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Span: v.param("span")}
+	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, v.AsOf), Span: v.param("span")}
 	if i > 0 {
 		p.Before = queues[i-1].QueueID
 	}
@@ -65,7 +73,7 @@ func (v *view) queue(ctx context.Context) error {
 	}
 	p.Events = eventRows(events)
 	p.bands(events, queues[i], named)
-	p.Items, err = v.itemsOf(ctx, center.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, 20)
+	p.Items, err = v.itemsOf(ctx, center.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxQueueItems)
 	v.Title, v.Data, v.Records = fmt.Sprintf("%s, queue %s", t.TaskType, q.QueueID), p, events
 	return err
 }
@@ -84,7 +92,6 @@ type band struct {
 	X, Width float64
 	Owner    string // empty: nobody
 	Class    string
-	Title    string
 }
 
 // Middle returns the middle of the band.
@@ -101,44 +108,47 @@ func (p *queuePage) bands(events []center.EventRecord, q center.QueueRecord, nam
 	if len(events) == 0 {
 		return
 	}
-	end := time.Now().UTC()
-	if newest := events[len(events)-1].EventTime; newest.After(end) { // the clocks differ
+	// The end moves in steps, so that the page does not change with each read. The clocks may differ.
+	end := time.Now().UTC().Truncate(span / 600)
+	if newest := events[len(events)-1].EventTime; newest.After(end) {
 		end = newest
 	}
-	begin, owner := end.Add(-span), (*string)(nil)
-	at := begin
-	add := func(to time.Time) {
-		if !to.After(begin) || !to.After(at) {
-			return
-		}
-		b := band{X: percent(at.Sub(begin), span), Width: percent(to.Sub(at), span)}
-		if owner != nil && *owner != "" {
-			b.Owner = shortName(*owner)
-			b.Class = named.Of(owner).Class()
-			b.Title = b.Owner
-		}
-		p.Bands = append(p.Bands, b)
-		at = to
-	}
+	s := ownerStrip{begin: end.Add(-span), span: span, named: named}
 	for _, e := range events {
-		if !changesOwner(e) {
-			continue
+		if changesOwner(e) {
+			s.change(e.EventTime, e.ToServer)
 		}
-		add(e.EventTime)
-		owner = e.ToServer
-		at = maxTime(begin, e.EventTime)
 	}
-	if q.CurServer != nil {
-		owner = q.CurServer
-	}
-	add(end)
+	s.change(end, q.CurServer)
+	p.Bands = s.bands
 }
 
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// ownerStrip makes the bands of a queue.
+type ownerStrip struct {
+	begin time.Time
+	span  time.Duration
+	named owners
+
+	known bool      // the owner since at is known
+	owner *string   // nil: nobody
+	at    time.Time // when it became the owner
+	bands []band
+}
+
+// change ends the band of an owner and begins that of the next.
+func (s *ownerStrip) change(at time.Time, next *string) {
+	from := s.at
+	if from.Before(s.begin) {
+		from = s.begin
 	}
-	return b
+	if s.known && at.After(from) {
+		b := band{X: percent(from.Sub(s.begin), s.span), Width: percent(at.Sub(from), s.span)}
+		if s.owner != nil {
+			b.Owner, b.Class = shortName(*s.owner), cmp.Or(s.named.Of(s.owner).Class(), "o8")
+		}
+		s.bands = append(s.bands, b)
+	}
+	s.known, s.owner, s.at = true, next, at
 }
 
 func percent(part, whole time.Duration) float64 { return 100 * float64(part) / float64(whole) }

@@ -149,11 +149,15 @@ func (p taskPage) Conditions() map[string]string {
 	return map[string]string{"trouble": "Trouble", "MOVING": "Moving", "HELD": "Held"}
 }
 
-// Since returns since when the owner has had the queue, by this host's clock. The database tells the age: the moment is
-// rounded, so that it does not change with each read.
-func (q QueueRow) Since() time.Time {
-	if q.Queue.OwnedFor == nil {
-		return time.Time{}
+// Since returns since when the owner has had the queue.
+func (q QueueRow) Since() *time.Time { return ownedSince(q.Queue, q.read) }
+
+// ownedSince returns since when a queue that was read at a time has its owner, by this host's clock. The database tells
+// the age: the moment is rounded, so that it does not change with each read. It returns nil for a queue without an owner.
+func ownedSince(q center.QueueRecord, read time.Time) *time.Time {
+	if q.OwnedFor == nil {
+		return nil
 	}
-	return q.read.Add(-time.Duration(*q.Queue.OwnedFor * float64(time.Second))).Round(10 * time.Second)
+	at := read.Add(-time.Duration(*q.OwnedFor * float64(time.Second))).Round(10 * time.Second)
+	return &at
 }

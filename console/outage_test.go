@@ -1,0 +1,58 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// While the database is away, or swallows every packet, the pages show what they read last, and say since when it does
+// not answer. A viewer does not wait for the database. A page that nobody has looked at has nothing to show.
+func TestPagesOutliveAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind == testdb.SQLite {
+			continue // it has no network
+		}
+		for name, outage := range map[string]struct{ begin, end func(*testdb.Proxy) }{
+			"refused":   {func(p *testdb.Proxy) { p.Refuse(true); p.Cut() }, func(p *testdb.Proxy) { p.Refuse(false) }},
+			"swallowed": {func(p *testdb.Proxy) { p.Swallow(true) }, func(p *testdb.Proxy) { p.Swallow(false); p.Cut() }},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				t.Parallel()
+				url, proxy := testdb.Through(t, testdb.URL(t, kind))
+				s := newSite(t, url, console.Options{})
+				s.get("/task?task=settle")
+				outage.begin(proxy)
+				const banner = "The database does not answer"
+				s.until("/task?task=settle", func(r reply) bool { return strings.Contains(r.body, banner) })
+				if r := s.get("/task?task=settle"); r.code != http.StatusOK || !strings.Contains(r.body, "Continuous, 4 queues") {
+					t.Errorf("status %d: %s", r.code, r.body)
+				}
+				if r := s.get("/events"); r.code != http.StatusServiceUnavailable {
+					t.Errorf("a page without data: status %d: %s", r.code, r.body)
+				}
+				outage.end(proxy)
+				s.until("/task?task=settle", func(r reply) bool { return r.code == http.StatusOK && !strings.Contains(r.body, banner) })
+			})
+		}
+	}
+}
+
+// until looks at a page until it is as wanted.
+func (s *site) until(page string, wanted func(reply) bool) {
+	s.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		r := s.get(page)
+		if wanted(r) {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%s after two minutes: status %d: %s", page, r.code, r.body)
+		}
+	}
+}
