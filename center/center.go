@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
@@ -41,8 +39,9 @@ type Options struct {
 	// roster has at most 5 connections of its own: 4 for its transactions and one for heartbeats. Defaults to 16.
 	IdleDealerConns int
 
-	// Logger gets messages that no call returns as an error. Defaults to no output.
-	Logger logrus.FieldLogger
+	// Logger gets messages that no call returns as an error. docs/logging.md lists the names of the fields. Defaults to no
+	// output.
+	Logger *slog.Logger
 
 	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
 	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
@@ -67,9 +66,7 @@ func (o Options) withDefaults() Options {
 		o.Schema = SchemaAuto
 	}
 	if o.Logger == nil {
-		silent := logrus.New()
-		silent.SetOutput(io.Discard)
-		o.Logger = silent
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.IdleTxTimeout == 0 {
 		o.IdleTxTimeout = time.Minute
@@ -109,7 +106,7 @@ const maxIdleTxTimeout = 24 * time.Hour
 type Center struct {
 	db      *sqldb.DB
 	ownSign string
-	log     logrus.FieldLogger
+	log     *slog.Logger
 	roster  *roster.Roster
 	runs    *runs.Engine
 
@@ -145,13 +142,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
 	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock, IdleTxTimeout: max(o.IdleTxTimeout, 0)}
-	c.roster.OnInvalid = func(taskType string, v roster.InvalidValue) {
-		o.Logger.WithFields(logrus.Fields{"task_type": taskType, "own_sign": o.OwnSign, "table": v.Table, "row": v.Row, "column": v.Column}).
-			Errorf("invalid value in the database: %s", v)
-	}
-	c.roster.OnLineHeld = func(taskType string) {
-		o.Logger.WithField("task_type", taskType).Warn("a session that is no transaction of the roster holds the advisory lock in front of the lock row: see pg_locks")
-	}
+	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	d := Settings{}.WithDefaults()
 	c.runs = runs.NewEngine(c.roster, o.Logger, runs.Defaults{
 		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,
@@ -160,6 +151,19 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}
 	return c, nil
+}
+
+// logInvalid logs a value in the database that no server can work with.
+func (c *Center) logInvalid(ctx context.Context, taskType string, v roster.InvalidValue) {
+	c.log.LogAttrs(ctx, slog.LevelError, fmt.Sprintf("invalid value in the database: %s", v),
+		slog.String("task_type", taskType), slog.String("own_sign", c.ownSign),
+		slog.String("table", v.Table), slog.String("row", v.Row), slog.String("column", v.Column))
+}
+
+// logLineHeld logs that a lock row was free without the line before it.
+func (c *Center) logLineHeld(ctx context.Context, taskType string) {
+	c.log.LogAttrs(ctx, slog.LevelWarn, "a session that is no transaction of the roster holds the advisory lock in front of the lock row: see pg_locks",
+		slog.String("task_type", taskType), slog.String("own_sign", c.ownSign))
 }
 
 // DialectOf returns the kind of a database, without connecting to it. It returns the error of a malformed URL.

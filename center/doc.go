@@ -21,8 +21,4 @@
 // which server should own which queue. What differs between databases is in the packages postgres, mysql and sqlite:
 // fragments of SQL, options that are forced on connections, checks of the server, and the meaning of errors. This package
 // imports no driver.
-//
-// # Libraries
-//
-// logrus is the logger of the project's users.
 package center

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -67,7 +68,7 @@ func (g guard) schema(ctx context.Context) error {
 	if err := g.createTables(ctx); err != nil {
 		return fmt.Errorf("create the tables: %w", err)
 	}
-	g.log.WithField("database", g.db.Database.Address).Info("created the roster's tables")
+	g.log.LogAttrs(ctx, slog.LevelInfo, "created the roster's tables", slog.String("database", g.db.Database.Address))
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"weak"
@@ -48,7 +49,7 @@ func (c *Center) checkPool(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: pool of %T: %s", ErrUnfitPool, db.Driver(), found.Unfit)
 	}
 	if found.Warning != "" {
-		c.log.WithField("driver", fmt.Sprintf("%T", db.Driver())).Warnf("a pool of a dealer: %s", found.Warning)
+		c.log.LogAttrs(ctx, slog.LevelWarn, "a pool of a dealer: "+found.Warning, slog.String("driver", fmt.Sprintf("%T", db.Driver())))
 	}
 	c.ownPools.add(db)
 	return nil

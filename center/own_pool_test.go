@@ -5,15 +5,15 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"log/slog"
 	"net/url"
 	"runtime"
 	"strings"
 	"testing"
 
-	logrustest "github.com/sirupsen/logrus/hooks/test"
-
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -266,16 +266,15 @@ func TestOwnPoolsAreForgotten(t *testing.T) {
 func TestIdleTransactionsOfOwnPools(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.MySQL)
-	log, logged := logrustest.NewNullLogger()
+	log, logged := logtest.New(slog.LevelWarn)
 	_, ctx := ownPoolFixture(t, url, center.Options{Logger: log})
-	logged.Reset()
 	limited, unlimited := openOwn(t, url, "idle_transaction_timeout=60"), openOwn(t, url, "")
 	for range 2 {
 		must(t, center.InTx(ctx, limited, nothing))
 		must(t, center.InTx(ctx, unlimited, nothing))
 	}
 	const want = "a pool of a dealer: its transactions may be idle for longer than 1m0s (idle_transaction_timeout = 0): for as long, a host that vanishes inside InTx keeps its queues"
-	if entries := logged.AllEntries(); len(entries) != 1 || entries[0].Message != want {
-		t.Errorf("%d entries in the log, want one: %s", len(entries), want)
+	if lines := logged.Lines(); len(lines) != 1 || lines[0].Text != want {
+		t.Errorf("%d lines in the log, want one: %s", len(lines), want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ type alerter struct {
 
 // follow notes the alerts that are due after a heartbeat. restricted says that the server must not work on all of its
 // queues now.
-func (a *alerter) follow(p roster.HeartbeatReply, failing *FailingError, restricted bool) {
+func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *FailingError, restricted bool) {
 	a.checkWaits(p.Incoming > 0)
 	for more := true; more; {
 		select {
@@ -68,7 +69,7 @@ func (a *alerter) follow(p roster.HeartbeatReply, failing *FailingError, restric
 	a.checkStandby(p)
 	a.checkStalled()
 	a.checkFailing(failing, restricted)
-	a.checkOutage(failing)
+	a.checkOutage(ctx, failing)
 	a.checkProgress(p, restricted)
 }
 
@@ -116,12 +117,12 @@ func (a *alerter) nextJob() *job {
 			}
 			return err
 		},
-		then: func(error) (more bool) {
+		then: func(ctx context.Context, _ error) (more bool) {
 			for _, w := range pending {
-				a.log.Info("waiting: ", w)
+				a.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprint("waiting: ", w))
 			}
 			for i, alert := range found {
-				a.recorded(alert, first[i], errs[i])
+				a.recorded(ctx, alert, first[i], errs[i])
 			}
 			return false
 		},
@@ -129,9 +130,9 @@ func (a *alerter) nextJob() *job {
 }
 
 // recorded passes a recorded alert to the log and to the Alerter, unless another process has recorded it first.
-func (a *alerter) recorded(alert center.Alert, first bool, err error) {
+func (a *alerter) recorded(ctx context.Context, alert center.Alert, first bool, err error) {
 	if err != nil {
-		a.log.WithError(err).Warnf("recording alert %s failed: %s", alert.Kind, alert.Text)
+		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", alert.Kind, alert.Text), slog.Any("error", err))
 		return
 	}
 	maps.DeleteFunc(a.raised, func(_ string, at time.Time) bool { return time.Since(at) >= alertEvery }) // a subject such as a run may never come back
@@ -139,17 +140,22 @@ func (a *alerter) recorded(alert center.Alert, first bool, err error) {
 	if !first {
 		return
 	}
-	log := a.log.WithField("alert", alert.Kind)
-	if alert.TaskType != "" {
-		log = log.WithField("task_type", alert.TaskType)
-	}
-	if alert.Subject != "" {
-		log = log.WithField("subject", alert.Subject)
-	}
-	log.Warn(alert.Text)
+	a.logAlert(ctx, alert)
 	if a.cfg.Alerter != nil {
 		a.cfg.Alerter.Alert(Alert{Alert: alert, TaskType: cmp.Or(alert.TaskType, a.taskType), OwnSign: a.roster.OwnSign()})
 	}
+}
+
+// logAlert logs an alert under its own task type, which need not be the one that this server serves.
+func (a *alerter) logAlert(ctx context.Context, alert center.Alert) {
+	log, attrs := a.log, []slog.Attr{slog.String("alert", alert.Kind)}
+	if alert.TaskType != "" {
+		log = a.logOf(alert.TaskType)
+	}
+	if alert.Subject != "" {
+		attrs = append(attrs, slog.String("subject", alert.Subject))
+	}
+	log.LogAttrs(ctx, slog.LevelWarn, alert.Text, attrs...)
 }
 
 // checkStandby notes that this server has had no queue for long (S9).

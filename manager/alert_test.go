@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
 )
@@ -78,12 +76,10 @@ func TestIdleServerRaisesNoAlert(t *testing.T) {
 func TestStandbyIsRaisedOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
-		log := logrus.New()
-		log.SetOutput(cl.logged)
 		s := fast
 		s.Queues, s.HeartbeatInterval, s.JudgeDeadInterval, s.SleepTimeInterval = 1, 20*time.Second, 100*time.Second, time.Minute
 		for range 3 {
-			m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: log},
+			m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: cl.logger()},
 				manager.Serve("settle", &work{cl: cl, takes: 100 * time.Millisecond}, s))
 			if err != nil {
 				cl.Fatal(err)

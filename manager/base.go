@@ -2,9 +2,8 @@ package manager
 
 import (
 	"context"
+	"log/slog"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/processor"
@@ -21,7 +20,7 @@ type base struct {
 	proc     *processor.Processor // one for all sessions, so that a queue whose batch hangs is not granted again
 	settings *Settings            // in force; only the server's own goroutine uses them
 	cfg      Config
-	log      logrus.FieldLogger
+	log      *slog.Logger
 }
 
 // withTimeout returns the context for a call of the roster. The call has a dozen statements, and over a slow link each
@@ -43,7 +42,14 @@ func (b *base) slowestRoundTrip() time.Duration { return b.settings.JudgeDeadInt
 // inRuns reports whether queues are worked for runs, not because they are owned. The mode of a process never changes.
 func (b *base) inRuns() bool { return b.settings.Mode == center.ModeRun }
 
-func (b *base) queueLog(id string) logrus.FieldLogger { return b.log.WithField("queue", id) }
+// logOf returns the logger for lines about a task type, which need not be the one that the server serves.
+func (b *base) logOf(taskType string) *slog.Logger {
+	log := b.cfg.Logger.With(slog.String("task_type", taskType), slog.String("own_sign", b.roster.OwnSign()))
+	if b.uuid == "" {
+		return log
+	}
+	return log.With(slog.String("server", b.uuid))
+}
 
 // moved tells the observer that this server got or lost a queue.
 func (b *base) moved(kind string, took time.Duration) {
@@ -53,9 +59,9 @@ func (b *base) moved(kind string, took time.Duration) {
 }
 
 // logInternal logs an error that only a defect of this package can cause.
-func (b *base) logInternal(err error) {
+func (b *base) logInternal(ctx context.Context, err error) {
 	if err != nil {
-		b.log.WithError(err).Error("internal error")
+		b.log.LogAttrs(ctx, slog.LevelError, "internal error", slog.Any("error", err))
 	}
 }
 

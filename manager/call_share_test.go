@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand"
 	"slices"
 	"sync"
@@ -11,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plan/plantest"
@@ -75,10 +72,8 @@ func (s *shareServer) Execute(ctx context.Context, _ []int) error {
 func (w *shareWorld) join() {
 	w.joined++
 	s := &shareServer{uuid: fmt.Sprintf("%02d", w.joined)}
-	log := logrus.New()
-	log.SetOutput(io.Discard)
 	var err error
-	s.proc, err = processor.New(s, processor.Env{Log: log}, processor.Settings{
+	s.proc, err = processor.New(s, processor.Env{}, processor.Settings{
 		ThreadNumber: 4, FetchNumber: 8, ExecuteNumber: 1, SleepTimeNoData: time.Second, SleepTimeInterval: time.Millisecond, Retry: time.Second, RetryMax: time.Second,
 	})
 	if err != nil {

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
@@ -148,14 +147,15 @@ func (cl *cluster) start(name string, w *work, s manager.Settings) *worker {
 		w = &work{takes: 100 * time.Millisecond}
 	}
 	w.cl, w.name = cl, name
-	log := logrus.New()
-	log.SetOutput(cl.logged)
-	m, err := manager.New(cl.c, manager.Config{Grace: time.Second, Logger: log}, manager.Serve("settle", w, s))
+	m, err := manager.New(cl.c, manager.Config{Grace: time.Second, Logger: cl.logger()}, manager.Serve("settle", w, s))
 	if err != nil {
 		cl.Fatal(err)
 	}
 	return cl.run(m)
 }
+
+// logger returns a logger that writes text to cl.logged.
+func (cl *cluster) logger() *slog.Logger { return slog.New(slog.NewTextHandler(cl.logged, nil)) }
 
 func (cl *cluster) run(m *manager.Manager) *worker {
 	ctx, cancel := context.WithCancel(cl.Context())

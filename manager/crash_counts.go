@@ -28,7 +28,7 @@ func (c *crashCounts) nextJob(view *ownView) *job {
 		call: func(ctx context.Context) error {
 			return c.roster.Roster().Server(c.taskType, c.uuid).ResetCrashes(ctx, due)
 		},
-		then: func(err error) (more bool) {
+		then: func(_ context.Context, err error) (more bool) {
 			if err != nil {
 				return false // the next heartbeat tries again
 			}

@@ -11,7 +11,7 @@ import (
 // the stores of failed items and cursors. The executors call its functions.
 func (s *server) env() processor.Env {
 	return processor.Env{
-		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Log: s.cfg.Logger, Hooks: s.cfg.Hooks,
+		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Logger: s.cfg.Logger, Hooks: s.cfg.Hooks,
 		Trusted: s.leaseValid, Bind: s.bind, Lost: center.IsFenced,
 		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone,
 	}

@@ -1,7 +1,6 @@
 package manager_test
 
 import (
-	"io"
 	"log/slog"
 	"os"
 
@@ -11,21 +10,30 @@ import (
 	"github.com/dutyrota/rota/manager"
 )
 
-// A program that logs with slog: logrus hands everything on to it.
+// A program that logs with slog passes its logger.
 func ExampleConfig_slog() {
-	mine := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+	handler := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{} // for the sake of this example
 			}
 			return a
 		},
-	}))
-	bridge := logrus.New()
-	bridge.SetOutput(io.Discard)
-	bridge.AddHook(sloghook.NewHook(mine, nil))
-	cfg := manager.Config{Logger: bridge}
+	})
+	cfg := manager.Config{Logger: slog.New(handler)}
 
-	cfg.Logger.WithField("task_type", "settle").Info("joined")
+	cfg.Logger.Info("joined", slog.String("task_type", "settle")) // as a worker does
 	// Output: level=INFO msg=joined task_type=settle
+}
+
+// A program that logs with logrus passes a bridge to its logger. Levels, fields and errors arrive as if they were
+// logged with logrus.
+func ExampleConfig_logrus() {
+	mine := logrus.New()
+	mine.SetOutput(os.Stdout)
+	mine.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true, DisableColors: true})
+	cfg := manager.Config{Logger: slog.New(sloghook.NewHandler(mine, nil))}
+
+	cfg.Logger.Warn("heartbeat failed; trying again", slog.Any("error", os.ErrDeadlineExceeded)) // as a worker does
+	// Output: level=warning msg="heartbeat failed; trying again" error="i/o timeout"
 }

@@ -1,10 +1,11 @@
 package manager
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
@@ -33,18 +34,18 @@ func (h *halt) halted() bool { return h.paused || !h.isConfirmed() }
 func (h *halt) isConfirmed() bool { return h.confirmed == h.reg.lapses.Load() }
 
 // follow notes what a heartbeat's reply says about pauses and the barrier.
-func (h *halt) follow(p heartbeatReply) {
+func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	h.confirmed = p.lapses
 	halted := p.Paused || p.RequestedTotal > 0
 	if halted != h.paused {
-		h.log.WithFields(logrus.Fields{"paused": p.Paused, "repartition": p.RequestedTotal > 0}).Infof("halted: %t", halted)
+		h.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("halted: %t", halted), slog.Bool("paused", p.Paused), slog.Bool("repartition", p.RequestedTotal > 0))
 	}
 	switch paused := p.State == center.StatePaused; {
 	case paused && !h.handingOver():
-		h.log.Info("server paused by an operator; the other servers take over")
+		h.log.LogAttrs(ctx, slog.LevelInfo, "server paused by an operator; the other servers take over")
 		h.handOver()
 	case !paused && h.handingOver() && !h.leaving:
-		h.log.Info("server resumed by an operator")
+		h.log.LogAttrs(ctx, slog.LevelInfo, "server resumed by an operator")
 		h.handOverBy = time.Time{}
 	}
 	h.paused, h.barrier = halted, 0

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -73,14 +74,14 @@ func (r *reconciler) release(handovers []roster.Handover) *job {
 			released, err = r.roster.Roster().Server(r.taskType, r.uuid).Release(ctx, handovers)
 			return err
 		},
-		then: func(error) (more bool) {
+		then: func(ctx context.Context, _ error) (more bool) {
 			if r.view.invalidate(); len(released) == len(handovers) && r.view.reads == reads {
 				r.view.replace(r.view.Without(released))
 				r.view.fresh = fresh
 			}
 			for _, h := range handovers {
 				if slices.Contains(released, h.QueueID) {
-					r.queueLog(h.QueueID).WithField("to", h.Requester).Info("queue handed over")
+					r.log.LogAttrs(ctx, slog.LevelInfo, "queue handed over", slog.String("queue", h.QueueID), slog.String("to", h.Requester))
 					r.moved(MoveReleased, r.drainedFor(h.QueueID))
 				}
 			}
@@ -99,10 +100,10 @@ func (r *reconciler) remove(row roster.ViewQueue) *job {
 			removed, err = r.roster.Roster().Server(r.taskType, r.uuid).FinishRemoval(ctx, row.ID, row.Epoch)
 			return err
 		},
-		then: func(error) (more bool) {
+		then: func(ctx context.Context, _ error) (more bool) {
 			r.view.invalidate()
 			if removed {
-				r.queueLog(row.ID).Info("queue removed")
+				r.log.LogAttrs(ctx, slog.LevelInfo, "queue removed", slog.String("queue", row.ID))
 				r.moved(MoveRemoved, 0)
 			}
 			return removed
@@ -119,7 +120,7 @@ func (r *reconciler) retake(row roster.ViewQueue) *job {
 			kept, err = r.roster.Roster().Server(r.taskType, r.uuid).Retake(ctx, row.ID, row.Epoch)
 			return err
 		},
-		then: func(err error) (more bool) {
+		then: func(_ context.Context, err error) (more bool) {
 			r.view.invalidate()
 			if kept && err == nil {
 				r.moved(MoveRetaken, 0)

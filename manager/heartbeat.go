@@ -3,12 +3,12 @@ package manager
 import (
 	"context"
 	"encoding/hex"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
@@ -18,7 +18,7 @@ import (
 // so no plan, release or dealer can delay it.
 type heartbeater struct {
 	roster   *center.Center
-	log      logrus.FieldLogger
+	log      *slog.Logger
 	observer Observer
 
 	mu            sync.Mutex
@@ -161,9 +161,9 @@ func heartbeatTimeout(lease, interval, took time.Duration) time.Duration {
 func (h *heartbeater) logChange(ctx context.Context, err error) {
 	switch {
 	case err != nil && !h.failing && ctx.Err() != context.Canceled:
-		h.log.WithError(err).Warn("heartbeat failed; trying again")
+		h.log.LogAttrs(ctx, slog.LevelWarn, "heartbeat failed; trying again", slog.Any("error", err))
 	case err == nil && h.failing:
-		h.log.Info("heartbeats succeed again")
+		h.log.LogAttrs(ctx, slog.LevelInfo, "heartbeats succeed again")
 	}
 	h.failing = err != nil
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -63,13 +64,13 @@ func (h *hungCalls) nextJob() *job {
 		call: func(ctx context.Context) error {
 			return h.roster.Roster().Server(h.taskType, h.uuid).ClearHungQueues(ctx, queues)
 		},
-		then: func(err error) (more bool) {
+		then: func(ctx context.Context, err error) (more bool) {
 			if err != nil {
 				return false
 			}
 			for _, id := range queues {
 				delete(h.listed, id)
-				h.queueLog(id).Info("the call of a former session has ended; the server may get the queue again")
+				h.log.LogAttrs(ctx, slog.LevelInfo, "the call of a former session has ended; the server may get the queue again", slog.String("queue", id))
 			}
 			h.planner.rebalanceDue = true
 			return false

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"log/slog"
 )
 
 // job is a call of the roster that may wait for the lock row, or that has many statements. It runs beside the session's
@@ -11,7 +12,7 @@ type job struct {
 	// call runs in a goroutine of its own. It uses nothing that the session's goroutine may change meanwhile.
 	call func(context.Context) error
 	// then takes the error of call, in the session's goroutine, and reports whether the session has more to do at once.
-	then func(err error) (more bool)
+	then func(ctx context.Context, err error) (more bool)
 }
 
 // jobRunner runs the jobs of a session one after the other. They do not overlap, because each is decided on by what the
@@ -38,18 +39,18 @@ func (r *jobRunner) start(ctx context.Context, j *job) {
 }
 
 // finish ends the running job, whose call has returned err, and reports whether the session has more to do at once.
-func (r *jobRunner) finish(err error) (more bool) {
+func (r *jobRunner) finish(ctx context.Context, err error) (more bool) {
 	j := r.running
 	r.running = nil
 	r.cancel()
-	r.logChange(j.name, err)
-	return j.then(err)
+	r.logChange(ctx, j.name, err)
+	return j.then(ctx, err)
 }
 
 // wait waits for the running job, if there is one, and ends it.
-func (r *jobRunner) wait() {
+func (r *jobRunner) wait(ctx context.Context) {
 	if !r.idle() {
-		r.finish(<-r.ended)
+		r.finish(ctx, <-r.ended)
 	}
 }
 
@@ -61,15 +62,16 @@ func (r *jobRunner) abandon() {
 }
 
 // logChange logs the first failure of a job and its recovery, and nothing in between.
-func (r *jobRunner) logChange(name string, err error) {
+func (r *jobRunner) logChange(ctx context.Context, name string, err error) {
 	failed := err != nil && !r.roster.IsTransient(err)
-	switch log := r.log.WithField("job", name); {
+	job := slog.String("job", name)
+	switch {
 	case failed && !r.failing[name]:
-		log.WithError(err).Error("the roster refused a step; trying again")
+		r.log.LogAttrs(ctx, slog.LevelError, "the roster refused a step; trying again", job, slog.Any("error", err))
 	case err != nil:
-		log.WithError(err).Debug("a step failed; trying again")
+		r.log.LogAttrs(ctx, slog.LevelDebug, "a step failed; trying again", job, slog.Any("error", err))
 	case r.failing[name]:
-		log.Info("the roster takes the step again")
+		r.log.LogAttrs(ctx, slog.LevelInfo, "the roster takes the step again", job)
 	}
 	r.failing[name] = failed
 }
@@ -108,7 +110,7 @@ func (s *session) jobEnded(ctx context.Context, err error) {
 	if err != nil {
 		s.view.invalidate()
 	}
-	if s.jobs.finish(err) {
+	if s.jobs.finish(ctx, err) {
 		s.reconcile(ctx, false)
 	}
 }

@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -14,11 +16,11 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	if s.reg.ended() {
 		return nil // there is nothing left to hand over
 	}
-	s.log.Info("leaving: draining")
+	s.log.LogAttrs(ctx, slog.LevelInfo, "leaving: draining")
 	s.halt.leaving, s.halt.unannounced = true, true
 	s.halt.handOver()
 	notDrained := s.drainAll(ctx)
-	s.jobs.wait()
+	s.jobs.wait(ctx)
 	if s.sweeper != nil {
 		s.endSweeps(ctx, notDrained)
 	}
@@ -43,7 +45,7 @@ func (s *session) announcement() *job {
 			defer cancel()
 			return s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx)
 		},
-		then: func(err error) (more bool) {
+		then: func(_ context.Context, err error) (more bool) {
 			s.halt.unannounced = false
 			if err != nil {
 				s.halt.handOverBy = time.Now()
@@ -63,10 +65,10 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	for !drainedAll(s.proc.Queues()) {
 		switch s.wait(deadline) {
 		case stopped:
-			s.log.Warnf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout)
+			s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout))
 			return cancelDrain(s.proc, s.cfg.Grace)
 		case leaseLost:
-			s.log.Warn("lease expired before everything was drained: cancelling")
+			s.log.LogAttrs(ctx, slog.LevelWarn, "lease expired before everything was drained: cancelling")
 			return cancelDrain(s.proc, s.cfg.Grace)
 		case handled:
 		}
@@ -80,7 +82,7 @@ func (s *session) endSweeps(ctx context.Context, notDrained []string) {
 	s.sweeper.checkEnds(s.view)
 	if j := s.sweeper.saveEnds(); j != nil {
 		s.jobs.start(ctx, j)
-		s.jobs.wait()
+		s.jobs.wait(ctx)
 	}
 	s.sweeper.suspendAll(ctx, notDrained)
 }
@@ -93,14 +95,14 @@ func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 		err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained)
 		cancel()
 		if err == nil {
-			s.log.Info("left")
+			s.log.LogAttrs(ctx, slog.LevelInfo, "left")
 			for _, h := range s.proc.Queues() {
 				s.moved(MoveReleased, s.reconciler.drainedFor(h.Queue.ID))
 			}
 			return
 		}
 		if !s.roster.IsTransient(err) || !s.reg.lease.valid() {
-			s.log.WithError(err).Warn("leaving failed; the other servers take over after judge_dead_interval")
+			s.log.LogAttrs(ctx, slog.LevelWarn, "leaving failed; the other servers take over after judge_dead_interval", slog.Any("error", err))
 			return
 		}
 		sleep(ctx, s.settings.HeartbeatInterval/4)

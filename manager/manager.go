@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
@@ -34,8 +33,10 @@ func Serve[T any](taskType string, d processor.TaskDealer[T], s Settings) Task {
 
 // Config holds the settings of the process. The zero value is ready to use.
 type Config struct {
-	// Logger receives joins, moves, expired leases and failures, and nothing per item at Info. Defaults to silence.
-	Logger logrus.FieldLogger
+	// Logger receives joins, moves, expired leases and failures, and nothing per item at Info. docs/logging.md lists the
+	// names of the fields. Each line gets the context in which it was logged: that of Run, or of a call of a dealer.
+	// Defaults to no output.
+	Logger *slog.Logger
 
 	// Grace is how long the manager waits for a call of a dealer after it has cancelled the call's context. Defaults to
 	// 5 s.
@@ -62,9 +63,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
-		silent := logrus.New()
-		silent.SetOutput(io.Discard)
-		c.Logger = silent
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Grace == 0 {
 		c.Grace = 5 * time.Second

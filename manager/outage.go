@@ -1,7 +1,9 @@
 package manager
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -13,13 +15,13 @@ const probeMax = 30 * time.Second
 
 // checkOutage notes that nothing has succeeded for half a minute, unless the alert FAILING already says so. It logs the
 // end of the outage.
-func (a *alerter) checkOutage(failing *FailingError) {
+func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	stats := a.proc.Stats()
 	was := a.outage
 	a.outage = stats.OutageSince
 	switch {
 	case a.outage.IsZero() && !was.IsZero():
-		a.log.Infof("outage is over after %s", time.Since(was).Round(time.Second))
+		a.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
 	case !a.outage.IsZero() && failing == nil && time.Since(a.outage) >= failingAlert:
 		a.note(center.Alert{Kind: center.AlertOutage, Server: a.uuid, Text: outageText(a.outage, stats.LastError)})
 	}

@@ -1,6 +1,8 @@
 package manager
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -9,18 +11,18 @@ import (
 
 // perform takes the steps that need only the processor. It notes the steps that call the database, for nextJob. It
 // reports whether more steps are possible at once.
-func (r *reconciler) perform(actions []action) (again bool) {
+func (r *reconciler) perform(ctx context.Context, actions []action) (again bool) {
 	r.steps = nil
 	for _, a := range actions {
 		switch a.verb {
 		case grant:
-			r.grant(a.row)
+			r.grant(ctx, a.row)
 		case drain:
 			r.drain(a.id)
 		case resume:
 			r.proc.Resume(a.id)
 		case revoke:
-			r.revoke(a.id)
+			r.revoke(ctx, a.id)
 		case forget:
 			again = r.forget(a.id) || again
 		case replan:
@@ -34,13 +36,13 @@ func (r *reconciler) perform(actions []action) (again bool) {
 	return again
 }
 
-func (r *reconciler) grant(row roster.ViewQueue) {
+func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
 		Partition: r.view.PartitionVersion,
 	}
-	r.queueLog(row.ID).WithField("epoch", row.Epoch).Info("queue granted")
-	r.logInternal(r.proc.Grant(q, r.view.QueueTotal))
+	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
+	r.logInternal(ctx, r.proc.Grant(q, r.view.QueueTotal))
 	r.moved(MoveGranted, 0)
 }
 
@@ -59,10 +61,10 @@ func (r *reconciler) drainedFor(id string) time.Duration {
 
 // revoke cancels what is in flight of a lost queue. Each reconciliation repeats it until the dealer returns. It logs
 // the loss once.
-func (r *reconciler) revoke(id string) {
+func (r *reconciler) revoke(ctx context.Context, id string) {
 	if !r.lost[id] {
 		r.lost[id] = true
-		r.queueLog(id).Warn("queue lost")
+		r.log.LogAttrs(ctx, slog.LevelWarn, "queue lost", slog.String("queue", id))
 		r.moved(MoveLost, 0)
 	}
 	r.proc.Revoke(id)

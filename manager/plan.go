@@ -2,6 +2,8 @@ package manager
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 	"maps"
 
 	"github.com/dutyrota/rota/center"
@@ -87,7 +89,7 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 			done, err = p.roster.Roster().Planner(p.taskType, p.uuid).Rebalance(ctx, options)
 			return err
 		},
-		then: func(err error) (more bool) {
+		then: func(_ context.Context, err error) (more bool) {
 			p.rebalanced(done, err)
 			if err == nil && !done.Busy && r.SharesDue {
 				p.soon() // to learn of its new share
@@ -144,10 +146,10 @@ func (p *planner) finishRepartition() *job {
 			done, err = p.roster.Roster().Planner(p.taskType, p.uuid).FinishRepartition(ctx)
 			return err
 		},
-		then: func(error) (more bool) {
+		then: func(ctx context.Context, _ error) (more bool) {
 			p.view.invalidate()
 			if done {
-				p.log.Info("number of queues changed")
+				p.log.LogAttrs(ctx, slog.LevelInfo, "number of queues changed")
 			}
 			return done
 		},
@@ -182,12 +184,12 @@ func (p *planner) audit(r heartbeatReply) *job {
 			expired, err = p.roster.ExpireOwnSigns(ctx, p.taskType, p.uuid, r.Now, maxAge)
 			return err
 		},
-		then: func(error) (more bool) {
+		then: func(ctx context.Context, _ error) (more bool) {
 			for _, taskType := range unserved {
 				p.alerter.note(center.Alert{Kind: center.AlertUnserved, TaskType: taskType, Text: unservedText})
 			}
 			for _, sign := range expired {
-				p.log.Infof("environment %s deleted: no server has served it for %s", sign, expireAfter)
+				p.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("environment %s deleted: no server has served it for %s", sign, expireAfter))
 			}
 			if turn {
 				p.view.invalidate()

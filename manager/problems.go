@@ -36,7 +36,7 @@ func (r *runProblems) nextJob() *job {
 			list, err = r.runs.Runs().Problems(ctx, r.taskType)
 			return err
 		},
-		then: func(err error) (more bool) {
+		then: func(_ context.Context, err error) (more bool) {
 			if err != nil {
 				return false
 			}

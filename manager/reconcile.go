@@ -30,7 +30,7 @@ type reconciler struct {
 // something is decided on again by a later call: there is one after each heartbeat, each drain, each job, and each
 // change of the permit window.
 func (r *reconciler) reconcile(ctx context.Context) error {
-	r.window.update()
+	r.window.update(ctx)
 	err := r.view.read(ctx)
 	if r.sweeper != nil && err == nil {
 		r.sweeper.checkEnds(r.view)
@@ -41,7 +41,7 @@ func (r *reconciler) reconcile(ctx context.Context) error {
 		if err != nil {
 			actions = stopping(actions)
 		}
-		again = r.perform(actions)
+		again = r.perform(ctx, actions)
 	}
 	r.halt.acknowledge()
 	return err

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync/atomic"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
@@ -38,11 +37,11 @@ func newServer(m *Manager, t Task) *server {
 	s := &server{
 		base: base{
 			taskType: t.name, roster: m.c, runs: m.c, settings: new(Settings), cfg: m.cfg,
-			log: m.cfg.Logger.WithFields(logrus.Fields{"task_type": t.name, "own_sign": m.c.OwnSign()}),
 		},
 		task: t, host: hostName(), heartbeater: m.heartbeater, alone: m.alone,
 		alerts: make(chan center.Alert, 16), raised: map[string]time.Time{},
 	}
+	s.log = s.logOf(s.taskType)
 	s.state.Store(stateJoining)
 	return s
 }
@@ -56,7 +55,7 @@ func (s *server) run(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.logInternal(s.proc.Run(processing))
+		s.logInternal(processing, s.proc.Run(processing))
 	}()
 	for rejoin := true; rejoin; {
 		session := s.join(ctx)
@@ -77,8 +76,8 @@ func (s *server) run(ctx context.Context) error {
 func (s *server) define(ctx context.Context) (err error) {
 	given := s.task.settings
 	*s.settings = given.WithDefaults()
-	line := retryLine{text: "task type not defined; trying again"}
-	defer line.flush()
+	line := retryLine{log: s.log, text: "task type not defined; trying again"}
+	defer line.flush(ctx)
 	for pause := pollInterval; ctx.Err() == nil; {
 		var row Settings
 		if row, err = s.defineOnce(ctx); err == nil {
@@ -89,7 +88,7 @@ func (s *server) define(ctx context.Context) (err error) {
 			return err
 		}
 		if pause = min(2*pause, s.settings.HeartbeatInterval); pause == s.settings.HeartbeatInterval {
-			line.failed(s.log, err) // not at once: another task of this program may define it
+			line.failed(ctx, err) // not at once: another task of this program may define it
 		}
 		sleep(ctx, pause)
 	}
@@ -97,7 +96,7 @@ func (s *server) define(ctx context.Context) (err error) {
 		return nil
 	}
 	for _, d := range given.DiffersFrom(*s.settings) {
-		s.log.Warnf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given)
+		s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given))
 	}
 	if err := s.settings.Validate(); err != nil {
 		return fmt.Errorf("task %s: settings in schedule_task_type: %w", s.taskType, err)
@@ -118,13 +117,13 @@ func (s *server) join(ctx context.Context) *session {
 	s.state.Store(stateJoining)
 	first := s.session.Load() == nil
 	sleep(ctx, s.rejoinPause())
-	line := retryLine{text: "registration failed; trying again"}
-	defer line.flush()
+	line := retryLine{log: s.log, text: "registration failed; trying again"}
+	defer line.flush(ctx)
 	for ctx.Err() == nil {
 		session, err := s.register(ctx, first)
 		if err == nil {
-			line.flush() // before the line that reports the success
-			session.log.Info("joined")
+			line.flush(ctx) // before the line that reports the success
+			session.log.LogAttrs(ctx, slog.LevelInfo, "joined")
 			s.session.Store(session)
 			s.heartbeater.add(session.reg)
 			return session
@@ -133,7 +132,7 @@ func (s *server) join(ctx context.Context) *session {
 			s.fail(fmt.Errorf("task %s: %w", s.taskType, err))
 			return nil
 		}
-		line.failed(s.log, err)
+		line.failed(ctx, err)
 		sleep(ctx, s.settings.HeartbeatInterval)
 	}
 	return nil

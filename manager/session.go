@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -56,7 +57,7 @@ func newSession(s *server) *session {
 	})
 	ss.reg.report = ss.report
 	b.uuid = ss.reg.uuid
-	b.log = b.log.WithField("server", b.uuid)
+	b.log = b.logOf(b.taskType)
 	ss.view = &ownView{base: &b}
 	ss.jobs = newJobRunner(&b)
 	ss.alerter = &alerter{base: &b, incoming: s.alerts, raised: s.raised, lastBusy: time.Now(), progressAt: time.Now()}
@@ -115,7 +116,7 @@ func (s *session) reconcile(ctx context.Context, reread bool) {
 	err := s.reconciler.reconcile(ctx)
 	s.hung.due = true
 	s.share.hurry()
-	s.jobs.logChange("read the queues", err)
+	s.jobs.logChange(ctx, "read the queues", err)
 }
 
 // fenced cancels what is in flight and starts nothing, because the lease has expired or the row is gone (S6). If the
@@ -126,18 +127,18 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	s.server.state.Store(stateFenced)
 	s.cancelAll()
 	if !s.reg.ended() {
-		s.log.Warn("lease expired without a heartbeat; all work is stopped until the database answers")
+		s.log.LogAttrs(ctx, slog.LevelWarn, "lease expired without a heartbeat; all work is stopped until the database answers")
 		unheard, stop := s.listen(ctx)
 		defer stop()
 		select {
 		case <-ctx.Done():
 			return s.leaving
 		case r := <-s.reg.replies:
-			s.log.Info("the database answers and the row is still there; work resumes")
+			s.log.LogAttrs(ctx, slog.LevelInfo, "the database answers and the row is still there; work resumes")
 			s.follow(ctx, r)
 			return s.serving
 		case <-s.reg.gone:
-			s.log.Warn("expired by another server; joining again without queues")
+			s.log.LogAttrs(ctx, slog.LevelWarn, "expired by another server; joining again without queues")
 		case <-unheard:
 			s.giveUp(ctx)
 		}
@@ -150,7 +151,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			return nil // there is nothing left to hand over
 		case <-s.proc.Drained():
 		case <-grace:
-			s.log.Warn("a dealer still works a lost queue; this server does not get the queue again before the dealer returns")
+			s.log.LogAttrs(ctx, slog.LevelWarn, "a dealer still works a lost queue; this server does not get the queue again before the dealer returns")
 			s.rejoin = true
 			return nil
 		}

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -58,9 +59,9 @@ func (c *configurer) nextJob() *job {
 			row, err = c.roster.Tasks().Settings(ctx, c.taskType)
 			return err
 		},
-		then: func(err error) (more bool) {
+		then: func(ctx context.Context, err error) (more bool) {
 			if err == nil {
-				c.apply(row, version)
+				c.apply(ctx, row, version)
 			}
 			return err == nil
 		},
@@ -68,7 +69,7 @@ func (c *configurer) nextJob() *job {
 }
 
 // apply applies settings that were changed in the row. It rejects bad ones: the last good ones stay in force.
-func (c *configurer) apply(row Settings, version int64) {
+func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	first := c.settingsVersion == unknownVersion
 	c.settingsVersion = version
 	err := row.Validate()
@@ -79,7 +80,7 @@ func (c *configurer) apply(row Settings, version int64) {
 		err = c.proc.Configure(processorSettings(row))
 	}
 	if err != nil {
-		c.log.WithError(err).Error("settings in schedule_task_type rejected")
+		c.log.LogAttrs(ctx, slog.LevelError, "settings in schedule_task_type rejected", slog.Any("error", err))
 		c.rejected.Store(&rejectedSettings{"settings rejected: " + err.Error(), time.Now()})
 		return
 	}
@@ -90,7 +91,7 @@ func (c *configurer) apply(row Settings, version int64) {
 	*c.settings = row
 	c.window.reset()
 	if !first {
-		c.log.Info("settings in schedule_task_type applied")
+		c.log.LogAttrs(ctx, slog.LevelInfo, "settings in schedule_task_type applied")
 	}
 }
 

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -82,11 +83,11 @@ func (s *sweeper) claim(free func() []roster.ViewQueue) *job {
 			}
 			return err
 		},
-		then: func(error) (more bool) {
+		then: func(ctx context.Context, _ error) (more bool) {
 			for _, p := range saves {
-				s.progressSaved(p)
+				s.progressSaved(ctx, p)
 			}
-			return s.begin(claimed, free())
+			return s.begin(ctx, claimed, free())
 		},
 	}
 }
@@ -108,7 +109,7 @@ func (s *sweeper) claimable(free []roster.ViewQueue) (queues []center.QueueEpoch
 
 // begin begins the sweeps that were claimed. One whose queue must not be worked any more is suspended at once. begin
 // reports whether there is such a sweep.
-func (s *sweeper) begin(claimed []runs.Sweep, free []roster.ViewQueue) (suspended bool) {
+func (s *sweeper) begin(ctx context.Context, claimed []runs.Sweep, free []roster.ViewQueue) (suspended bool) {
 	for _, c := range claimed {
 		before := runs.Progress{ItemsDone: c.ItemsDone} // failed items are tried again, however the earlier sweep ended
 		now := time.Now()
@@ -119,12 +120,12 @@ func (s *sweeper) begin(claimed []runs.Sweep, free []roster.ViewQueue) (suspende
 			sw.end, suspended = s.suspendOne, true
 			continue
 		}
-		s.grant(sw, free[at])
+		s.grant(ctx, sw, free[at])
 	}
 	return suspended
 }
 
-func (s *sweeper) grant(sw *sweep, row roster.ViewQueue) {
+func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
 		Run: &processor.Run{
@@ -132,8 +133,8 @@ func (s *sweeper) grant(sw *sweep, row roster.ViewQueue) {
 			Attempt: sw.Attempt, Recovering: sw.Recovering, ItemsFailed: sw.ItemsFailed,
 		},
 	}
-	s.queueLog(row.ID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).Debug("sweep begins")
-	s.logInternal(s.proc.Grant(q, sw.QueueTotal))
+	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins", slog.String("queue", row.ID), slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt))
+	s.logInternal(ctx, s.proc.Grant(q, sw.QueueTotal))
 }
 
 // idle returns the queues that the processor must not work now: they have no sweep, or their run is over or paused.
@@ -170,13 +171,13 @@ func (s *sweeper) progressDue() (due []*savedProgress) {
 	return due
 }
 
-func (s *sweeper) progressSaved(p *savedProgress) {
+func (s *sweeper) progressSaved(ctx context.Context, p *savedProgress) {
 	switch {
 	case p.err == nil:
 		p.sweep.saved = p.progress
 	case errors.Is(p.err, center.ErrRunOver):
 		p.sweep.over = true
 	default:
-		s.queueLog(p.sweep.QueueID).WithError(p.err).Debug("progress of a sweep not saved")
+		s.log.LogAttrs(ctx, slog.LevelDebug, "progress of a sweep not saved", slog.String("queue", p.sweep.QueueID), slog.Any("error", p.err))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -52,9 +53,9 @@ func (s *sweeper) saveEnds() *job {
 			}
 			return nil
 		},
-		then: func(error) (more bool) {
+		then: func(ctx context.Context, _ error) (more bool) {
 			for i, sw := range ended {
-				more = s.endSaved(sw, errs[i]) || more
+				more = s.endSaved(ctx, sw, errs[i]) || more
 			}
 			return more
 		},
@@ -62,14 +63,14 @@ func (s *sweeper) saveEnds() *job {
 }
 
 // endSaved forgets a sweep after its end was saved, or was refused for good, and reports whether it did.
-func (s *sweeper) endSaved(sw *sweep, err error) bool {
+func (s *sweeper) endSaved(ctx context.Context, sw *sweep, err error) bool {
 	sw.saving = false
 	if err != nil && s.runs.IsTransient(err) {
-		s.queueLog(sw.QueueID).WithError(err).Debug("end of a sweep not saved; trying again")
+		s.log.LogAttrs(ctx, slog.LevelDebug, "end of a sweep not saved; trying again", slog.String("queue", sw.QueueID), slog.Any("error", err))
 		return false
 	}
 	if err != nil && !errors.Is(err, center.ErrRunOver) && !center.IsFenced(err) {
-		s.queueLog(sw.QueueID).WithError(err).Error("end of a sweep not saved")
+		s.log.LogAttrs(ctx, slog.LevelError, "end of a sweep not saved", slog.String("queue", sw.QueueID), slog.Any("error", err))
 	}
 	delete(s.sweeps, sw.QueueID)
 	s.ticker.soon() // there may be room for another sweep, or for another run
@@ -134,7 +135,7 @@ func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
 	err := s.runs.Engine().Sweeps.Finish(ctx, sw.Sweep, sw.last)
 	if err == nil {
 		s.count(sw, SweepDone)
-		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("items", sw.last.ItemsDone).Info("queue swept")
+		s.log.LogAttrs(ctx, slog.LevelInfo, "queue swept", slog.String("queue", sw.QueueID), slog.String("run", sw.RunID), slog.Int64("items", sw.last.ItemsDone))
 	}
 	return err
 }
@@ -147,7 +148,8 @@ func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool)
 			result = SweepFailed
 		}
 		s.count(sw, result)
-		s.queueLog(sw.QueueID).WithField("run", sw.RunID).WithField("attempt", sw.Attempt).WithField("final", failed).Error("sweep failed: ", cause)
+		s.log.LogAttrs(ctx, slog.LevelError, "sweep failed: "+cause,
+			slog.String("queue", sw.QueueID), slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt), slog.Bool("final", failed))
 	}
 	return err
 }
@@ -191,7 +193,7 @@ func (s *sweeper) take(queue string) []*sweep {
 // continues from what was saved last.
 func (s *sweeper) suspend(ctx context.Context, sw *sweep) {
 	if err := s.suspendOne(ctx, sw); err != nil {
-		s.queueLog(sw.QueueID).WithError(err).Debug("sweep not suspended")
+		s.log.LogAttrs(ctx, slog.LevelDebug, "sweep not suspended", slog.String("queue", sw.QueueID), slog.Any("error", err))
 	}
 }
 

@@ -69,7 +69,7 @@ func (t *runTicker) nextJob() *job {
 			}
 			return err
 		},
-		then: func(err error) (more bool) {
+		then: func(_ context.Context, err error) (more bool) {
 			if err == nil {
 				share.apply()
 				t.ticked(found)

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -37,15 +38,15 @@ func (s *session) giveUp(ctx context.Context) {
 	s.server.unheard++
 	text := fmt.Sprintf("heartbeats of %s arrive, and their replies come too late: it gives its queues away. It joins again after %s, if a round trip takes at most %s",
 		s.uuid, s.server.rejoinPause(), s.slowestRoundTrip().Round(time.Millisecond))
-	s.log.Error(text)
+	s.log.LogAttrs(ctx, slog.LevelError, text)
 	s.heartbeater.remove(s.reg)
 	s.reg.lease.end()
 	call, cancel := s.withTimeout(ctx)
 	defer cancel()
 	if err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained(s.proc)); err != nil {
-		s.log.WithError(err).Warn("giving the queues away failed; the other servers take over after judge_dead_interval")
+		s.log.LogAttrs(ctx, slog.LevelWarn, "giving the queues away failed; the other servers take over after judge_dead_interval", slog.Any("error", err))
 	}
 	alert := center.Alert{Kind: center.AlertUnheard, Server: s.uuid, Text: text}
 	first, err := s.roster.Roster().Alert(call, s.taskType, alert, alertEvery)
-	s.alerter.recorded(alert, first, err)
+	s.alerter.recorded(ctx, alert, first, err)
 }

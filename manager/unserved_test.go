@@ -1,12 +1,14 @@
 package manager_test
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/manager"
 )
 
@@ -16,9 +18,10 @@ import (
 func TestTaskTypeWithoutWorkersRaisesAlert(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
+		logger, log := logtest.New(slog.LevelWarn)
 		slow := manager.Settings{Queues: 2, SleepTimeInterval: time.Minute, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: 50 * time.Second} // few heartbeats in hours
 		serve := func(taskType string) *worker {
-			m, err := manager.New(cl.c, manager.Config{Alerter: alerts}, manager.Serve(taskType, new(failer), slow))
+			m, err := manager.New(cl.c, manager.Config{Alerter: alerts, Logger: logger}, manager.Serve(taskType, new(failer), slow))
 			if err != nil {
 				cl.Fatal(err)
 			}
@@ -55,6 +58,11 @@ func TestTaskTypeWithoutWorkersRaisesAlert(t *testing.T) {
 		want(1, "two minutes after the end of the last worker")
 		if a := alerts.all[0]; a.TaskType != "report" || a.Server != "" || !strings.HasPrefix(a.Text, "no worker has served the task type for longer than judge_dead_interval") {
 			cl.Fatalf("the alert is %+v, want one about report", a)
+		}
+		if lines := log.Lines(); !slices.ContainsFunc(lines, func(l logtest.Line) bool {
+			return l.Fields["alert"] == center.AlertUnserved && l.Fields["task_type"] == "report"
+		}) {
+			cl.Fatalf("the log is %v, want the alert with the task type report", lines)
 		}
 		var about string
 		cl.scan("SELECT MAX(task_type) FROM schedule_event WHERE kind = 'ALERT'", &about)

@@ -64,7 +64,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.view.checked = time.Now()
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
 	mustRead := !s.halt.isConfirmed() || s.view.mustRead(r.HeartbeatReply)
-	if s.halt.follow(r); s.halt.isConfirmed() {
+	if s.halt.follow(ctx, r); s.halt.isConfirmed() {
 		s.server.unheard = 0
 	}
 	if s.ticker != nil {
@@ -74,7 +74,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.config.follow(r.HeartbeatReply)
 	s.planner.follow(r, s.halt.barrierPassed(r.HeartbeatReply))
 	s.reconcile(ctx, mustRead)
-	s.alerter.follow(r.HeartbeatReply, s.failing(s.proc.Stats()), s.reconciler.restricted())
+	s.alerter.follow(ctx, r.HeartbeatReply, s.failing(s.proc.Stats()), s.reconciler.restricted())
 }
 
 // mustPoll reports whether to poll early: another server still owns a queue that this server requests, or this server

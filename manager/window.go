@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -29,10 +30,10 @@ type permitWindow struct {
 }
 
 // update computes the present state of the window, and when it changes.
-func (w *permitWindow) update() {
+func (w *permitWindow) update(ctx context.Context) {
 	now := w.reg.dbTime(time.Now())
 	if w.window == nil {
-		w.window = w.parse()
+		w.window = w.parse(ctx)
 	}
 	state := w.window.At(now)
 	w.state.Store(&state)
@@ -45,10 +46,10 @@ func (w *permitWindow) update() {
 }
 
 // parse returns the window of the settings in force.
-func (w *permitWindow) parse() *cron.Window {
+func (w *permitWindow) parse(ctx context.Context) *cron.Window {
 	window, err := cron.ParseWindow(w.settings.PermitRunStartTime, w.settings.PermitRunEndTime, w.settings.TimeZone)
 	if err != nil {
-		w.logInternal(err) // Validate has parsed it
+		w.logInternal(ctx, err) // Validate has parsed it
 		return nil
 	}
 	return window.From(w.started)
@@ -108,14 +109,14 @@ func (w *permitWindow) closeEmpty(view *ownView) *job {
 				switch {
 				case err == nil:
 					closed = true
-					w.queueLog(q.ID).Info("queue empty; its window is closed until the next start")
+					w.log.LogAttrs(ctx, slog.LevelInfo, "queue empty; its window is closed until the next start", slog.String("queue", q.ID))
 				case !center.IsFenced(err): // the new owner will find the queue empty, too
 					errs = append(errs, err)
 				}
 			}
 			return errors.Join(errs...)
 		},
-		then: func(error) (more bool) {
+		then: func(_ context.Context, _ error) (more bool) {
 			view.invalidate()
 			return closed
 		},

@@ -3,9 +3,8 @@ package processor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 // The Kinds of the Alerts about items that end their process (S14). AlertCrashes says that owners of a queue were
@@ -211,7 +210,7 @@ func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 		return err
 	}
 	for _, f := range dead {
-		c.lines.log(logrus.ErrorLevel, c.log().WithFields(logrus.Fields{"key": f.Key, logrus.ErrorKey: f.LastError}), "item is dead")
+		c.logLine(slog.LevelError, "item is dead", slog.String("error", f.LastError), slog.String("key", f.Key))
 		c.env.Alert(Alert{Kind: AlertKiller, Queue: g.queue.ID, Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError)})
 	}
 	c.dead += len(dead)

@@ -3,9 +3,8 @@ package processor
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 // batch is one batch of a page. blame is what its failure means for the items, cursorBatch what its end means for the
@@ -99,6 +98,7 @@ func (b *batch) perform() error {
 		ctx, b.hookEnd = hook(ctx, Batch{
 			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queues: queuesOf(b.grants), Items: b.size(),
 		})
+		b.logCtx = ctx
 	}
 	if b.settings.BatchTimeout > 0 {
 		var cancel context.CancelFunc
@@ -174,7 +174,7 @@ func (b *batch) recordResult() {
 
 // logBatchFailure logs the error of the batch.
 func (b *batch) logBatchFailure() {
-	b.logFailure("execute", logrus.Fields{"items": b.size()})
+	b.logFailure("execute", slog.Int("items", b.size()))
 }
 
 func countItems(n int) string {

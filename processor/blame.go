@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 // blame finds the items of a failed batch that have failed, and records them. Its executor calls it before the batch is
@@ -160,7 +159,7 @@ func (b blame) countAttempt(f itemError, stored map[string]record) (u update, fr
 		}
 	}
 	if u.dead {
-		b.lines.log(logrus.ErrorLevel, b.log().WithError(f.err).WithFields(logrus.Fields{"key": u.key, "attempts": u.attempts}), "item is dead")
+		b.logLine(slog.LevelError, "item is dead", slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
 	}
 	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
 	return u, false

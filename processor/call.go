@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 // call is the common part of a select and a batch. While the call is in flight, other goroutines read lane, grants,
@@ -20,6 +19,7 @@ type call struct {
 	began  time.Time
 
 	ctx      context.Context // of the queue, or of cancel
+	logCtx   context.Context // of the lines about the call: ctx, with what the hook has added
 	now      time.Time       // when the executor last read the clock
 	settings *Settings
 	wakes    uint64 // the scheduler's when the call was claimed
@@ -71,37 +71,43 @@ func (c *call) classify(err error) outcome {
 
 // logFailure logs the failure of an operation of the dealer. The processor tries the operation again, so a failure
 // other than a panic is only a warning. If only failures follow, package manager raises an alert.
-func (c *call) logFailure(operation string, fields logrus.Fields) {
-	level := logrus.WarnLevel
+func (c *call) logFailure(operation string, attrs ...slog.Attr) {
+	level := slog.LevelWarn
+	attrs = append(attrs, slog.Any("error", c.err))
 	if panicked, ok := errors.AsType[*panicError](c.err); ok {
-		fields["stack"] = string(panicked.stack)
-		level = logrus.ErrorLevel
+		attrs = append(attrs, slog.String("stack", string(panicked.stack)))
+		level = slog.LevelError
 	}
 	if c.outcome == cancelled || c.outcome == dropped {
-		level = logrus.DebugLevel
+		level = slog.LevelDebug
 	}
-	c.lines.log(level, c.log().WithError(c.err).WithFields(fields), operation+": "+c.outcome.String())
+	c.logLine(level, operation+": "+c.outcome.String(), attrs...)
 }
 
 // logError logs the error of an operation beside Execute, and returns what it means. If a queue is lost, this is the
 // outcome of the call. key is that of the item, if the operation concerns a single one.
 func (c *call) logError(operation, key string, err error) outcome {
-	level, o := logrus.WarnLevel, c.classify(err)
+	level, o := slog.LevelWarn, c.classify(err)
 	switch o {
 	case lost:
 		c.outcome = lost
 	case cancelled:
-		level = logrus.DebugLevel
+		level = slog.LevelDebug
 	}
-	entry := c.log().WithError(err)
+	attrs := []slog.Attr{slog.Any("error", err)}
 	if key != "" {
-		entry = entry.WithField("key", key)
+		attrs = append(attrs, slog.String("key", key))
 	}
-	c.lines.log(level, entry, operation+": "+o.String())
+	c.logLine(level, operation+": "+o.String(), attrs...)
 	return o
 }
 
-func (c *call) log() *logrus.Entry { return c.env.Log.WithField("queue", c.queueIDs()) }
+// logLine logs a failure of the call with its queues, as one line per minute and text.
+func (c *call) logLine(level slog.Level, text string, attrs ...slog.Attr) {
+	if c.env.Logger.Enabled(c.logCtx, level) {
+		c.lines.log(c.logCtx, level, text, append([]slog.Attr{slog.String("queue", c.queueIDs())}, attrs...))
+	}
+}
 
 // queueIDs lists the queues of the call, at most eight of them.
 func (c *call) queueIDs() string {

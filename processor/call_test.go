@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -130,18 +129,18 @@ func TestPageGoesOnAfterAFailedBatch(t *testing.T) {
 		if s := w.Stats(); s.FailureCount != 4 || s.SuccessCount != 1 || s.FetchCount != 1 {
 			t.Errorf("stats: %+v, want FailureCount 4, SuccessCount 1, FetchCount 1", s)
 		}
-		if n := w.logged(logrus.WarnLevel); n != 1 {
+		if n := w.logged(slog.LevelWarn); n != 1 {
 			t.Errorf("%d warnings logged for one page, want 1", n)
 		}
-		e := w.logs.AllEntries()[0]
-		if e.Data["task_type"] != "settle" || e.Data["own_sign"] != "TEST" || e.Data["queue"] != "a" || !errors.Is(e.Data["error"].(error), errBroken) {
-			t.Errorf("fields: %v, want task_type settle, own_sign TEST, queue a, err %v", e.Data, errBroken)
+		e := w.log.Lines()[0]
+		if e.Fields["task_type"] != "settle" || e.Fields["own_sign"] != "TEST" || e.Fields["queue"] != "a" || !errors.Is(e.Fields["error"].(error), errBroken) {
+			t.Errorf("fields: %v, want task_type settle, own_sign TEST, queue a, err %v", e.Fields, errBroken)
 		}
 	})
 }
 
-func (w *world) logged(level logrus.Level) (n int) {
-	for _, e := range w.logs.AllEntries() {
+func (w *world) logged(level slog.Level) (n int) {
+	for _, e := range w.log.Lines() {
 		if e.Level == level {
 			n++
 		}
@@ -155,10 +154,10 @@ func TestPanicIsAFailureWithItsStack(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				w.start(t, failing(w, inSelect, explode), processor.Env{}, settings(), "a", "b")
 				synctest.Wait()
-				if n := w.logged(logrus.ErrorLevel); n != 1 {
+				if n := w.logged(slog.LevelError); n != 1 {
 					t.Errorf("%d errors logged, want 1", n)
 				}
-				if stack := fmt.Sprint(w.logs.AllEntries()[0].Data["stack"]); !strings.Contains(stack, "explode") {
+				if stack := fmt.Sprint(w.log.Lines()[0].Fields["stack"]); !strings.Contains(stack, "explode") {
 					t.Errorf("stack: %s, want explode in it", stack)
 				}
 				if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "panic: boom") {
@@ -210,8 +209,8 @@ func TestOwnCancellationIsNoFailure(t *testing.T) {
 		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 || s.InFlight != 0 {
 			t.Errorf("stats: %+v, want FailureCount 0, SkipCount 0, no LastError, SuccessCount 0, InFlight 0", s)
 		}
-		if n := w.logged(logrus.ErrorLevel) + w.logged(logrus.WarnLevel); n != 0 {
-			t.Errorf("logged: %v, want no errors and warnings", w.logs.AllEntries())
+		if n := w.logged(slog.LevelError) + w.logged(slog.LevelWarn); n != 0 {
+			t.Errorf("logged: %v, want no errors and warnings", w.log.Lines())
 		}
 	})
 }
@@ -238,8 +237,8 @@ func TestLostQueueStops(t *testing.T) {
 		if s := w.Stats(); s.FailureCount != 0 || s.LastError != nil || s.SkipCount != 3 {
 			t.Errorf("stats: %+v, want FailureCount 0, no LastError, SkipCount 3", s)
 		}
-		if w.logged(logrus.ErrorLevel) != 0 || w.logged(logrus.WarnLevel) != 1 {
-			t.Errorf("logged: %v, want no error and 1 warning", w.logs.AllEntries())
+		if w.logged(slog.LevelError) != 0 || w.logged(slog.LevelWarn) != 1 {
+			t.Errorf("logged: %v, want no error and 1 warning", w.log.Lines())
 		}
 		time.Sleep(100 * time.Millisecond)
 		w.Resume("a") // a wrong Resume must not cause a loop without pauses

@@ -1,6 +1,9 @@
 package processor
 
-import "fmt"
+import (
+	"fmt"
+	"log/slog"
+)
 
 // cursorState is what is known about the cursor of a Cursored dealer, besides Queue.Cursor.
 type cursorState struct {
@@ -63,7 +66,7 @@ func (b cursorBatch) checkCommitted() {
 		b.result.pause = true
 		b.logError("load cursor", "", err)
 	case cursor == b.position.cursor:
-		b.log().Info("the failed batch was committed")
+		b.env.Logger.LogAttrs(b.logCtx, slog.LevelInfo, "the failed batch was committed", slog.String("queue", b.queueIDs()))
 		b.outcome, b.err = done, nil
 	}
 }

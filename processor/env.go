@@ -2,9 +2,7 @@ package processor
 
 import (
 	"context"
-	"io"
-
-	"github.com/sirupsen/logrus"
+	"log/slog"
 )
 
 // Env connects the processor to its surroundings. The executors call its functions and interfaces concurrently and
@@ -47,10 +45,10 @@ type Env struct {
 	// Hooks are called around selects and batches.
 	Hooks Hooks
 
-	// Log receives failures: the first of a kind at once, and then one line per minute with a count and an example. A
-	// failure after which the processor tries again is a warning. The death of an item and a panic are errors. Nil
-	// discards them.
-	Log logrus.FieldLogger
+	// Logger receives failures: the first of a kind at once, and then one line per minute with a count and an example. A
+	// failure after which the processor tries again is a warning. The death of an item and a panic are errors. The context
+	// of a line is that of its call, as Hooks return it. Nil discards them.
+	Logger *slog.Logger
 }
 
 // Alert is a lasting condition that needs an operator.
@@ -90,11 +88,9 @@ func (e Env) withDefaults() Env {
 	if e.Alert == nil {
 		e.Alert = func(Alert) {}
 	}
-	if e.Log == nil {
-		silent := logrus.New()
-		silent.SetOutput(io.Discard)
-		e.Log = silent
+	if e.Logger == nil {
+		e.Logger = slog.New(slog.DiscardHandler)
 	}
-	e.Log = e.Log.WithFields(logrus.Fields{"task_type": e.TaskType, "own_sign": e.OwnSign})
+	e.Logger = e.Logger.With(slog.String("task_type", e.TaskType), slog.String("own_sign", e.OwnSign))
 	return e
 }

@@ -86,6 +86,7 @@ func (e *executor) claimLocked(ctx context.Context) bool {
 func (e *executor) beginLocked(c *call, w work) {
 	s := e.scheduler
 	e.call, e.work = c, w
+	c.logCtx = c.ctx
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
 	c.closes, c.probing = s.breaker.closes, s.breaker.open()
 	for _, g := range c.grants {

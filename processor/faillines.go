@@ -1,12 +1,12 @@
 package processor
 
 import (
+	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 // failureLines logs failures: the first of a kind at once, and from then on one line per minute with the number of
@@ -14,6 +14,8 @@ import (
 // After a minute without a failure of the kind, the next failure is logged at once. The text of a line is its kind, so
 // it must not name a queue or an item.
 type failureLines struct {
+	logger *slog.Logger
+
 	mu    sync.Mutex
 	kinds map[string]*failureLine
 }
@@ -22,17 +24,23 @@ type failureLines struct {
 type failureLine struct {
 	timer *time.Timer
 	count int
-	entry *logrus.Entry // the last of them
-	level logrus.Level
+	last  failureRecord
+}
+
+// failureRecord is what is logged of a failure, beside its text.
+type failureRecord struct {
+	ctx   context.Context
+	level slog.Level
+	attrs []slog.Attr
 }
 
 // failureLineEvery is the pause between two lines of a kind.
 const failureLineEvery = time.Minute
 
-// log logs a failure, or counts it.
-func (f *failureLines) log(level logrus.Level, entry *logrus.Entry, text string) {
-	if level >= logrus.DebugLevel {
-		entry.Log(level, text)
+// log logs a failure, or counts it. It keeps ctx and attrs.
+func (f *failureLines) log(ctx context.Context, level slog.Level, text string, attrs []slog.Attr) {
+	if level <= slog.LevelDebug {
+		f.logger.LogAttrs(ctx, level, text, attrs...)
 		return
 	}
 	f.mu.Lock()
@@ -40,14 +48,14 @@ func (f *failureLines) log(level logrus.Level, entry *logrus.Entry, text string)
 	line := f.kinds[text]
 	if line != nil {
 		line.count++
-		line.entry, line.level = entry, level
+		line.last = failureRecord{ctx, level, attrs}
 		return
 	}
 	if f.kinds == nil {
 		f.kinds = map[string]*failureLine{}
 	}
 	f.kinds[text] = &failureLine{timer: time.AfterFunc(failureLineEvery, func() { f.next(text) })}
-	entry.Log(level, text)
+	f.logger.LogAttrs(ctx, level, text, attrs...)
 }
 
 // next logs the failures of the last minute.
@@ -62,13 +70,14 @@ func (f *failureLines) next(text string) {
 		delete(f.kinds, text)
 		return
 	}
-	line.write(text)
+	f.write(line, text)
 	line.timer.Reset(failureLineEvery)
 }
 
-func (l *failureLine) write(text string) {
-	l.entry.WithField("count", l.count).Log(l.level, text)
-	l.count = 0
+// write logs the failures that a line has counted, with the last of them as the example.
+func (f *failureLines) write(line *failureLine, text string) {
+	f.logger.LogAttrs(line.last.ctx, line.last.level, text, append(line.last.attrs, slog.Int("count", line.count))...)
+	line.count, line.last = 0, failureRecord{}
 }
 
 // flush logs the failures that are counted and not logged yet.
@@ -79,7 +88,7 @@ func (f *failureLines) flush() {
 		line := f.kinds[text]
 		line.timer.Stop()
 		if line.count > 0 {
-			line.write(text)
+			f.write(line, text)
 		}
 	}
 	f.kinds = nil

@@ -2,12 +2,12 @@ package processor_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
+	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -26,13 +26,13 @@ func TestFailuresAreOneLinePerMinute(t *testing.T) {
 		time.Sleep(time.Hour + time.Second)
 		synctest.Wait()
 		lines, told := 0, 0
-		for _, e := range w.logs.AllEntries() {
-			if e.Level != logrus.WarnLevel || e.Message != "select: failed" || e.Data["error"] == nil || e.Data["queue"] == nil {
-				t.Errorf("line %s %q %v, want a warning with error and queue", e.Level, e.Message, e.Data)
+		for _, e := range w.log.Lines() {
+			if e.Level != slog.LevelWarn || e.Text != "select: failed" || e.Fields["error"] == nil || e.Fields["queue"] == nil {
+				t.Errorf("line %s %q %v, want a warning with error and queue", e.Level, e.Text, e.Fields)
 			}
 			lines++
-			if n, ok := e.Data["count"].(int); ok {
-				told += n
+			if n, ok := e.Fields["count"].(int64); ok {
+				told += int(n)
 			} else {
 				told++
 			}
@@ -41,9 +41,9 @@ func TestFailuresAreOneLinePerMinute(t *testing.T) {
 			t.Errorf("%d lines report %d failures, want 61 lines and nearly %d", lines, told, calls)
 		}
 		w.stop() // it logs the other failures
-		last := w.logs.LastEntry().Data["count"]
-		if n, _ := last.(int); told+n != calls {
-			t.Errorf("%d of %d failures logged in the end", told+n, calls)
+		all := w.log.Lines()
+		if n, _ := all[len(all)-1].Fields["count"].(int64); told+int(n) != calls {
+			t.Errorf("%d of %d failures logged in the end", told+int(n), calls)
 		}
 	})
 }
@@ -59,20 +59,20 @@ func TestDeadItemsAreErrors(t *testing.T) {
 		s := limited()
 		s.ExecuteNumber = 1
 		w.start(t, r, processor.Env{}, s, "a")
-		dead := func() (list []*logrus.Entry) {
+		dead := func() (list []logtest.Line) {
 			synctest.Wait()
-			for _, e := range w.logs.AllEntries() {
-				if e.Message == "item is dead" {
+			for _, e := range w.log.Lines() {
+				if e.Text == "item is dead" {
 					list = append(list, e)
 				}
 			}
 			return list
 		}
-		if list := dead(); len(list) != 1 || list[0].Level != logrus.ErrorLevel || list[0].Data["key"] == nil {
+		if list := dead(); len(list) != 1 || list[0].Level != slog.LevelError || list[0].Fields["key"] == nil {
 			t.Errorf("lines: %v, want one error with the key of an item", list)
 		}
 		time.Sleep(61 * time.Second)
-		if list := dead(); len(list) != 2 || list[1].Data["count"] != 9 || list[1].Data["key"] == nil {
+		if list := dead(); len(list) != 2 || list[1].Fields["count"] != int64(9) || list[1].Fields["key"] == nil {
 			t.Errorf("lines: %v, want another for 9 items, with the key of one", list)
 		}
 		time.Sleep(2 * time.Minute)
@@ -80,7 +80,7 @@ func TestDeadItemsAreErrors(t *testing.T) {
 		r.open, r.bad["a99"] = []string{"a99"}, processor.Permanent(errBroken)
 		r.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		if list := dead(); len(list) != 3 || list[2].Data["key"] != "a99" || list[2].Data["count"] != nil {
+		if list := dead(); len(list) != 3 || list[2].Fields["key"] != "a99" || list[2].Fields["count"] != nil {
 			t.Errorf("lines: %v, want a third at once", list)
 		}
 	})

@@ -3,13 +3,12 @@ package processor_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -73,9 +72,9 @@ func TestSaveErrorIsLoggedAndRecordKeptInMemory(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.expect(t, "0s [a1]")
 		logged := false
-		for _, e := range w.logs.AllEntries() {
-			err, _ := e.Data["error"].(error)
-			logged = logged || e.Level == logrus.WarnLevel && errors.Is(err, m.saveErr)
+		for _, e := range w.log.Lines() {
+			err, _ := e.Fields["error"].(error)
+			logged = logged || e.Level == slog.LevelWarn && errors.Is(err, m.saveErr)
 		}
 		if !logged {
 			t.Error("the error is not logged")

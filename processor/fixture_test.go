@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -10,10 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sirupsen/logrus"
-	"github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
+	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -52,7 +52,7 @@ func (d *setDealer) QueueOf(item string) string {
 // world runs a processor in a bubble and keeps a journal of events with their times.
 type world struct {
 	*processor.Processor
-	logs  *test.Hook
+	log   *logtest.Log
 	begin time.Time
 	most  *int   // how many records of failed items the processor holds at most; nil means as many as usual
 	stop  func() // ends Run and waits for it
@@ -70,9 +70,7 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 // start creates the processor of d, grants the queues, and runs the processor until the test ends.
 func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processor.Env, s processor.Settings, ids ...string) {
 	t.Helper()
-	logger, hook := test.NewNullLogger()
-	logger.SetLevel(logrus.DebugLevel)
-	w.logs, env.Log = hook, logger
+	env.Logger, w.log = logtest.New(slog.LevelDebug)
 	env.TaskType, env.OwnSign = "settle", "TEST"
 	p, err := processor.New(d, env, s)
 	if err != nil {

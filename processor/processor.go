@@ -37,7 +37,11 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 		return nil, errors.New("create processor: no TaskDealer")
 	}
 	src := newSource(d)
-	u := &setup{env: env.withDefaults(), source: src, capabilities: src.capabilities(), memory: memory{most: maxRecords}}
+	env = env.withDefaults()
+	u := &setup{
+		env: env, source: src, capabilities: src.capabilities(), memory: memory{most: maxRecords},
+		lines: failureLines{logger: env.Logger},
+	}
 	if err := u.validate(&s); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 )
@@ -90,7 +91,7 @@ func (c pageCheck) tellRepeats() {
 		return
 	}
 	r.told = true
-	c.log().Error(r.err)
+	c.env.Logger.LogAttrs(c.logCtx, slog.LevelError, r.err.Error(), slog.String("queue", c.queueIDs()))
 	c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
 }
 
@@ -110,7 +111,7 @@ func (c pageCheck) tellLimit(p *page) {
 	}
 	if text != "" {
 		c.lane.toldLimit = true
-		c.log().Warn(text)
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, text, slog.String("queue", c.queueIDs()))
 		c.env.Alert(Alert{Kind: AlertLimit, Queue: c.selection.Queue.ID, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/sirupsen/logrus"
 )
 
 // selectCall is one select of a lane. Its methods are the steps of a select, in order. What a step has to decide is in
@@ -145,6 +143,7 @@ func (c *selectCall) selectItems() (list items, err error) {
 			err = errExited
 			defer func() { end(sizeOf(list), err) }()
 		}
+		c.logCtx = ctx
 	}
 	if c.settings.BatchTimeout > 0 {
 		var cancel context.CancelFunc
@@ -205,6 +204,6 @@ func (c *selectCall) conclude() {
 		return
 	}
 	c.outcome = c.classify(c.err)
-	c.logFailure("select", logrus.Fields{})
+	c.logFailure("select")
 	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
 }

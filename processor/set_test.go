@@ -2,12 +2,11 @@ package processor_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -192,7 +191,7 @@ func TestSetQueueOfPanics(t *testing.T) {
 		if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "QueueOf: panic: boom") {
 			t.Errorf("last error: %v, want one with \"QueueOf: panic: boom\"", err)
 		}
-		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 || w.logged(logrus.ErrorLevel) != 1 {
+		if s := w.Stats(); s.SkipCount != 2 || s.InFlight != 0 || w.logged(slog.LevelError) != 1 {
 			t.Errorf("stats: %+v, want SkipCount 2, InFlight 0, 1 logged error", s)
 		}
 	})

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	logrustest "github.com/sirupsen/logrus/hooks/test"
-
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/internal/roster"
 )
 
@@ -183,7 +182,7 @@ func testInvalidTotal(t *testing.T, c *center.Center) {
 	})
 }
 
-func testInvalidLog(t *testing.T, c *center.Center, logged *logrustest.Hook) {
+func testInvalidLog(t *testing.T, c *center.Center, logged *logtest.Log) {
 	r := newFixture(t, c, center.Settings{Queues: 3})
 	r.join("A", "B")
 	r.execUnchecked("UPDATE schedule_task_running SET requested_total = -5, removing = '{', skipped = '7' WHERE task_type = '%s'", r.task)
@@ -195,12 +194,12 @@ func testInvalidLog(t *testing.T, c *center.Center, logged *logrustest.Hook) {
 		"cur_since (", "of row 1 in schedule_queue")
 	_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
 	r.must(err)
-	r.wantLogged(logged.AllEntries(), "schedule_task_running", "BASE", "requested_total")
-	r.wantLogged(logged.AllEntries(), "schedule_task_running", "BASE", "removing")
-	r.wantLogged(logged.AllEntries(), "schedule_task_running", "BASE", "skipped")
-	r.wantLogged(logged.AllEntries(), "schedule_server", r.uuid("B"), "judge_dead_interval_ms")
-	r.wantLogged(logged.AllEntries(), "schedule_queue", "2", "epoch")
-	r.wantLogged(logged.AllEntries(), "schedule_queue", "1", "cur_since")
+	r.wantLogged(logged.Lines(), "schedule_task_running", "BASE", "requested_total")
+	r.wantLogged(logged.Lines(), "schedule_task_running", "BASE", "removing")
+	r.wantLogged(logged.Lines(), "schedule_task_running", "BASE", "skipped")
+	r.wantLogged(logged.Lines(), "schedule_server", r.uuid("B"), "judge_dead_interval_ms")
+	r.wantLogged(logged.Lines(), "schedule_queue", "2", "epoch")
+	r.wantLogged(logged.Lines(), "schedule_queue", "1", "cur_since")
 	if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
 		t.Fatalf("reply %+v, want the request to be withdrawn", p)
 	}

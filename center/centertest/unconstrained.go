@@ -2,20 +2,19 @@ package centertest
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 
-	"github.com/sirupsen/logrus"
-	logrustest "github.com/sirupsen/logrus/hooks/test"
-
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/schema"
 )
 
 // RunUnconstrained runs the cases about values that the CHECK constraints refuse, against the empty database at url. It
 // drops the constraints first: a table may have lost them, and MySQL before 8.0.16 does not enforce them.
 func RunUnconstrained(t *testing.T, url string) {
-	log, logged := logrustest.NewNullLogger()
+	log, logged := logtest.New(slog.LevelInfo)
 	c := Open(t, url, center.Options{Logger: log})
 	dropConstraints(t, c)
 	testInvalidServers(t, c)
@@ -86,10 +85,10 @@ func invalidTimes(d schema.Dialect) []string {
 }
 
 // wantLogged checks that the log has an entry with these fields.
-func (r *fixture) wantLogged(entries []*logrus.Entry, table, row, column string) {
+func (r *fixture) wantLogged(lines []logtest.Line, table, row, column string) {
 	r.Helper()
-	if !slices.ContainsFunc(entries, func(e *logrus.Entry) bool {
-		return e.Data["table"] == table && e.Data["row"] == row && e.Data["column"] == column && e.Data["task_type"] == r.task
+	if !slices.ContainsFunc(lines, func(l logtest.Line) bool {
+		return l.Fields["table"] == table && l.Fields["row"] == row && l.Fields["column"] == column && l.Fields["task_type"] == r.task
 	}) {
 		r.Errorf("the log does not name column %s of row %s in %s", column, row, table)
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"io"
+	"log/slog"
 	"os"
 
 	"github.com/sirupsen/logrus"
+	sloghook "github.com/sirupsen/logrus/hooks/slog"
 	"golang.org/x/term"
 
 	"github.com/dutyrota/rota/internal/escape"
@@ -19,6 +21,9 @@ func newLogger(out io.Writer) *logrus.Logger {
 	log.SetFormatter(newFormatter(isTerminal(out), os.Getenv("NO_COLOR") == ""))
 	return log
 }
+
+// libraryLogger returns the logger that the library takes. It writes to log.
+func libraryLogger(log *logrus.Logger) *slog.Logger { return slog.New(sloghook.NewHandler(log, nil)) }
 
 func newFormatter(terminal, color bool) logrus.Formatter {
 	switch text := (&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: logTime, DisableColors: !color}); {

@@ -93,7 +93,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	ctx, release := drainOnSignal(ctx, w.log)
 	defer release()
 	c, err := center.Open(ctx, anydb.URL(w.file.Database), center.Options{
-		OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: w.log,
+		OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: libraryLogger(w.log),
 		IdleDealerConns: w.file.IdleDealerConns, IdleTxTimeout: w.file.IdleTxTimeout,
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -108,7 +108,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	mx := metrics.New()
 	m, err := manager.New(c, manager.Config{
-		Logger: w.log, Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention,
+		Logger: libraryLogger(w.log), Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention,
 	}, w.tasks(c)...)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
@@ -15,8 +16,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
@@ -61,9 +60,7 @@ func work(text string) error {
 	go d.listen()
 	go n.watchStalls(margin(o.Settings) / 2)
 	go n.watchDisk(margin(o.Settings) / 2)
-	log := logrus.New()
-	log.SetLevel(logrus.DebugLevel)
-	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05.000", DisableColors: true})
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, d.tasks(o)...)
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func (p Planner) reportInvalid(ctx context.Context) error {
 		return err
 	}
 	for _, v := range list {
-		p.roster.OnInvalid(p.taskType, v)
+		p.roster.OnInvalid(ctx, p.taskType, v)
 	}
 	if !slices.ContainsFunc(list, func(v InvalidValue) bool { return v.Column == "requested_total" }) {
 		return nil

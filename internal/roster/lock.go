@@ -60,7 +60,7 @@ func (r *Roster) tryUnderLock(ctx context.Context, l *LockTx, lock lockFunc, f f
 	begin := time.Now()
 	defer func() { r.OnLock(l.TaskType, time.Since(begin)) }()
 	if l.passedLine && r.OnLineHeld != nil {
-		r.OnLineHeld(l.TaskType)
+		r.OnLineHeld(ctx, l.TaskType)
 	}
 	if err := f(ctx, l); err != nil {
 		return true, err

@@ -206,7 +206,7 @@ func TestHeldLineDoesNotStopTheRoster(t *testing.T) {
 	url := testdb.URL(t, testdb.Postgres)
 	c := openTask(t, url, "sweep", 1)
 	var notices atomic.Int64
-	c.Roster().OnLineHeld = func(string) { notices.Add(1) }
+	c.Roster().OnLineHeld = func(context.Context, string) { notices.Add(1) }
 	other, err := c.DB().Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -27,11 +27,11 @@ type Roster struct {
 	OnLock func(taskType string, held time.Duration)
 
 	// OnInvalid is called by Audit for each value that no server can work with, from the goroutine of the audit.
-	OnInvalid func(taskType string, v InvalidValue)
+	OnInvalid func(ctx context.Context, taskType string, v InvalidValue)
 
 	// OnLineHeld is called when a transaction took a lock row that was free without the line before it, because the line
 	// was held for too long. Nil means no notice.
-	OnLineHeld func(taskType string)
+	OnLineHeld func(ctx context.Context, taskType string)
 
 	// QueuesRemoved is called in the transaction l, which deletes the queues (N1, N2). It ends the work of open runs
 	// in them: it sets the state of these queues of the runs, for the reason.

@@ -1,9 +1,8 @@
 package runs
 
 import (
+	"log/slog"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -34,7 +33,7 @@ type Defaults struct {
 
 // NewEngine returns an engine for the runs of the roster's own_sign. It registers with the roster: when queues are
 // removed, their rows in the open run end in the same transaction.
-func NewEngine(r *roster.Roster, log logrus.FieldLogger, d Defaults) *Engine {
+func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults) *Engine {
 	r.QueuesRemoved = endQueuesOfOpenRun
 	shared, ends := core{db: r.DB, roster: r, ownSign: r.OwnSign}, &endCounts{runs: map[RunEnd]int64{}}
 	runCloser := &closer{core: shared, ends: ends}

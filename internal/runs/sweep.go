@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -38,7 +37,7 @@ type Sweep struct {
 type Sweeps struct {
 	core
 	closer   *closer
-	log      logrus.FieldLogger
+	log      *slog.Logger
 	defaults Defaults
 }
 
@@ -90,7 +89,7 @@ func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
 		err = sw.closer.closeRun(ctx, s.RunID)
 	}
 	if err != nil {
-		sw.log.WithError(err).WithField("task_type", s.TaskType).Debug("the next tick closes the run")
+		sw.log.LogAttrs(ctx, slog.LevelDebug, "the next tick closes the run", slog.String("task_type", s.TaskType), slog.Any("error", err))
 	}
 }
 

@@ -2,9 +2,9 @@ package metrics_test
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/sirupsen/logrus"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
@@ -16,7 +16,7 @@ func Example() {
 	var c *center.Center // as center.Open returns it
 	serve := func(tasks ...manager.Task) error {
 		mx := metrics.New()
-		m, err := manager.New(c, manager.Config{Logger: logrus.New(), Observer: mx, Hooks: mx.Hooks()}, tasks...)
+		m, err := manager.New(c, manager.Config{Logger: slog.Default(), Observer: mx, Hooks: mx.Hooks()}, tasks...)
 		if err != nil {
 			return err
 		}
