@@ -34,7 +34,7 @@ func TestLoopbackOnly(t *testing.T) {
 	} {
 		r := request(http.MethodGet, "/")
 		c.change(r)
-		got := s.do(r)
+		got := s.await(r)
 		if got.code != c.code {
 			t.Errorf("%s: status %d, want %d", name, got.code, c.code)
 		}
@@ -73,7 +73,7 @@ func TestRights(t *testing.T) {
 	} {
 		r := request(http.MethodGet, c.path)
 		r.Header.Set("Remote-User", c.user)
-		if got := s.do(r); got.code != c.code {
+		if got := s.await(r); got.code != c.code {
 			t.Errorf("%s %s: status %d, want %d: %s", c.user, c.path, got.code, c.code, got.body)
 		}
 	}

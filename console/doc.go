@@ -11,8 +11,9 @@
 // # One read for all viewers
 //
 // The pages read through a cache that all viewers share (reads). A query runs at most once a second, and for at most a
-// second. A query that takes long runs less often: it never takes more than 2 % of the time. So viewers cost the
-// database nothing that grows with their number.
+// second; the checks of the doctor, which are many queries, for ten. A query that takes long runs less often, down to once
+// in ten seconds, so that up to there it takes 2 % of the time at the most. What viewers cost the database does not grow
+// with their number.
 //
 // If a query fails, the pages show what it returned last, and since when the database has not answered. They stay usable
 // in the middle of an outage. Only a page that nobody has looked at before has nothing to show then.

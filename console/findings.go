@@ -50,24 +50,32 @@ func (s *firstSeen) date(findings []center.Finding, now time.Time) []Found {
 	return list
 }
 
-// findings returns what the doctor finds: the problems first, and the newest of them first.
-func (v *view) findings(ctx context.Context) (bad, good []Found, err error) {
-	list, err := load(ctx, v, "findings", func(ctx context.Context) ([]Found, error) {
+// diagnosis is what the doctor finds.
+type diagnosis struct {
+	Bad, Good []Found // the problems first, and the newest of them first
+	Err       error   // why there is none
+}
+
+// diagnose returns what the doctor finds. A page shows the rest without it: in a large roster the checks take longer than
+// a viewer waits.
+func (v *view) diagnose(ctx context.Context) (d diagnosis) {
+	list, err := loadWithin(ctx, v, diagnosisLimit, "findings", func(ctx context.Context) ([]Found, error) {
 		findings, err := v.center.Diagnose(ctx, "")
 		return v.seen.date(findings, time.Now()), err
 	})
+	d.Err = err
 	for _, f := range list {
 		if f.Status == center.FindingOK {
-			good = append(good, f)
+			d.Good = append(d.Good, f)
 		} else {
-			bad = append(bad, f)
+			d.Bad = append(d.Bad, f)
 		}
 	}
-	slices.SortStableFunc(bad, func(a, b Found) int {
+	slices.SortStableFunc(d.Bad, func(a, b Found) int {
 		if a.Bad() != b.Bad() {
 			return cmp.Compare(b.Status, a.Status) // PROBLEM before NOTE
 		}
 		return b.Since.Compare(a.Since)
 	})
-	return bad, good, err
+	return d
 }

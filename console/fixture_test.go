@@ -92,9 +92,19 @@ func (s *site) do(r *http.Request) reply {
 	return reply{w.Code, string(body), w.Result().Header}
 }
 
+// get returns a page. A query may take longer on a busy machine than the console lets it: get then looks again.
 func (s *site) get(target string) reply {
 	s.Helper()
-	return s.do(request(http.MethodGet, target))
+	return s.await(request(http.MethodGet, target))
+}
+
+func (s *site) await(request *http.Request) reply {
+	s.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		if r := s.do(request); r.code != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			return r
+		}
+	}
 }
 
 // paths returns the addresses of all pages, with objects of the site.

@@ -33,7 +33,7 @@ func TestPagesOutliveAnOutage(t *testing.T) {
 				if r := s.get("/task?task=settle"); r.code != http.StatusOK || !strings.Contains(r.body, "Continuous, 4 queues") {
 					t.Errorf("status %d: %s", r.code, r.body)
 				}
-				if r := s.get("/events"); r.code != http.StatusServiceUnavailable {
+				if r := s.do(request(http.MethodGet, "/events")); r.code != http.StatusServiceUnavailable {
 					t.Errorf("a page without data: status %d: %s", r.code, r.body)
 				}
 				outage.end(proxy)
@@ -47,7 +47,7 @@ func TestPagesOutliveAnOutage(t *testing.T) {
 func (s *site) until(page string, wanted func(reply) bool) {
 	s.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		r := s.get(page)
+		r := s.do(request(http.MethodGet, page))
 		if wanted(r) {
 			return
 		}

@@ -12,10 +12,10 @@ import (
 
 // overview is the first page: what is wrong, and all task types.
 type overview struct {
-	Headline  string
-	Bad, Good []Found
-	Tasks     []TaskRow
-	Trouble   int // task types with trouble
+	diagnosis
+	Headline string
+	Tasks    []TaskRow
+	Trouble  int // task types with trouble
 }
 
 // TaskRow is a task type in the list.
@@ -59,9 +59,7 @@ func (v *view) overview(ctx context.Context) error {
 	slices.SortStableFunc(o.Tasks, func(a, b TaskRow) int {
 		return cmp.Or(cmp.Compare(rank(a.Marks), rank(b.Marks)), cmp.Compare(a.TaskType, b.TaskType))
 	})
-	if o.Bad, o.Good, err = v.findings(ctx); err != nil {
-		return err
-	}
+	o.diagnosis = v.diagnose(ctx)
 	o.Headline = headline(o)
 	v.Title, v.Data, v.Records = "Overview", o, tasks
 	return nil
@@ -80,6 +78,10 @@ func headline(o overview) string {
 	switch {
 	case len(o.Tasks) == 0:
 		return "No task type has been registered"
+	case o.Err != nil && o.Trouble > 0:
+		return plural(o.Trouble, "task type", "task types") + " with trouble"
+	case o.Err != nil:
+		return "The checks have not ended yet"
 	case problems > 0:
 		return plural(problems, "problem", "problems")
 	case notes > 0:

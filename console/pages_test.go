@@ -159,7 +159,7 @@ func TestFormats(t *testing.T) {
 		}
 		ask := request(http.MethodGet, p)
 		ask.Header.Set("Accept", "text/csv")
-		r = s.do(ask)
+		r = s.await(ask)
 		lines, err := csv.NewReader(bytes.NewReader([]byte(r.body))).ReadAll()
 		if err != nil || len(lines) != len(list)+1 || !strings.HasPrefix(r.Get("Content-Type"), "text/csv") {
 			t.Errorf("%s as CSV: %d lines for %d records, %v: %s", p, len(lines), len(list), err, r.body)
@@ -190,7 +190,7 @@ func TestETag(t *testing.T) {
 	first := s.get("/triggers")
 	again := request(http.MethodGet, "/triggers")
 	again.Header.Set("If-None-Match", first.Get("ETag"))
-	if r := s.do(again); r.code != http.StatusNotModified || r.body != "" || r.Get("Rota-As-Of") == "" {
+	if r := s.await(again); r.code != http.StatusNotModified || r.body != "" || r.Get("Rota-As-Of") == "" {
 		t.Errorf("status %d, headers %v: %q", r.code, r.Header, r.body)
 	}
 	other := s.get("/runs")

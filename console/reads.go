@@ -16,8 +16,12 @@ const (
 	readShare = 50
 	// retryEvery is the least time between two runs of a query that fails.
 	retryEvery = 2 * time.Second
-	// readLimit is how long a query may run. A viewer waits for no longer.
+	// readLimit is how long a query may run.
 	readLimit = time.Second
+	// diagnosisLimit is how long the checks of the doctor may run, which are many queries.
+	diagnosisLimit = 10 * time.Second
+	// patience is how long a viewer waits for a query.
+	patience = time.Second
 	// maxReads is how many queries with their results are kept. Addresses with other parameters are other queries.
 	maxReads = 500
 	// maxQueries is how many queries run at a time.
@@ -60,7 +64,12 @@ func (r *read) due(now time.Time) bool {
 // load returns the result of a query, which is some seconds old at the most while the database answers. key names the
 // query with its parameters. If the query fails, load returns the result of its last success, with the error.
 func load[T any](ctx context.Context, v *view, key string, query func(context.Context) (T, error)) (T, error) {
-	r := v.reads.refresh(ctx, key, func(ctx context.Context) (any, error) { return query(ctx) })
+	return loadWithin(ctx, v, readLimit, key, query)
+}
+
+// loadWithin is load with another limit.
+func loadWithin[T any](ctx context.Context, v *view, limit time.Duration, key string, query func(context.Context) (T, error)) (T, error) {
+	r := v.reads.refresh(ctx, key, limit, func(ctx context.Context) (any, error) { return query(ctx) })
 	value, ok := r.value.(T)
 	if !ok {
 		return value, cmpError(r.err, ctx.Err())
@@ -79,22 +88,22 @@ func cmpError(errs ...error) error {
 	return errors.New("the database has not answered yet")
 }
 
-// refresh runs a query if it is due, and waits until it ends, or for readLimit.
-func (s *reads) refresh(ctx context.Context, key string, query func(context.Context) (any, error)) read {
+// refresh runs a query if it is due, for limit at the most, and waits until it ends. A viewer runs out of patience.
+func (s *reads) refresh(ctx context.Context, key string, limit time.Duration, query func(context.Context) (any, error)) read {
 	s.mu.Lock()
 	r := s.find(key)
 	if r.due(time.Now()) {
 		r.running = make(chan struct{})
-		go s.run(context.WithoutCancel(ctx), r, query)
+		go s.run(context.WithoutCancel(ctx), r, limit, query)
 	}
 	running := r.running
 	s.mu.Unlock()
 	if running != nil {
-		limit := time.NewTimer(readLimit)
-		defer limit.Stop()
+		enough := time.NewTimer(patience)
+		defer enough.Stop()
 		select {
 		case <-running:
-		case <-limit.C:
+		case <-enough.C:
 		case <-ctx.Done():
 		}
 	}
@@ -104,9 +113,9 @@ func (s *reads) refresh(ctx context.Context, key string, query func(context.Cont
 }
 
 // run runs a query. It does not end with the request of a viewer, because other viewers wait for it too.
-func (s *reads) run(ctx context.Context, r *read, query func(context.Context) (any, error)) {
+func (s *reads) run(ctx context.Context, r *read, limit time.Duration, query func(context.Context) (any, error)) {
 	s.slots <- struct{}{}
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	begin := time.Now()
 	value, err := query(ctx)
 	cancel()

@@ -37,7 +37,7 @@ func look(s *reads, q *counted, viewers int, span time.Duration) (last read) {
 	for i := range viewers {
 		all.Go(func() {
 			for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-				r := s.refresh(context.Background(), "q", q.run)
+				r := s.refresh(context.Background(), "q", readLimit, q.run)
 				if i == 0 {
 					last = r
 				}
@@ -96,13 +96,13 @@ func TestReadsAreLimited(t *testing.T) {
 		s := newReads()
 		for i := range 2 * maxQueries {
 			begin := time.Now()
-			r := s.refresh(t.Context(), fmt.Sprint(i), (&counted{took: time.Hour}).run)
-			if took := time.Since(begin); took > readLimit || r.value != nil {
+			r := s.refresh(t.Context(), fmt.Sprint(i), readLimit, (&counted{took: time.Hour}).run)
+			if took := time.Since(begin); took > patience || r.value != nil {
 				t.Errorf("a viewer waited for %s: %+v", took, r)
 			}
 		}
 		begin := time.Now()
-		if r := s.refresh(t.Context(), "healthy", (&counted{took: time.Millisecond}).run); r.value == nil || time.Since(begin) > readLimit {
+		if r := s.refresh(t.Context(), "healthy", readLimit, (&counted{took: time.Millisecond}).run); r.value == nil || time.Since(begin) > patience {
 			t.Errorf("after %s: %+v", time.Since(begin), r)
 		}
 		time.Sleep(2 * readLimit)
@@ -114,12 +114,12 @@ func TestReadsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newReads()
 		for i := range 2 * maxReads {
-			s.refresh(t.Context(), fmt.Sprint(i), (&counted{took: time.Millisecond}).run)
+			s.refresh(t.Context(), fmt.Sprint(i), readLimit, (&counted{took: time.Millisecond}).run)
 		}
 		if n := len(s.byKey); n > maxReads {
 			t.Errorf("%d results are kept, want %d", n, maxReads)
 		}
-		if r := s.refresh(t.Context(), fmt.Sprint(2*maxReads-1), (&counted{took: time.Millisecond}).run); r.value != int64(1) {
+		if r := s.refresh(t.Context(), fmt.Sprint(2*maxReads-1), readLimit, (&counted{took: time.Millisecond}).run); r.value != int64(1) {
 			t.Errorf("the newest result is %+v", r)
 		}
 		synctest.Wait()

@@ -82,11 +82,7 @@ func (v *view) task(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bad, _, err := v.findings(ctx)
-	if err != nil {
-		return err
-	}
-	bad = slices.DeleteFunc(bad, func(f Found) bool { return f.TaskType != t.TaskType })
+	bad := slices.DeleteFunc(v.diagnose(ctx).Bad, func(f Found) bool { return f.TaskType != t.TaskType })
 	named := nameOwners(servers, queues)
 	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Owners: named.List, Found: bad, Filter: v.param("status")}
 	p.Sentence = sentence(t, servers)
