@@ -179,6 +179,12 @@ type hiddenTx interface {
 	Rollback() error
 }
 
+// ExecContext implements center.Tx.
+func (e elsewhere) ExecContext(ctx context.Context, _ string, _ ...any) (sql.Result, error) {
+	return e.hiddenTx.ExecContext(ctx, "UPDATE no_such_schedule_queue SET queue_id = ''")
+}
+
+// QueryContext implements center.Tx.
 func (e elsewhere) QueryContext(ctx context.Context, _ string, _ ...any) (*sql.Rows, error) {
 	return e.hiddenTx.QueryContext(ctx, "SELECT queue_id FROM no_such_schedule_queue")
 }
