@@ -82,7 +82,7 @@ func (d databaseCheck) schemaVersion(ctx context.Context) error {
 // need lists the rights that a worker needs on a table.
 type need struct{ table, verbs, key string }
 
-// needs are the least rights of a worker, as the README lists them.
+// needs are the least rights of a worker, as docs/security.md lists them.
 var needs = []need{
 	{"schedule_task_type", "SELECT INSERT", "task_type"},
 	{"schedule_task_running", "SELECT INSERT UPDATE", "task_type"},

@@ -85,11 +85,11 @@ func TestDiagnoseReportsNewerSchema(t *testing.T) {
 	})
 }
 
-// Diagnose tries the rights that the README grants to a worker.
-func TestDiagnoseTriesReadmeGrants(t *testing.T) {
+// Diagnose tries the rights that docs/security.md grants to a worker.
+func TestDiagnoseTriesGrants(t *testing.T) {
 	t.Parallel()
 	want := grantsTo(t, "app")
 	if diff := cmp.Diff(want, center.WorkerPrivileges()); diff != "" || len(want) == 0 {
-		t.Errorf("rights of a worker (-README +Diagnose):\n%s", diff)
+		t.Errorf("rights of a worker (-page +Diagnose):\n%s", diff)
 	}
 }

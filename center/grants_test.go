@@ -17,10 +17,10 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// grantsTo returns the rights that the README grants to a role, without GRANT and without the role.
+// grantsTo returns the rights that docs/security.md grants to a role, without GRANT and without the role.
 func grantsTo(t *testing.T, role string) (rights []string) {
 	t.Helper()
-	for _, grant := range readmeStatements(t, "GRANT") {
+	for _, grant := range pageStatements(t, "GRANT") {
 		if right, ok := strings.CutSuffix(grant, " TO "+role); ok {
 			rights = append(rights, strings.TrimPrefix(right, "GRANT "))
 		}
@@ -28,8 +28,8 @@ func grantsTo(t *testing.T, role string) (rights []string) {
 	return rights
 }
 
-// The README's grants suffice for every operation of a worker and of an operator.
-func TestReadmeGrantsSuffice(t *testing.T) {
+// The grants of docs/security.md suffice for every operation of a worker and of an operator.
+func TestGrantsSuffice(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestReadmeGrantsSuffice(t *testing.T) {
 					t.Errorf("diagnose as %s: got %v, want no error", role, err)
 				}
 			}
-			centertest.Exec(t, operator, readmeStatements(t, "SELECT")...)
+			centertest.Exec(t, operator, pageStatements(t, "SELECT")...)
 			if err := worker.CheckWrite(t.Context()); err != nil {
 				t.Errorf("CheckWrite of a worker: got %v, want no error", err)
 			}

@@ -7,13 +7,13 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the README's table
+// Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the table of docs/settings.md
 // follow from it: a new setting is a field of Settings, a row here and a column in the schema.
 type Setting struct {
 	Name    string // in rota.yaml, in messages and in output
 	Column  string // in schedule_task_type; empty if the setting is kept in another table
 	Default any    // the value that a zero means; nil if a zero means zero
-	Help    string // the meaning of the setting, also in the README
+	Help    string // the meaning of the setting, also in docs/settings.md
 
 	field       func(*Settings) any
 	least, most float64  // bounds of a number, and of a duration in nanoseconds

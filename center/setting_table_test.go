@@ -29,13 +29,13 @@ func TestEveryFieldOfSettingsHasARow(t *testing.T) {
 	}
 }
 
-func TestReadmeListsTheSettings(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+func TestPageListsTheSettings(t *testing.T) {
+	page, err := os.ReadFile("../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := settingsInMarkdown(); !strings.Contains(string(readme), want) {
-		t.Errorf("table of settings in README.md: want\n%s", want)
+	if want := settingsInMarkdown(); !strings.Contains(string(page), want) {
+		t.Errorf("table of settings in docs/settings.md: want\n%s", want)
 	}
 }
 

@@ -105,7 +105,7 @@ func pattern(text string) string {
 // The commands of these pages run in an empty folder, one after the other.
 func TestFollowedToTheLetter(t *testing.T) {
 	t.Parallel()
-	for _, page := range []string{"quickstart.md"} {
+	for _, page := range fromNothing {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			runScript(t, t.TempDir(), script(readBlocks(t, page)))

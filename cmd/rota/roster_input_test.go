@@ -173,7 +173,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 
 var grants = regexp.MustCompile(`(?m)^GRANT (.*) TO (\w+);$`)
 
-// as creates a database role with the README's grants, and returns the same roster connected as that role.
+// as creates a database role with the grants of docs/security.md, and returns the same roster connected as that role.
 func (s *testRoster) as(kind, role string) *testRoster {
 	s.Helper()
 	name := fmt.Sprintf("%s_%d", role, rand.Uint32())
@@ -186,7 +186,7 @@ func (s *testRoster) as(kind, role string) *testRoster {
 			}
 		}
 	})
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/security.md")
 	s.must(err)
 	n := 0
 	for _, grant := range grants.FindAllStringSubmatch(string(readme), -1) {
@@ -196,7 +196,7 @@ func (s *testRoster) as(kind, role string) *testRoster {
 		}
 	}
 	if n == 0 {
-		s.Fatalf("the README grants nothing to %s", role)
+		s.Fatalf("docs/security.md grants nothing to %s", role)
 	}
 	u, err := url.Parse(s.url)
 	s.must(err)
@@ -204,8 +204,8 @@ func (s *testRoster) as(kind, role string) *testRoster {
 	return &testRoster{s.T, u.String(), s.dir, s.c}
 }
 
-// With the README's grants an operator can read everything and change nothing, and an admin can do everything.
-func TestRightsOfREADMEGrants(t *testing.T) {
+// With the grants of docs/security.md an operator can read everything and change nothing, and an admin can do everything.
+func TestRightsOfGrants(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
 		t.Run(kind, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (b builder) buildHorizon() error {
 	case !used && lags:
 		return fmt.Errorf(".select must not read rows that are younger than cursor_lag: add %s <= {{horizon}}", first)
 	case !used:
-		return fmt.Errorf(".select uses {{cursor}}, and a row that is committed late, with a smaller %s than the last one read, would be lost: use a column of type xid8 and the condition xid < {{horizon}} (see the README), or set cursor_lag and cursor_newest, or commits_in_order: true if that cannot happen", first)
+		return fmt.Errorf(".select uses {{cursor}}, and a row that is committed late, with a smaller %s than the last one read, would be lost: use a column of type xid8 and the condition xid < {{horizon}} (see docs/sql-dealer.md), or set cursor_lag and cursor_newest, or commits_in_order: true if that cannot happen", first)
 	case lags:
 		newest, err := b.parse(c.CursorNewest, parameter, ownSign)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// xidSelect is the select of the README.
+// xidSelect is the select of docs/sql-dealer.md.
 const xidSelect = "SELECT xid, id FROM orders WHERE (xid, id) > ({{cursor.xid}}, {{cursor.id}}) AND xid < {{horizon}} AND mod(id, {{total}}) = {{index}} ORDER BY xid, id LIMIT {{limit}}"
 
 const (
@@ -28,7 +28,7 @@ var cursorCases = map[string]buildCase{
 	"in order":  {dialect: schema.SQLite, sql: config.SQLDealer{Select: aCursor, CursorStart: zero, CommitsInOrder: true}},
 	"in a run":  {dialect: schema.MySQL, settings: center.Settings{Queues: 4, Mode: center.ModeRun}, sql: config.SQLDealer{Select: aCursor, CursorStart: zero}},
 	"run, xid":  {dialect: schema.Postgres, settings: center.Settings{Queues: 4, Mode: center.ModeRun}, sql: config.SQLDealer{Select: xidSelect, Cursor: pair, CursorStart: zeros}},
-	"pg, plain": {dialect: schema.Postgres, sql: config.SQLDealer{Select: aCursor, CursorStart: zero}, want: late + "use a column of type xid8 and the condition xid < {{horizon}} (see the README), or set cursor_lag and cursor_newest, or commits_in_order: true if that cannot happen"},
+	"pg, plain": {dialect: schema.Postgres, sql: config.SQLDealer{Select: aCursor, CursorStart: zero}, want: late + "use a column of type xid8 and the condition xid < {{horizon}} (see docs/sql-dealer.md), or set cursor_lag and cursor_newest, or commits_in_order: true if that cannot happen"},
 	"my, plain": {dialect: schema.MySQL, sql: config.SQLDealer{Select: aCursor, CursorStart: zero}, want: late + "set cursor_lag and cursor_newest, or commits_in_order: true if that cannot happen"},
 	"lag without newest": {
 		dialect: schema.MySQL, sql: config.SQLDealer{Select: lagSelect, CursorStart: zero, CursorLag: time.Minute},

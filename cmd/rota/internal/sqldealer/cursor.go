@@ -58,7 +58,7 @@ func (c *cursorSpec) position(saved string) ([]string, error) {
 }
 
 // errRunOnly refuses a cursor without a horizon when the database overrides the mode.
-var errRunOnly = errors.New("the database says mode CONTINUOUS and the file says RUN: with {{cursor}}, rows that are committed late would be lost; see the README for {{horizon}}")
+var errRunOnly = errors.New("the database says mode CONTINUOUS and the file says RUN: with {{cursor}}, rows that are committed late would be lost; see docs/sql-dealer.md for {{horizon}}")
 
 // Select returns the rows behind the cursor. It asks for one row more, which shows
 // whether the cursor of the last row is unique.

@@ -55,7 +55,7 @@ type parked struct {
 	load, took time.Duration // to load the records of the dead rows, and to execute all healthy rows
 }
 
-// parkedJobs is as the README advises. Without FORCE INDEX, MariaDB reads all rows before {{after}} too.
+// parkedJobs is as docs/sql-dealer.md advises. Without FORCE INDEX, MariaDB reads all rows before {{after}} too.
 var parkedJobs = config.SQLDealer{
 	Select:  "SELECT id FROM jobs FORCE INDEX (jobs_work) WHERE state = 'NEW' AND id > {{after}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
 	Execute: "UPDATE jobs SET state = 'DONE' WHERE state = 'NEW' AND id IN ({{keys}})",

@@ -2,6 +2,7 @@ package center_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,33 +19,39 @@ var (
 	sqlComment = regexp.MustCompile(`(?m)^--.*\n`)
 )
 
-// readmeStatements returns the SQL statements of the README that begin with a keyword.
-func readmeStatements(t *testing.T, keyword string) (list []string) {
+// pageStatements returns the SQL statements about the roster, of README.md and the pages of docs, that begin with a
+// keyword.
+func pageStatements(t *testing.T, keyword string) (list []string) {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
+	pages, err := filepath.Glob("../docs/*.md")
 	must(t, err)
-	for _, block := range sqlBlock.FindAllStringSubmatch(string(readme), -1) {
-		for statement := range strings.SplitSeq(sqlComment.ReplaceAllString(block[1], ""), ";") {
-			if statement = strings.TrimSpace(statement); strings.HasPrefix(statement, keyword) {
-				list = append(list, statement)
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		for _, block := range sqlBlock.FindAllStringSubmatch(string(text), -1) {
+			for statement := range strings.SplitSeq(sqlComment.ReplaceAllString(block[1], ""), ";") {
+				statement = strings.TrimSpace(statement)
+				if strings.HasPrefix(statement, keyword) && strings.Contains(statement, "schedule_") {
+					list = append(list, statement)
+				}
 			}
 		}
 	}
 	if len(list) == 0 {
-		t.Fatalf("statements of README.md that begin with %s: got none", keyword)
+		t.Fatalf("statements that begin with %s: got none", keyword)
 	}
 	return list
 }
 
-// The README's queries run unchanged on each database. Those about queues without an owner return no row.
-func TestReadmeSelects(t *testing.T) {
+// The queries of the pages run unchanged on each database. Those about queues without an owner return no row.
+func TestPageSelects(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		seedRoster(t, c)
-		centertest.Exec(t, c, readmeStatements(t, "UPDATE")...)
-		for _, query := range readmeStatements(t, "SELECT") {
+		centertest.Exec(t, c, pageStatements(t, "UPDATE")...)
+		for _, query := range pageStatements(t, "SELECT") {
 			n := centertest.CountRows(t, c, query)
 			if wantNone := strings.Contains(query, "UNASSIGNED"); n == 0 != wantNone {
 				t.Errorf("%s\ngot %d rows, want none: %t", query, n, wantNone)
@@ -53,7 +60,7 @@ func TestReadmeSelects(t *testing.T) {
 	})
 }
 
-// seedRoster makes a roster that has rows for each of the README's queries: web1 owns four queues, web2 requests two of
+// seedRoster makes a roster that has rows for each of the pages' queries: web1 owns four queues, web2 requests two of
 // them, an item is dead, and there is a run.
 func seedRoster(t *testing.T, c *center.Center) {
 	t.Helper()

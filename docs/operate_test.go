@@ -1,0 +1,134 @@
+//go:build unix
+
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/sqlite"
+)
+
+// fromNothing are the pages that a reader follows in an empty folder, and atWork those whose commands look at a roster
+// at work, or change it.
+var (
+	fromNothing = []string{"quickstart.md"}
+	atWork      = []string{"failures.md", "operating.md", "runs.md"}
+)
+
+func TestEveryCommandRuns(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, b := range readBlocks(t, page) {
+			if b.language == "sh" && b.notRun == "" && !slices.Contains(slices.Concat(fromNothing, atWork), page) {
+				t.Errorf("%s:%d: no test runs these commands: <!-- not run: REASON --> says why", page, b.line)
+			}
+		}
+	}
+}
+
+// The roster at work has all task types that the pages name.
+const rosterAtWork = `
+database: sqlite:shop.db
+tasks:
+  settle:
+    queues: 8
+    dealer: &dealer
+      sql:
+        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        execute: UPDATE orders SET state = 'SETTLED' WHERE state = 'NEW' AND id IN ({{keys}})
+        key: id
+  regions:
+    queues: [north, south]
+    dealer:
+      sql:
+        select: SELECT id FROM orders WHERE state = {{queue}} ORDER BY id LIMIT {{limit}}
+        execute: UPDATE orders SET state = 'SETTLED' WHERE id IN ({{keys}})
+        key: id
+  reindex:
+    queues: 4
+    mode: RUN
+    cron: 0 0 2 * * ?
+    dealer: *dealer
+  import:
+    queues: 1
+    mode: RUN
+    queue_max_attempts: 1
+    dealer:
+      sql:
+        select: SELECT id FROM orders WHERE state = 'SETTLED' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        execute: UPDATE orders SET state = NULL WHERE id IN ({{keys}})
+        key: id
+`
+
+// beginWork starts a worker and waits for it.
+const beginWork = `
+rota worker -c rota.yaml 2> worker.log &
+export ROTA_DATABASE=sqlite:shop.db
+until_prints 'rota server list' 'settle +SERVING +[^ ]+ +8 '
+SERVER=$(rota server list -o csv | sed -n 's/^\([^,:]*:[0-9]*\):.*/\1/p' | head -1)
+test "$SERVER"
+# for_a_while runs a command that does not end by itself.
+for_a_while() {
+	timeout 1 "$@" || test $? = 124
+}
+`
+
+// failARun leaves a failed run of import to the commands that need one.
+const failARun = `rota run wait "$(rota run submit import --key failed)" || true
+`
+
+var (
+	endless = regexp.MustCompile(`(?m)^(rota (?:top|console)\b[^#\n]*|rota [^#\n]*(?:--watch|-f *(?:#|$)).*)`)
+
+	// toThisRoster replaces what a reader replaces.
+	toThisRoster = strings.NewReplacer(
+		"web1:4711", `"$SERVER"`,
+		"run wait RUN", "run wait reindex",
+		" RUN", " import",
+		"--from 2026-11-01", "--from "+time.Now().AddDate(0, 0, -3).Format(time.DateOnly),
+		"rota console", "rota console --http 127.0.0.1:0",
+	)
+)
+
+// The commands of these pages run beside a worker that serves all task types, in the order of the page.
+func TestCommandsOfARosterAtWork(t *testing.T) {
+	t.Parallel()
+	for _, page := range atWork {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c, err := center.Open(t.Context(), sqlite.URL("sqlite:"+filepath.Join(dir, "shop.db")), center.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.DB().ExecContext(t.Context(), `CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT NOT NULL);
+				CREATE INDEX orders_work ON orders (state, id); INSERT INTO orders VALUES (1, 'NEW'), (2, 'SETTLED')`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "rota.yaml"), []byte(rosterAtWork), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			blocks := readBlocks(t, page)
+			for i := range blocks {
+				if blocks[i].language == "sh" {
+					blocks[i].text = endless.ReplaceAllString(toThisRoster.Replace(blocks[i].text), "for_a_while $1")
+				}
+			}
+			begin := beginWork
+			if page == "runs.md" {
+				begin += failARun
+			}
+			runScript(t, dir, strings.Replace(script(blocks), "echo '== line", begin+"echo '== line", 1))
+		})
+	}
+}
