@@ -24,14 +24,14 @@ const web1, web2 = "web1:1:00000001", "web2:2:00000002"
 // site is a console of a roster. Its task type settle has four queues and two servers, failed items, runs and events. The
 // texts that users choose are evil.
 type site struct {
-	*testing.T
+	testing.TB
 	center  *center.Center
 	handler http.Handler
 }
 
 func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 	t.Helper()
-	s := &site{T: t, center: centertest.Open(t, databaseURL, center.Options{})}
+	s := &site{TB: t, center: centertest.Open(t, databaseURL, center.Options{})}
 	s.define("settle", center.Settings{Queues: 4, ExecuteNumber: 10})
 	s.define("regions", center.Settings{QueueNames: []string{"north", "a<b>&c=d?e#f"}})
 	s.define("nightly", center.Settings{Queues: 2, Mode: center.ModeRun, Cron: "0 0 2 * * ?"})
