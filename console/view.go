@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"html/template"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -145,7 +146,7 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 	w.WriteHeader(status)
 	err := templates.ExecuteTemplate(w, "page", map[string]any{"View": v, "Top": safeHTML(top), "Content": safeHTML(content)})
 	if err != nil {
-		v.options.Logger.DebugContext(ctx, "send a page of the console", "path", v.Path, "error", err)
+		v.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a page of the console", slog.String("path", v.Path), slog.Any("error", err))
 	}
 }
 
@@ -165,7 +166,7 @@ func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	}
 	if status == http.StatusServiceUnavailable {
-		v.options.Logger.WarnContext(ctx, "show a page of the console", "path", v.Path, "error", err)
+		v.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path), slog.Any("error", err))
 	}
 	v.refuse(ctx, w, status, err)
 }
