@@ -43,21 +43,58 @@ func hashesOf(keys []string) []any {
 	return hashes
 }
 
-// Load returns failed items of a queue, at most most of them. All that are STARTED come first. more reports whether an
-// item of the queue may have another record: the queue has more records, or the task type has records from before its
-// queues last changed (X6). Find finds these.
-func (it *Items) Load(ctx context.Context, taskType, queueID string, most int) (items []FailedItem, more bool, err error) {
+// KeyDigest stands for the key of a dead item: the first 16 bytes of its SHA-256.
+type KeyDigest = [16]byte
+
+// LoadedItems are the failed items of a queue that Load returns.
+type LoadedItems struct {
+	Items []FailedItem // in state RETRY or STARTED
+	Dead  []KeyDigest  // of the items in state DEAD, in any order
+
+	// More reports whether an item of the queue may have a record that is in neither: the queue has more records, or the
+	// task type has records from before its queues last changed (X6). Find finds these.
+	More bool
+}
+
+// Load returns failed items of a queue: at most most that are not dead, of which all that are STARTED come first, and
+// the keys of at most mostDead that are dead.
+func (it *Items) Load(ctx context.Context, taskType, queueID string, most, mostDead int) (LoadedItems, error) {
+	var l LoadedItems
 	partition, moved, err := it.partition(ctx, taskType)
+	if err == nil { // RETRY and STARTED sort behind DEAD, so that the index yields them in this order
+		l.Items, err = it.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? AND state > ? ORDER BY state DESC LIMIT %d`, most+1),
+			taskType, partition, queueID, ItemDead)
+	}
 	if err == nil {
-		items, err = it.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? ORDER BY state DESC LIMIT %d`, most+1), taskType, partition, queueID)
+		l.Dead, err = it.readDead(ctx, taskType, partition, queueID, mostDead+1)
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read the failed items of queue %s of %s$%s: %w", queueID, taskType, it.c.ownSign, err)
+		return LoadedItems{}, fmt.Errorf("read the failed items of queue %s of %s$%s: %w", queueID, taskType, it.c.ownSign, err)
 	}
-	if len(items) > most {
-		items, moved = items[:most], true
-	}
-	return items, moved, nil
+	l.More = moved || len(l.Items) > most || len(l.Dead) > mostDead
+	l.Items, l.Dead = l.Items[:min(most, len(l.Items))], l.Dead[:min(mostDead, len(l.Dead))]
+	return l, nil
+}
+
+// readDead reads the digests of at most limit dead items of a queue. They have no order: a sort of a million takes longer
+// than reading them.
+func (it *Items) readDead(ctx context.Context, taskType string, partition int64, queueID string, limit int) (digests []KeyDigest, err error) {
+	var hash sql.RawBytes
+	err = it.c.db.Each(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&hash); err != nil {
+			return err
+		}
+		var d KeyDigest
+		if len(hash) < hex.EncodedLen(len(d)) {
+			return fmt.Errorf("item_hash %q is no SHA-256", hash)
+		}
+		_, err := hex.Decode(d[:], hash[:hex.EncodedLen(len(d))])
+		digests = append(digests, d)
+		return err
+	}, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item
+		WHERE task_type = ? AND own_sign = ? AND partition_version = ? AND queue_id = ? AND state = ? LIMIT %d`, limit),
+		taskType, it.c.ownSign, partition, queueID, ItemDead)
+	return digests, err
 }
 
 // partition returns the partition_version of the roster, and whether there are failed items of an earlier one: their

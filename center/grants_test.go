@@ -141,7 +141,7 @@ func exerciseItemsAndCursors(t *testing.T, c *center.Center) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, c.Items().Save(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
-	_, _, err := c.Items().Load(ctx, "settle", "1", 10)
+	_, err := c.Items().Load(ctx, "settle", "1", 10, 10)
 	must(t, err)
 	_, err = c.Items().Find(ctx, "settle", []string{"17"})
 	must(t, err)

@@ -16,11 +16,11 @@ const storeTimeout = 5 * time.Second
 type itemStore struct{ s *server }
 
 // Load implements processor.ItemStore.
-func (i itemStore) Load(ctx context.Context, q processor.Queue, most int) ([]processor.FailedItem, bool, error) {
+func (i itemStore) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, more, err := i.s.runs.Items().Load(ctx, i.s.taskType, q.ID, most)
-	return failedItems(rows), more, err
+	l, err := i.s.runs.Items().Load(ctx, i.s.taskType, q.ID, most, mostDead)
+	return processor.LoadedItems{Items: failedItems(l.Items), Dead: l.Dead, More: l.More}, err
 }
 
 // Find implements processor.ItemStore.

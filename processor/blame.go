@@ -141,7 +141,7 @@ func (b blame) countAttempt(f itemError, stored map[string]record) (u update, fr
 		u.record = stored[u.key]
 	}
 	u.closes = b.closes
-	if b.isFree(u.record, f.err) {
+	if u.dead || b.isFree(u.record, f.err) { // a dead item has attempts enough
 		u.cause = f.err
 		return u, true
 	}

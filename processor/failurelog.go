@@ -36,17 +36,17 @@ const startedRoom = 100
 func (l *failureLog) load(c *selectCall, g *grant, version uint64) error {
 	l.gate.enterAlone()
 	defer l.gate.leaveAlone()
-	room := g.failures.memory.room() + g.failures.all.Load()
-	list, more, err := l.store.Load(c.ctx, g.queue, int(max(room, startedRoom)))
+	most, mostDead := g.failures.room()
+	stored, err := l.store.Load(c.ctx, g.queue, int(max(most, startedRoom)), int(max(mostDead, 0)))
 	if err == nil {
-		err = crashedSelect{c}.judgeStarted(g, list)
+		err = crashedSelect{c}.judgeStarted(g, stored.Items)
 	}
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g.failures.replaceLocked(&c.call, list, more, time.Now())
+	g.failures.replaceLocked(&c.call, stored, time.Now())
 	g.failures.version = version
 	return nil
 }
@@ -79,12 +79,12 @@ func (l *failureLog) find(c *call, g *grant, keys []string) (found map[string]re
 	return found, nil
 }
 
-// unknown returns the keys that have no record in memory.
+// unknown returns the keys of which memory knows nothing.
 func (l *failureLog) unknown(g *grant, keys []string) (unknown []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range keys {
-		if _, ok := g.failures.records[key]; !ok {
+		if _, ok := g.failures.recallLocked(key); !ok {
 			unknown = append(unknown, key)
 		}
 	}
@@ -105,8 +105,7 @@ func (l *failureLog) record(c *call, g *grant, key string) (r record, ok bool, e
 func (l *failureLog) recall(g *grant, key string) (record, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r, ok := g.failures.records[key]
-	return r, ok
+	return g.failures.recallLocked(key)
 }
 
 // put replaces the record of an item in memory.
@@ -198,7 +197,7 @@ func (l *failureLog) removeFromMemory(b *batch) (stored bool) {
 	defer l.mu.Unlock()
 	for i, key := range b.keys {
 		f := &b.grantOf(i).failures
-		r, ok := f.records[key]
+		r, ok := f.recallLocked(key)
 		stored = stored || r.stored || !ok && f.partial.Load()
 		f.removeLocked(key)
 	}

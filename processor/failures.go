@@ -6,32 +6,19 @@ import (
 	"time"
 )
 
-// failures are the failed items of one queue, by key. The lane's failure log guards them. The counters may be read
-// without its lock.
+// failures are the failed items of one queue. An item is in records or in dead. The lane's failure log guards them. The
+// counters may be read without its lock.
 type failures struct {
 	records map[string]record
+	dead    deadKeys
 	tidied  time.Time // when suspects that are not selected any more were last removed
 	version uint64    // of the last load: calls of Reload + 1; only the lane's select uses it
 
-	all     atomic.Int64
-	parked  atomic.Int64 // without the suspects
+	all     atomic.Int64 // of records
+	parked  atomic.Int64 // of records, without the suspects
 	partial atomic.Bool  // the store may have records of the queue's items that are not here
-	memory  *memory      // of the processor
+	budget  *budget      // of the records of the processor
 }
-
-// maxRecords is how many records of failed items a processor holds at most, besides suspects and records that it could
-// not save: some megabytes. While the store has more, each page costs a statement that finds them by their keys.
-const maxRecords = 10_000
-
-// memory bounds the records that the queues of a processor hold together.
-type memory struct {
-	held atomic.Int64
-	most int64
-}
-
-// room returns how many more records memory may hold. Executors that ask at the same time may exceed the bound by one
-// record each.
-func (m *memory) room() int64 { return m.most - m.held.Load() }
 
 // record is what is known about one failed item.
 type record struct {
@@ -45,6 +32,10 @@ type record struct {
 	dead       bool
 	stored     bool // the store may have a record of the item
 	saved      bool // the store has this record
+}
+
+func newFailures(m *memory) failures {
+	return failures{budget: &m.records, dead: deadKeys{budget: &m.dead}}
 }
 
 // suspectFor is how long a suspect is remembered that is not selected again, for instance because the failed commit had
@@ -74,28 +65,64 @@ func (f *failures) putLocked(key string, r record) {
 }
 
 func (f *failures) removeLocked(key string) {
+	f.dead.removeLocked(key)
+	f.removeRecordLocked(key)
+}
+
+func (f *failures) removeRecordLocked(key string) {
 	if r, ok := f.records[key]; ok {
 		delete(f.records, key)
 		f.count(r, -1)
 	}
 }
 
-// keepLocked replaces the record under key. Beyond the bound, memory holds no record that the store has.
+// keepLocked replaces the record under key. Of a dead item that the store has, memory holds the key only. Beyond the
+// bounds, memory holds nothing that the store has.
 func (f *failures) keepLocked(key string, r record) {
 	f.removeLocked(key)
-	if r.saved && f.memory.room() <= 0 {
+	switch {
+	case !r.saved || !r.dead && f.budget.room() > 0:
+		f.putLocked(key, r)
+	case r.dead && f.dead.budget.room() > 0:
+		f.dead.addLocked(key)
+	default:
 		f.partial.Store(true)
-		return
 	}
-	f.putLocked(key, r)
 }
 
-// release gives back the room of all records, when the grant ends.
-func (f *failures) release() { f.memory.held.Add(-f.all.Load()) }
+// recallLocked returns the record under key. Of a dead item it may hold nothing else.
+func (f *failures) recallLocked(key string) (record, bool) {
+	if r, ok := f.records[key]; ok {
+		return r, true
+	}
+	if f.dead.hasLocked(key) {
+		return deadRecord, true
+	}
+	return record{}, false
+}
+
+// room returns how many records and how many dead keys the queue may hold.
+func (f *failures) room() (records, dead int64) {
+	return f.budget.room() + f.all.Load(), f.dead.budget.room() + f.dead.number.Load()
+}
+
+// any reports whether an item of the queue may have failed.
+func (f *failures) any() bool {
+	return f.all.Load() > 0 || f.dead.number.Load() > 0 || f.partial.Load()
+}
+
+// waiting returns how many items of memory are dead or back off.
+func (f *failures) waiting() int64 { return f.parked.Load() + f.dead.number.Load() }
+
+// release gives back the room of the records and keys, when the grant ends.
+func (f *failures) release() {
+	f.budget.held.Add(-f.all.Load())
+	f.dead.release()
+}
 
 func (f *failures) count(r record, n int64) {
 	f.all.Add(n)
-	f.memory.held.Add(n)
+	f.budget.held.Add(n)
 	if r.batchLimit == 0 {
 		f.parked.Add(n)
 	}
@@ -116,19 +143,20 @@ func (f *failures) tidyLocked(now time.Time) {
 	f.tidied = now
 	for key, r := range f.records {
 		if r.batchLimit > 0 && now.Sub(r.retryAt) > suspectFor {
-			f.removeLocked(key)
+			f.removeRecordLocked(key)
 		}
 	}
 }
 
-// replaceLocked replaces all records by records of the store, as many as there is room for. It removes the suspects:
-// their batches fail again. more says that the store has more records.
-func (f *failures) replaceLocked(c *call, list []FailedItem, more bool, now time.Time) {
+// replaceLocked replaces all records by those of the store, as many as there is room for. It removes the suspects:
+// their batches fail again.
+func (f *failures) replaceLocked(c *call, stored LoadedItems, now time.Time) {
 	for key := range f.records {
-		f.removeLocked(key)
+		f.removeRecordLocked(key)
 	}
-	f.partial.Store(more)
-	for _, i := range list {
+	complete := f.dead.replaceLocked(stored.Dead)
+	f.partial.Store(stored.More || !complete)
+	for _, i := range stored.Items {
 		f.keepLocked(i.Key, c.recordOf(i, now))
 	}
 }

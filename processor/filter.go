@@ -46,7 +46,7 @@ func (f *pageFilter) needed() bool {
 		return true
 	}
 	for _, g := range f.grants {
-		if g.failures.all.Load() > 0 || g.failures.partial.Load() {
+		if g.failures.any() {
 			return true
 		}
 	}
@@ -101,8 +101,13 @@ func (f *pageFilter) divideLocked() {
 		if f.page.partOf != nil {
 			g = f.parts[f.page.partOf[i]].grant
 		}
-		m, wait := f.classifyLocked(g, key, i)
-		if _, held := g.failures.records[key]; wait && !held {
+		r, held := g.failures.recallLocked(key)
+		known := held
+		if !held {
+			r, known = f.stored[key]
+		}
+		m, wait := f.classifyLocked(g, key, i, r, known)
+		if wait && !held {
 			f.lane.unheld++
 		}
 		switch {
@@ -117,12 +122,8 @@ func (f *pageFilter) divideLocked() {
 	}
 }
 
-// classifyLocked returns the mark of an item, or that it must wait.
-func (f *pageFilter) classifyLocked(g *grant, key string, index int) (m mark, wait bool) {
-	r, ok := g.failures.records[key]
-	if !ok {
-		r, ok = f.stored[key]
-	}
+// classifyLocked returns the mark of an item, or that it must wait. ok reports whether the item has the record r.
+func (f *pageFilter) classifyLocked(g *grant, key string, index int, r record, ok bool) (m mark, wait bool) {
 	switch {
 	case ok && r.dead && f.inOrder:
 		return passed, false

@@ -79,6 +79,7 @@ func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processo
 	w.Processor = p
 	if w.most != nil {
 		p.SetMaxRecords(*w.most)
+		p.SetMaxDead(*w.most)
 	}
 	w.grant(t, ids...)
 	ctx, cancel := context.WithCancel(t.Context())

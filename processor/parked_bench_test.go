@@ -99,12 +99,12 @@ type deadBefore struct {
 
 var nothing = failedItems{}
 
-func (d deadBefore) Load(_ context.Context, _ processor.Queue, most int) ([]processor.FailedItem, bool, error) {
-	list := make([]processor.FailedItem, min(most, d.number))
-	for i := range list {
-		list[i] = deadItem(strconv.Itoa(i))
+func (d deadBefore) Load(_ context.Context, _ processor.Queue, _, mostDead int) (l processor.LoadedItems, _ error) {
+	l.Dead, l.More = make([]processor.KeyDigest, min(mostDead, d.number)), d.number > mostDead
+	for i := range l.Dead {
+		l.Dead[i] = processor.DigestOf(strconv.Itoa(i))
 	}
-	return list, d.number > most, nil
+	return l, nil
 }
 
 func (d deadBefore) Find(_ context.Context, _ processor.Queue, keys []string) (list []processor.FailedItem, _ error) {

@@ -39,7 +39,7 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	src := newSource(d)
 	env = env.withDefaults()
 	u := &setup{
-		env: env, source: src, capabilities: src.capabilities(), memory: memory{most: maxRecords},
+		env: env, source: src, capabilities: src.capabilities(), memory: newMemory(),
 		lines: failureLines{logger: env.Logger},
 	}
 	if err := u.validate(&s); err != nil {

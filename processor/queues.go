@@ -56,7 +56,7 @@ func (p *Processor) Grant(q Queue, total int) error {
 		q.Run, l.sweep = &run, &sweep{}
 		s.beginSweepLocked(run.ID, time.Now())
 	}
-	g := &grant{queue: q, total: total, lane: l, failures: failures{memory: &p.memory}}
+	g := &grant{queue: q, total: total, lane: l, failures: newFailures(&p.memory)}
 	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
 	s.due.remove(l)

@@ -124,17 +124,17 @@ func (f *randomSource) delay() bool {
 }
 
 // Load returns as many items as it is asked for, or at random fewer: then the others have another queue's records.
-func (s randomItems) Load(_ context.Context, q processor.Queue, most int) (list []processor.FailedItem, more bool, _ error) {
+func (s randomItems) Load(_ context.Context, q processor.Queue, most, mostDead int) (l processor.LoadedItems, _ error) {
 	s.mu.Lock()
 	s.admitted[q.ID] = true
-	if list, more = s.store.load(q.ID, most); s.moved && s.rnd.IntN(2) == 0 {
-		list, more = list[:s.rnd.IntN(len(list)+1)], true
+	if l = s.store.load(q.ID, most, mostDead); s.moved && s.rnd.IntN(2) == 0 {
+		l.Items, l.Dead, l.More = l.Items[:s.rnd.IntN(len(l.Items)+1)], l.Dead[:s.rnd.IntN(len(l.Dead)+1)], true
 	}
 	s.mu.Unlock()
 	if s.delay() {
-		return nil, false, errBroken
+		return processor.LoadedItems{}, errBroken
 	}
-	return list, more, nil
+	return l, nil
 }
 
 func (s randomItems) Find(_ context.Context, q processor.Queue, keys []string) ([]processor.FailedItem, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,8 +52,8 @@ func TestRecordsBeyondTheBound(t *testing.T) {
 			if len(records) > 0 {
 				t.Errorf("bound %d: records of items that succeeded: %v", most, records)
 			}
-			if n := w.Records(); n > most {
-				t.Errorf("bound %d: memory holds %d records", most, n)
+			if n, dead := w.Records(), w.DeadKeys(); n > most || dead > most {
+				t.Errorf("bound %d: memory holds %d records and %d dead keys", most, n, dead)
 			}
 		})
 	}
@@ -69,13 +70,16 @@ func TestRecordsInMemoryAreNotLookedUp(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.Reload()
 		time.Sleep(time.Hour)
+		if n := w.DeadKeys(); n != 5 || w.Records() != 0 {
+			t.Errorf("memory holds %d dead keys and %d records, want 5 and none", n, w.Records())
+		}
 		if n := m.found(); n > 0 || w.Stats().DeadCount != 5 {
 			t.Errorf("%d lookups, %d dead, want none and 5", n, w.Stats().DeadCount)
 		}
 		w.Drain("a")
 		time.Sleep(time.Minute)
-		if w.Forget("a"); w.Records() != 0 {
-			t.Errorf("memory holds %d records after the grant, want none", w.Records())
+		if w.Forget("a"); w.Records() != 0 || w.DeadKeys() != 0 {
+			t.Errorf("memory holds %d records and %d dead keys after the grant, want none", w.Records(), w.DeadKeys())
 		}
 	})
 }
@@ -142,8 +146,8 @@ func TestItemAloneKeepsItsAttempts(t *testing.T) {
 // elsewhere is a store that finds dead items of another queue under each key.
 type elsewhere struct{ failedItems }
 
-func (elsewhere) Load(context.Context, processor.Queue, int) ([]processor.FailedItem, bool, error) {
-	return nil, true, nil
+func (elsewhere) Load(context.Context, processor.Queue, int, int) (processor.LoadedItems, error) {
+	return processor.LoadedItems{More: true}, nil
 }
 
 func (elsewhere) Find(_ context.Context, _ processor.Queue, keys []string) (list []processor.FailedItem, _ error) {
@@ -202,9 +206,22 @@ func TestItemsBehindDeadItemsWithoutRecordsInMemory(t *testing.T) {
 	})
 }
 
-// The records of 400,000 dead items take a few megabytes.
+// Memory holds the keys of a million dead items at most, which take some tens of megabytes.
 func TestDeadItemsTakeLittleMemory(t *testing.T) {
-	const dead = 400_000
+	for dead, want := range map[int]int{100_000: 400_000, 400_000: 1_000_000} { // of each of four queues, and of all
+		p, grown := loadDead(t, dead)
+		t.Logf("%d dead keys in memory, %.1f MB", p.DeadKeys(), float64(grown)/1e6)
+		if n := p.DeadKeys(); n < want || n > want+4 || p.Records() > 0 || grown > 50*int64(n) {
+			t.Errorf("%d dead keys and %d records in memory, %d bytes; want %d keys and at most 50 bytes for each",
+				n, p.Records(), grown, want)
+		}
+		runtime.KeepAlive(p)
+	}
+}
+
+// loadDead returns a processor that has loaded the dead items of four queues, and the memory that they take.
+func loadDead(t *testing.T, dead int) (p *processor.Processor, grown int64) {
+	t.Helper()
 	p, err := processor.New(&rows{w: &world{}}, processor.Env{Items: deadBefore{nothing, dead}}, settings())
 	if err != nil {
 		t.Fatal(err)
@@ -231,10 +248,13 @@ func TestDeadItemsTakeLittleMemory(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	grown := heap() - before
-	t.Logf("%d records in memory, %.1f MB", p.Records(), float64(grown)/1e6)
-	if p.Records() > 10_010 || grown > 20e6 {
-		t.Errorf("%d records in memory, %d bytes, want about 10,000 records and at most 20 MB", p.Records(), grown)
+	return p, heap() - before
+}
+
+// A digest of a usual key is computed without an allocation.
+func TestDigestAllocatesNothing(t *testing.T) {
+	key := strings.Repeat("x", 256)
+	if n := testing.AllocsPerRun(100, func() { processor.DigestOf(key) }); n > 0 {
+		t.Errorf("%.0f allocations for a digest, want none", n)
 	}
-	runtime.KeepAlive(p)
 }

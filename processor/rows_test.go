@@ -91,12 +91,11 @@ func newMemory() *memory {
 // failedItems is memory as an ItemStore.
 type failedItems struct{ *memory }
 
-func (m failedItems) Load(_ context.Context, q processor.Queue, most int) (list []processor.FailedItem, more bool, err error) {
+func (m failedItems) Load(_ context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls = append(m.calls, "load "+q.ID)
-	list, more = m.load(q.ID, most)
-	return list, more, m.err
+	return m.load(q.ID, most, mostDead), m.err
 }
 
 func (m failedItems) Find(_ context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
@@ -107,9 +106,14 @@ func (m failedItems) Find(_ context.Context, _ processor.Queue, keys []string) (
 }
 
 // load returns the items of a queue as a store does. The caller has locked it.
-func (m *memory) load(queue string, most int) (list []processor.FailedItem, more bool) {
+func (m *memory) load(queue string, most, mostDead int) (l processor.LoadedItems) {
+	var list []processor.FailedItem
 	for _, key := range slices.Sorted(maps.Keys(m.items)) {
-		if key[:1] == queue {
+		switch {
+		case key[:1] != queue:
+		case m.items[key].Dead:
+			l.Dead = append(l.Dead, processor.DigestOf(key))
+		default:
 			list = append(list, m.find([]string{key})...)
 		}
 	}
@@ -122,7 +126,9 @@ func (m *memory) load(queue string, most int) (list []processor.FailedItem, more
 		}
 		return 1
 	})
-	return list[:min(most, len(list))], len(list) > most
+	l.More = len(list) > most || len(l.Dead) > mostDead
+	l.Items, l.Dead = list[:min(most, len(list))], l.Dead[:min(mostDead, len(l.Dead))]
+	return l
 }
 
 // find returns the items with these keys. The caller has locked it.

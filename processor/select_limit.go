@@ -32,7 +32,7 @@ const alertPause = time.Minute
 func (c selectLimit) roomForParked() int {
 	parked, most := int64(c.lane.unheld), parkedRoom*c.settings.FetchNumber
 	for _, g := range c.grants {
-		parked += g.failures.parked.Load()
+		parked += g.failures.waiting()
 	}
 	missing := parked > int64(most) && (!c.capabilities.paged || c.lane.pass.ignored)
 	switch {

@@ -40,7 +40,7 @@ func (p *Processor) Stats() Stats {
 	}
 	stats.OutageSince = s.breaker.openSince
 	for _, g := range s.grants {
-		stats.Parked += int(g.failures.parked.Load())
+		stats.Parked += int(g.failures.waiting())
 	}
 	for e := range s.executors {
 		if c := e.call; c != nil && (stats.OldestCallSince.IsZero() || c.began.Before(stats.OldestCallSince)) {

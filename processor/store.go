@@ -21,13 +21,13 @@ type FailedItem struct {
 // which Env.Lost is true means that the queue is lost. The processor calls nothing for items that succeed at once, nor
 // for queues with a Run.
 //
-// A record belongs to the key of its item, not to a queue (X6). Memory holds a bounded number of records.
+// A record belongs to the key of its item, not to a queue (X6). Memory holds a bounded number of records,
+// and of dead items only the keys, as digests of 16 bytes: at most a million.
 type ItemStore interface {
-	// Load returns failed items of q, all that are Started and others, about most in all. more reports whether an item
-	// of q may have another record: the store has more records of q, or records from before items last changed queues.
-	// The processor then asks Find for the items that it selects. Load is called before the first select under a grant,
-	// and before the first select after Reload. An error fails the select.
-	Load(ctx context.Context, q Queue, most int) (items []FailedItem, more bool, err error)
+	// Load returns failed items of q: about most that are not dead, among them all that are Started, and the keys of at
+	// most mostDead that are dead. It is called before the first select under a grant, and before the first select after
+	// Reload. An error fails the select.
+	Load(ctx context.Context, q Queue, most, mostDead int) (LoadedItems, error)
 
 	// Find returns the failed items with these keys, whatever their queue is. It is called for the items of a page before
 	// they are executed, and for an item whose record changes. An error fails the select; after a failed batch it is
@@ -40,6 +40,16 @@ type ItemStore interface {
 
 	// Delete removes items that have succeeded. An error is logged.
 	Delete(ctx context.Context, q Queue, keys []string) error
+}
+
+// LoadedItems are the failed items that ItemStore.Load returns.
+type LoadedItems struct {
+	Items []FailedItem // that are not dead
+	Dead  []KeyDigest  // of the dead items, in any order
+
+	// More reports whether an item of the queue may have a record that is in neither: the store has more records of the
+	// queue, or records from before items last changed queues. The processor then asks Find for the items that it selects.
+	More bool
 }
 
 // CursorStore keeps cursors. Executors call its methods: concurrently for different queues, never for one queue. The

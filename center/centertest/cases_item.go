@@ -1,6 +1,8 @@
 package centertest
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,16 +17,39 @@ import (
 // itemSteps are what a case does with the failed items of its task type.
 type itemSteps struct{ *taskType }
 
-// wantItems compares the failed items that a queue loads. It tolerates a minute in RetryIn, which shrinks as time
-// passes.
+// wantItems compares the failed items that a queue loads, and the records of the dead among them. It tolerates a minute
+// in RetryIn, which shrinks as time passes.
 func (r itemSteps) wantItems(queue string, want ...center.FailedItem) {
 	r.Helper()
-	got, more, err := r.c.Items().Load(r.Context(), r.task, queue, 1000)
+	got, err := r.c.Items().Load(r.Context(), r.task, queue, 1000, 1000)
 	r.must(err)
-	if more {
-		r.Errorf("queue %s has more failed items than %d", queue, len(got))
+	if got.More {
+		r.Errorf("queue %s has more failed items than %d", queue, len(got.Items)+len(got.Dead))
 	}
-	r.compareItems(got, want...)
+	var dead []string
+	for _, i := range want {
+		if i.State == center.ItemDead {
+			dead = append(dead, i.Key)
+		}
+	}
+	r.wantDead(got.Dead, dead...)
+	records, err := r.c.Items().Find(r.Context(), r.task, dead)
+	r.must(err)
+	r.compareItems(append(got.Items, records...), want...)
+}
+
+// wantDead compares the digests of dead items with those of keys.
+func (r itemSteps) wantDead(got []center.KeyDigest, keys ...string) {
+	r.Helper()
+	var want []center.KeyDigest
+	for _, key := range keys {
+		sum := sha256.Sum256([]byte(key))
+		want = append(want, center.KeyDigest(sum[:16]))
+	}
+	byDigest := cmpopts.SortSlices(func(a, b center.KeyDigest) bool { return bytes.Compare(a[:], b[:]) < 0 })
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), byDigest); diff != "" {
+		r.Fatalf("dead items (-want +got):\n%s", diff)
+	}
 }
 
 func (r itemSteps) compareItems(got []center.FailedItem, want ...center.FailedItem) {

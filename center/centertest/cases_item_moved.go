@@ -7,14 +7,14 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// wantLoad checks how many failed items a queue loads if it wants at most so many, and whether Load says that there may
-// be more.
+// wantLoad checks how many failed items a queue loads if it wants at most so many that are dead and so many others, and
+// whether Load says that there may be more.
 func (r itemSteps) wantLoad(queue string, most, want int, wantMore bool) {
 	r.Helper()
-	got, more, err := r.c.Items().Load(r.Context(), r.task, queue, most)
+	got, err := r.c.Items().Load(r.Context(), r.task, queue, most, most)
 	r.must(err)
-	if len(got) != want || more != wantMore {
-		r.Errorf("queue %s: %d items, more %t, want %d, %t", queue, len(got), more, want, wantMore)
+	if n := len(got.Items) + len(got.Dead); n != want || got.More != wantMore {
+		r.Errorf("queue %s: %d items, more %t, want %d, %t", queue, n, got.More, want, wantMore)
 	}
 }
 
@@ -81,12 +81,25 @@ func testItemsToLoad(t *testing.T, c *center.Center) {
 			}
 			r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{item}))
 		}
-		r.wantLoad("0", 5, 5, false)
-		r.wantLoad("0", 4, 4, true)
-		some, more, err := c.Items().Load(t.Context(), r.task, "0", 2)
-		r.must(err)
-		if len(some) != 2 || some[0].State != center.ItemStarted || some[1].State != center.ItemStarted || !more {
-			t.Errorf("loaded %+v, more %t, want the two that are STARTED, and more", some, more)
+		for _, test := range []struct {
+			most, mostDead, items, dead int
+			more                        bool
+		}{
+			{3, 2, 3, 2, false},
+			{2, 2, 2, 2, true},
+			{3, 1, 3, 1, true},
+			{10, 0, 3, 0, true},
+		} {
+			got, err := c.Items().Load(t.Context(), r.task, "0", test.most, test.mostDead)
+			r.must(err)
+			if len(got.Items) != test.items || len(got.Dead) != test.dead || got.More != test.more {
+				t.Errorf("%+v: %d items, %d dead, more %t", test, len(got.Items), len(got.Dead), got.More)
+			}
+			for i, item := range got.Items {
+				if (item.State == center.ItemStarted) != (i < 2) || item.State == center.ItemDead {
+					t.Errorf("loaded %+v, want first the two that are STARTED, then the one in RETRY", got.Items)
+				}
+			}
 		}
 	})
 }

@@ -10,8 +10,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the limit does not grow by the items that back off",
-		"roomForParked", "parked += g.failures.parked.Load()",
-		"parked += 0 * g.failures.parked.Load()",
+		"roomForParked", "parked += g.failures.waiting()",
+		"parked += 0 * g.failures.waiting()",
 		"TestParkedItemsRaiseTheLimit",
 	},
 	{

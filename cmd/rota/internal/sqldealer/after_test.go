@@ -15,11 +15,11 @@ import (
 // deadRows is an ItemStore in which the rows below a number are dead.
 type deadRows int
 
-func (n deadRows) Load(context.Context, processor.Queue, int) (list []processor.FailedItem, more bool, _ error) {
+func (n deadRows) Load(context.Context, processor.Queue, int, int) (l processor.LoadedItems, _ error) {
 	for i := range int(n) {
-		list = append(list, processor.FailedItem{Key: fmt.Sprint(i), Attempts: 25, Dead: true})
+		l.Dead = append(l.Dead, processor.DigestOf(fmt.Sprint(i)))
 	}
-	return list, false, nil
+	return l, nil
 }
 
 func (deadRows) Find(context.Context, processor.Queue, []string) ([]processor.FailedItem, error) {

@@ -118,11 +118,11 @@ func (p *parked) fill() {
 }
 
 // Load implements processor.ItemStore.
-func (p *parked) Load(ctx context.Context, q processor.Queue, most int) ([]processor.FailedItem, bool, error) {
+func (p *parked) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
 	begin := time.Now()
-	rows, more, err := p.Items().Load(ctx, "settle", q.ID, most)
+	l, err := p.Items().Load(ctx, "settle", q.ID, most, mostDead)
 	p.load = time.Since(begin)
-	return failedItems(rows), more, err
+	return processor.LoadedItems{Items: failedItems(l.Items), Dead: l.Dead, More: l.More}, err
 }
 
 // Find implements processor.ItemStore.
