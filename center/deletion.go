@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -107,7 +108,7 @@ func refuseLiveServers(ctx context.Context, l *roster.LockTx) error {
 	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
 		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign).Scan(&live)
 	if err == nil && live > 0 {
-		err = fmt.Errorf("%s it in %s: stop all servers first", plural(live, "live server still serves", "live servers still serve"), l.OwnSign)
+		err = fmt.Errorf("%s it in %s: stop all servers first", plural.Of(live, "live server still serves", "live servers still serve"), l.OwnSign)
 	}
 	return err
 }

@@ -2,6 +2,8 @@ package center
 
 import (
 	"time"
+
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
@@ -29,6 +31,6 @@ func (d serverCheck) failing(r rosterRows) {
 		}
 		d.problem("failing", "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
-			plural(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), oneLine(errText(text)))
+			plural.Of(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), oneLine(errText(text)))
 	}
 }

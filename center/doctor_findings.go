@@ -38,14 +38,6 @@ func (d *diagnosis) commandName(s ServerRecord) string {
 	return s.UUID
 }
 
-// plural returns a number with its noun.
-func plural[N int | int64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // firstFive lists the first five ids.
 func firstFive(ids []string) string {
 	if len(ids) > 5 {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // queueCheck checks the queues of a task type and their failed items.
@@ -80,10 +82,10 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 // items reports failed items.
 func (d queueCheck) items(task TaskRecord) {
 	if task.DeadItems > 0 {
-		d.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural(task.DeadItems, "item has", "items have"))
+		d.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
 	}
 	if task.RetryItems > 0 {
-		d.note("items", "rota item list "+task.TaskType, "%s retried", plural(task.RetryItems, "item has failed and is", "items have failed and are"))
+		d.note("items", "rota item list "+task.TaskType, "%s retried", plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
 	}
 }
 
@@ -98,7 +100,7 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 			}
 		}
 		d.note("repartition", fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
-			"%s instead of %d, as soon as every server has drained; it waits for %s", plural(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
+			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
 	}
 	if list := r.task.Skipped; len(list) > 0 {
 		d.note("plan", "wait: owners drain such queues; if the note stays, end the session in the database that holds the rows",

@@ -2,6 +2,8 @@ package center
 
 import (
 	"context"
+
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // rosterCheck checks the task types.
@@ -77,7 +79,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 		return err
 	}
 	if len(d.findings) == before {
-		d.ok("roster", "%s, %s", plural(r.task.QueueTotal, "queue", "queues"), plural(len(r.servers), "server", "servers"))
+		d.ok("roster", "%s, %s", plural.Of(r.task.QueueTotal, "queue", "queues"), plural.Of(len(r.servers), "server", "servers"))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // serverCheck checks the servers of a task type.
@@ -43,7 +45,7 @@ func (d serverCheck) overdue(r rosterRows) {
 	for _, s := range r.servers {
 		silent := time.Duration(s.HeartbeatAge * float64(time.Second)).Round(time.Second)
 		judgeDead := time.Duration(s.JudgeDead) * time.Millisecond
-		owned := plural(s.Queues, "queue", "queues")
+		owned := plural.Of(s.Queues, "queue", "queues")
 		switch {
 		case !s.Overdue:
 		case r.eligible() > 0 && silent < 3*judgeDead:
@@ -62,7 +64,7 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 			continue
 		}
 		d.problem("queues", "raise max_in_flight or max_queues_per_server", "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
-			ServerName(s.UUID), plural(s.Queues-s.Requested, "queue", "queues"))
+			ServerName(s.UUID), plural.Of(s.Queues-s.Requested, "queue", "queues"))
 	}
 }
 
@@ -96,7 +98,7 @@ func (d serverCheck) errors(r rosterRows) {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
 		d.note("errors", "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
-			plural(len(servers[text]), "server", "servers"), when, oneLine(errText(text)))
+			plural.Of(len(servers[text]), "server", "servers"), when, oneLine(errText(text)))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -74,7 +75,7 @@ func (c itemChange) apply(ctx context.Context, l *roster.LockTx, condition strin
 	if err := itemsChanged(ctx, l); err != nil {
 		return n, err
 	}
-	return n, l.Record(ctx, roster.Event{Kind: EventItems, Actor: c.actor, Reason: fmt.Sprintf("%s %s", plural(n, "failed item was", "failed items were"), c.what)})
+	return n, l.Record(ctx, roster.Event{Kind: EventItems, Actor: c.actor, Reason: fmt.Sprintf("%s %s", plural.Of(n, "failed item was", "failed items were"), c.what)})
 }
 
 // lastOfChunk returns the hash of the last item that one transaction changes, from the items behind a hash. It returns

@@ -101,7 +101,8 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ItemRetryMax }, ruled: true,
 	},
 	{
-		Name: "failing_after", Column: "failing_after", Default: 5, Help: "failed calls in a row, of more than one item, after which a worker is not ready and raises an alert",
+		Name: "failing_after", Column: "failing_after", Default: 5,
+		Help:  "failed calls in a row, of more than one item, after which a worker is not ready; after half a minute it raises the alert FAILING",
 		field: func(s *Settings) any { return &s.FailingAfter }, least: 1, most: 1_000_000,
 	},
 	{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
@@ -185,10 +186,7 @@ func (a *alerter) checkStalled() {
 }
 
 func stallText(stall processor.Stall) string {
-	what := fmt.Sprintf("execute of %d items", stall.Items)
-	if stall.Items == 1 {
-		what = "execute of 1 item"
-	}
+	what := "execute of " + plural.Of(stall.Items, "item", "items")
 	if stall.Select {
 		what = "select"
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -18,8 +19,8 @@ type FailingError struct {
 
 // Error implements error.
 func (e *FailingError) Error() string {
-	return fmt.Sprintf("task %s: %d calls of the dealer have failed since %s, and none has succeeded: %v",
-		e.TaskType, e.Calls, e.Since.UTC().Format(time.RFC3339), e.Err)
+	return fmt.Sprintf("task %s: %s failed since %s, and none has succeeded: %v",
+		e.TaskType, plural.Of(e.Calls, "call of the dealer has", "calls of the dealer have"), e.Since.UTC().Format(time.RFC3339), e.Err)
 }
 
 // Unwrap returns the last error of the dealer.
@@ -59,8 +60,8 @@ func (a *alerter) checkFailing(e *FailingError, restricted bool) {
 	if e == nil || restricted || time.Since(e.Since) < failingAlert {
 		return
 	}
-	a.note(center.Alert{Kind: center.AlertFailing, Text: fmt.Sprintf("on %s %d calls have failed in %s, and none has succeeded; the last error: %s",
-		center.ServerName(a.uuid), e.Calls, time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))})
+	a.note(center.Alert{Kind: center.AlertFailing, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
+		center.ServerName(a.uuid), plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))})
 }
 
 // shortened returns the beginning of a text.

@@ -195,8 +195,8 @@ func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 		}
 		f.Started, f.RetryIn = false, 0
 		f.Attempts++
-		f.LastError = fmt.Sprintf("the process ended while it executed this item alone, after %d processes had ended before they had executed a page of queue %s",
-			g.queue.Crashes-1, g.queue.ID)
+		f.LastError = fmt.Sprintf("the process ended while it executed this item alone, after %s executed a page of queue %s",
+			count(int(g.queue.Crashes-1), "process had ended before it had", "processes had ended before they had"), g.queue.ID)
 		f.Dead = !c.capabilities.discarder || c.settings.ItemMaxAttempts == 0
 		if !f.Dead {
 			f.Attempts = max(f.Attempts, c.settings.ItemMaxAttempts)

@@ -177,11 +177,14 @@ func (b *batch) logBatchFailure() {
 	b.logFailure("execute", slog.Int("items", b.size()))
 }
 
-func countItems(n int) string {
+func countItems(n int) string { return count(n, "item", "items") }
+
+// count returns a number with its noun.
+func count(n int, one, many string) string {
 	if n == 1 {
-		return "1 item"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d items", n)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.

@@ -103,11 +103,11 @@ func (c pageCheck) tellLimit(p *page) {
 	switch {
 	case c.lane.toldLimit || c.capabilities.cursored || c.capabilities.paged:
 	case p.fetched > asked:
-		text = fmt.Sprintf("a select of queue %s returned %d items, and was asked for %d at most", c.queueIDs(), p.fetched, asked)
+		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most", c.queueIDs(), countItems(p.fetched), asked)
 	case p.unstarted() > 0 || len(c.inFlight) > 0 || p.fetched < c.settings.FetchNumber:
 	case p.fetched < parked || p.fetched == c.settings.FetchNumber && p.fetched < asked:
-		text = fmt.Sprintf("a select of queue %s was asked for %d items and returned %d, which all have failed, back off or are dead: it may miss the items behind them",
-			c.queueIDs(), asked, p.fetched)
+		text = fmt.Sprintf("a select of queue %s was asked for %s and returned %d, which all have failed, back off or are dead: it may miss the items behind them",
+			c.queueIDs(), countItems(asked), p.fetched)
 	}
 	if text != "" {
 		c.lane.toldLimit = true

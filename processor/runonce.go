@@ -107,7 +107,7 @@ func (r *testRun) run(ctx context.Context) (Stats, error) {
 	stop()
 	err := <-ended
 	if left > 0 {
-		err = fmt.Errorf("run once: %d queues are not empty yet: %w", left, errors.Join(context.Cause(ctx), r.p.Stats().LastError))
+		err = fmt.Errorf("run once: %s not empty yet: %w", count(left, "queue is", "queues are"), errors.Join(context.Cause(ctx), r.p.Stats().LastError))
 	}
 	r.addSweepErrors()
 	r.mu.Lock()

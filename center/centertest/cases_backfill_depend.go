@@ -25,7 +25,7 @@ func testBackfillDependants(t *testing.T, c *center.Center) {
 		g.fail("b", "boom")
 		g["a"].tick()
 		b := g["a"].wantBackfill(id, center.BackfillFailed, 2, 0)
-		if want := "0 of 2 runs did not succeed, and 1 runs of dependants did not"; b.Message != want || b.DependantsFailed != 1 {
+		if want := "0 of 2 runs did not succeed, and 1 run of dependants did not"; b.Message != want || b.DependantsFailed != 1 {
 			t.Fatalf("the backfill is %+v, want the message %q", b, want)
 		}
 	})

@@ -40,7 +40,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		r.wantQueueStates(id, "north DONE", "south CANCELLED")
 		r.tick()
 		r.wantState(id, center.RunSuccess)
-		r.wantMessage(id, "without 1 queues that were removed")
+		r.wantMessage(id, "without 1 queue that was removed")
 	})
 	t.Run("R6 N2 a queue under removal is not swept", func(t *testing.T) {
 		r := newFixture(t, c, namedRun)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 func newDoctorCommand() *cobra.Command {
@@ -97,7 +98,7 @@ func problems(findings []center.Finding) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("doctor found %s", plural(n, "problem", "problems"))
+	return fmt.Errorf("doctor found %s", plural.Of(n, "problem", "problems"))
 }
 
 // findingsText returns one line per finding for a pipe. On a terminal it wraps

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
 )
 
@@ -74,21 +75,21 @@ func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *
 // itemProgress returns a function that writes to stderr how many items of a long operation are done.
 func itemProgress(cmd *cobra.Command, task, done string) func(items int) {
 	return func(items int) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s %s so far\n", task, plural(items, "item", "items"), done) //nolint:errcheck // stderr is the last channel
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s %s so far\n", task, plural.Of(items, "item", "items"), done) //nolint:errcheck // stderr is the last channel
 	}
 }
 
 // reportItems returns an error if some of the wanted keys have no record.
 func reportItems(cmd *cobra.Command, o output, task string, n, wanted int, done string) error {
 	if n < wanted {
-		return fmt.Errorf("%s: %d of %s not found among the failed items; %d %s", task, wanted-n, plural(wanted, "item", "items"), n, done)
+		return fmt.Errorf("%s: %d of %s not found among the failed items; %d %s", task, wanted-n, plural.Of(wanted, "item", "items"), n, done)
 	}
-	return o.done(cmd, task, plural(n, "item", "items")+" "+done, records.M("items", n))
+	return o.done(cmd, task, plural.Of(n, "item", "items")+" "+done, records.M("items", n))
 }
 
 func dropText(task string, keys []string) string {
 	if len(keys) == 0 {
 		return "delete the records of all failed items of " + task
 	}
-	return fmt.Sprintf("delete the records of %s of %s", plural(len(keys), "failed item", "failed items"), task)
+	return fmt.Sprintf("delete the records of %s of %s", plural.Of(len(keys), "failed item", "failed items"), task)
 }

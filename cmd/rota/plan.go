@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // maxAdd is beyond any roster.
@@ -80,7 +81,7 @@ func planText(s screen, p center.Preview) string {
 	if len(p.Moves) == 0 {
 		return "no queue would move\n\n" + shares
 	}
-	total := fmt.Sprintf("%s would move; the minimum that balances the load is %d", plural(p.Moved(), "queue", "queues"), p.Minimum)
+	total := fmt.Sprintf("%s would move; the minimum that balances the load is %d", plural.Of(p.Moved(), "queue", "queues"), p.Minimum)
 	if unowned := len(p.Moves) - p.Moved(); unowned > 0 {
 		total += fmt.Sprintf("; %d would have no owner", unowned)
 	}

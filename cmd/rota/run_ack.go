@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 func newRunAckCommand() *cobra.Command {
@@ -56,5 +57,5 @@ func ackedText(taskType string, problems []center.RunProblem) string {
 			triggers++
 		}
 	}
-	return fmt.Sprintf("%s (%s, missed slots of %s)", taskType, plural(runs, "failed run", "failed runs"), plural(triggers, "trigger", "triggers"))
+	return fmt.Sprintf("%s (%s, missed slots of %s)", taskType, plural.Of(runs, "failed run", "failed runs"), plural.Of(triggers, "trigger", "triggers"))
 }

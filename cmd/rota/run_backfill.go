@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
 )
 
@@ -165,5 +166,5 @@ func plannedText(s screen, list []center.PlannedSlot) string {
 		n[slot.Action]++
 	}
 	return render(s, list, plannedColumns) + fmt.Sprintf("\n\n %s: %d to make, %d to rerun, %d to keep; nothing was changed",
-		plural(len(list), "slot", "slots"), n[center.SlotMake], n[center.SlotRerun], n[center.SlotKeep])
+		plural.Of(len(list), "slot", "slots"), n[center.SlotMake], n[center.SlotRerun], n[center.SlotKeep])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // labelWidth is the widest name of a queue in the matrix.
@@ -115,7 +116,7 @@ func rangeText(b center.BackfillRecord) string {
 // slotsText counts slots and runs.
 func slotsText(b center.BackfillRecord) string {
 	line := fmt.Sprintf("%s: %d made, %d kept, %d left; runs: %d open, %d succeeded, %d failed, %d cancelled",
-		plural(b.SlotsTotal, "slot", "slots"), b.SlotsMade, b.SlotsKept, b.SlotsTotal-b.SlotsMade-b.SlotsKept,
+		plural.Of(b.SlotsTotal, "slot", "slots"), b.SlotsMade, b.SlotsKept, b.SlotsTotal-b.SlotsMade-b.SlotsKept,
 		b.RunsOpen, b.RunsSuccess, b.RunsFailed, b.RunsCancelled)
 	if b.DependantsOpen+b.DependantsFailed > 0 {
 		line += fmt.Sprintf("; dependants: %d open, %d failed or cancelled", b.DependantsOpen, b.DependantsFailed)
@@ -204,7 +205,7 @@ func (d backfillDetails) leftOut(queues int) string {
 		}
 	}
 	if queues > 0 {
-		parts = append(parts, plural(queues, "queue", "queues"))
+		parts = append(parts, plural.Of(queues, "queue", "queues"))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 const serverHelp = `
@@ -133,8 +134,8 @@ func handOver(f serverFuture, alone string) string {
 	case f.Queues == 0:
 		return "it owns no queues, and gets none until it is resumed"
 	case f.others == 0:
-		return fmt.Sprintf("no other server can take its %s now: %s", plural(f.Queues, "queue", "queues"), alone)
+		return fmt.Sprintf("no other server can take its %s now: %s", plural.Of(f.Queues, "queue", "queues"), alone)
 	}
 	return fmt.Sprintf("its %s to %s as it finishes what it has in flight",
-		plural(f.Queues, "queue goes", "queues go"), plural(f.others, "other server", "other servers"))
+		plural.Of(f.Queues, "queue goes", "queues go"), plural.Of(f.others, "other server", "other servers"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // serverDrain is the command's flags.
@@ -60,7 +61,7 @@ func (d *serverDrain) effect(f serverFuture) string {
 	case !d.force || f.Queues == 0:
 		return handOver(f, alone)
 	case f.others == 0:
-		return fmt.Sprintf("its %s no owner until another server can take over", plural(f.Queues, "queue has", "queues have"))
+		return fmt.Sprintf("its %s no owner until another server can take over", plural.Of(f.Queues, "queue has", "queues have"))
 	}
-	return fmt.Sprintf("its %s to %s at once", plural(f.Queues, "queue goes", "queues go"), plural(f.others, "other server", "other servers"))
+	return fmt.Sprintf("its %s to %s at once", plural.Of(f.Queues, "queue goes", "queues go"), plural.Of(f.others, "other server", "other servers"))
 }

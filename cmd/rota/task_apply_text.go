@@ -7,6 +7,7 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // settingChange is a difference in JSON and CSV, and a line of the table.
@@ -88,7 +89,7 @@ func queuesText(d center.SettingsDiff) string {
 	if d.Named {
 		return "queues " + escape.Text(strings.Join(d.Settings.QueueNames, ", "))
 	}
-	return plural(d.Wanted, "queue", "queues")
+	return plural.Of(d.Wanted, "queue", "queues")
 }
 
 func doneText(done string, dryRun bool) string {
@@ -109,11 +110,11 @@ func notes(d center.SettingsDiff, ownSign string) (list []string) {
 	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; then %s, and all workers continue under new epochs."
 	switch {
 	case d.QueuesRemoved() > 0:
-		list = append(list, fmt.Sprintf(barrier, plural(d.QueuesRemoved(), "row is", "rows are")+" removed"))
+		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesRemoved(), "row is", "rows are")+" removed"))
 	case d.QueuesAdded() > 0:
-		list = append(list, fmt.Sprintf(barrier, plural(d.QueuesAdded(), "row is", "rows are")+" added"))
+		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesAdded(), "row is", "rows are")+" added"))
 	case d.Repartitions():
-		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.", plural(d.Waiting, "queue", "queues")))
+		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.", plural.Of(d.Waiting, "queue", "queues")))
 	}
 	if len(d.Remove) > 0 {
 		list = append(list, "The owners drain the removed queues first. Their items are no longer processed.")
@@ -125,7 +126,7 @@ func notes(d center.SettingsDiff, ownSign string) (list []string) {
 func lossTexts(diffs []center.SettingsDiff) (list []string) {
 	for _, d := range diffs {
 		if n := d.QueuesRemoved(); n > 0 {
-			list = append(list, fmt.Sprintf("remove %s of %s", plural(n, "queue", "queues"), d.TaskType))
+			list = append(list, fmt.Sprintf("remove %s of %s", plural.Of(n, "queue", "queues"), d.TaskType))
 		}
 		if d.DeletesTrigger() {
 			list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.TaskType))

@@ -65,14 +65,6 @@ func relativeTime(now, t time.Time) string {
 // timeText formats a time in UTC without fractions of a second.
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// plural returns the number with the word in singular or plural.
-func plural[N int | int64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 func number(n int64) string { return fmt.Sprint(n) }
 
 // oneLine replaces line ends and repeated spaces by single spaces.

@@ -3,6 +3,8 @@ package cron
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // crontabPrefix begins an expression of five fields, as in crontab(5).
@@ -18,7 +20,8 @@ var crontabDay = field{
 // set, either of them suffices, unless one begins with a star.
 func (e reader) readCrontab(fields []string) error {
 	if n := len(fields); n != 5 {
-		return fmt.Errorf("has %d fields after cron5:, must have 5: minute hour day-of-month month day-of-week", n)
+		return fmt.Errorf("has %s after cron5:, must have 5: minute hour day-of-month month day-of-week",
+			plural.Of(n, "field", "fields"))
 	}
 	dom, dow := fields[2], fields[4]
 	if strings.ContainsAny(strings.ToUpper(dom), "LW?") {

@@ -225,6 +225,8 @@ var refusals = []struct{ expr, want string }{
 	{"0 0 2 * * ? * *", "has 8" + fieldRule + "seconds are required"},
 	{"TZ=Europe/Berlin 0 2 * * ?", `second "TZ=Europe/Berlin" must have a step of 1-60`},
 	{"@every 1h", "has 2 fields"},
+	{"30", "has 1 field, must have 6 or 7"},
+	{"cron5: 30", "has 1 field after cron5:, must have 5"},
 	{"@reboot", "must be @yearly, @monthly, @weekly, @daily, @hourly or six fields"},
 	{"60 * * * * ?", `second "60" must be 0-59`},
 	{"-1 * * * * ?", `second "-1" must be 0-59`},

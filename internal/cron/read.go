@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // reader fills in an expression from its text.
@@ -37,7 +39,8 @@ func (e reader) read(expr string) error {
 		return errors.New("has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; write cron5: before five fields of a crontab")
 	}
 	if n := len(fields); n != 6 && n != 7 {
-		return fmt.Errorf("has %d fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required", n)
+		return fmt.Errorf("has %s, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required",
+			plural.Of(n, "field", "fields"))
 	}
 	if dom, dow := fields[3], fields[5]; !isOpen(dom) && !isOpen(dow) {
 		return fmt.Errorf("day-of-month %q and day-of-week %q cannot both be set: write ? for one", dom, dow)

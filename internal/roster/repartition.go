@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -35,7 +36,7 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int) e
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: fmt.Sprintf("%d queues were requested instead of %d", total, l.QueueTotal)})
+		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: fmt.Sprintf("%s requested instead of %d", plural.Of(total, "queue was", "queues were"), l.QueueTotal)})
 	})
 	if err != nil {
 		return fmt.Errorf("repartition %w", err)
@@ -136,7 +137,7 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err != nil {
 		return err
 	}
-	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: fmt.Sprintf("%d queues instead of %d", l.RequestedTotal, len(queues))})
+	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: fmt.Sprintf("%s instead of %d", plural.Of(l.RequestedTotal, "queue", "queues"), len(queues))})
 }
 
 func queueIDs(queues []NamedQueue) []string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -33,7 +34,9 @@ func (bs *Backfills) Cancel(ctx context.Context, id, actor string) error {
 		if err != nil {
 			return err
 		}
-		b.State, b.Message = BackfillCancelled, fmt.Sprintf("%d of %d slots were left, and %d runs were open", b.SlotsTotal-b.SlotsMade-b.SlotsKept, b.SlotsTotal, n)
+		b.State = BackfillCancelled
+		b.Message = fmt.Sprintf("%d of %d slots were left, and %s open",
+			b.SlotsTotal-b.SlotsMade-b.SlotsKept, b.SlotsTotal, plural.Of(n, "run was", "runs were"))
 		if err := l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "backfill " + id + " was cancelled: " + b.Message}); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -93,8 +94,8 @@ func insertBackfill(ctx context.Context, l *roster.LockTx, b Backfill) error {
 	if err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: b.Actor, Reason: fmt.Sprintf("backfill %s of trigger %s was started: %d slots from %s to %s",
-		b.ID, b.Trigger, b.SlotsTotal, instant(b.From), instant(b.To))})
+	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: b.Actor, Reason: fmt.Sprintf("backfill %s of trigger %s was started: %s from %s to %s",
+		b.ID, b.Trigger, plural.Of(b.SlotsTotal, "slot", "slots"), instant(b.From), instant(b.To))})
 }
 
 // BackfillSlot is a slot of a backfill, and its run if it has one. A trigger, an operator or a backfill has made the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -160,7 +161,7 @@ func (b Backfill) end(ctx context.Context, l *roster.LockTx) error {
 	if failed+dependants > 0 {
 		b.State, b.Message = BackfillFailed, fmt.Sprintf("%d of %d runs did not succeed", failed, own)
 		if dependants > 0 {
-			b.Message += fmt.Sprintf(", and %d runs of dependants did not", dependants)
+			b.Message += fmt.Sprintf(", and %s of dependants did not", plural.Of(dependants, "run", "runs"))
 		}
 	}
 	return b.finish(ctx, l)
@@ -168,7 +169,8 @@ func (b Backfill) end(ctx context.Context, l *roster.LockTx) error {
 
 // finish writes the end of a backfill, and an event.
 func (b Backfill) finish(ctx context.Context, l *roster.LockTx) error {
-	reason := fmt.Sprintf("backfill %s of trigger %s ended %s: %d slots got runs, %d kept theirs", b.ID, b.Trigger, b.State, b.SlotsMade, b.SlotsKept)
+	reason := fmt.Sprintf("backfill %s of trigger %s ended %s: %s, %d kept theirs", b.ID, b.Trigger, b.State,
+		plural.Of(b.SlotsMade, "slot got a run", "slots got runs"), b.SlotsKept)
 	if b.Message != "" {
 		reason += "; " + b.Message
 	}

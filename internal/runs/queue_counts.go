@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -53,7 +54,7 @@ func (sum queueCounts) outcome() (state, message string) {
 	case sum.cancelled > 0 && sum.done == 0:
 		return RunCancelled, "all its queues were removed"
 	case sum.cancelled > 0:
-		return RunSuccess, fmt.Sprintf("without %d queues that were removed", sum.cancelled)
+		return RunSuccess, "without " + plural.Of(sum.cancelled, "queue that was removed", "queues that were removed")
 	}
 	return RunSuccess, ""
 }
