@@ -66,7 +66,7 @@ var serverMutants = []mutant{
 		"S10", "a session waits for its jobs",
 		"start", "go func() { r.ended <- j.call(ctx) }()",
 		"r.ended <- j.call(ctx)",
-		"TestLockRowIsStuck",
+		"TestSessionDoesNotWaitForAJob",
 	},
 	{
 		"S11", "work before the first reply",
