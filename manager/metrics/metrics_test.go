@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,14 +26,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // dealer finds ten items once. One of them fails.
-type dealer struct{ found bool }
+type dealer struct{ found atomic.Bool }
 
 // Select implements processor.TaskDealer.
 func (d *dealer) Select(context.Context, processor.Selection) ([]string, error) {
-	if d.found {
+	if d.found.Swap(true) {
 		return nil, nil
 	}
-	d.found = true
 	return strings.Split("abcdefghij", ""), nil
 }
 
