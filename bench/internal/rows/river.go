@@ -3,7 +3,6 @@ package rows
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -146,7 +145,7 @@ func newRiver(ctx context.Context, t *task, settings riverSettings) (*river.Clie
 	river.AddWorker(workers, &rowWorker{t: t, pool: pool})
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		FetchCooldown: settings.cooldown, FetchPollInterval: settings.poll, Queues: queues, Workers: workers,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		pool.Close()
