@@ -128,9 +128,9 @@ func (f *failures) count(r record, n int64) {
 	}
 }
 
-// suspectLocked records an item of a failed batch, unless the item has failed alone before.
+// suspectLocked records an item of a failed batch, unless the item has failed alone before or is dead.
 func (f *failures) suspectLocked(key string, batchLimit int, retryAt time.Time) {
-	if r, ok := f.records[key]; !ok || r.batchLimit > 0 {
+	if r, ok := f.recallLocked(key); !ok || r.batchLimit > 0 {
 		f.putLocked(key, record{batchLimit: batchLimit, retryAt: retryAt})
 	}
 }
