@@ -31,6 +31,12 @@ func Serve[T any](taskType string, d processor.TaskDealer[T], s Settings) Task {
 	}}
 }
 
+// TaskType returns the name of the task type.
+func (t Task) TaskType() string { return t.name }
+
+// Settings returns the settings that Serve got, without defaults.
+func (t Task) Settings() Settings { return t.settings }
+
 // Config holds the settings of the process. The zero value is ready to use.
 type Config struct {
 	// Logger receives joins, moves, expired leases and failures, and nothing per item at Info. docs/logging.md lists the

@@ -18,6 +18,7 @@ type Status struct {
 	MaxInFlight       int           // most calls of Execute in flight, its share of max_in_flight; -1: no limit
 	InFlight          int           // number of calls of Execute that it has in flight
 	Draining          int           // number of queues that drain
+	Empty             int           // number of queues whose last select found nothing to execute
 	Work              processor.Stats
 	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
 
@@ -54,6 +55,9 @@ func (s *server) status() Status {
 	for _, h := range holdings {
 		if h.Draining {
 			st.Draining++
+		}
+		if !h.EmptySince.IsZero() {
+			st.Empty++
 		}
 	}
 	if session.ticker == nil {

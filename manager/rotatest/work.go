@@ -1,0 +1,79 @@
+package rotatest
+
+import (
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+)
+
+// Work runs a worker until nothing is left to do, and stops it. Then the last select of each queue has found nothing to
+// execute, and each failed item is dead. Work waits for items that are tried again: call it in a bubble of
+// testing/synctest. Run is for task types in mode RUN.
+//
+// Work fails the test if that takes longer than Options.Timeout, for instance because a dealer that is not Keyed fails
+// again and again.
+func (r *Roster) Work(tasks ...manager.Task) {
+	r.tb.Helper()
+	w := r.Start(tasks...)
+	w.until("there is work left", w.idle)
+	w.Stop()
+}
+
+// idle reports whether nothing is left to do. A select between the two looks at the queues would have begun after the
+// records of the failed items were read.
+func (w *Worker) idle() bool {
+	before := w.Status()
+	for _, s := range before {
+		if s.Empty < s.Queues || s.Queues < w.queuesOf(s.TaskType) || w.retries(s.TaskType) {
+			return false
+		}
+	}
+	for i, s := range w.Status() {
+		if s.Empty < s.Queues || s.Work.FetchItemCount != before[i].Work.FetchItemCount {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Worker) queuesOf(taskType string) int {
+	w.r.tb.Helper()
+	list, err := w.r.c.Tasks().List(w.r.tb.Context(), taskType)
+	if err != nil {
+		w.r.tb.Fatal("rotatest: ", err)
+	}
+	return int(list[0].QueueTotal)
+}
+
+// retries reports whether a failed item is tried again.
+func (w *Worker) retries(taskType string) bool {
+	w.r.tb.Helper()
+	items, err := w.r.c.Items().List(w.r.tb.Context(), center.ItemFilter{TaskType: taskType, State: "RETRY"}, 1)
+	if err != nil {
+		w.r.tb.Fatal("rotatest: ", err)
+	}
+	return len(items) > 0
+}
+
+// Run submits a run of a task type in mode RUN, which is among the tasks. It runs a worker until the run has ended,
+// however it ends, and stops the worker. It returns the run: State is center.RunSuccess or center.RunFailed, for
+// instance. Center().Runs() has its queues and failed items.
+//
+// A key that was submitted before is the run of then, as in Runs.Submit.
+func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) center.RunRecord {
+	r.tb.Helper()
+	w := r.Start(tasks...)
+	ctx := r.tb.Context()
+	id, _, err := r.c.Runs().Submit(ctx, taskType, key, params)
+	if err != nil {
+		r.tb.Fatal("rotatest: ", err)
+	}
+	var run center.RunRecord
+	w.until("the run has not ended", func() bool {
+		if run, err = r.c.Runs().Get(ctx, id); err != nil {
+			r.tb.Fatal("rotatest: ", err)
+		}
+		return run.Ended()
+	})
+	w.Stop()
+	return run
+}
