@@ -273,7 +273,8 @@ func (c *checker) healthyLive() {
 		}
 		pid := process(e.From)
 		inTrouble := slices.ContainsFunc(c.Windows, func(w Window) bool {
-			return w.Process == pid && w.From.Before(e.At) && (w.Kind == Death || w.length() > c.JudgeDead/2 && w.To.After(e.At.Add(-2*c.JudgeDead)))
+			return w.Process == pid && w.From.Before(e.At) && (w.Kind == Death || w.Kind == Silence && w.To.After(e.At) ||
+				w.length() > c.JudgeDead/2 && w.To.After(e.At.Add(-2*c.JudgeDead)))
 		})
 		if !inTrouble {
 			c.fault(10, "%s was expired at %s and nothing was wrong with it", e.From, clock(e.At))

@@ -72,9 +72,10 @@ const (
 	Pause     Kind = iota // it stood still
 	Partition             // it ran and could not reach the database
 	Death                 // it was killed; the window has no end
+	Silence               // it could reach the database, and the scenario cannot tell whether it did in time
 )
 
-func (k Kind) String() string { return [...]string{"pause", "partition", "death"}[k] }
+func (k Kind) String() string { return [...]string{"pause", "partition", "death", "silence"}[k] }
 
 // Window is a time in which a process was in trouble.
 type Window struct {
