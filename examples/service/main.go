@@ -1,0 +1,130 @@
+// Command service is an HTTP service that takes orders, and settles them and writes their receipts in the background. It
+// shows Rota in a program that has its own connections, logger, metrics and shutdown. Start it as often as you like.
+//
+//	DATABASE_URL=postgres://... go run ./examples/service
+//	curl -X POST localhost:8080/orders
+//
+// bench/riverservice is the same service with River.
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lib/pq"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/postgres"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/manager/metrics"
+	"github.com/dutyrota/rota/processor"
+)
+
+const tables = `CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, state text NOT NULL DEFAULT 'NEW');
+	CREATE TABLE IF NOT EXISTS receipts (order_id bigint PRIMARY KEY, written_at timestamptz NOT NULL DEFAULT now())`
+
+// orders is a step in the life of an order: a dealer that moves orders from one state to the next.
+type orders struct {
+	db   *sql.DB
+	from string
+	do   string // a statement with the ids of the orders
+}
+
+// Select returns the next orders of one queue.
+func (o orders) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
+	return center.Column[int64](ctx, o.db, `SELECT id FROM orders WHERE state = $1 AND mod(id, $2) = $3 ORDER BY id LIMIT $4`,
+		o.from, s.Total, s.Queue.Index, s.Limit)
+}
+
+// Execute does the step in one fenced transaction, so that it takes effect once.
+func (o orders) Execute(ctx context.Context, ids []int64) error {
+	return center.InTx(ctx, o.db, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, o.do, pq.Array(ids))
+		return err
+	})
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	if err := run(ctx, log, os.Getenv("DATABASE_URL")); err != nil {
+		log.Error("service ended", slog.Any("error", err))
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, log *slog.Logger, url string) error {
+	db, err := sql.Open("postgres", url) // the service's own pool; the dealers use it, too
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, tables); err != nil {
+		return err
+	}
+	c, err := center.Open(ctx, postgres.URL(url), center.Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	mx := metrics.New()
+	m, err := manager.New(c, manager.Config{Logger: log, Observer: mx, Hooks: mx.Hooks()},
+		manager.Serve("settle", orders{db, "NEW", `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`},
+			manager.Settings{Queues: 8, ExecuteNumber: 100}),
+		manager.Serve("receipt", orders{db, "SETTLED", `WITH done AS (UPDATE orders SET state = 'DONE' WHERE id = ANY($1) RETURNING id)
+			INSERT INTO receipts (order_id) SELECT id FROM done`}, manager.Settings{Queues: 8, ExecuteNumber: 100}))
+	if err != nil {
+		return err
+	}
+	mx.Watch(m, c)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(mx)
+
+	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDRESS"), "localhost:8080"), Handler: routes(db, m, registry), ReadTimeout: 10 * time.Second}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return m.Run(ctx) }) // until the signal; then it drains and hands over
+	group.Go(server.ListenAndServe)
+	group.Go(func() error {
+		<-ctx.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		return server.Shutdown(ctx)
+	})
+	if err := group.Wait(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func routes(db *sql.DB, m *manager.Manager, registry *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
+		var id int64
+		if err := db.QueryRowContext(r.Context(), `INSERT INTO orders DEFAULT VALUES RETURNING id`).Scan(&id); err != nil {
+			http.Error(w, "the order was not taken", http.StatusInternalServerError)
+			return
+		}
+		_, _ = fmt.Fprintln(w, id)
+	})
+	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := m.Ready(); err != nil {
+			http.Error(w, "not ready", http.StatusServiceUnavailable)
+		}
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return mux
+}

@@ -1,0 +1,52 @@
+// Command worker settles orders. It is the worker of the README.
+//
+//	ROTA_DATABASE=postgres://... go run ./examples/worker
+package main
+
+import (
+	"context"
+	"database/sql"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/lib/pq"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/postgres"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+type settle struct{ db *sql.DB }
+
+// Select returns the next orders of one queue. It claims nothing.
+func (s settle) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
+	return center.Column[int64](ctx, s.db, `SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
+		sel.Total, sel.Queue.Index, sel.Limit)
+}
+
+// Execute settles them in one fenced transaction: nothing is committed if another server owns the queue by now.
+func (s settle) Execute(ctx context.Context, ids []int64) error {
+	return center.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`, pq.Array(ids))
+		return err
+	})
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 8, ExecuteNumber: 100}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := m.Run(ctx); err != nil { // until the signal; then it drains and hands over
+		log.Fatal(err)
+	}
+}
