@@ -20,6 +20,7 @@ const (
 	AlertParked   = roster.AlertParked   // a queue has so many failed items that its selects may miss others
 
 	AlertOutage   = roster.AlertOutage   // items fail and nothing succeeds: the circuit breaker of a server is open
+	AlertBacklog  = roster.AlertBacklog  // counts of the backlogs fail
 	AlertNoEffect = roster.AlertNoEffect // Execute succeeds, and the selects of a queue return the same items again
 	AlertLimit    = roster.AlertLimit    // the selects of a queue seem to ignore their limit
 )

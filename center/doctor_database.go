@@ -91,6 +91,7 @@ var needs = []need{
 	{"schedule_queue", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_event", "SELECT INSERT DELETE", "event_id"},
 	{"schedule_failed_item", "SELECT INSERT UPDATE DELETE", "task_type"},
+	{"schedule_backlog", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_run", "SELECT INSERT UPDATE DELETE", "run_id"},
 	{"schedule_run_queue", "SELECT INSERT UPDATE DELETE", "run_id"},
 	{"schedule_run_item", "SELECT INSERT DELETE", "run_id"},

@@ -34,9 +34,24 @@ type QueueRecord struct {
 	Epoch          int64    `json:"epoch"`
 	QueueParameter string   `json:"queue_parameter"`
 	CursorValue    string   `json:"cursor_value"`
-	Status         string   `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
-	Removing       bool     `json:"removing" db:"-"` // it is removed as soon as it is drained
-	HungOn         []string `json:"hung_on" db:"-"`  // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
+	BacklogItems   *int64   `json:"backlog_items"`    // as its owner last counted; nil if it does not count (Backlogger)
+	BacklogOldest  *float64 `json:"backlog_oldest_s"` // age of the oldest of them
+	BacklogAge     *float64 `json:"backlog_age_s"`    // when they were counted
+	BacklogRate    *float64 `json:"backlog_rate"`     // items per second by which they become more
+	BacklogTrend   *string  `json:"backlog_trend"`    // EMPTY, DRAINING, STEADY, GROWING, STUCK, or empty
+	Status         string   `json:"status"`           // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
+	Removing       bool     `json:"removing" db:"-"`  // it is removed as soon as it is drained
+	HungOn         []string `json:"hung_on" db:"-"`   // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
+}
+
+// BacklogETA returns in how many seconds the backlog will be done at its present rate, or nil if it does not become
+// less.
+func (q QueueRecord) BacklogETA() *float64 {
+	if q.BacklogItems == nil || q.BacklogRate == nil || *q.BacklogRate >= 0 {
+		return nil
+	}
+	eta := float64(*q.BacklogItems) / -*q.BacklogRate
+	return &eta
 }
 
 // QueueFilter selects queues. Empty fields select all.

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Clean deletes events, histories of servers and ended runs that are older than the retention by the database's clock,
+// Clean deletes events, histories of servers, backlogs and ended runs that are older than the retention by the database's clock,
 // and returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call Clean periodically.
 func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	for _, t := range []struct{ table, key, time string }{
@@ -23,7 +23,12 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 		}
 		deleted += n
 	}
-	n, err := runs.Clean(ctx, c.db, retention)
+	n, err := c.db.Exec(ctx, fmt.Sprintf(`DELETE FROM schedule_backlog WHERE measured_at < {ago %d}`, retention.Milliseconds()))
+	if err != nil {
+		return deleted, fmt.Errorf("clean schedule_backlog: %w", err)
+	}
+	deleted += n
+	n, err = runs.Clean(ctx, c.db, retention)
 	if err != nil {
 		return deleted, fmt.Errorf("clean schedule_run: %w", err)
 	}

@@ -45,6 +45,7 @@ type SQLDealer struct {
 	Select, Execute, ExecuteEach string
 
 	Discard    string   // the statement for a row that has failed for good
+	Backlog    string   // the statement that counts the rows that a queue has left
 	Key        []string // the columns that identify a row
 	AfterStart []string // the values of {{after}} at the start of the table, one for each column of the key
 

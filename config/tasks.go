@@ -28,7 +28,7 @@ var (
 	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "after_any", "dealer")
 	dealerKeys = []string{"sql"}
 	sqlKeys    = []string{
-		"select", "execute", "execute_each", "discard", "key", "after_start",
+		"select", "execute", "execute_each", "discard", "backlog", "key", "after_start",
 		"cursor", "cursor_start", "cursor_lag", "cursor_newest", "commits_in_order",
 	}
 )
@@ -146,7 +146,8 @@ func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	s.checkKeys(path, entries, sqlKeys)
 	fields := map[string]any{
 		"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "discard": &d.Discard,
-		"key": &d.Key, "after_start": &d.AfterStart,
+		"backlog": &d.Backlog,
+		"key":     &d.Key, "after_start": &d.AfterStart,
 		"cursor": &d.Cursor, "cursor_start": &d.CursorStart,
 		"cursor_lag": &d.CursorLag, "cursor_newest": &d.CursorNewest, "commits_in_order": &d.CommitsInOrder,
 	}

@@ -21,14 +21,16 @@ type Task struct {
 	name         string
 	settings     Settings
 	newProcessor func(processor.Env, processor.Settings) (*processor.Processor, error)
+	backlogger   processor.Backlogger // nil if the dealer is none
 }
 
 // Serve returns a Task that makes this process serve a task type with a dealer. The first worker to start writes the
 // settings; after that the database wins.
 func Serve[T any](taskType string, d processor.TaskDealer[T], s Settings) Task {
+	backlogger, _ := d.(processor.Backlogger)
 	return Task{taskType, s, func(e processor.Env, ps processor.Settings) (*processor.Processor, error) {
 		return processor.New(d, e, ps)
-	}}
+	}, backlogger}
 }
 
 // TaskType returns the name of the task type.

@@ -19,6 +19,7 @@ type server struct {
 	task        Task
 	host        string
 	heartbeater *heartbeater
+	backlog     *backlogMeter // nil if the dealer is no Backlogger
 	alone       chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
 
 	started  time.Time                        // of the first session, by the database's clock
@@ -42,6 +43,9 @@ func newServer(m *Manager, t Task) *server {
 		alerts: make(chan center.Alert, 16), raised: map[string]time.Time{},
 	}
 	s.log = s.logOf(s.taskType)
+	if t.backlogger != nil {
+		s.backlog = newBacklogMeter(s, t.backlogger)
+	}
 	s.state.Store(stateJoining)
 	return s
 }
@@ -52,10 +56,18 @@ func (s *server) run(ctx context.Context) error {
 		return err
 	}
 	processing, cancel := context.WithCancel(context.WithoutCancel(ctx)) // ctx starts the drain, not the end
+	metered, meters := make(chan struct{}), s.backlog != nil && !s.inRuns()
+	go func() {
+		defer close(metered)
+		if meters {
+			s.backlog.run(processing)
+		}
+	}()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		s.logInternal(processing, s.proc.Run(processing))
+		<-metered
 	}()
 	for rejoin := true; rejoin; {
 		session := s.join(ctx)

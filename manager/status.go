@@ -20,6 +20,7 @@ type Status struct {
 	Draining          int           // number of queues that drain
 	Empty             int           // number of queues whose last select found nothing to execute
 	Work              processor.Stats
+	Backlog           BacklogStatus // of the queues that the server owns
 	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
 
 	InRuns bool            // the mode is RUN, and the server has ticked
@@ -50,7 +51,7 @@ func (s *server) status() Status {
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
 	st.MaxInFlight, st.InFlight = session.share.limit(), s.proc.BatchesInFlight()
-	st.Failing = session.failing(st.Work)
+	st.Failing, st.Backlog = session.failing(st.Work), s.backlog.status()
 	holdings := s.proc.Queues()
 	for _, h := range holdings {
 		if h.Draining {

@@ -45,7 +45,8 @@ var columns = map[string]string{
 		parallel rerun_failed dependants newest_first state paused next_slot_at slots_total slots_made slots_kept message actor created_at
 		ended_at version`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
-		held_s requested_s epoch queue_parameter cursor_value status`,
+		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend`,
+	"schedule_backlog": `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
 	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,
 }
@@ -138,6 +139,7 @@ func TestDefaults(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
 		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
 		execute(t, db, `INSERT INTO schedule_failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`)
+		execute(t, db, `INSERT INTO schedule_backlog (task_type, queue_id, epoch, items, measured_at, took_ms) VALUES ('settle', '0', 1, 5, '2026-01-01 00:00:00.000000', 1)`)
 		settings(t, db)
 		var paused bool
 		var high int64
@@ -242,5 +244,7 @@ func TestLongestIdentifiers(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_run_dep (run_id, upstream_run_id) VALUES (?, ?)`, wide(36), wide(36))
 		execute(t, db, `INSERT INTO schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, from_at, to_at)
 			VALUES (?, ?, ?, ?, 'CRON', '', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000')`, wide(36), wide(100), wide(50), wide(150))
+		execute(t, db, `INSERT INTO schedule_backlog (task_type, own_sign, queue_id, epoch, items, measured_at, took_ms)
+			VALUES (?, ?, ?, 1, 1, '2026-01-01 00:00:00.000000', 1)`, wide(100), wide(50), wide(150))
 	})
 }

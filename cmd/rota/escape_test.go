@@ -34,6 +34,7 @@ var hostileColumns = map[string]string{
 	"schedule_backfill":       "task_type trigger_name params message actor",
 	"schedule_run_queue":      "queue_id server cursor_value last_error",
 	"schedule_run_item":       "queue_id item_key last_error",
+	"schedule_backlog":        "task_type queue_id",
 }
 
 // newHostileRoster returns a roster with rows in all tables, whose texts all start with hostile.

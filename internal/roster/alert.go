@@ -20,6 +20,7 @@ const (
 	AlertParked   = "PARKED"   // a queue has so many failed items that its selects may miss others
 
 	AlertOutage   = "OUTAGE"    // items fail and nothing succeeds: the circuit breaker of a server is open
+	AlertBacklog  = "BACKLOG"   // counts of the backlogs fail
 	AlertNoEffect = "NO_EFFECT" // Execute succeeds, and the selects of a queue return the same items again
 	AlertLimit    = "LIMIT"     // the selects of a queue seem to ignore their limit
 )

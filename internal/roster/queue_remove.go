@@ -92,6 +92,10 @@ func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
 		if err != nil {
 			return err
 		}
+		_, err = l.Exec(ctx, `DELETE FROM schedule_backlog WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, id)
+		if err != nil {
+			return err
+		}
 		gone = append(gone, e)
 		l.EpochHigh = max(l.EpochHigh, e.epoch)
 	}

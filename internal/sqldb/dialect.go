@@ -24,6 +24,7 @@ type Dialect struct {
 	ByKey         string // follows the name of a table, so that its rows are read in the order of their key
 	DeleteServers string // deletes the rows of a JSON array of uuids
 	UpsertItem    string // ends an INSERT of failed items: the statement then updates the rows that exist
+	UpsertBacklog string // ends an INSERT of backlogs: the statement then updates the rows that have no later epoch
 	ChangeQueues  string // writes a plan; {rows} is at least the number of changes
 
 	Share       string // ends a SELECT that keeps its rows unchanged until the commit

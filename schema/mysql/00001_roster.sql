@@ -254,6 +254,28 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     INDEX idx_schedule_queue_req_server (req_server)                  -- the queues that a server waits for
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.
+CREATE TABLE IF NOT EXISTS schedule_backlog (
+    task_type   VARCHAR(100) NOT NULL,                -- name of the task type
+    own_sign    VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
+    queue_id    VARCHAR(150) NOT NULL,                -- the queue
+    epoch       BIGINT       NOT NULL,                -- epoch of the owner that counted; a later one wins
+    items       BIGINT       NOT NULL,                -- items that are left
+    oldest_at   DATETIME(6)  NULL,                    -- time of the oldest of them, or NULL if there is none or the dealer does not tell
+    measured_at DATETIME(6)  NOT NULL,                -- when they were counted
+    took_ms     BIGINT       NOT NULL,                -- how long that took
+    rate        DOUBLE       NULL,                    -- items per second by which they become more, or NULL if it was counted once
+    trend       VARCHAR(20)  NOT NULL DEFAULT '',     -- EMPTY, DRAINING, STEADY, GROWING or STUCK; empty after one or two counts
+    CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_backlog_rate CHECK (rate BETWEEN -1e18 AND 1e18),
+    CONSTRAINT ck_schedule_backlog_oldest_at CHECK (oldest_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_backlog_measured_at CHECK (measured_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    PRIMARY KEY (task_type, own_sign, queue_id),
+    INDEX idx_schedule_backlog_time (measured_at) -- retention
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
 -- SQL SECURITY INVOKER: the view must work after the account that migrated was dropped.
 -- Servers are joined by their key alone: see the file for PostgreSQL.
@@ -269,10 +291,15 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN TIMESTAMPDIFF(MICROSECOND, c.heartbeat_time, UTC_TIMESTAMP(6)) > c.judge_dead_interval_ms * 1000 THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
-            ELSE 'HELD' END AS status
+            ELSE 'HELD' END AS status,
+       b.items AS backlog_items,
+       ROUND(TIMESTAMPDIFF(MICROSECOND, b.oldest_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_oldest_s,
+       ROUND(TIMESTAMPDIFF(MICROSECOND, b.measured_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_age_s,
+       b.rate AS backlog_rate, b.trend AS backlog_trend
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
-  LEFT JOIN schedule_server r ON r.uuid = q.req_server;
+  LEFT JOIN schedule_server r ON r.uuid = q.req_server
+  LEFT JOIN schedule_backlog b ON b.task_type = q.task_type AND b.own_sign = q.own_sign AND b.queue_id = q.queue_id;
 
 -- The events: what happened to queues and servers, and what operators did. The transaction that changes something
 -- also inserts the event.

@@ -251,6 +251,28 @@ CREATE TABLE schedule_queue (
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
 CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
 
+-- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.
+CREATE TABLE schedule_backlog (
+    task_type   text COLLATE "C" NOT NULL,                -- name of the task type
+    own_sign    text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
+    queue_id    text COLLATE "C" NOT NULL,                -- the queue
+    epoch       bigint           NOT NULL,                -- epoch of the owner that counted; a later one wins
+    items       bigint           NOT NULL,                -- items that are left
+    oldest_at   timestamptz(6)   NULL,                    -- time of the oldest of them, or NULL if there is none or the dealer does not tell
+    measured_at timestamptz(6)   NOT NULL,                -- when they were counted
+    took_ms     bigint           NOT NULL,                -- how long that took
+    rate        double precision NULL,                    -- items per second by which they become more, or NULL if it was counted once
+    trend       text             NOT NULL DEFAULT '',     -- EMPTY, DRAINING, STEADY, GROWING or STUCK; empty after one or two counts
+    CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_backlog_rate CHECK (rate BETWEEN -1e18 AND 1e18),
+    CONSTRAINT ck_schedule_backlog_oldest_at CHECK (oldest_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_backlog_measured_at CHECK (measured_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    PRIMARY KEY (task_type, own_sign, queue_id)
+);
+CREATE INDEX idx_schedule_backlog_time ON schedule_backlog (measured_at); -- retention
+
 -- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
 -- The clock is in a subquery. With clock_timestamp() in the columns, PostgreSQL would not merge the view into the query,
 -- and would compute all ages, whichever columns are selected. now() is the start of the transaction, perhaps long ago.
@@ -270,10 +292,15 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN c.heartbeat_time < clock.now - c.judge_dead_interval_ms * interval '1 millisecond' THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
-            ELSE 'HELD' END AS status
+            ELSE 'HELD' END AS status,
+       b.items AS backlog_items,
+       round(extract(epoch FROM clock.now - b.oldest_at), 3) AS backlog_oldest_s,
+       round(extract(epoch FROM clock.now - b.measured_at), 3) AS backlog_age_s,
+       b.rate AS backlog_rate, b.trend AS backlog_trend
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server
+  LEFT JOIN schedule_backlog b ON b.task_type = q.task_type AND b.own_sign = q.own_sign AND b.queue_id = q.queue_id
   CROSS JOIN (SELECT clock_timestamp() AS now) clock;
 
 -- The events: what happened to queues and servers, and what operators did. The transaction that changes something

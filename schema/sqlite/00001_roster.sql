@@ -251,6 +251,28 @@ CREATE TABLE schedule_queue (
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
 CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
 
+-- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.
+CREATE TABLE schedule_backlog (
+    task_type   TEXT   NOT NULL,                -- name of the task type
+    own_sign    TEXT   NOT NULL DEFAULT 'BASE', -- environment
+    queue_id    TEXT   NOT NULL,                -- the queue
+    epoch       BIGINT NOT NULL,                -- epoch of the owner that counted; a later one wins
+    items       BIGINT NOT NULL,                -- items that are left
+    oldest_at   TEXT   NULL,                    -- time of the oldest of them, or NULL if there is none or the dealer does not tell
+    measured_at TEXT   NOT NULL,                -- when they were counted
+    took_ms     BIGINT NOT NULL,                -- how long that took
+    rate        DOUBLE NULL,                    -- items per second by which they become more, or NULL if it was counted once
+    trend       TEXT   NOT NULL DEFAULT '',     -- EMPTY, DRAINING, STEADY, GROWING or STUCK; empty after one or two counts
+    CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_backlog_rate CHECK (rate BETWEEN -1e18 AND 1e18),
+    CONSTRAINT ck_schedule_backlog_oldest_at CHECK (datetime(substr(oldest_at, 1, 19)) IS substr(oldest_at, 1, 19) AND rtrim(substr(oldest_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backlog_measured_at CHECK (datetime(substr(measured_at, 1, 19)) IS substr(measured_at, 1, 19) AND rtrim(substr(measured_at, 20), '0123456789') IN ('', '.')),
+    PRIMARY KEY (task_type, own_sign, queue_id)
+);
+CREATE INDEX idx_schedule_backlog_time ON schedule_backlog (measured_at); -- retention
+
 -- The queues with the servers that own them and wait for them. Operators and the commands read it. Ages are in seconds.
 -- SQLite reads 'now' once per statement, so that all rows of a SELECT are of one instant. It is cut off to milliseconds,
 -- and so are the times that are subtracted from it: rounded up, they would give a negative age.
@@ -268,10 +290,15 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN (julianday('now') - julianday(substr(c.heartbeat_time, 1, 23))) * 86400000 > c.judge_dead_interval_ms THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
-            ELSE 'HELD' END AS status
+            ELSE 'HELD' END AS status,
+       b.items AS backlog_items,
+       round((julianday('now') - julianday(substr(b.oldest_at, 1, 23))) * 86400, 3) AS backlog_oldest_s,
+       round((julianday('now') - julianday(substr(b.measured_at, 1, 23))) * 86400, 3) AS backlog_age_s,
+       b.rate AS backlog_rate, b.trend AS backlog_trend
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
-  LEFT JOIN schedule_server r ON r.uuid = q.req_server;
+  LEFT JOIN schedule_server r ON r.uuid = q.req_server
+  LEFT JOIN schedule_backlog b ON b.task_type = q.task_type AND b.own_sign = q.own_sign AND b.queue_id = q.queue_id;
 
 -- The events: what happened to queues and servers, and what operators did. The transaction that changes something
 -- also inserts the event.

@@ -14,6 +14,7 @@ var (
 	_ processor.Cursored[Row]   = cursored{}
 	_ processor.Paged[Row]      = paged{}
 	_ processor.Discarder[Row]  = discarder{}
+	_ processor.Backlogger      = (*Dealer)(nil)
 )
 
 // withCapabilities returns the dealer with the capabilities that follow from the

@@ -22,6 +22,9 @@ func (d *Dealer) Check(ctx context.Context, db *sql.DB) error {
 			checks = append(checks, check{a.name, a.statement, a.prepare})
 		}
 	}
+	if d.backlog != nil {
+		checks = append(checks, check{"backlog", d.backlog, d.backlog.prepare})
+	}
 	if h, ok := d.horizon().(*lagHorizon); ok {
 		checks = append(checks, check{"cursor_newest", h.newest, h.newest.prepare})
 	}

@@ -21,6 +21,7 @@ type Dealer struct {
 	sel        *statement
 	exec       *action     // execute, or execute_each
 	discard    *action     // nil without discard
+	backlog    *statement  // nil without backlog
 	cursor     *cursorSpec // nil without {{cursor}}
 	afterStart []string    // the values of {{after}} at the start of the table
 	shape      shape

@@ -1,0 +1,59 @@
+package center
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// QueueBacklog is how much work a queue has left, as its owner has counted it: a row of schedule_backlog.
+type QueueBacklog struct {
+	QueueID string
+	Epoch   int64 // of the owner
+	Items   int64
+	Oldest  time.Time     // of the oldest of them; zero if unknown
+	Age     time.Duration // since the count
+	Took    time.Duration // the count
+	Rate    *float64      // items per second by which they become more; nil if unknown
+	Trend   string        // one of the constants below, or empty
+}
+
+// The trends of a backlog, by its last ten counts or fewer.
+const (
+	BacklogEmpty    = "EMPTY"    // nothing is left
+	BacklogDraining = "DRAINING" // there are fewer items than there were
+	BacklogSteady   = "STEADY"   // about as many items come as are done
+	BacklogGrowing  = "GROWING"  // no count was less than the one before, and the last one is more
+	BacklogStuck    = "STUCK"    // no count was less than the one before, and the oldest item is the same
+)
+
+// SaveBacklogs records what the owners of queues have counted. It locks no row of the roster, and waits for no fence. A
+// row of a later epoch stays as it is. It is called by managers.
+func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []QueueBacklog) error {
+	for part := range slices.Chunk(list, roster.InsertRows) {
+		var values []string
+		var args []any
+		for _, b := range part {
+			var oldest any
+			if !b.Oldest.IsZero() {
+				oldest = q.c.db.Time(b.Oldest)
+			}
+			values = append(values, "(?, ?, ?, ?, ?, ?, {ago ?}, ?, ?, ?)")
+			args = append(args, taskType, q.c.ownSign, b.QueueID, b.Epoch, max(0, b.Items), oldest, b.Age.Milliseconds(), b.Took.Milliseconds(), b.Rate, b.Trend)
+		}
+		err := q.c.db.Retry(ctx, func() (bool, error) {
+			_, err := q.c.db.Exec(ctx, `INSERT INTO schedule_backlog
+				(task_type, own_sign, queue_id, epoch, items, oldest_at, measured_at, took_ms, rate, trend)
+				VALUES `+strings.Join(values, ", ")+q.c.db.UpsertBacklog, args...)
+			return true, err
+		})
+		if err != nil {
+			return fmt.Errorf("record the backlogs of %s$%s: %w", taskType, q.c.ownSign, err)
+		}
+	}
+	return nil
+}

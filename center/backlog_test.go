@@ -1,0 +1,91 @@
+package center_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// The count of a later epoch wins, and the count of a queue goes with the queue.
+func TestSaveBacklogs(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), centertest.Open(t, url, center.Options{})
+		if _, err := c.Tasks().Define(ctx, "settle", center.Settings{QueueNames: []string{"a", "b"}}); err != nil {
+			t.Fatal(err)
+		}
+		rate := -2.5
+		save := func(list ...center.QueueBacklog) {
+			t.Helper()
+			if err := c.Queues().SaveBacklogs(ctx, "settle", list); err != nil {
+				t.Fatal(err)
+			}
+		}
+		save(center.QueueBacklog{QueueID: "a", Epoch: 7, Items: 100, Oldest: time.Now().Add(-time.Hour), Age: time.Minute, Rate: &rate, Trend: center.BacklogDraining},
+			center.QueueBacklog{QueueID: "b", Epoch: 7, Items: 3})
+		save(center.QueueBacklog{QueueID: "a", Epoch: 6, Items: 1}, // the late one of an earlier owner
+			center.QueueBacklog{QueueID: "b", Epoch: 7, Items: 4})
+		list := queuesOf(t, c)
+		a, b := list[0], list[1]
+		if *a.BacklogItems != 100 || *a.BacklogOldest < 3500 || *a.BacklogOldest > 3700 || *a.BacklogAge < 59 || *a.BacklogRate != rate || *a.BacklogTrend != center.BacklogDraining {
+			t.Errorf("queue a: %+v, want the count of epoch 7", a)
+		}
+		if eta := a.BacklogETA(); eta == nil || *eta != 40 {
+			t.Errorf("queue a is done in %v s, want 40", eta)
+		}
+		if *b.BacklogItems != 4 || b.BacklogOldest != nil || b.BacklogRate != nil || b.BacklogETA() != nil {
+			t.Errorf("queue b: %+v, want the second count", b)
+		}
+		if err := c.Queues().Remove(ctx, "settle", "b", "test"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Queues().Add(ctx, "settle", "b", "", "test"); err != nil {
+			t.Fatal(err)
+		}
+		if b := queuesOf(t, c)[1]; b.BacklogItems != nil {
+			t.Errorf("queue b has %d items after it was removed and added, want none known", *b.BacklogItems)
+		}
+		if n, err := c.Clean(ctx, 30*time.Second); err != nil || n != 1 {
+			t.Errorf("clean deleted %d rows (%v), want the one of queue a", n, err)
+		}
+		save(center.QueueBacklog{QueueID: "a", Epoch: 8, Items: 1})
+		if err := c.Tasks().Delete(ctx, "settle", "test"); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := center.Column[int](ctx, c.DB(), `SELECT COUNT(*) FROM schedule_backlog`); err != nil || n[0] != 0 {
+			t.Errorf("%v rows (%v) after the task type was deleted, want none", n, err)
+		}
+	})
+}
+
+func queuesOf(t *testing.T, c *center.Center) []center.QueueRecord {
+	t.Helper()
+	list, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: "settle"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Another number of queues divides the items anew.
+func TestBacklogsAfterRepartition(t *testing.T) {
+	c := centertest.Open(t, "sqlite::memory:", center.Options{})
+	ctx := t.Context()
+	if _, err := c.Tasks().Define(ctx, "settle", center.Settings{Queues: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Queues().SaveBacklogs(ctx, "settle", []center.QueueBacklog{{QueueID: "0", Epoch: 1, Items: 5}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Queues().Repartition(ctx, "settle", 4, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := c.Roster().Planner("settle", "test").FinishRepartition(ctx); err != nil || !done {
+		t.Fatalf("repartition: done %v, %v", done, err)
+	}
+	if list := queuesOf(t, c); len(list) != 4 || list[0].BacklogItems != nil {
+		t.Errorf("%d queues, backlog of the first %v, want 4 and none known", len(list), list[0].BacklogItems)
+	}
+}

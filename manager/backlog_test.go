@@ -1,0 +1,179 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// backlogDealer is a dealer without items that counts the backlogs of its queues.
+type backlogDealer struct {
+	takes time.Duration
+	stub  bool // ignores its context
+
+	mu    sync.Mutex
+	err   error
+	calls map[string]int
+	items int64
+}
+
+func (*backlogDealer) Select(context.Context, processor.Selection) ([]int, error) { return nil, nil }
+
+func (*backlogDealer) Execute(context.Context, []int) error { return nil }
+
+func (c *backlogDealer) Backlog(ctx context.Context, s processor.Selection) (processor.Backlog, error) {
+	if c.stub {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-ctx.Done():
+		return processor.Backlog{}, ctx.Err()
+	case <-time.After(c.takes):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		c.calls = map[string]int{}
+	}
+	c.calls[s.Queue.ID]++
+	return processor.Backlog{Items: c.items, Oldest: time.Now().Add(-time.Minute)}, c.err
+}
+
+func (c *backlogDealer) all() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, calls := range c.calls {
+		n += calls
+	}
+	return n
+}
+
+func (c *backlogDealer) set(items int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.items, c.err = items, err
+}
+
+// counts starts a worker of one task type with four queues.
+func (cl *cluster) counts(c *backlogDealer, alerts *alertLog) *worker {
+	cl.Helper()
+	m, err := manager.New(cl.c, manager.Config{Grace: time.Second, Logger: cl.logger(), Alerter: alerts},
+		manager.Serve("count", c, manager.Settings{
+			Queues: 4, DrainTimeout: 3 * time.Second, HeartbeatInterval: 20 * time.Second, JudgeDeadInterval: 100 * time.Second, SleepTimeNoData: time.Minute,
+		}))
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return cl.run(m)
+}
+
+// backlogs returns the queues of the task type.
+func (cl *cluster) backlogs() []center.QueueRecord {
+	cl.Helper()
+	list, err := cl.c.Queues().List(cl.Context(), center.QueueFilter{TaskType: "count"})
+	if err != nil {
+		cl.Fatal(err)
+	}
+	return list
+}
+
+// The owner counts each queue about every 10 s, and the view shows the last count with its trend. Its ages are not
+// looked at: SQLite's own clock is outside of the bubble.
+func TestBacklogIsCounted(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &backlogDealer{items: 100}
+		w := cl.counts(d, new(alertLog))
+		time.Sleep(time.Minute)
+		if n := d.all(); n < 4*5 || n > 4*8 {
+			t.Errorf("%d counts of 4 queues in a minute, want one of each in 9 to 12 s", n)
+		}
+		d.set(40, nil)
+		time.Sleep(25 * time.Second)
+		for _, q := range cl.backlogs() {
+			if q.BacklogItems == nil || *q.BacklogItems != 40 || *q.BacklogTrend != center.BacklogDraining || *q.BacklogRate >= 0 || q.BacklogOldest == nil {
+				t.Errorf("queue %s: %+v, want 40 items that become less", q.QueueID, q)
+			}
+			if eta := q.BacklogETA(); eta == nil || *eta <= 0 {
+				t.Errorf("queue %s: done in %v, want a time", q.QueueID, eta)
+			}
+		}
+		if b := w.Status()[0].Backlog; !b.Known || b.Items != 160 || b.Oldest.IsZero() {
+			t.Errorf("status: %+v, want 160 items", b)
+		}
+	})
+}
+
+// Counts take 1 % of the time at the most, however many queues there are.
+func TestBacklogCostsOnePercent(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &backlogDealer{takes: time.Second, items: 1}
+		cl.counts(d, new(alertLog))
+		time.Sleep(time.Hour)
+		if n := d.all(); n < 30 || n > 38 {
+			t.Errorf("%d counts of a second in an hour, want about 36", n)
+		}
+	})
+}
+
+// A count that hangs holds up no hand-over, and a queue keeps the last figure of an owner that is gone.
+func TestBacklogOfAnotherOwner(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &backlogDealer{items: 7}
+		first := cl.counts(d, new(alertLog))
+		time.Sleep(30 * time.Second)
+		hangs := &backlogDealer{takes: time.Hour, stub: true}
+		cl.counts(hangs, new(alertLog))
+		time.Sleep(2 * time.Minute)
+		if n := len(first.Status()); n != 1 || first.Status()[0].Queues != 2 {
+			t.Errorf("the first worker owns %d queues, want 2", first.Status()[0].Queues)
+		}
+		first.stop()
+		<-first.done
+		time.Sleep(10 * time.Minute)
+		for _, q := range cl.backlogs() {
+			if q.BacklogItems == nil || *q.BacklogItems != 7 {
+				t.Errorf("queue %s: backlog %v, want the 7 items that the first worker counted", q.QueueID, q.BacklogItems)
+			}
+		}
+	})
+}
+
+// Counts that fail are told, become rare, and go on.
+func TestBacklogFails(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		d := &backlogDealer{items: 7, err: errors.New("relation shop does not exist")}
+		cl.counts(d, alerts)
+		time.Sleep(12 * time.Hour)
+		if n := d.all(); n < 10 || n > 25 {
+			t.Errorf("%d counts in 12 hours, want about one per hour", n)
+		}
+		if !slices.Contains(alerts.kinds(), center.AlertBacklog) {
+			t.Errorf("alerts %v, want BACKLOG", alerts.kinds())
+		}
+		d.set(7, nil)
+		time.Sleep(2 * time.Hour)
+		if b := cl.backlogs()[0]; b.BacklogItems == nil {
+			t.Errorf("queue %s has no backlog 2 hours after the counts succeed", b.QueueID)
+		}
+	})
+}
+
+// A dealer that counts nothing after all is asked once.
+func TestNoBacklog(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d, alerts := &backlogDealer{err: processor.ErrNoBacklog}, new(alertLog)
+		w := cl.counts(d, alerts)
+		time.Sleep(time.Hour)
+		if n := d.all(); n != 1 || len(alerts.kinds()) > 0 || w.Status()[0].Backlog.Known {
+			t.Errorf("%d calls, alerts %v, status %+v, want one call", n, alerts.kinds(), w.Status()[0].Backlog)
+		}
+	})
+}

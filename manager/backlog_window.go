@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// backlogWindow holds the last counts of a queue under one epoch. Its verdict needs no thresholds, as that of LinkedIn's
+// Burrow: it only compares each count with the one before. Burrow compares the offsets of a consumer. A queue has none,
+// so the oldest item takes their place.
+type backlogWindow struct {
+	epoch  int64
+	counts []backlogCount // at least one
+}
+
+// backlogCounts is the number of counts of a window.
+const backlogCounts = 10
+
+type backlogCount struct {
+	at time.Time
+	processor.Backlog
+}
+
+func (w *backlogWindow) add(c backlogCount) {
+	if len(w.counts) == backlogCounts {
+		w.counts = append(w.counts[:0], w.counts[1:]...)
+	}
+	w.counts = append(w.counts, c)
+}
+
+func (w *backlogWindow) last() backlogCount { return w.counts[len(w.counts)-1] }
+
+// rate returns by how many items per second the backlog has grown since the first count, or nil after one count.
+func (w *backlogWindow) rate() *float64 {
+	first, last := w.counts[0], w.last()
+	took := last.at.Sub(first.at).Seconds()
+	if len(w.counts) < 2 || took <= 0 {
+		return nil
+	}
+	rate := float64(last.Items-first.Items) / took
+	return &rate
+}
+
+// trend returns what the counts say together: nothing after fewer than three, unless the queue is empty.
+func (w *backlogWindow) trend() string {
+	first, last := w.counts[0], w.last()
+	switch {
+	case last.Items == 0:
+		return center.BacklogEmpty
+	case len(w.counts) < 3:
+		return ""
+	case w.fell():
+		if last.Items < first.Items {
+			return center.BacklogDraining
+		}
+		return center.BacklogSteady
+	case !last.Oldest.IsZero() && last.Oldest.Equal(first.Oldest):
+		return center.BacklogStuck
+	case last.Items > first.Items:
+		return center.BacklogGrowing
+	}
+	return center.BacklogSteady
+}
+
+// fell reports whether a count was less than the one before.
+func (w *backlogWindow) fell() bool {
+	for i, c := range w.counts[1:] {
+		if c.Items < w.counts[i].Items {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package manager
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// The trend follows from comparisons of the counts alone.
+func TestBacklogTrend(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	same := func(int) time.Time { return at.Add(-time.Hour) }
+	moves := func(i int) time.Time { return at.Add(time.Duration(i) * time.Minute) }
+	unknown := func(int) time.Time { return time.Time{} }
+	tests := map[string]struct {
+		items  []int64
+		oldest func(int) time.Time
+		trend  string
+		rate   float64 // per minute
+	}{
+		"one count":                    {[]int64{5}, same, "", 0},
+		"two counts":                   {[]int64{5, 7}, same, "", 2},
+		"nothing is done":              {[]int64{5, 5, 9}, same, "STUCK", 2},
+		"nothing is done, none comes":  {[]int64{5, 5, 5}, same, "STUCK", 0},
+		"the oldest is done":           {[]int64{5, 6, 9}, moves, "GROWING", 2},
+		"no times, more each time":     {[]int64{5, 6, 9}, unknown, "GROWING", 2},
+		"no times, as many each time":  {[]int64{5, 5, 5}, unknown, "STEADY", 0},
+		"less":                         {[]int64{9, 8, 5}, moves, "DRAINING", -2},
+		"less, the oldest is poison":   {[]int64{9, 8, 5}, same, "DRAINING", -2},
+		"up and down":                  {[]int64{5, 3, 9}, moves, "STEADY", 2},
+		"empty":                        {[]int64{0}, unknown, "EMPTY", 0},
+		"empty after more":             {[]int64{9, 0, 0}, unknown, "EMPTY", -4.5},
+		"it was empty, and then grows": {[]int64{0, 4, 8}, moves, "GROWING", 4},
+		"only the last ten count":      {[]int64{99, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, moves, "GROWING", 1},
+	}
+	for name, test := range tests {
+		var w backlogWindow
+		for i, n := range test.items {
+			b := processor.Backlog{Items: n, Oldest: test.oldest(i)}
+			w.add(backlogCount{at: at.Add(time.Duration(i) * time.Minute), Backlog: b})
+		}
+		if got := w.trend(); got != test.trend {
+			t.Errorf("%s: trend %q, want %q", name, got, test.trend)
+		}
+		switch rate := w.rate(); {
+		case len(test.items) == 1 && rate != nil:
+			t.Errorf("%s: rate %v after one count", name, *rate)
+		case len(test.items) > 1 && (rate == nil || *rate*60-test.rate > 1e-9 || test.rate-*rate*60 > 1e-9):
+			t.Errorf("%s: rate %v, want %v per minute", name, rate, test.rate)
+		}
+	}
+}
