@@ -131,8 +131,8 @@ func TestBacklogOfAnotherOwner(t *testing.T) {
 		hangs := &backlogDealer{takes: time.Hour, stub: true}
 		cl.counts(hangs, new(alertLog))
 		time.Sleep(2 * time.Minute)
-		if n := len(first.Status()); n != 1 || first.Status()[0].Queues != 2 {
-			t.Errorf("the first worker owns %d queues, want 2", first.Status()[0].Queues)
+		if st := first.Status()[0]; st.Queues != 2 || st.Backlog.Items != 2*7 {
+			t.Errorf("the first worker owns %d queues with %d items, want 2 with 14", st.Queues, st.Backlog.Items)
 		}
 		first.stop()
 		<-first.done

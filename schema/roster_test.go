@@ -46,7 +46,7 @@ var columns = map[string]string{
 		ended_at version`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
 		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend`,
-	"schedule_backlog": `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend`,
+	"schedule_backlog":        `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
 	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,
 }
@@ -114,6 +114,7 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
 		`event (task_type, kind) VALUES ('settle', 'ALERT')`,
 		`failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`,
+		`backlog (task_type, queue_id, epoch, items, measured_at, took_ms) VALUES ('settle', '0', 1, 5, ` + at + `, 1)`,
 		`trigger (name, trigger_id, target, kind, expression) VALUES ('a', 'a', 'settle', 'CRON', '')`,
 		`task_after (task_type, upstream) VALUES ('a', 'b')`,
 		`run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES ('1', 'settle', 'k', '1', ` + at + `, 'READY')`,
@@ -139,7 +140,6 @@ func TestDefaults(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
 		execute(t, db, `INSERT INTO schedule_event (task_type, kind) VALUES ('settle', 'ALERT')`)
 		execute(t, db, `INSERT INTO schedule_failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`)
-		execute(t, db, `INSERT INTO schedule_backlog (task_type, queue_id, epoch, items, measured_at, took_ms) VALUES ('settle', '0', 1, 5, '2026-01-01 00:00:00.000000', 1)`)
 		settings(t, db)
 		var paused bool
 		var high int64
