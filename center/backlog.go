@@ -57,3 +57,19 @@ func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []Queue
 	}
 	return nil
 }
+
+// BacklogETA returns in how many seconds the backlog will be done at its present rate, or nil if it does not become
+// less.
+func (q QueueRecord) BacklogETA() *float64 { return backlogETA(q.BacklogItems, q.BacklogRate) }
+
+// BacklogETA returns in how many seconds the backlogs of all queues will be done at their present rate together, or nil
+// if they do not become less.
+func (t TaskRecord) BacklogETA() *float64 { return backlogETA(t.BacklogItems, t.BacklogRate) }
+
+func backlogETA(items *int64, rate *float64) *float64 {
+	if items == nil || rate == nil || *rate >= 0 {
+		return nil
+	}
+	eta := float64(*items) / -*rate
+	return &eta
+}

@@ -44,16 +44,6 @@ type QueueRecord struct {
 	HungOn         []string `json:"hung_on" db:"-"`   // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
 }
 
-// BacklogETA returns in how many seconds the backlog will be done at its present rate, or nil if it does not become
-// less.
-func (q QueueRecord) BacklogETA() *float64 {
-	if q.BacklogItems == nil || q.BacklogRate == nil || *q.BacklogRate >= 0 {
-		return nil
-	}
-	eta := float64(*q.BacklogItems) / -*q.BacklogRate
-	return &eta
-}
-
 // QueueFilter selects queues. Empty fields select all.
 type QueueFilter struct {
 	TaskType string

@@ -52,7 +52,23 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 	for pattern, p := range pages {
 		mux.Handle("GET "+pattern, s.serve(p))
 	}
+	mux.Handle("GET /scale", s.lookers(ScaleHandler(c)))
 	return secure(mux), nil
+}
+
+// lookers serves clients that may look at the task type of the request.
+func (s *console) lookers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		actor, err := s.options.Access(r)
+		if err == nil && !actor.may(Look, r.FormValue("task")) {
+			err = errNotAllowed
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // page makes the content of one address.

@@ -34,6 +34,14 @@ type Mark struct {
 // Bad reports whether a queue of the task type stands still, or its calls or runs fail.
 func (t TaskRow) Bad() bool { return len(t.Marks) > 0 && t.Marks[0].Kind == "bad" }
 
+// Left returns the number of items that the queues have left, for people; empty if nobody counts.
+func (t TaskRow) Left() string {
+	if t.BacklogItems == nil {
+		return ""
+	}
+	return number(*t.BacklogItems)
+}
+
 // Part returns the share of a number of queues in percent.
 func (t TaskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float64(t.QueueTotal)) }
 

@@ -70,6 +70,10 @@ func (m *backlogMeter) run(ctx context.Context) {
 				return
 			}
 		}
+		if len(selections) == 0 {
+			sleep(ctx, time.Second) // until the first queue is there
+			continue
+		}
 		sleep(ctx, m.save(ctx))
 		jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
 		sleep(ctx, time.Duration(float64(backlogInterval)*jitter)-time.Since(began))

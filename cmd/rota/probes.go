@@ -24,19 +24,19 @@ const readyTimeout = 2 * time.Second
 const maxConnections = 64
 
 // serveProbes serves /livez as long as the process runs, /readyz with the
-// result of ready, and /metrics. stop returns when all goroutines have ended.
-func serveProbes(ctx context.Context, address string, ready func(context.Context) error, metrics http.Handler, log logrus.FieldLogger) (stop func(), err error) {
+// result of ready, /metrics, and /scale. stop returns when all goroutines have ended.
+func serveProbes(ctx context.Context, address string, ready func(context.Context) error, metrics, scale http.Handler, log logrus.FieldLogger) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve http: %w", err)
 	}
-	log.WithField("address", listener.Addr().String()).Info("serving /livez, /readyz and /metrics")
-	server := newProbeServer(probes(ready, metrics, log), log)
+	log.WithField("address", listener.Addr().String()).Info("serving /livez, /readyz, /metrics and /scale")
+	server := newProbeServer(probes(ready, metrics, scale, log), log)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := server.Serve(limitConnections(listener, maxConnections)); err != http.ErrServerClosed { // Serve returns it unwrapped
-			log.WithError(err).Error("stopped serving /livez, /readyz and /metrics")
+			log.WithError(err).Error("stopped serving /livez, /readyz, /metrics and /scale")
 		}
 	}()
 	return func() {
@@ -71,11 +71,12 @@ func (l lineLogger) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func probes(ready func(context.Context) error, metrics http.Handler, log logrus.FieldLogger) http.Handler {
+func probes(ready func(context.Context) error, metrics, scale http.Handler, log logrus.FieldLogger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	mux.Handle("GET /readyz", &readiness{ready: ready, log: log})
 	mux.Handle("GET /metrics", metrics)
+	mux.Handle("GET /scale", scale)
 	return mux
 }
 

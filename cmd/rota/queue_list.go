@@ -75,34 +75,11 @@ var queueColumns = []column[center.QueueRecord]{
 	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.OwnedFor) }, right: true, dropRank: 3},
 	{title: "REQUESTER", text: func(q center.QueueRecord) string { return valueOrDash(q.ReqServer) }, uuid: true},
 	{title: "REQUESTED", text: func(q center.QueueRecord) string { return ageText(q.Requested) }, right: true, dropRank: 1},
-	{title: "BACKLOG", text: backlogText, dropRank: 7},
+	{title: "BACKLOG", text: queueBacklogText, dropRank: 7},
 	{title: "HUNG ON", text: hungOnText, dropRank: 6},
 	{title: "EPOCH", text: func(q center.QueueRecord) string { return number(q.Epoch) }, right: true, dropRank: 4},
 	{title: "CURSOR", text: func(q center.QueueRecord) string { return oneLine(q.CursorValue) }, dropRank: 5, truncate: true},
 }
-
-// backlogText returns the number of items that are left, their trend and the time until they are done, such as
-// "1200 DRAINING 40s", or how old the figure is if nobody counts any more.
-func backlogText(q center.QueueRecord) string {
-	if q.BacklogItems == nil {
-		return "-"
-	}
-	text := number(*q.BacklogItems)
-	if trend := valueOrDash(q.BacklogTrend); trend != "-" && trend != "" && trend != center.BacklogEmpty {
-		text += " " + trend
-	}
-	switch eta := q.BacklogETA(); {
-	case q.BacklogAge != nil && *q.BacklogAge > backlogOld:
-		text += " (" + ageText(q.BacklogAge) + " ago)"
-	case eta != nil:
-		text += " " + ageText(eta)
-	}
-	return text
-}
-
-// backlogOld is the age in seconds from which a figure is shown with its age. An owner counts at least every 10 s, or
-// less often if a count takes long.
-const backlogOld = 300
 
 // hungOnText returns the short names of the servers that do not get the queue because of calls that hang.
 func hungOnText(q center.QueueRecord) string {

@@ -26,6 +26,9 @@ The state of a task type:
   DRAINING  every server drains, since the number of queues changes
   PAUSED    an operator has paused it
 
+BACKLOG is the number of items that are left, and how long they need at their
+present rate, as the owners of the queues last counted them.
+
 OVERDUE counts the queues whose owner is overdue or gone, NO OWNER the queues
 without an owner. RETRY and DEAD count failed items. PROBLEMS counts what is
 wrong with runs and triggers: "rota doctor" lists it, and "rota run ack" ends
@@ -55,6 +58,7 @@ var taskColumns = []column[center.TaskRecord]{
 	{title: "OVERDUE", text: func(t center.TaskRecord) string { return number(t.Overdue + t.Orphan) }, right: true, color: badUnlessZero[center.TaskRecord]},
 	{title: "NO OWNER", text: func(t center.TaskRecord) string { return number(t.Unassigned) }, right: true, color: badUnlessZero[center.TaskRecord]},
 	{title: "SERVERS", text: func(t center.TaskRecord) string { return number(t.Servers) }, right: true},
+	{title: "BACKLOG", text: taskBacklogText, right: true, dropRank: 4},
 	{title: "IN FLIGHT", text: func(t center.TaskRecord) string { return number(t.InFlight) }, right: true, dropRank: 3},
 	{title: "RETRY", text: func(t center.TaskRecord) string { return number(t.RetryItems) }, right: true, dropRank: 1},
 	{title: "DEAD", text: func(t center.TaskRecord) string { return number(t.DeadItems) }, right: true, color: badUnlessZero[center.TaskRecord]},

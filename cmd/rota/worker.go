@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
 )
@@ -49,7 +50,7 @@ rota.yaml in this directory.`,
 	addConnectionFlags(cmd)
 	flags := cmd.Flags()
 	addOwnSignFlag(cmd)
-	flags.String("http", "", "host:port for /livez, /readyz and /metrics; not served if empty (ROTA_HTTP)")
+	flags.String("http", "", "host:port for /livez, /readyz, /metrics, /scale; not served if empty (ROTA_HTTP)")
 	flags.String("schema", "", "what to do if tables are missing: auto, create or require (ROTA_SCHEMA)")
 	flags.String("idle-dealer-conns", "", "how many idle connections stay open for dealers; 16 if empty (ROTA_IDLE_DEALER_CONNS)")
 	flags.String("idle-tx-timeout", "", "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty (ROTA_IDLE_TX_TIMEOUT)")
@@ -115,7 +116,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	if w.file.HTTP != "" {
 		mx.Watch(m, c)
-		stop, err := serveProbes(ctx, w.file.HTTP, ready(m, c), w.metrics(mx), w.log)
+		stop, err := serveProbes(ctx, w.file.HTTP, ready(m, c), w.metrics(mx), console.ScaleHandler(c), w.log)
 		if err != nil {
 			return err
 		}

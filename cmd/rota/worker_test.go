@@ -122,7 +122,8 @@ tasks:
     queues: 4
     execute_number: 10
     fetch_number: 20
-    sleep_time_nodata: 50ms`+goodDealer)
+    sleep_time_nodata: 50ms`+goodDealer+
+		"        backlog: SELECT count(*) FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}}\n")
 	if _, stderr, code := runRota(t, dir, "migrate", "up"); code != 0 {
 		t.Fatalf("migrate up: %s", stderr)
 	}
@@ -176,11 +177,13 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 		if n := count(t, db, "orders o JOIN schedule_server s ON s.uuid = o.settled_by WHERE times = 1"); n != orders {
 			t.Errorf("%d orders were settled once, by the server in the roster, not %d", n, orders)
 		}
-		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez, /readyz and /metrics") != nil })
-		address, _ := p.logged("serving /livez, /readyz and /metrics")["address"].(string)
+		eventually(t, "the probes are served", func() bool { return p.logged("serving /livez, /readyz, /metrics and /scale") != nil })
+		address, _ := p.logged("serving /livez, /readyz, /metrics and /scale")["address"].(string)
 		probe(t, address, "/livez", "ok\n")
 		probe(t, address, "/readyz", "ok\n")
 		probe(t, address, "/metrics", `rota_queues_owned{own_sign="BASE",task_type="settle"} 4`)
+		eventually(t, "all queues are counted", func() bool { return count(t, db, "schedule_backlog WHERE items = 0") == 4 })
+		probe(t, address, "/scale?task=settle&per_worker=10", `{"task_type":"settle","workers":1,"servers":1,"queues":4,"backlog_items":0,`)
 
 		p.signal(syscall.SIGTERM)
 		p.signal(syscall.SIGINT) // within repeatWindow, so that it counts as a repetition
@@ -220,7 +223,7 @@ func TestWorkerThatFailsIsNotReady(t *testing.T) {
 
 // address returns where the worker serves its probes; empty until it does.
 func (p *process) address() string {
-	address, _ := p.logged("serving /livez, /readyz and /metrics")["address"].(string)
+	address, _ := p.logged("serving /livez, /readyz, /metrics and /scale")["address"].(string)
 	return address
 }
 
