@@ -45,7 +45,7 @@ func TestConcurrentHalvesOfACycle(t *testing.T) {
 // waitForSessions waits until n sessions of the database wait for locks.
 func waitForSessions(t *testing.T, url string, c *center.Center, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); testdb.Waiting(t, url, c.DB()) < n; time.Sleep(150 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); testdb.Waiting(t, url, c.DB()) < n; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("fewer than %d sessions wait for locks after a minute", n)
 		}
