@@ -19,7 +19,8 @@ const (
 	backlogInterval = 10 * time.Second
 	// backlogTimeout limits a count.
 	backlogTimeout = 10 * time.Second
-	// backlogShare is the inverse of the part of the time that the counts of a task type take at the most.
+	// backlogShare is the inverse of the part of the time that the counts of a task type take at the most, over all
+	// servers.
 	backlogShare = 100
 	// backlogMaxPause is the longest pause after counts that fail.
 	backlogMaxPause = time.Hour
@@ -33,6 +34,7 @@ type backlogMeter struct {
 	*server
 	dealer processor.Backlogger
 
+	part     float64                   // of all queues that the processor holds
 	windows  map[string]*backlogWindow // by queue; of the present grants
 	pending  []center.QueueBacklog     // counted and not recorded; Age is not set yet
 	counted  []time.Time               // when
@@ -52,7 +54,7 @@ type BacklogStatus struct {
 }
 
 func newBacklogMeter(s *server, d processor.Backlogger) *backlogMeter {
-	return &backlogMeter{server: s, dealer: d, windows: map[string]*backlogWindow{}}
+	return &backlogMeter{server: s, dealer: d, part: 1, windows: map[string]*backlogWindow{}}
 }
 
 // run counts until ctx is done.
@@ -62,6 +64,7 @@ func (m *backlogMeter) run(ctx context.Context) {
 		selections := m.proc.Selections()
 		m.forget(selections)
 		for _, s := range selections {
+			m.part = min(1, float64(len(selections))/float64(s.Total))
 			sleep(ctx, m.count(ctx, s))
 			if time.Since(m.saved) >= backlogInterval {
 				sleep(ctx, m.save(ctx))
@@ -117,7 +120,12 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) (pause 
 	})
 	m.counted = append(m.counted, time.Now())
 	m.sum()
-	return (backlogShare - 1) * took
+	return m.pauseAfter(took)
+}
+
+// pauseAfter returns the pause after which a call has taken no more than this server's part of the share.
+func (m *backlogMeter) pauseAfter(took time.Duration) time.Duration {
+	return time.Duration((backlogShare/m.part - 1) * float64(took))
 }
 
 // ask calls the dealer. A panic is an error.
@@ -165,7 +173,7 @@ func (m *backlogMeter) save(ctx context.Context) (pause time.Duration) {
 	if err != nil {
 		return m.failed(ctx, "", err)
 	}
-	return (backlogShare - 1) * time.Since(m.saved)
+	return m.pauseAfter(time.Since(m.saved))
 }
 
 // sum notes the backlog of all queues, for Status.

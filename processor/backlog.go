@@ -11,8 +11,8 @@ import (
 type Backlogger interface {
 	// Backlog counts the items that selects of s.Queue would return, now or later, were s.Limit not there. s is a
 	// Selection without a limit. An estimate will do. The owner of the queue calls it from one goroutine, beside selects
-	// and batches, in mode CONTINUOUS. Of the time, the calls of a task type take 1 % at the most: after a call of 50 ms
-	// the next call of any queue begins 5 s later. ctx expires after 10 s, and is cancelled when the process stops. After
+	// and batches, in mode CONTINUOUS. The calls of a task type, of all its workers together, take 1 % of the time at the
+	// most: if one worker owns all queues, the call after one of 50 ms begins 5 s later. ctx expires after 10 s, and is cancelled when the process stops. After
 	// ErrNoBacklog the process does not call it again.
 	Backlog(ctx context.Context, s Selection) (Backlog, error)
 }
