@@ -114,7 +114,7 @@ func testBackfillPages(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		start := r.now().Add(-time.Hour).Truncate(time.Second)
 		r.defineTrigger(center.Trigger{Kind: center.TriggerEvery, Expression: "1s", StartAt: start})
-		r.downSince(r.now().Add(time.Hour)) // so that it does not fire meanwhile, and its run comes first
+		r.downSince(start.Add(3 * time.Hour)) // so that it does not fire meanwhile, and its run comes first; now would tick
 		first, err := c.Backfills().Start(t.Context(), center.BackfillRange{TaskType: r.task, From: start, To: start.Add(time.Second)}, "test")
 		r.must(err)
 		r.tick()
