@@ -74,7 +74,11 @@ func (s *source) addScalarProblem(flags *pflag.FlagSet, key, value, rule string)
 	case os.Getenv(env) != "" && !s.beatsEnvironment(flags, key):
 		s.add(notInFile, "%s (%s): %s", env, value, rule)
 	default:
-		s.add(find(s.entries, key).line, "%s (%s): %s", key, value, rule)
+		line := 0
+		if e := find(s.entries, key); e != nil { // viper also takes the key in another case, such as sChema
+			line = e.line
+		}
+		s.add(line, "%s (%s): %s", key, value, rule)
 	}
 }
 
