@@ -1,7 +1,7 @@
 // Command bench measures Rota next to the alternatives, at scale, and while queues move. It writes one report.
 // `make bench` runs it. README.md explains the figures.
 //
-//	bench [-short] [-out DIR] [all|rows|moves|scale|plan]...
+//	bench [-short] [-out DIR] [all|rows|moves|scale|plan|choices]...
 //
 // It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private servers.
 package main
@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dutyrota/rota/bench/internal/choices"
 	"github.com/dutyrota/rota/bench/internal/moves"
 	"github.com/dutyrota/rota/bench/internal/plan"
 	"github.com/dutyrota/rota/bench/internal/report"
@@ -37,7 +38,7 @@ func main() {
 	short := flag.Bool("short", false, "run everything once with tiny sizes; the figures mean nothing")
 	out := flag.String("out", "results", "`directory` for report.md, report.json, the plot and the profiles")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan]...")
+		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan|choices]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -76,6 +77,9 @@ var parts = []part{
 	{"plan", func(ctx context.Context, _ []*stage.Server, short bool) (report.Part, error) {
 		return plan.Run(ctx, pick(short, plan.Short, plan.Full))
 	}},
+	{"choices", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return choices.Run(ctx, servers, pick(short, choices.Short, choices.Full))
+	}},
 }
 
 func pick[T any](short bool, tiny, full T) T {
@@ -94,7 +98,7 @@ func choose(names []string) ([]part, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale or plan", name)
+			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale, plan or choices", name)
 		}
 		chosen = append(chosen, parts[i])
 	}

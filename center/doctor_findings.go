@@ -51,6 +51,7 @@ type rosterRows struct {
 	task    TaskRecord
 	servers []ServerRecord
 	queues  []QueueRecord
+	alerts  []EventRecord // that no other check reports, the newest first
 }
 
 // eligible returns the number of eligible servers.

@@ -27,6 +27,10 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	if err != nil {
 		return err
 	}
+	alerts, err := d.recentAlerts(ctx, taskType)
+	if err != nil {
+		return err
+	}
 	if len(tasks) == 0 {
 		d.note("tasks", "start a worker, or: rota task apply -f rota.yaml", "there are no task types")
 	}
@@ -40,6 +44,11 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 		for _, q := range queues {
 			if q.TaskType == task.TaskType {
 				r.queues = append(r.queues, q)
+			}
+		}
+		for _, e := range alerts {
+			if e.TaskType == task.TaskType {
+				r.alerts = append(r.alerts, e)
 			}
 		}
 		if err := d.one(ctx, r); err != nil {
@@ -71,6 +80,8 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.failing(r)
 	servers.errors(r)
 	queues.items(r.task)
+	queues.backlog(r)
+	d.alerts(r)
 	if err := runCheck(d).problems(ctx, r.task); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type queuePage struct {
 	Next   *Owner
 	Mark   Mark
 	Since  *time.Time
+	Left   Backlog
 	Before string // the ids of the queues beside it
 	After  string
 	Span   string
@@ -60,7 +61,7 @@ func (v *view) queue(ctx context.Context) error {
 		return err
 	}
 	q, named := queues[i], nameOwners(servers, queues)
-	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, v.AsOf), Span: v.param("span")}
+	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, v.AsOf), Left: backlogOfQueue(q, v.AsOf), Span: v.param("span")}
 	if i > 0 {
 		p.Before = queues[i-1].QueueID
 	}

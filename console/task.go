@@ -19,6 +19,7 @@ type taskPage struct {
 	center.TaskRecord
 	Marks    []Mark
 	Spark    Spark
+	Backlog  Backlog
 	Owners   []*Owner
 	Cells    []Cell // of a strip with a cell for each queue; nil if there are too many
 	Fields   []field
@@ -84,7 +85,7 @@ func (v *view) task(ctx context.Context) error {
 	}
 	bad := slices.DeleteFunc(v.diagnose(ctx).Bad, func(f Found) bool { return f.TaskType != t.TaskType })
 	named := nameOwners(servers, queues)
-	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Owners: named.List, Found: bad, Filter: v.param("status")}
+	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.AsOf), Owners: named.List, Found: bad, Filter: v.param("status")}
 	p.Sentence = sentence(t, servers)
 	p.strip(named, queues)
 	p.list(named, queues, v.AsOf)
@@ -148,12 +149,11 @@ func (p taskPage) Conditions() map[string]string {
 // Since returns since when the owner has had the queue.
 func (q QueueRow) Since() *time.Time { return ownedSince(q.Queue, q.read) }
 
-// ownedSince returns since when a queue that was read at a time has its owner, by this host's clock. The database tells
-// the age: the moment is rounded, so that it does not change with each read. It returns nil for a queue without an owner.
+// Backlog returns what the queue has left.
+func (q QueueRow) Backlog() Backlog { return backlogOfQueue(q.Queue, q.read) }
+
+// ownedSince returns since when a queue that was read at a time has its owner, by this host's clock. It returns nil for
+// a queue without an owner.
 func ownedSince(q center.QueueRecord, read time.Time) *time.Time {
-	if q.OwnedFor == nil {
-		return nil
-	}
-	at := read.Add(-time.Duration(*q.OwnedFor * float64(time.Second))).Round(10 * time.Second)
-	return &at
+	return secondsBefore(read, q.OwnedFor)
 }

@@ -24,7 +24,7 @@ const (
 	backlogShare = 100
 	// backlogMaxPause is the longest pause after counts that fail.
 	backlogMaxPause = time.Hour
-	// backlogFailures is the number of counts in a row that fail before an alert.
+	// backlogFailures is the number of counts in a row that fail before an alert, which repeats while they fail.
 	backlogFailures = 3
 )
 
@@ -51,6 +51,8 @@ type BacklogStatus struct {
 	Known  bool // the dealer is a Backlogger, and a queue has been counted
 	Items  int64
 	Oldest time.Time // of the oldest item of all; zero if unknown
+
+	Failures int // counts, or writes of them, that have failed in a row
 }
 
 func newBacklogMeter(s *server, d processor.Backlogger) *backlogMeter {
@@ -106,7 +108,7 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) (pause 
 		return 0
 	}
 	if err != nil {
-		return m.failed(ctx, s.Queue.ID, err)
+		return m.failed(ctx, fmt.Errorf("queue %s: %w", s.Queue.ID, err))
 	}
 	m.failures = 0
 	w := m.windows[s.Queue.ID]
@@ -145,12 +147,13 @@ func (m *backlogMeter) ask(ctx context.Context, s processor.Selection) (b proces
 }
 
 // failed logs a failure and returns the pause after it, which doubles. The last figures stay, with their age.
-func (m *backlogMeter) failed(ctx context.Context, queue string, err error) (pause time.Duration) {
+func (m *backlogMeter) failed(ctx context.Context, err error) (pause time.Duration) {
 	m.failures++
-	m.log.LogAttrs(ctx, slog.LevelWarn, "count the backlog: failed", slog.String("queue", queue), slog.Any("error", err))
-	if m.failures == backlogFailures {
+	m.sum()
+	m.log.LogAttrs(ctx, slog.LevelWarn, "count the backlog: failed", slog.Any("error", err))
+	if m.failures >= backlogFailures {
 		m.queueAlert(processor.Alert{
-			Kind: center.AlertBacklog, Queue: queue,
+			Kind: center.AlertBacklog,
 			Text: fmt.Sprintf("%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v", m.failures, err),
 		})
 	}
@@ -171,14 +174,14 @@ func (m *backlogMeter) save(ctx context.Context) (pause time.Duration) {
 	err := m.roster.Queues().SaveBacklogs(ctx, m.taskType, m.pending)
 	m.pending, m.counted = m.pending[:0], m.counted[:0]
 	if err != nil {
-		return m.failed(ctx, "", err)
+		return m.failed(ctx, err)
 	}
 	return m.pauseAfter(time.Since(m.saved))
 }
 
 // sum notes the backlog of all queues, for Status.
 func (m *backlogMeter) sum() {
-	var total BacklogStatus
+	total := BacklogStatus{Failures: m.failures}
 	for _, w := range m.windows {
 		last := w.last()
 		total.Known, total.Items = true, total.Items+last.Items

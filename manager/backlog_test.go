@@ -3,7 +3,6 @@ package manager_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -174,16 +173,28 @@ func TestBacklogFails(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
 		d := &backlogDealer{items: 7, err: errors.New("relation shop does not exist")}
-		cl.counts(d, alerts)
+		w := cl.counts(d, alerts)
 		time.Sleep(4 * time.Hour)
 		if n := d.all(); n < 6 || n > 12 {
 			t.Errorf("%d counts in 4 hours, want 6 in the first and then one per hour", n)
 		}
-		if !slices.Contains(alerts.kinds(), center.AlertBacklog) {
-			t.Errorf("alerts %v, want BACKLOG", alerts.kinds())
+		told := 0
+		for _, kind := range alerts.kinds() {
+			if kind == center.AlertBacklog {
+				told++
+			}
+		}
+		if told < 3 || told > 5 {
+			t.Errorf("alerts %v, want BACKLOG about once an hour", alerts.kinds())
+		}
+		if n := w.Status()[0].Backlog.Failures; n < 6 {
+			t.Errorf("%d failures in the status, want at least 6", n)
 		}
 		d.set(7, nil)
 		time.Sleep(2 * time.Hour)
+		if n := w.Status()[0].Backlog.Failures; n != 0 {
+			t.Errorf("%d failures in the status after a success, want 0", n)
+		}
 		if b := cl.backlogs()[0]; b.BacklogItems == nil {
 			t.Errorf("queue %s has no backlog 2 hours after the counts succeed", b.QueueID)
 		}

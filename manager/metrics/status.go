@@ -43,6 +43,7 @@ var taskMetrics = []taskMetric{
 	gauge("rota_max_in_flight", "Calls of Execute that this process may have in flight, its share of max_in_flight; +Inf without a limit.", maxInFlight),
 	gauge("rota_queue_backlog_items", "Items that the owned queues have left, as last counted; NaN if the dealer does not count them.", backlogItems),
 	gauge("rota_queue_oldest_item_seconds", "Age of the oldest item that is left in the owned queues; 0 if there is none, NaN if the dealer does not tell.", backlogAge),
+	gauge("rota_queue_backlog_failures", "Counts of the backlog that have failed in a row; the last figures stay meanwhile.", func(s manager.Status) float64 { return float64(s.Backlog.Failures) }),
 	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
 	gauge("rota_outage", "1 while the circuit breaker is open because items fail and nothing succeeds.", func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),

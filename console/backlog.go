@@ -1,0 +1,69 @@
+package console
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Backlog is how much work a queue or a task type has left, as it was last counted.
+type Backlog struct {
+	Left    string     // empty: nobody counts
+	Trend   Mark       // without a text: nothing that a reader should know
+	ETA     string     // until nothing is left; empty: it does not become less
+	Oldest  *time.Time // of the items
+	Counted *time.Time
+}
+
+// backlogOfTask returns the backlog of all queues together.
+func backlogOfTask(t center.TaskRecord, read time.Time) Backlog {
+	return newBacklog(t.BacklogItems, t.BacklogOldest, t.BacklogAge, t.BacklogETA(), read)
+}
+
+// backlogOfQueue returns the backlog of a queue.
+func backlogOfQueue(q center.QueueRecord, read time.Time) Backlog {
+	b := newBacklog(q.BacklogItems, q.BacklogOldest, q.BacklogAge, q.BacklogETA(), read)
+	if q.BacklogTrend != nil && b.Left != "" {
+		b.Trend = trendMark(*q.BacklogTrend)
+	}
+	return b
+}
+
+func newBacklog(items *int64, oldest, counted, eta *float64, read time.Time) Backlog {
+	if items == nil {
+		return Backlog{}
+	}
+	b := Backlog{Left: "0", Oldest: secondsBefore(read, oldest), Counted: secondsBefore(read, counted)}
+	if *items != 0 {
+		b.Left = number(*items)
+	}
+	if eta != nil {
+		b.ETA = age(*eta)
+	}
+	return b
+}
+
+// trendMark returns the mark of a trend: only work that piles up has a colour.
+func trendMark(trend string) Mark {
+	text := strings.ToLower(trend)
+	switch trend {
+	case center.BacklogStuck:
+		return Mark{"bad", text}
+	case center.BacklogGrowing:
+		return Mark{"warn", text}
+	case center.BacklogEmpty:
+		return Mark{}
+	}
+	return Mark{"ok", text}
+}
+
+// secondsBefore returns the moment that was some seconds before a read. The database tells the age: the moment is
+// rounded, so that it does not change with each read.
+func secondsBefore(read time.Time, seconds *float64) *time.Time {
+	if seconds == nil {
+		return nil
+	}
+	at := read.Add(-time.Duration(*seconds * float64(time.Second))).Round(10 * time.Second)
+	return &at
+}
