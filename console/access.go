@@ -53,21 +53,50 @@ var errNotAllowed = errors.New("you have no right to do this")
 // forwarded are the headers with which a proxy tells that the client is elsewhere.
 var forwarded = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
-// loopback is the Access of a console without Options.Access: programs on the same host may look.
-func loopback(r *http.Request) (Actor, error) {
+// refusal returns the status of a request without access.
+func refusal(err error) int {
+	if errors.Is(err, errSignIn) {
+		return http.StatusUnauthorized
+	}
+	return http.StatusForbidden
+}
+
+// lookOnly takes all rights but that to look from everybody.
+func lookOnly(access func(*http.Request) (Actor, error)) func(*http.Request) (Actor, error) {
+	return func(r *http.Request) (Actor, error) {
+		a, err := access(r)
+		may := a.may
+		a.May = func(right Right, taskType string) bool { return right == Look && may(right, taskType) }
+		return a, err
+	}
+}
+
+// Loopback is an Options.Access for a console that only clients on the same host use. They all are the same actor: the
+// console cannot tell them apart. Every program and every person on the host is such a client.
+func Loopback(a Actor) func(*http.Request) (Actor, error) {
+	return func(r *http.Request) (Actor, error) {
+		if err := onThisHost(r); err != nil {
+			return Actor{}, err
+		}
+		return a, nil
+	}
+}
+
+// onThisHost refuses requests of clients on other hosts, and those that may come from there.
+func onThisHost(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
-		return Actor{}, fmt.Errorf("the console serves only clients on its own host, and not %s", r.RemoteAddr)
+		return fmt.Errorf("the console serves only clients on its own host, and not %s", r.RemoteAddr)
 	}
 	for _, name := range forwarded {
 		if r.Header.Get(name) != "" {
-			return Actor{}, fmt.Errorf("the console serves only clients on its own host, and a proxy has forwarded this request (%s)", name)
+			return fmt.Errorf("the console serves only clients on its own host, and a proxy has forwarded this request (%s)", name)
 		}
 	}
 	if !localHost(r.Host) {
-		return Actor{}, fmt.Errorf("the console serves only requests to localhost, and not to %q", r.Host)
+		return fmt.Errorf("the console serves only requests to localhost, and not to %q", r.Host)
 	}
-	return Actor{Name: "local"}, nil
+	return nil
 }
 
 // localHost reports whether a Host header means this host by its address, or by the one name that no DNS server answers.

@@ -13,9 +13,15 @@ import (
 // Options are the settings of a Handler. The zero value is ready to use.
 type Options struct {
 	// Access returns who makes a request, and what they may do. An error is shown to the client, with the status 403.
-	// Access is called for every request but those for style sheets and scripts, concurrently. Defaults to clients on
-	// the same host, which may look.
+	// Access is called for every request but those for style sheets and scripts, concurrently. Loopback and Proxy.Access
+	// are two of many ways. Defaults to clients on the same host, which may look.
 	Access func(*http.Request) (Actor, error)
+
+	// Passwords makes the console ask for a name and a password, instead of Access. Defaults to none.
+	Passwords *Passwords
+
+	// ReadOnly takes all rights but that to look from everybody. Defaults to false.
+	ReadOnly bool
 
 	// Logger gets the errors of queries and of templates. Defaults to no output.
 	Logger *slog.Logger
@@ -23,7 +29,10 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Access == nil {
-		o.Access = loopback
+		o.Access = Loopback(Actor{Name: "local"})
+	}
+	if o.ReadOnly {
+		o.Access = lookOnly(o.Access)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -38,6 +47,8 @@ type console struct {
 	reads   *reads
 	samples *samples
 	seen    *firstSeen
+
+	sessions *sessions // nil without passwords
 }
 
 // Handler returns a handler that serves the pages of the environment of c. c must stay open for as
@@ -46,8 +57,17 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 	if c == nil {
 		return nil, errors.New("console: no center")
 	}
-	s := &console{center: c, options: o.withDefaults(), reads: newReads(), samples: newSamples(), seen: newFirstSeen()}
+	if o.Access != nil && o.Passwords != nil {
+		return nil, errors.New("console: Access and Passwords exclude each other")
+	}
+	s := &console{center: c, reads: newReads(), samples: newSamples(), seen: newFirstSeen()}
 	mux := http.NewServeMux()
+	if o.Passwords != nil {
+		s.sessions = newSessions(o.Passwords)
+		o.Access = s.sessions.access
+		s.handleLogin(mux)
+	}
+	s.options = o.withDefaults()
 	mux.Handle("GET /static/", http.HandlerFunc(serveStatic))
 	for pattern, p := range pages {
 		mux.Handle("GET "+pattern, s.serve(p))
@@ -64,7 +84,7 @@ func (s *console) lookers(next http.Handler) http.Handler {
 			err = errNotAllowed
 		}
 		if err != nil {
-			http.Error(w, err.Error(), http.StatusForbidden)
+			http.Error(w, err.Error(), refusal(err))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -95,7 +115,10 @@ func (s *console) serve(p page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &view{console: s, request: r, template: p.template, Path: r.URL.Path}
 		var err error
-		if v.Actor, err = s.options.Access(r); err != nil {
+		if v.Actor, err = s.options.Access(r); errors.Is(err, errSignIn) {
+			v.askToSignIn(w)
+			return
+		} else if err != nil {
 			v.refuse(r.Context(), w, http.StatusForbidden, err)
 			return
 		}

@@ -177,9 +177,14 @@ func (v *view) refuse(ctx context.Context, w http.ResponseWriter, status int, er
 		http.Error(w, err.Error(), status)
 		return
 	}
-	v.Title, v.Data = http.StatusText(status), err
+	v.Title, v.Data, v.template = http.StatusText(status), err, "error"
+	v.show(ctx, w, status)
+}
+
+// show sends a page that needs nothing from the database.
+func (v *view) show(ctx context.Context, w http.ResponseWriter, status int) {
 	var top, content bytes.Buffer
-	if templates.ExecuteTemplate(&top, "top", v) != nil || templates.ExecuteTemplate(&content, "error", v) != nil {
+	if err := errors.Join(templates.ExecuteTemplate(&top, "top", v), templates.ExecuteTemplate(&content, v.template, v)); err != nil {
 		http.Error(w, err.Error(), status)
 		return
 	}
@@ -197,6 +202,9 @@ func (v *view) Dialect() string { return string(v.center.Dialect()) }
 
 // Rights returns what the actor may do.
 func (v *view) Rights() string { return v.Actor.rights() }
+
+// CanSignOut reports whether the actor has signed in with a password.
+func (v *view) CanSignOut() bool { return v.sessions != nil && v.Actor.Name != "" }
 
 // HasRecords reports whether the page is there as JSON and CSV.
 func (v *view) HasRecords() bool { return v.Records != nil }

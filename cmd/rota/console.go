@@ -17,66 +17,74 @@ import (
 )
 
 func newConsoleCommand() *cobra.Command {
-	var address string
+	var s consoleServer
 	cmd := &cobra.Command{
 		Use:   "console",
 		Short: "Serve web pages that show the roster",
 		Long: `Serve web pages that show who owns which queue, what is late and what fails.
 
-The pages change nothing. Only clients on this host may look: requests that a
-proxy has forwarded are refused. Use an SSH tunnel to look from elsewhere:
-ssh -L 8330:localhost:8330 HOST.
+Without other flags the pages change nothing, and only clients on this host may
+look: requests that a proxy has forwarded are refused. Use an SSH tunnel to look
+from elsewhere: ssh -L 8330:localhost:8330 HOST.
+
+--passwords makes people sign in; "rota console password" makes the lines of its
+file. --user-header trusts a proxy that has signed them in. With either of the
+two the console serves other hosts too. --allow-changes lets people use the
+rights that they have; events name them.
 
 However many people look, each query runs at most once a second. While the
 database is away, the pages show what they read last.`,
 		Example: `  rota console                        http://localhost:8330/
-  rota console --http localhost:9000`,
+  rota console --http localhost:9000
+  rota console --allow-changes        everybody on this host may change things
+  rota console --http :8330 --passwords people --tls-cert c.pem --tls-key k.pem
+  rota console --http :8330 --user-header X-Forwarded-User --proxy 10.1.0.0/16`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return usageError{err}
+			}
+			options, err := s.options(newLogger(cmd.ErrOrStderr()))
+			if err != nil {
+				return usageError{err}
+			}
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				return serveConsole(ctx, cmd, c, address)
+				return s.serve(ctx, cmd, c, options)
 			})
 		},
 	}
 	addRosterFlags(cmd)
-	cmd.Flags().StringVar(&address, "http", "localhost:8330", "serve at this `ADDRESS`; port 0 takes a free one")
+	s.addFlags(cmd)
+	cmd.AddCommand(newConsolePasswordCommand())
 	return cmd
 }
 
-// serveConsole serves the console until a signal.
-func serveConsole(ctx context.Context, cmd *cobra.Command, c *center.Center, address string) error {
-	if err := checkLoopback(address); err != nil {
-		return usageError{err}
-	}
+// serve serves the console until a signal.
+func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *center.Center, o console.Options) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	handler, err := console.Handler(c, console.Options{})
+	handler, err := console.Handler(c, o)
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("serve the console: %w", err)
 	}
 	server := newConsoleServer(handler)
-	fmt.Fprintf(cmd.OutOrStdout(), "console of %s: http://%s/\n", c.OwnSign(), listener.Addr()) //nolint:errcheck // it serves all the same
+	fmt.Fprintf(cmd.OutOrStdout(), "console of %s: %s://%s/\n", c.OwnSign(), s.scheme(), listener.Addr()) //nolint:errcheck // it serves all the same
 	context.AfterFunc(ctx, func() { shutDown(ctx, server) })
-	if err := server.Serve(limitConnections(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serveOn(server, limitConnections(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the console: %w", err)
 	}
 	return nil
 }
 
-// checkLoopback refuses an address at which nobody could look: the console answers clients on this host only.
-func checkLoopback(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("--http (%s): %w", address, err)
+func (s consoleServer) serveOn(server *http.Server, l net.Listener) error {
+	if s.tlsCert != "" {
+		return server.ServeTLS(l, s.tlsCert, s.tlsKey)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--http (%s) must be localhost or another loopback address: the console has no passwords", address)
-	}
-	return nil
+	return server.Serve(l)
 }
 
 // newConsoleServer limits the time for which a client can hold a connection.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -48,15 +49,76 @@ func TestConsoleProcess(t *testing.T) {
 	}
 }
 
-// The console has no passwords: it refuses addresses at which other hosts could reach it.
-func TestConsoleServesThisHostOnly(t *testing.T) {
+// Other hosts can reach the console only if it knows who looks, and passwords do not cross the network as plain text.
+func TestConsoleFlags(t *testing.T) {
 	t.Parallel()
-	for address, ok := range map[string]bool{
-		"localhost:8330": true, "127.0.0.1:0": true, "127.8.9.1:1": true, "[::1]:8330": true,
-		"0.0.0.0:8330": false, ":8330": false, "[::]:8330": false, "192.0.2.1:8330": false, "example.com:80": false, "8330": false,
+	tls := consoleServer{tlsCert: "c", tlsKey: "k"}
+	for _, c := range []struct {
+		consoleServer
+		address, want string
+	}{
+		{consoleServer{}, "localhost:8330", ""},
+		{consoleServer{}, "127.8.9.1:1", ""},
+		{consoleServer{allowChanges: true}, "[::1]:8330", ""},
+		{consoleServer{}, "0.0.0.0:8330", "must be localhost"},
+		{consoleServer{}, ":8330", "must be localhost"},
+		{tls, "192.0.2.1:8330", "must be localhost"},
+		{consoleServer{}, "8330", "missing port"},
+		{consoleServer{passwords: "people"}, "localhost:1", ""},
+		{consoleServer{passwords: "people"}, ":1", "needs --tls-cert"},
+		{consoleServer{passwords: "people", tlsCert: "c", tlsKey: "k"}, ":1", ""},
+		{consoleServer{passwords: "people", tlsCert: "c"}, ":1", "belong together"},
+		{consoleServer{userHeader: "X-User"}, "localhost:1", "belong together"},
+		{consoleServer{proxies: []string{"10.0.0.1"}}, "localhost:1", "belong together"},
+		{consoleServer{userHeader: "X-User", proxies: []string{"10.0.0.1"}}, ":1", ""},
+		{consoleServer{userHeader: "X-User", proxies: []string{"10.0.0.1"}, passwords: "people"}, "localhost:1", "exclude each other"},
 	} {
-		if err := checkLoopback(address); (err == nil) != ok {
-			t.Errorf("%s: %v, want accepted: %t", address, err, ok)
+		s := c.consoleServer
+		s.address = c.address
+		if err := s.check(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", s, err, c.want)
+		}
+	}
+}
+
+func TestConsoleProxies(t *testing.T) {
+	t.Parallel()
+	for prefix, ok := range map[string]bool{"10.1.2.3": true, "10.1.0.0/16": true, "fd00::/8": true, "::ffff:10.0.0.1": true, "": false, "proxy": false, "10.0.0.0/33": false} {
+		s := consoleServer{userHeader: "X-User", proxies: []string{prefix}}
+		if _, err := s.proxyAccess(); (err == nil) != ok {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}
+
+// The line that one command prints lets a person in at the other.
+func TestConsolePasswordProcess(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cmd := rota(t.Context(), dir, "console", "password", "ann", "--rights", "look,operate")
+	cmd.Stdin = strings.NewReader("correct horse\n")
+	line, err := cmd.Output()
+	if err != nil || !strings.HasPrefix(string(line), "ann:$2") || !strings.HasSuffix(string(line), ":look,operate\n") {
+		t.Fatalf("%v: %q", err, line)
+	}
+	writeFile(t, filepath.Join(dir, "people"), string(line))
+	p, err := readPasswords(filepath.Join(dir, "people"))
+	if err != nil || p == nil {
+		t.Errorf("read the passwords: %v", err)
+	}
+	for args, want := range map[string]string{
+		"console password":                                      "missing argument NAME",
+		"console password ann --rights all":                     `--rights: the right "all" must be look, operate or change`,
+		"console --database sqlite:x --passwords nowhere":       "--passwords: open nowhere",
+		"console --database sqlite:x --http :1":                 "must be localhost",
+		"console --database sqlite:x --tls-cert x --tls-key x":  "--tls-cert and --tls-key: open x",
+		"console --database sqlite:x --user-header X --proxy x": "--proxy (x) must be an IP address",
+	} {
+		cmd := rota(t.Context(), dir, strings.Fields(args)...)
+		cmd.Stdin = strings.NewReader("correct horse")
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v: %s, want exit code 2 and %q", args, err, out, want)
 		}
 	}
 }

@@ -43,6 +43,10 @@
   async function update() {
     const response = await fetch(location.href, { headers: etag ? { 'If-None-Match': etag, Accept: 'text/html' } : { Accept: 'text/html' }, cache: 'no-store' });
     failed = null;
+    if (response.redirected) { // the session has ended
+      location.assign(response.url);
+      return;
+    }
     const read = Number(response.headers.get('Rota-As-Of'));
     if (read) asOf = read;
     const date = Date.parse(response.headers.get('Date'));
@@ -71,7 +75,8 @@
   }
 
   async function tick() {
-    if (!paused && !document.hidden) {
+    // A page with a form to fill in (data-still) stays as it is.
+    if (!paused && !document.hidden && !document.querySelector('main [data-still]')) {
       try {
         await update();
       } catch {
