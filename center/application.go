@@ -25,8 +25,8 @@ type SettingsDiff struct {
 	Add, Remove   []string
 	// Waiting is the number of queues that was requested before and for which every server drains; 0 if none.
 	Waiting int
-
-	version int64
+	// Version is the version of the row that was compared; 0 if there is none.
+	Version int64
 }
 
 // errKind means that the row has named queues and the settings have numbered ones, or the other way round.
@@ -50,7 +50,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a Set
 	if err != nil {
 		return SettingsDiff{}, err
 	}
-	a.version, a.Total = tasks[0].Version, int(tasks[0].QueueTotal)
+	a.Version, a.Total = tasks[0].Version, int(tasks[0].QueueTotal)
 	if n := tasks[0].RequestedTotal; n != nil {
 		a.Waiting = int(*n)
 	}
@@ -113,7 +113,7 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 		return fmt.Errorf("task %s: %w", d.TaskType, err)
 	}
 	err := t.c.roster.UnderLock(ctx, d.TaskType, func(ctx context.Context, l *roster.LockTx) error {
-		if err := writeSettings(ctx, l, d.Settings.WithDefaults(), d.version); err != nil {
+		if err := writeSettings(ctx, l, d.Settings.WithDefaults(), d.Version); err != nil {
 			return err
 		}
 		if err := applySchedule(ctx, l, d.Settings, actor); err != nil {

@@ -3,6 +3,7 @@ package center
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,6 +50,7 @@ type Share struct {
 type Scenario struct {
 	Add    int      // servers that join
 	Remove []string // uuids of servers that stop
+	Resume []string // uuids of paused or drained servers that may own queues again
 }
 
 // Plan returns what a rebalance would do after the scenario, with overdue servers expired. It reads without locks and
@@ -58,12 +60,8 @@ func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview
 	if err != nil {
 		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
 	}
-	for _, uuid := range s.Remove {
-		at := slices.IndexFunc(in.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
-		if at < 0 {
-			return Preview{}, fmt.Errorf("preview %s$%s: server %s: %w", taskType, q.c.ownSign, uuid, ErrGone)
-		}
-		in.servers[at].State = stateStopping
+	if err := errors.Join(in.setStates(s.Remove, stateStopping), in.setStates(s.Resume, StateServing)); err != nil {
+		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
 	}
 	for i := range s.Add {
 		in.servers = append(in.servers, roster.ServerRow{
@@ -72,6 +70,18 @@ func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview
 		})
 	}
 	return in.plan(), nil
+}
+
+// setStates sets the state of the servers with the uuids.
+func (in planInput) setStates(uuids []string, state string) error {
+	for _, uuid := range uuids {
+		at := slices.IndexFunc(in.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
+		if at < 0 {
+			return fmt.Errorf("server %s: %w", uuid, ErrGone)
+		}
+		in.servers[at].State = state
+	}
+	return nil
 }
 
 // stateStopping is the state of a server that stops in the scenario.

@@ -25,6 +25,14 @@ type Setting struct {
 // *[]After.
 func (row Setting) Field(s *Settings) any { return row.field(s) }
 
+// Choices returns the values that the setting can have if they are few, and nil otherwise.
+func (row Setting) Choices() []string {
+	if _, ok := row.Field(&Settings{}).(*bool); ok {
+		return []string{"false", "true"}
+	}
+	return row.oneOf
+}
+
 // SettingTable returns a row for each field of Settings, in the order of display.
 func SettingTable() []Setting { return settingTable }
 

@@ -55,6 +55,7 @@ func testPreview(t *testing.T, c *center.Center) {
 	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // the requests are written already
 	r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "test"))
 	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
+	want(center.Scenario{Resume: []string{r.uuid("A")}}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share")
 	r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
 	r.makeSilent("A")
 	moves, _ := r.preview(center.Scenario{})

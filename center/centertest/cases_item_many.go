@@ -56,6 +56,35 @@ func testItemChunks(t *testing.T, c *center.Center) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
+	t.Run("page and drop", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.saveItems(2_500)
+		r.must(r.c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "other", QueueID: "1", State: center.ItemRetry, Attempts: 1}}))
+		pages, seen := 0, map[string]bool{}
+		for next := ""; pages == 0 || next != ""; pages++ {
+			var page []center.ItemRecord
+			var err error
+			page, next, err = c.Items().Page(t.Context(), center.ItemFilter{TaskType: r.task, QueueID: "0", State: center.ItemDead}, next)
+			r.must(err)
+			var keys []string
+			for _, item := range page {
+				keys = append(keys, item.ItemKey)
+				seen[item.ItemKey] = true
+			}
+			if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != len(keys) {
+				t.Fatalf("page %d: %d items were dropped, want %d: %v", pages, n, len(keys), err)
+			}
+		}
+		if pages != 3 || len(seen) != 2_500 {
+			t.Errorf("there are %d items on %d pages, want 2500 on 3", len(seen), pages)
+		}
+		if left := r.readColumn("SELECT item_key FROM schedule_failed_item WHERE task_type = '%s'", r.task); !cmp.Equal(left, []string{"other"}) {
+			t.Errorf("items %q are left, want the one of the other queue", left)
+		}
+		if _, _, err := c.Items().Page(t.Context(), center.ItemFilter{}, ""); err == nil {
+			t.Error("Page takes a filter without a task type")
+		}
+	})
 	t.Run("delete a task type", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
